@@ -1,0 +1,1 @@
+"""What is protected, and how a report is judged: domain, privacy level, metric, prior, loss, problem."""

@@ -1,0 +1,80 @@
+"""DesignProblem: what every program and every closed form takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.setting.domain import Domain
+from mechdesign.setting.geodesic import Edges
+from mechdesign.setting.losses import Loss, check_loss
+from mechdesign.setting.metrics import Metric
+from mechdesign.setting.priors import check_prior
+from mechdesign.setting.size import require_memory
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DesignProblem:
+    """Secrets, what must be indistinguishable, who is likely, and what a report costs.
+
+    Fields: domain, the n secrets; metric, the claim; prior (n,), sums to 1; loss; reports, the m possible reports
+    (the domain itself by default); name; knobs, the parameters it was built from (kept in files).
+    Derived, computed once: edges, distances (n, n) in nats, loss_matrix (n, m), cost (n, m) = prior times loss.
+    Raises: InputError where shapes, signs or sums are off; SizeError where a table over the secrets would not fit.
+    """
+
+    domain: Domain
+    metric: Metric
+    prior: ArrayLike
+    loss: Loss
+    reports: Domain = field(default=None)  # type: ignore[assignment]
+    name: str = "problem"
+    knobs: Mapping[str, int | float | str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.reports is None:
+            object.__setattr__(self, "reports", self.domain)
+        object.__setattr__(self, "prior", check_prior(self.prior, self.domain.size))
+
+    @property
+    def prior_array(self) -> NDArray[np.float64]:
+        """The checked prior (n,)."""
+        return np.asarray(self.prior, float)
+
+    @cached_property
+    def edges(self) -> Edges:
+        """The edges of the metric on the domain."""
+        return self.metric.edges(self.domain)
+
+    @cached_property
+    def distances(self) -> NDArray[np.float64]:
+        """d(u, u') in nats, (n, n)."""
+        require_memory(self.domain.size, self.domain.size, tables=3, what="the distances between all secrets")
+        return self.metric.distances(self.domain)
+
+    @cached_property
+    def loss_matrix(self) -> NDArray[np.float64]:
+        """l(u, y), (n, m), checked."""
+        require_memory(self.domain.size, self.reports.size, tables=3, what="the table of losses")
+        return check_loss(self.loss.matrix(self.domain, self.reports))
+
+    @cached_property
+    def cost(self) -> NDArray[np.float64]:
+        """prior(u) l(u, y), (n, m): the expected loss of a table P is the sum of cost * P."""
+        return self.prior_array[:, None] * self.loss_matrix
+
+    @cached_property
+    def anchors(self) -> NDArray[np.int64]:
+        """For every report the secret it stands for: itself where reports are the secrets, else the cheapest secret."""
+        if self.reports is self.domain:
+            return np.arange(self.domain.size)
+        return np.argmin(self.loss_matrix, axis=0)
+
+    @cached_property
+    def best_constant(self) -> int:
+        """The report y with the least expected loss when it is made from everywhere."""
+        return int(np.argmin(self.cost.sum(axis=0)))

@@ -1,0 +1,137 @@
+"""Readers of rasters: ESRI ASCII grids and NetCDF files. Units are checked at this border, once."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.errors import FileFormatError, InputError, MechdesignError
+from mechdesign.setting.rasters import Raster
+from mechdesign.setting.units import canonical_unit, require_unit
+
+_HEADER = ("ncols", "nrows", "xllcorner", "yllcorner", "xllcenter", "yllcenter", "cellsize", "dx", "dy", "nodata_value")
+_GEOGRAPHIC = re.compile(r"GEOGCS|GEOGCRS|GEODCRS|\"type\"\s*:\s*\"GeographicCRS\"|epsg:4326|latitude_longitude", re.I)
+_PROJECTED = re.compile(r"PROJCS|PROJCRS|ProjectedCRS", re.I)
+_LARGEST = 1 << 28  # bytes of a text raster that will be parsed
+
+
+def read_raster(path: str | Path, *, unit: str, variable: str | None = None) -> Raster:
+    """A raster from an ESRI ASCII grid (.asc, .txt) or a NetCDF file (.nc, .nc4, .cdf), axes in `unit`.
+
+    ESRI ASCII files name no unit, so `unit` is taken at your word, unless a .prj file beside them declares geographic
+    coordinates. NetCDF axes say their own. A source that declares degrees is never taken for lengths.
+    Raises: UnitError where the declared unit is another; FileFormatError for a missing, cut-short or malformed file;
+    InputError for NODATA inside.
+    """
+    source = Path(path)
+    wanted = canonical_unit(unit)
+    if not source.is_file():
+        raise FileFormatError("no such file", field="raster", value=source, remedy="give the path of a raster")
+    suffix = source.suffix.lower()
+    try:
+        if suffix in {".asc", ".txt", ".grd"}:
+            return _read_esri_ascii(source, wanted)
+        if suffix in {".nc", ".nc4", ".cdf", ".h5"}:
+            return _read_netcdf(source, wanted, variable)
+    except MechdesignError:
+        raise
+    except Exception as error:
+        raise FileFormatError(
+            f"cannot be read ({type(error).__name__}: {error})", field="raster", value=source, remedy="check that the file is complete"
+        ) from error
+    raise FileFormatError(
+        "unknown kind of raster", field="raster", value=source.name, remedy="use ESRI ASCII (.asc) or NetCDF (.nc)"
+    )
+
+
+def _read_esri_ascii(source: Path, unit: str) -> Raster:
+    if source.stat().st_size > _LARGEST:
+        raise FileFormatError("too large for a text raster", field="raster", value=source, remedy="convert it to NetCDF")
+    projection = source.with_suffix(".prj")
+    if projection.is_file():
+        _refuse_geographic(projection.read_text(errors="replace"), unit, source)
+    header: dict[str, str] = {}
+    lines = source.read_text(encoding="utf-8").splitlines()
+    for line in lines:
+        words = line.split()
+        if len(words) != 2 or words[0].lower() not in _HEADER:
+            break
+        header[words[0].lower()] = words[1]
+    columns, rows = (int(_required(header, key, source)) for key in ("ncols", "nrows"))
+    try:
+        numbers = np.array(" ".join(lines[len(header) :]).split(), float)
+    except ValueError as error:
+        raise FileFormatError(f"not a number ({error})", field="raster", value=source, remedy="repair the file") from error
+    if numbers.size != rows * columns or rows < 1 or columns < 1:
+        raise FileFormatError(
+            f"header announces {rows} x {columns} values",
+            field="raster",
+            value=f"{numbers.size} values",
+            remedy="the file is cut short or its header is wrong",
+        )
+    table = numbers.reshape(rows, columns)[::-1].T  # rows run north to south
+    if "nodata_value" in header:
+        table = np.where(table == float(header["nodata_value"]), np.nan, table)
+    steps = [float(header[key]) if key in header else float(_required(header, "cellsize", source)) for key in ("dx", "dy")]
+    if not all(step > 0 for step in steps):
+        raise FileFormatError("cell size must be positive", field="raster", value=steps, remedy="correct cellsize, dx or dy")
+    axes = []
+    for axis, step, count in zip("xy", steps, (columns, rows), strict=True):
+        centred = f"{axis}llcenter" in header
+        low = float(_required(header, f"{axis}llcenter" if centred else f"{axis}llcorner", source))
+        axes.append(low + (np.arange(count) + (0.0 if centred else 0.5)) * step)
+    return Raster(x=axes[0], y=axes[1], values=table, unit=unit, name=source.name)
+
+
+def _required(header: dict[str, str], key: str, source: Path) -> str:
+    if key not in header:
+        raise FileFormatError(f"header lacks {key}", field="raster", value=source, remedy="use an ESRI ASCII grid")
+    return header[key]
+
+
+def _read_netcdf(source: Path, unit: str, variable: str | None) -> Raster:
+    import xarray as xr
+
+    engine = "h5netcdf" if source.read_bytes()[:4] == b"\x89HDF" else "scipy"
+    with xr.open_dataset(source, engine=engine, decode_times=False) as opened:
+        data = opened.load()
+    names = [str(n) for n, v in data.data_vars.items() if v.ndim == 2]
+    name = variable or (names[0] if len(names) == 1 else None)
+    if name is None or name not in data:
+        raise FileFormatError(
+            "which variable is the raster?", field="variable", value=variable or names, remedy=f"name one of {names}"
+        )
+    array = data[name]
+    for holder in (data, array, *(data[n] for n in ("spatial_ref", "crs") if n in data.variables)):
+        _refuse_geographic(" ".join(str(v) for v in holder.attrs.values()), unit, source)
+    axes: list[NDArray[np.float64]] = []
+    for dimension in array.dims:
+        if dimension not in data.coords:
+            raise FileFormatError("axis has no coordinates", field="raster", value=dimension, remedy="give every axis a coordinate variable")
+        axis = data.coords[dimension]
+        declared = str(axis.attrs.get("units", unit))
+        require_unit(declared, unit, field=f"{source.name}:{dimension}")
+        axes.append(np.asarray(axis.values, float))
+    kind = [str(data.coords[d].attrs.get("axis", d)).lower()[:1] for d in array.dims]
+    values = np.asarray(array.values, float)
+    if kind[0] in "ynl" and kind[1] in "xel":  # (y, x) order, the usual one
+        axes, values = axes[::-1], values.T
+    for k in (0, 1):
+        if len(axes[k]) > 1 and axes[k][0] > axes[k][-1]:
+            axes[k], values = axes[k][::-1], np.flip(values, axis=k)
+    return Raster(x=axes[0], y=axes[1], values=values, unit=unit, value_unit=str(array.attrs.get("units", "1")), name=source.name)
+
+
+def _refuse_geographic(text: str, unit: str, source: Path) -> None:
+    if _GEOGRAPHIC.search(text) and not _PROJECTED.search(text):
+        require_unit("degree", unit, field=source.name)
+
+
+def check_planar(raster: Raster, field: str = "raster") -> Raster:
+    """The raster, if it has at least two nodes on each axis."""
+    if min(raster.values.shape) < 2:
+        raise InputError("needs at least 2 x 2 nodes", field=field, value=raster.values.shape, remedy="use a finer raster")
+    return raster
