@@ -57,8 +57,12 @@ class Raster:
 
     def evaluate(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Values at coordinates x, y of any one shape. Only +, -, * and / are used, so results repeat to the bit."""
-        i, s = _locate(self.x, x)
-        j, t = _locate(self.y, y)
+        return self.blend(*_locate(self.x, x), *_locate(self.y, y))
+
+    def blend(
+        self, i: NDArray[np.int64], s: NDArray[np.float64], j: NDArray[np.int64], t: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Values the fractions s, t of the way from the nodes i, j to the next ones."""
         i1, j1 = np.minimum(i + 1, len(self.x) - 1), np.minimum(j + 1, len(self.y) - 1)
         low = (1 - s) * self.values[i, j] + s * self.values[i1, j]
         high = (1 - s) * self.values[i, j1] + s * self.values[i1, j1]

@@ -15,6 +15,7 @@ from mechdesign.setting.units import canonical_unit, require_unit
 _HEADER = ("ncols", "nrows", "xllcorner", "yllcorner", "xllcenter", "yllcenter", "cellsize", "dx", "dy", "nodata_value")
 _GEOGRAPHIC = re.compile(r"GEOGCS|GEOGCRS|GEODCRS|\"type\"\s*:\s*\"GeographicCRS\"|epsg:4326|latitude_longitude", re.I)
 _PROJECTED = re.compile(r"PROJCS|PROJCRS|ProjectedCRS", re.I)
+_ACROSS, _ALONG = re.compile(r"x|lon|east|col", re.I), re.compile(r"y|lat|north|row", re.I)
 _LARGEST = 1 << 28  # bytes of a text raster that will be parsed
 
 
@@ -105,20 +106,26 @@ def _read_netcdf(source: Path, unit: str, variable: str | None) -> Raster:
             "which variable is the raster?", field="variable", value=variable or names, remedy=f"name one of {names}"
         )
     array = data[name]
-    for holder in (data, array, *(data[n] for n in ("spatial_ref", "crs") if n in data.variables)):
+    mappings = {"spatial_ref", "crs", str(array.attrs.get("grid_mapping"))}
+    for holder in (data, array, *(data[n] for n in sorted(mappings) if n in data.variables)):
         _refuse_geographic(" ".join(str(v) for v in holder.attrs.values()), unit, source)
     axes: list[NDArray[np.float64]] = []
     for dimension in array.dims:
         if dimension not in data.coords:
             raise FileFormatError("axis has no coordinates", field="raster", value=dimension, remedy="give every axis a coordinate variable")
         axis = data.coords[dimension]
-        declared = str(axis.attrs.get("units", unit))
+        angle = axis.attrs.get("standard_name") in {"longitude", "latitude"}
+        declared = str(axis.attrs.get("units", "degree" if angle else unit))
         require_unit(declared, unit, field=f"{source.name}:{dimension}")
         axes.append(np.asarray(axis.values, float))
-    kind = [str(data.coords[d].attrs.get("axis", d)).lower()[:1] for d in array.dims]
+    names = [str(data.coords[d].attrs.get("axis", d)) for d in array.dims]
     values = np.asarray(array.values, float)
-    if kind[0] in "ynl" and kind[1] in "xel":  # (y, x) order, the usual one
+    if _ALONG.match(names[0]) and _ACROSS.match(names[1]):  # (y, x) order, the usual one
         axes, values = axes[::-1], values.T
+    elif not (_ACROSS.match(names[0]) and _ALONG.match(names[1])):
+        raise FileFormatError(
+            "which axis runs east, which north?", field="raster", value=names, remedy="name the axes x and y"
+        )
     for k in (0, 1):
         if len(axes[k]) > 1 and axes[k][0] > axes[k][-1]:
             axes[k], values = axes[k][::-1], np.flip(values, axis=k)

@@ -1,0 +1,1 @@
+"""How programs are solved. A solver knows no paper."""

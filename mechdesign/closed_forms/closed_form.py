@@ -1,0 +1,77 @@
+"""From the formula of a closed form to a mechanism that claims what it really satisfies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from mechdesign.errors import DesignError, InputError
+from mechdesign.mechanism.certificate import steepest, violations
+from mechdesign.mechanism.repair import round_to_integers
+from mechdesign.mechanism.table import make_mechanism
+from mechdesign.setting.levels import check_epsilon
+from mechdesign.setting.problem import DesignProblem
+
+_STEP = 2.0**-40  # relative; the multiple is raised by this until the integers certify
+
+
+def closed_form_mechanism(
+    problem: DesignProblem,
+    table: NDArray[np.float64],
+    *,
+    name: str,
+    claimed_epsilon: float | None,
+    parameters: Mapping[str, Any] | None = None,
+) -> xr.Dataset:
+    """The mechanism of probabilities `table` (n, m), unrepaired, at its true level.
+
+    The integers are certified for `multiple` times the problem's metric, the smallest multiple (to 2^-40) that holds;
+    `effective_epsilon` is that multiple before rounding, so 1.525 means: not private at the claim, private at 1.525 of it.
+    """
+    mass = round_to_integers(table, problem.edges)
+    multiple = max(steepest(mass, problem.edges).value, 0.0)
+    while math.isfinite(multiple):
+        if violations(mass, (multiple * problem.metric).edges(problem.domain)) == 0:
+            break
+        multiple = multiple * (1 + _STEP) + math.ulp(0.0)
+    else:
+        raise DesignError("no multiple of the metric holds", field="table", remedy="report this closed form")
+    return make_mechanism(
+        problem, mass, program=name, multiple=multiple, parameters=parameters, claimed_epsilon=claimed_epsilon
+    )
+
+
+def level_or_default(problem: DesignProblem, epsilon: float | None) -> float:
+    """`epsilon`, or by default the smallest level of the metric: then eps |u - u'| <= d(u, u') everywhere.
+
+    Raises: InputError where the metric has no level and none is given.
+    """
+    if epsilon is not None:
+        return check_epsilon(epsilon, "epsilon")
+    level = problem.metric.smallest_level
+    if level is None:
+        raise InputError(
+            "this metric has no level per unit of length", field="epsilon", value=problem.metric.kind, remedy="pass epsilon"
+        )
+    return level
+
+
+def lattice_problem(problem: DesignProblem, name: str) -> tuple[tuple[int, ...], float]:
+    """Shape and cell size of a problem on square cells of one or two axes with reports = secrets.
+
+    Raises: InputError for other problems.
+    """
+    domain = problem.domain
+    if domain.shape is None or domain.cell is None or domain.dimension > 2 or len(set(domain.cell)) > 1 or problem.reports is not domain:
+        raise InputError(
+            f"{name} needs a 1-D or 2-D grid of square cells whose reports are its secrets",
+            field="domain",
+            value=f"{domain.kind}, cell {domain.cell}",
+            remedy="use a square grid, or another mechanism",
+        )
+    return domain.shape, domain.cell[0]

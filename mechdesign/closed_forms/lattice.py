@@ -1,0 +1,69 @@
+"""Tables of translation-invariant noise on a lattice, with everything outside the domain moved to its border.
+
+Moving a report to the nearest cell is post-processing and keeps privacy; dividing rows by their sums does not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from mechdesign.setting.domain import Domain
+from mechdesign.setting.size import require_memory
+
+TAIL_NATS = 45.0  # noise is followed this far beyond the domain: the rest is under e^-45 of a row
+
+
+def reach(epsilon: float, cell: float) -> int:
+    """Cells beyond the border that noise at `epsilon` per unit must be followed."""
+    return int(np.ceil(TAIL_NATS / (epsilon * cell)))
+
+
+def clamp_to_border(offsets: NDArray[np.float64], domain: Domain) -> NDArray[np.float64]:
+    """The table (n, n) of noise with masses `offsets` at displacement (|a|, |b|), outside mass at the nearest cell.
+
+    offsets (k,) or (k, k), non-negative displacements in cells, k at least the largest side of the domain. Displacements
+    of k or more carry no mass. A masked cell passes its mass to the nearest cell of the domain.
+    Cost: O(n k^2) time, O(n^2 + k^2) memory.
+    """
+    assert domain.shape is not None and domain.index is not None
+    kernel = offsets[:, None] if offsets.ndim == 1 else offsets
+    shape = (domain.shape[0], 1) if len(domain.shape) == 1 else (domain.shape[0], domain.shape[1])
+    cells = shape[0] * shape[1]
+    require_memory(cells, cells, tables=2, what="a closed form")
+    full = _mirror(kernel)
+    first, second = _collectors(shape[0], full.shape[0] // 2), _collectors(shape[1], full.shape[1] // 2)
+    table = np.empty((*shape, cells))
+    for i in range(shape[0]):
+        rows = first[i] @ full
+        for j in range(shape[1]):
+            table[i, j] = (rows @ second[j].T).ravel()
+    inside = (domain.lookup >= 0).ravel()
+    table = table.reshape(cells, cells)[inside]
+    if inside.all():
+        return table
+    assert domain.cell is not None and domain.origin is not None
+    everywhere = Domain.grid(domain.shape, cell=domain.cell, unit=domain.unit, origin=domain.origin)
+    _, target = cKDTree(domain.points).query(everywhere.points)
+    merged = np.zeros((domain.size, domain.size))
+    np.add.at(merged.T, target, table.T)
+    return merged
+
+
+def _mirror(kernel: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Masses at all signed displacements from those at non-negative ones."""
+    for axis in (0, 1):
+        flipped = np.flip(kernel, axis=axis)
+        keep = [slice(None), slice(None)]
+        keep[axis] = slice(0, -1)
+        kernel = np.concatenate([flipped[tuple(keep)], kernel], axis=axis)
+    return kernel
+
+
+def _collectors(side: int, reach_cells: int) -> NDArray[np.float64]:
+    """For each position the 0/1 matrix (side, displacements) of which displacement lands on which cell, clamped."""
+    displacement = np.arange(-reach_cells, reach_cells + 1)
+    landing = np.clip(np.arange(side)[:, None] + displacement, 0, side - 1)
+    collectors: NDArray[np.float64] = (landing[:, None, :] == np.arange(side)[None, :, None]).astype(float)
+    return collectors

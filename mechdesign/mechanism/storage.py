@@ -1,0 +1,118 @@
+"""Storage: a mechanism as a NetCDF-4 file that is either whole or not there.
+
+Written to a temporary file beside the target, flushed to the disk, then renamed over it. Read without masking or
+scaling, so that a fill value or scale factor cannot turn integers into other numbers.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import xarray as xr
+
+from mechdesign.errors import FileFormatError, InputError, VerificationError
+from mechdesign.mechanism.table import SCHEMA, checksum
+
+_FORBIDDEN = ("_FillValue", "missing_value", "scale_factor", "add_offset")
+
+
+def check_target(path: str | Path, *, overwrite: bool = False) -> Path:
+    """The path to write to, if its folder exists and nothing stands there yet (or `overwrite`).
+
+    Raises: InputError, before any work is done.
+    """
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise InputError("no such folder", field="output", value=target.parent, remedy="create it first")
+    if target.is_dir():
+        raise InputError("is a folder", field="output", value=target, remedy="name a file in it")
+    if target.exists() and not overwrite:
+        raise InputError("exists already", field="output", value=target, remedy="pass --overwrite, or another name")
+    return target
+
+
+def save(mechanism: xr.Dataset, path: str | Path, *, overwrite: bool = False) -> Path:
+    """Write a sealed mechanism to `path` (NetCDF-4) atomically: on failure the old file stands and no new one does.
+
+    Raises: InputError for an existing file without `overwrite` or a missing folder; FileFormatError if the disk refuses.
+    """
+    target = check_target(path, overwrite=overwrite)
+    encoding = {str(name): {"_FillValue": None, "fletcher32": True, "zlib": True, "complevel": 1} for name in mechanism.variables}
+
+    def write(temporary: Path) -> None:
+        mechanism.to_netcdf(temporary, engine="h5netcdf", format="NETCDF4", encoding=encoding)
+
+    write_atomically(target, write)
+    return target
+
+
+def write_atomically(target: Path, write: object) -> None:
+    """Call `write(temporary path)` and rename the result to `target`; nothing stays behind on failure.
+
+    Raises: FileFormatError where the operating system refuses.
+    """
+    assert callable(write)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        write(temporary)
+        with temporary.open("rb+") as stream:
+            os.fsync(stream.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)
+        temporary.replace(target)
+        _sync_folder(target.parent)
+    except OSError as error:
+        raise FileFormatError(
+            f"could not be written ({error.strerror or error})", field="output", value=target, remedy="check space and permissions"
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def load(path: str | Path) -> xr.Dataset:
+    """Read a mechanism and check its schema and checksum; `verify` also proves its claim.
+
+    Raises: InputError if there is no such file; VerificationError if it is damaged, of another schema or altered.
+    """
+    source = Path(path)
+    if not source.is_file():
+        raise InputError("no such file", field="file", value=source, remedy="give the path of a mechanism")
+    try:
+        with xr.open_dataset(source, engine="h5netcdf", mask_and_scale=False, decode_times=False) as opened:
+            mechanism = opened.load()
+    except Exception as error:
+        raise VerificationError(
+            f"the file is damaged ({type(error).__name__})", field="file", value=source, remedy="restore it from a good copy"
+        ) from error
+    schema = mechanism.attrs.get("schema")
+    if schema != SCHEMA:
+        raise VerificationError("not a mechanism of this schema", field="schema", value=schema, remedy=f"use a {SCHEMA} file")
+    for name, variable in mechanism.variables.items():
+        found = [key for key in _FORBIDDEN if key in variable.attrs]
+        if found or variable.dtype.kind not in "iuf":
+            raise VerificationError(
+                "fill values, scale factors and non-numeric variables are refused", field=str(name), value=found or variable.dtype, remedy="use an unaltered file"
+            )
+    stored = mechanism.attrs.get("sha256")
+    try:
+        found_sum = checksum(mechanism)
+    except Exception as error:
+        raise VerificationError("the file is damaged", field="file", value=source, remedy="restore it from a good copy") from error
+    if stored != found_sum:
+        raise VerificationError("the checksum does not match the content", field="sha256", value=stored, remedy="restore the file from a good copy")
+    return mechanism

@@ -1,0 +1,177 @@
+"""The mechanism Dataset: one integer table, the claim it satisfies, and what it is for. Made only here.
+
+| variable | dims | meaning |
+|---|---|---|
+| mass | secret, report | uint64, every entry >= 1, rows sum to exactly 2^62; probability = mass / 2^62 |
+| edge_tail, edge_head, edge_length | edge | the claim: both ways, mass[tail, y] <= e^{length} mass[head, y] |
+| prior, level, dual | secret | prior; eps(u), where there is one; multipliers of the row sums, where optimised |
+| loss_table | secret, report | only where the loss is a given table |
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from mechdesign.mechanism.certificate import ROW_SUM, steepest, violations
+from mechdesign.setting.domain import AXES, Domain
+from mechdesign.setting.geodesic import Edges
+from mechdesign.setting.metrics import Metric
+from mechdesign.setting.problem import DesignProblem
+
+SCHEMA = "mechdesign/mechanism/1"
+_VERSIONED = ("mechdesign", "numpy", "scipy", "highspy", "cvxpy", "xarray")
+
+
+def make_mechanism(
+    problem: DesignProblem,
+    mass: NDArray[np.uint64],
+    *,
+    program: str,
+    multiple: float = 1.0,
+    parameters: Mapping[str, Any] | None = None,
+    claimed_epsilon: float | None = None,
+    dual: NDArray[np.float64] | None = None,
+    lower_bound: float | None = None,
+    stopped: str | None = None,
+    reports: Domain | None = None,
+) -> xr.Dataset:
+    """The Dataset of a mechanism for `problem` that claims `multiple` times the problem's metric.
+
+    Parameters: mass (n, m), certified for multiple * metric; program, what made it; parameters, kept as JSON beside
+    the problem's knobs; claimed_epsilon, the nominal parameter of a closed form; dual (n,), lower_bound and stopped of
+    an optimised one; reports, where they differ from the problem's.
+    """
+    metric: Metric = problem.metric if multiple == 1 else multiple * problem.metric
+    edges = problem.edges if multiple == 1 else metric.edges(problem.domain)
+    places = reports or problem.reports
+    loss = problem.loss_matrix if reports is None else problem.loss.matrix(problem.domain, places)
+    at = steepest(mass, problem.edges)
+    value = min(at.value, 1.0) if multiple == 1 and violations(mass, edges) == 0 else at.value
+    domain = problem.domain
+    variables: dict[str, tuple[Any, ...]] = {
+        "mass": (("secret", "report"), mass, {"units": "2^-62"}),
+        "edge_tail": ("edge", edges.tail.astype(np.int64)),
+        "edge_head": ("edge", edges.head.astype(np.int64)),
+        "edge_length": ("edge", edges.length, {"units": "nats"}),
+        "prior": ("secret", problem.prior_array, {"units": "1"}),
+    }
+    level = problem.metric.level_at(domain)
+    if level is not None:
+        variables["level"] = ("secret", level, {"units": f"nats per {domain.unit}"})
+    if dual is not None:
+        variables["dual"] = ("secret", np.asarray(dual, float), {"units": problem.loss.unit(domain.unit)})
+    if problem.loss.name == "table":
+        variables["loss_table"] = (("secret", "report"), loss, {"units": "1"})
+    attrs: dict[str, str | int | float] = {
+        "schema": SCHEMA,
+        "problem": problem.name,
+        "program": program,
+        "parameters": json.dumps({"knobs": dict(problem.knobs), **(parameters or {})}, sort_keys=True),
+        "domain": domain.describe_json(),
+        "metric": json.dumps(metric.describe(), sort_keys=True),
+        "claim": claim_sentence(metric, domain, len(edges.tail)),
+        "loss": problem.loss.name,
+        "expected_loss": expected_loss(mass, problem.prior_array, loss),
+        "effective_epsilon": value,
+        "versions": json.dumps({name: _version(name) for name in _VERSIONED}, sort_keys=True),
+    }
+    optional = {"lower_bound": lower_bound, "claimed_epsilon": claimed_epsilon, "stopped": stopped}
+    attrs |= {name: given for name, given in optional.items() if given is not None}
+    coordinates = _coordinates("secret", domain) | _coordinates("report", places)
+    return seal(xr.Dataset(variables, coords=coordinates, attrs=attrs))
+
+
+def claim_sentence(metric: Metric, domain: Domain, edges: int) -> str:
+    """The claim in one sentence, rebuilt at verification: another metric, level map or grid reads differently."""
+    times = "" if metric.multiplier == 1 else f"{metric.multiplier:.12g} times "
+    where = "places" if domain.shape is None else f"cells of a {' x '.join(map(str, domain.shape))} grid"
+    return (
+        f"One report satisfies P(y|u) <= exp(d(u,u')) P(y|u') for every report y and all {domain.size} secrets ({where}), "
+        f"where d is {times}{metric.claim(domain)}; checked on {edges} edges. k reports cost k times as much."
+    )
+
+
+def expected_loss(mass: NDArray[np.uint64], prior: NDArray[np.float64], loss: NDArray[np.float64]) -> float:
+    """sum over u, y of prior(u) mass(u, y) 2^-62 loss(u, y), in loss units, in floating point."""
+    return float(((prior[:, None] * loss) * (mass / float(ROW_SUM))).sum())
+
+
+def probabilities(mechanism: xr.Dataset) -> xr.DataArray:
+    """P(y|u) = mass / 2^62 in floating point, dims (secret, report): for looking at, never for certifying."""
+    return (mechanism["mass"] / float(ROW_SUM)).rename("probability")
+
+
+def stored_edges(mechanism: xr.Dataset) -> Edges:
+    """The edges that the file lists."""
+    return Edges(
+        tail=mechanism["edge_tail"].values, head=mechanism["edge_head"].values, length=mechanism["edge_length"].values
+    )
+
+
+def stored_points(mechanism: xr.Dataset, dim: str) -> NDArray[np.float64]:
+    """Coordinates (n, k) of the secrets or reports of a mechanism."""
+    names = [f"{dim}_{axis}" for axis in AXES if f"{dim}_{axis}" in mechanism.coords]
+    return np.column_stack([mechanism[name].values for name in names])
+
+
+def seal(mechanism: xr.Dataset) -> xr.Dataset:
+    """The mechanism with its `sha256` attribute set to `checksum`."""
+    return mechanism.assign_attrs(sha256=checksum(mechanism))
+
+
+def checksum(mechanism: xr.Dataset) -> str:
+    """SHA-256 over every variable and attribute, in a canonical order.
+
+    Variables by name: name, dims, dtype, shape, little-endian bytes, attributes by name; then the global attributes by
+    name, without `sha256` itself. Numbers enter as exact hexadecimal floats or decimal integers.
+    """
+    digest = hashlib.sha256()
+
+    def put(*parts: object) -> None:
+        for part in parts:
+            data = part if isinstance(part, bytes) else str(part).encode()
+            digest.update(len(data).to_bytes(8, "little") + data)
+
+    for name in sorted(map(str, mechanism.variables)):
+        variable = mechanism.variables[name]
+        values = np.ascontiguousarray(variable.values)
+        put("variable", name, *variable.dims, values.dtype.str.lstrip("<>|="), values.shape)
+        put(values.astype(values.dtype.newbyteorder("<")).tobytes(), name in mechanism.coords)
+        for key in sorted(map(str, variable.attrs)):
+            put("attribute", key, _canonical(variable.attrs[key]))
+    for key in sorted(map(str, mechanism.attrs)):
+        if key != "sha256":
+            put("global", key, _canonical(mechanism.attrs[key]))
+    return digest.hexdigest()
+
+
+def _canonical(value: object) -> str:
+    if isinstance(value, (bool, np.bool_)):
+        return f"bool {bool(value)}"
+    if isinstance(value, (int, np.integer)):
+        return f"int {int(value)}"
+    if isinstance(value, (float, np.floating)):
+        return f"float {float(value).hex()}"
+    return f"{type(value).__name__} {value}"
+
+
+def _coordinates(dim: str, domain: Domain) -> dict[str, tuple[str, NDArray[np.float64], dict[str, str]]]:
+    return {
+        f"{dim}_{axis}": (dim, np.ascontiguousarray(values), {"units": domain.unit})
+        for axis, values in zip(AXES, domain.points.T, strict=False)
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "source"

@@ -1,0 +1,150 @@
+r"""The eikonal weight system (Algorithm 1).
+
+    find        w (n)                    (where several exist: minimise sum_y w(y) sum_u prior(u) K(u, y) l(u, y))
+    subject to  w >= 0,  K w = 1         with K(u, y) = e^{-f_y(u)}, f_y(u) = d(u, y)
+    then        P(y|u) = w(y) K(u, y)
+
+f_y solves |grad f_y| = eps, f_y(y) = 0; here f_y is a distance of the metric, or a fast-marching field made 1-Lipschitz.
+Source: paper 000, Algorithm 1 and Theorem 6; 003, Algorithm 3; the same system is libqif's `tight_constraints`.
+Known: constant eps on a bounded line gives w = tanh(eps h / 2) inside and 1 / (1 + e^{-eps h}) at the ends; on large grids
+the mechanism tends to the Laplace mechanism. K is square and nonsingular, so one negative weight means that the system
+has no solution with these columns. Two causes are known: the boundary (small eps h at the edge of the domain), and the
+curvature of the metric, w ~ (eps^2 - Laplacian(log eps)) h^2 / 2 pi, negative where Laplacian(log eps) > eps^2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import distance_transform_cdt
+
+from mechdesign.errors import InputError
+from mechdesign.programs.program import Program
+from mechdesign.setting.geodesic import fast_marching_kernel
+from mechdesign.setting.metrics import Eikonal
+from mechdesign.setting.problem import DesignProblem
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+Distances = Literal["graph", "fast-marching"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EikonalWeights(Program):
+    """The weight system of a design problem whose reports are its secrets; see the module docstring.
+
+    distances: "graph", shortest paths of the metric (symmetric, exactly 1-Lipschitz), or "fast-marching", the paper's
+    route through scikit-fmm followed by the Lipschitz minorant (2-D grids with an eikonal metric).
+    """
+
+    distances: Distances = "graph"
+    name = "eikonal"
+
+    def __post_init__(self) -> None:
+        if self.problem.reports is not self.problem.domain:
+            raise InputError(
+                "the weight system needs reports = secrets", field="reports", value="another domain", remedy="use the optimal program"
+            )
+        if self.distances not in ("graph", "fast-marching"):
+            raise InputError(
+                "unknown route", field="distances", value=self.distances, remedy="use graph or fast-marching"
+            )
+
+    def kernel(self) -> NDArray[np.float64]:
+        """K (n, n), entries e^{-f_y(u)}, one column per report."""
+        problem = self.problem
+        if self.distances == "graph":
+            return np.exp(-problem.distances)
+        if not isinstance(problem.metric, Eikonal):
+            raise InputError(
+                "fast marching needs an eikonal metric", field="distances", value=problem.metric.kind, remedy="use graph distances"
+            )
+        field = fast_marching_kernel(problem.domain, problem.metric.level, problem.edges)
+        return np.exp(-problem.metric.multiplier * field)
+
+    def statement(self) -> cp.Problem:
+        import cvxpy as cp
+
+        kernel = self.kernel()
+        weights = cp.Variable(self.problem.domain.size, name="w")
+        loss = (self.problem.cost * kernel).sum(axis=0) @ weights
+        return cp.Problem(cp.Minimize(loss), [weights >= 0, kernel @ weights == 1])
+
+    def parameters(self) -> dict[str, Any]:
+        return {"distances": self.distances}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Diagnosis:
+    """Where and why the weight system has no solution.
+
+    weights (n,): the signed solution of K w = 1; cells: places with a negative weight; cause: one word per such place,
+    "curvature" where Laplacian(log eps) > eps^2, else "boundary" ("unknown" off grids, where no rule is known);
+    ring (n,): rings from the border of the domain, 0 at the border; excess (n,): Laplacian(log eps) - eps^2.
+    """
+
+    weights: NDArray[np.float64]
+    cells: NDArray[np.int64]
+    cause: list[str]
+    ring: NDArray[np.int64]
+    excess: NDArray[np.float64]
+    places: NDArray[np.float64]
+
+    def summary(self) -> str:
+        """One sentence: how many, where the worst lies, how many per cause."""
+        worst = int(np.argmin(self.weights))
+        counts = {cause: self.cause.count(cause) for cause in ("boundary", "curvature", "unknown")}
+        causes = ", ".join(f"{count} by {cause}" for cause, count in counts.items() if count)
+        at = ", ".join(f"{x:.6g}" for x in self.places[worst])
+        return (
+            f"K w = 1 has no solution w >= 0: {len(self.cells)} of {len(self.weights)} weights are negative ({causes}), "
+            f"worst {self.weights[worst]:.3g} at ({at}), ring {int(self.ring[worst])} from the border"
+        )
+
+    def as_parameters(self) -> dict[str, Any]:
+        """What a file keeps of the diagnosis."""
+        return {
+            "negative_weights": len(self.cells),
+            "negative_by_boundary": self.cause.count("boundary"),
+            "negative_by_curvature": self.cause.count("curvature"),
+            "diagnosis": self.summary(),
+        }
+
+
+def diagnose(problem: DesignProblem, weights: NDArray[np.float64]) -> Diagnosis:
+    """Classify the negative weights of a signed solution (n,) of K w = 1. Cost: O(n)."""
+    cells = np.flatnonzero(weights < 0)
+    ring = _rings(problem)
+    excess = _curvature_excess(problem)
+    on_grid = problem.domain.kind == "grid"
+    cause = [("curvature" if excess[c] > 0 else "boundary") if on_grid else "unknown" for c in cells]
+    return Diagnosis(
+        weights=weights, cells=cells, cause=cause, ring=ring, excess=excess, places=problem.domain.points
+    )
+
+
+def _rings(problem: DesignProblem) -> NDArray[np.int64]:
+    if problem.domain.kind != "grid":
+        return np.zeros(problem.domain.size, np.int64)
+    inside = np.pad(problem.domain.lookup >= 0, 1)
+    ring = distance_transform_cdt(inside, metric="chessboard") - 1
+    core = ring[(slice(1, -1),) * ring.ndim]
+    return core[problem.domain.lookup >= 0].astype(np.int64)
+
+
+def _curvature_excess(problem: DesignProblem) -> NDArray[np.float64]:
+    """Laplacian(log eps) - eps^2 at every cell, by second differences over one cell; per squared unit of length."""
+    domain, metric = problem.domain, problem.metric
+    if not isinstance(metric, Eikonal) or domain.cell is None or domain.dimension == 1:
+        return np.full(domain.size, -np.inf)
+    level = metric.level.at
+    laplacian = np.zeros(domain.size)
+    for axis, h in enumerate(domain.cell):
+        step = np.eye(domain.dimension)[axis] * h
+        ahead, behind = np.log(level(domain.points + step)), np.log(level(domain.points - step))
+        laplacian += (ahead + behind - 2 * np.log(level(domain.points))) / h**2
+    return laplacian - (metric.multiplier * level(domain.points)) ** 2

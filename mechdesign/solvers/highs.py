@@ -1,0 +1,78 @@
+"""HiGHS: the only file that imports highspy. Solves a LinearProgram; says nothing about privacy.
+
+Warnings while passing the model are errors: HiGHS drops entries <= 1e-9 and refuses those >= 1e15. Crossover is off: the
+point is repaired and certified afterwards, and the bound is recomputed from the multipliers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.errors import SolverError
+from mechdesign.programs.program import LinearProgram
+
+Method = Literal["simplex", "ipm"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LinearSolution:
+    """x, the primal point; dual, the multipliers of the linking rows; status, HiGHS's word for it; objective."""
+
+    x: NDArray[np.float64]
+    dual: NDArray[np.float64]
+    status: str
+    objective: float
+
+
+def solve_linear_program(
+    program: LinearProgram, *, method: Method = "simplex", tolerance: float = 1e-9, time_limit: float = np.inf
+) -> LinearSolution:
+    """Solve with the dual simplex method or the interior-point method (one thread).
+
+    tolerance: relative optimality tolerance of the interior point; feasibility is asked to 1e-9 in both.
+    Raises: SolverError if HiGHS refuses the model, or ends without a finite point.
+    """
+    solver: Any = highspy.Highs()
+    options = {
+        "output_flag": False,
+        "solver": method,
+        "run_crossover": "off",
+        "primal_feasibility_tolerance": 1e-9,
+        "dual_feasibility_tolerance": 1e-9,
+        "ipm_optimality_tolerance": max(tolerance, 1e-12),
+        "time_limit": float(min(time_limit, 1e18)),
+    }
+    for name, value in options.items():
+        solver.setOptionValue(name, value)
+    status = solver.passModel(_model(program))
+    if status != highspy.HighsStatus.kOk:
+        raise SolverError("HiGHS refused the model", field="program", value=str(status), remedy="rescale the problem")
+    solver.run()
+    solution = solver.getSolution()
+    x, dual = np.array(solution.col_value), np.array(solution.row_dual)[: program.linking]
+    word = solver.modelStatusToString(solver.getModelStatus())
+    if len(x) != len(program.cost) or len(dual) != program.linking or not (np.isfinite(x).all() and np.isfinite(dual).all()):
+        raise SolverError("HiGHS gave no finite point", field="solver", value=word, remedy="allow more time, or fewer cells")
+    return LinearSolution(x=x, dual=dual, status=word, objective=float(solver.getInfo().objective_function_value))
+
+
+def _model(program: LinearProgram) -> Any:
+    matrix = program.matrix
+    model = highspy.HighsLp()
+    model.num_col_ = len(program.cost)
+    model.num_row_ = matrix.shape[0]
+    model.col_cost_ = program.cost
+    model.col_lower_ = np.zeros(len(program.cost))
+    model.col_upper_ = np.full(len(program.cost), highspy.kHighsInf)
+    model.row_lower_ = np.where(np.isinf(program.row_lower), -highspy.kHighsInf, program.row_lower)
+    model.row_upper_ = program.row_upper
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    model.a_matrix_.start_ = matrix.indptr
+    model.a_matrix_.index_ = matrix.indices
+    model.a_matrix_.value_ = matrix.data
+    return model
