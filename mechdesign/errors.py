@@ -1,14 +1,14 @@
 """What can go wrong, as a tree; every error names the field, the value and the remedy.
 
-    MechdesignError
-    ├── InputError            exit code 2: what was asked cannot be taken
-    │   ├── UnitError         a unit that is unknown, or not the one asked for
-    │   ├── FileFormatError   a file that is missing, cut short or not of its format
-    │   └── SizeError         a table or program that would not fit in memory
-    ├── DesignError           exit code 1: the design failed
-    │   ├── InfeasibleError   the program has no solution
-    │   └── SolverError       the solver gave nothing that can be used
-    └── VerificationError     exit code 1: a stored mechanism was refused
+MechdesignError
+├── InputError            exit code 2: what was asked cannot be taken
+│   ├── UnitError         a unit that is unknown, or not the one asked for
+│   ├── FileFormatError   a file that is missing, cut short or not of its format
+│   └── SizeError         a table or program that would not fit in memory
+├── DesignError           exit code 1: the design failed
+│   ├── InfeasibleError   the program has no solution
+│   └── SolverError       the solver gave nothing that can be used
+└── VerificationError     exit code 1: a stored mechanism was refused
 """
 
 from __future__ import annotations

@@ -72,9 +72,8 @@ def test_stencils_join_exactly_their_displacements(kx, ky, stencil):
     domain = Domain.grid((kx, ky), cell=1.0, unit="m")
     shapes = {4: {(0, 1)}, 8: {(0, 1), (1, 1)}, 16: {(0, 1), (1, 1), (1, 2)}}[stencil]
     steps = np.abs(domain.index[:, None] - domain.index[None, :])
-    wanted = {
-        (u, v) for u, v in itertools.combinations(range(domain.size), 2) if tuple(sorted(steps[u, v].tolist())) in shapes
-    }
+    pairs = itertools.combinations(range(domain.size), 2)
+    wanted = {(u, v) for u, v in pairs if tuple(sorted(steps[u, v].tolist())) in shapes}
     found = pair_set(stencil_pairs(domain, stencil))
     assert found == wanted
     counts = ((kx - 1) * ky + kx * (ky - 1), 2 * (kx - 1) * (ky - 1))

@@ -170,7 +170,7 @@ DENSITY = Raster(x=np.arange(2.0), y=np.arange(2.0), values=np.array([[0.0, 1.0]
         (lambda: PrivacyLevel.from_values(GRID, np.ones((2, 3))), "eps", "shape of the grid"),
         (lambda: PrivacyLevel.from_values(GRID, [[1.0, 1.0], [1.0, np.nan]]), "eps", "finite"),
         (lambda: PrivacyLevel.from_values(GRID, [[1.0, 1.0], [1.0, 0.0]]), "eps", "constant mechanisms only"),
-        (lambda: PrivacyLevel.constant(1.0).line_integrals(np.zeros((1, 3)), np.ones((1, 3))), "eps", "one or two axes"),
+        (lambda: lengths(PrivacyLevel.constant(1.0), [0, 0, 0], [1, 1, 1]), "eps", "one or two axes"),
     ],
 )
 def test_bad_levels_are_refused(make, field, message):

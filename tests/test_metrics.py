@@ -113,7 +113,7 @@ def test_levels_of_metrics():
     assert (2 * METRICS["euclidean"]).smallest_level == 1.4
 
 
-@pytest.mark.parametrize(("stencil", "stretch"), [(4, 1.41422), (8, 1.08240), (16, 1.02749 + 1e-5)])
+@pytest.mark.parametrize(("stencil", "stretch"), [(4, 1.41422), (8, 1.08240), (16, 1.02749)])
 def test_stretch_of_the_stencils(stencil, stretch):
     domain = Domain.grid((21, 21), cell=0.5, unit="m")
     metric = Eikonal(level=PrivacyLevel.constant(1.5, "m"), stencil=stencil)

@@ -56,7 +56,10 @@ def level_or_default(problem: DesignProblem, epsilon: float | None) -> float:
     level = problem.metric.smallest_level
     if level is None:
         raise InputError(
-            "this metric has no level per unit of length", field="epsilon", value=problem.metric.kind, remedy="pass epsilon"
+            "this metric has no level per unit of length",
+            field="epsilon",
+            value=problem.metric.kind,
+            remedy="pass epsilon",
         )
     return level
 
@@ -67,7 +70,13 @@ def lattice_problem(problem: DesignProblem, name: str) -> tuple[tuple[int, ...],
     Raises: InputError for other problems.
     """
     domain = problem.domain
-    if domain.shape is None or domain.cell is None or domain.dimension > 2 or len(set(domain.cell)) > 1 or problem.reports is not domain:
+    if (
+        domain.shape is None
+        or domain.cell is None
+        or domain.dimension > 2
+        or len(set(domain.cell)) > 1
+        or problem.reports is not domain
+    ):
         raise InputError(
             f"{name} needs a 1-D or 2-D grid of square cells whose reports are its secrets",
             field="domain",

@@ -76,5 +76,7 @@ def cell_masses(count: int, cell: float, epsilon: float) -> NDArray[np.float64]:
     angle, angle_weight = leggauss(_ANGLES)
     theta = (angle + 1) * math.pi / 8
     radius = epsilon * cell / 2 / np.cos(theta)
-    masses[0, 0] = 8 * float((angle_weight * (-np.expm1(-radius) - radius * np.exp(-radius))).sum()) * math.pi / 8 / (2 * math.pi)
+    masses[0, 0] = (
+        8 * float((angle_weight * (-np.expm1(-radius) - radius * np.exp(-radius))).sum()) * math.pi / 8 / (2 * math.pi)
+    )
     return masses

@@ -23,7 +23,10 @@ def mechanism(problem: DesignProblem, epsilon: float | None = None) -> xr.Datase
     """
     if problem.reports is not problem.domain:
         raise InputError(
-            "randomized response reports secrets", field="reports", value="another domain", remedy="use reports = secrets"
+            "randomized response reports secrets",
+            field="reports",
+            value="another domain",
+            remedy="use reports = secrets",
         )
     level = float(problem.edges.length.min()) if epsilon is None else check_epsilon(epsilon, "epsilon")
     return closed_form_mechanism(

@@ -57,7 +57,7 @@ def edge_ratios(length: NDArray[np.float64]) -> tuple[NDArray[np.uint64], NDArra
     return factor, shift
 
 
-@numba.njit(inline="always")  # type: ignore[untyped-decorator]
+@numba.njit(inline="always")
 def _product(a: int, b: int) -> tuple[int, int]:
     """The 128-bit product of two 64-bit numbers, as high and low words."""
     mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
@@ -67,9 +67,9 @@ def _product(a: int, b: int) -> tuple[int, int]:
     return high + (cross >> half) + (other >> half) + (middle >> half), (low & mask) | (middle << half)
 
 
-@numba.njit(inline="always")  # type: ignore[untyped-decorator]
+@numba.njit(inline="always")
 def _holds(a: int, factor: int, shift: int, b: int) -> bool:
-    """a 2^shift <= factor b, exactly, for a, b <= 2^62 and factor < 2^62. A negative shift allows any ratio."""
+    """A 2^shift <= factor b, exactly, for a, b <= 2^62 and factor < 2^62. A negative shift allows any ratio."""
     if shift < 0:
         return True
     high, low = _product(factor, b)
@@ -79,7 +79,7 @@ def _holds(a: int, factor: int, shift: int, b: int) -> bool:
     return a_high < high or (a_high == high and a_low <= low)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _count(mass, tail, head, factor, shift):  # type: ignore[no-untyped-def]
     bad = 0
     for e in range(tail.size):
@@ -92,7 +92,7 @@ def _count(mass, tail, head, factor, shift):  # type: ignore[no-untyped-def]
     return bad
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _steepest(mass, tail, head, length):  # type: ignore[no-untyped-def]
     best, edge, report, turned = -1.0, 0, 0, False
     for e in range(tail.size):
@@ -147,7 +147,7 @@ class Steepest:
 
 
 def steepest(mass: NDArray[np.uint64], edges: Edges) -> Steepest:
-    """max over edges, both ways, and reports of ln(mass[secret, y] / mass[other, y]) / length, in floating point."""
+    """Max over edges, both ways, and reports of ln(mass[secret, y] / mass[other, y]) / length, in floating point."""
     value, edge, report, turned = _steepest(mass, edges.tail, edges.head, edges.length)
     u, v = int(edges.tail[edge]), int(edges.head[edge])
     return Steepest(value=float(value), secret=v if turned else u, other=u if turned else v, report=int(report))

@@ -32,7 +32,7 @@ _ATTEMPTS = 60
 Table = NDArray[np.float64]
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _raise_to_envelope(table, tail, head, factor, most):  # type: ignore[no-untyped-def]
     for sweep in range(most):
         changed = False
@@ -52,7 +52,7 @@ def _raise_to_envelope(table, tail, head, factor, most):  # type: ignore[no-unty
     return False
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _slack_needed(table, rest, tail, head, ratio):  # type: ignore[no-untyped-def]
     need = np.zeros(table.shape[1])
     for e in range(tail.size):
@@ -84,7 +84,10 @@ def repair(table: Table, edges: Edges, cost: Table, kernel: Table | None = None)
         raise InputError("must be finite", field="table", value="nan or inf", remedy="the solver failed; do not repair")
     if edges.length.min() < SHORTEST:
         raise InputError(
-            "edge shorter than 2^-30 nats", field="eps", value=f"{edges.length.min():.3g} nats", remedy="merge these secrets, or raise eps"
+            "edge shorter than 2^-30 nats",
+            field="eps",
+            value=f"{edges.length.min():.3g} nats",
+            remedy="merge these secrets, or raise eps",
         )
     candidates = []
     for noise in _NOISE:
@@ -137,11 +140,13 @@ def _to_integers(table: Table, edges: Edges, cost: Table) -> NDArray[np.uint64]:
             if violations(result, edges) == 0 and row_sums_exact(result):
                 return result
         slack = slack * 1.5 + 2.0**-50
-    raise DesignError("no slack makes the table exact", field="table", value=f"{n} x {m}", remedy="lengthen the shortest edge")
+    raise DesignError(
+        "no slack makes the table exact", field="table", value=f"{n} x {m}", remedy="lengthen the shortest edge"
+    )
 
 
 def _lift(factor: NDArray[np.uint64], shift: NDArray[np.int64]) -> int:
-    """c = ceil(1 / (r - 1)) for the smallest certified ratio r = R 2^-s."""
+    """C = ceil(1 / (r - 1)) for the smallest certified ratio r = R 2^-s."""
     r, s = min(
         set(zip(factor.tolist(), shift.tolist(), strict=True)), key=lambda pair: math.ldexp(float(pair[0]), -pair[1])
     )
@@ -158,7 +163,9 @@ def round_to_integers(table: Table, edges: Edges) -> NDArray[np.uint64]:
     Raises: InputError for negative or non-finite entries, or rows that do not sum to 1.
     """
     if not np.isfinite(table).all() or (table < 0).any() or (abs(table.sum(axis=1) - 1) > 1e-9).any():
-        raise InputError("rows must be probabilities", field="table", value="off", remedy="give non-negative rows of sum 1")
+        raise InputError(
+            "rows must be probabilities", field="table", value="off", remedy="give non-negative rows of sum 1"
+        )
     n, m = table.shape
     room = ROW_SUM - (m << 1)
     mass = np.ceil(table / table.sum(axis=1, keepdims=True) * float(room)).astype(np.int64) + 1

@@ -39,7 +39,10 @@ def save(mechanism: xr.Dataset, path: str | Path, *, overwrite: bool = False) ->
     Raises: InputError for an existing file without `overwrite` or a missing folder; FileFormatError if the disk refuses.
     """
     target = check_target(path, overwrite=overwrite)
-    encoding = {str(name): {"_FillValue": None, "fletcher32": True, "zlib": True, "complevel": 1} for name in mechanism.variables}
+    encoding = {
+        str(name): {"_FillValue": None, "fletcher32": True, "zlib": True, "complevel": 1}
+        for name in mechanism.variables
+    }
 
     def write(temporary: Path) -> None:
         mechanism.to_netcdf(temporary, engine="h5netcdf", format="NETCDF4", encoding=encoding)
@@ -68,7 +71,10 @@ def write_atomically(target: Path, write: object) -> None:
         _sync_folder(target.parent)
     except OSError as error:
         raise FileFormatError(
-            f"could not be written ({error.strerror or error})", field="output", value=target, remedy="check space and permissions"
+            f"could not be written ({error.strerror or error})",
+            field="output",
+            value=target,
+            remedy="check space and permissions",
         ) from error
     finally:
         temporary.unlink(missing_ok=True)
@@ -97,22 +103,37 @@ def load(path: str | Path) -> xr.Dataset:
             mechanism = opened.load()
     except Exception as error:
         raise VerificationError(
-            f"the file is damaged ({type(error).__name__})", field="file", value=source, remedy="restore it from a good copy"
+            f"the file is damaged ({type(error).__name__})",
+            field="file",
+            value=source,
+            remedy="restore it from a good copy",
         ) from error
     schema = mechanism.attrs.get("schema")
     if schema != SCHEMA:
-        raise VerificationError("not a mechanism of this schema", field="schema", value=schema, remedy=f"use a {SCHEMA} file")
+        raise VerificationError(
+            "not a mechanism of this schema", field="schema", value=schema, remedy=f"use a {SCHEMA} file"
+        )
     for name, variable in mechanism.variables.items():
         found = [key for key in _FORBIDDEN if key in variable.attrs]
         if found or variable.dtype.kind not in "iuf":
             raise VerificationError(
-                "fill values, scale factors and non-numeric variables are refused", field=str(name), value=found or variable.dtype, remedy="use an unaltered file"
+                "fill values, scale factors and non-numeric variables are refused",
+                field=str(name),
+                value=found or variable.dtype,
+                remedy="use an unaltered file",
             )
     stored = mechanism.attrs.get("sha256")
     try:
         found_sum = checksum(mechanism)
     except Exception as error:
-        raise VerificationError("the file is damaged", field="file", value=source, remedy="restore it from a good copy") from error
+        raise VerificationError(
+            "the file is damaged", field="file", value=source, remedy="restore it from a good copy"
+        ) from error
     if stored != found_sum:
-        raise VerificationError("the checksum does not match the content", field="sha256", value=stored, remedy="restore the file from a good copy")
+        raise VerificationError(
+            "the checksum does not match the content",
+            field="sha256",
+            value=stored,
+            remedy="restore the file from a good copy",
+        )
     return mechanism

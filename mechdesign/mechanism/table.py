@@ -100,7 +100,7 @@ def claim_sentence(metric: Metric, domain: Domain, edges: int) -> str:
 
 
 def expected_loss(mass: NDArray[np.uint64], prior: NDArray[np.float64], loss: NDArray[np.float64]) -> float:
-    """sum over u, y of prior(u) mass(u, y) 2^-62 loss(u, y), in loss units, in floating point."""
+    """Sum over u, y of prior(u) mass(u, y) 2^-62 loss(u, y), in loss units, in floating point."""
     return float(((prior[:, None] * loss) * (mass / float(ROW_SUM))).sum())
 
 

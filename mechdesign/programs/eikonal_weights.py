@@ -47,7 +47,10 @@ class EikonalWeights(Program):
     def __post_init__(self) -> None:
         if self.problem.reports is not self.problem.domain:
             raise InputError(
-                "the weight system needs reports = secrets", field="reports", value="another domain", remedy="use the optimal program"
+                "the weight system needs reports = secrets",
+                field="reports",
+                value="another domain",
+                remedy="use the optimal program",
             )
         if self.distances not in ("graph", "fast-marching"):
             raise InputError(
@@ -61,7 +64,10 @@ class EikonalWeights(Program):
             return np.exp(-problem.distances)
         if not isinstance(problem.metric, Eikonal):
             raise InputError(
-                "fast marching needs an eikonal metric", field="distances", value=problem.metric.kind, remedy="use graph distances"
+                "fast marching needs an eikonal metric",
+                field="distances",
+                value=problem.metric.kind,
+                remedy="use graph distances",
             )
         field = fast_marching_kernel(problem.domain, problem.metric.level, problem.edges)
         return np.exp(-problem.metric.multiplier * field)
@@ -122,9 +128,7 @@ def diagnose(problem: DesignProblem, weights: NDArray[np.float64]) -> Diagnosis:
     excess = _curvature_excess(problem)
     on_grid = problem.domain.kind == "grid"
     cause = [("curvature" if excess[c] > 0 else "boundary") if on_grid else "unknown" for c in cells]
-    return Diagnosis(
-        weights=weights, cells=cells, cause=cause, ring=ring, excess=excess, places=problem.domain.points
-    )
+    return Diagnosis(weights=weights, cells=cells, cause=cause, ring=ring, excess=excess, places=problem.domain.points)
 
 
 def _rings(problem: DesignProblem) -> NDArray[np.int64]:

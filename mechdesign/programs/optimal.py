@@ -134,7 +134,7 @@ def assemble(
     return RestrictedProgram(program=program, component=component, kernel=kernel, constant=constant)
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _components(order, parent, cut, head_node):  # type: ignore[no-untyped-def]
     head_node[order[0]] = order[0]
     for i in range(1, order.size):

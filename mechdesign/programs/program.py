@@ -68,7 +68,7 @@ def lipschitz(table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]
 
 
 def expected_loss(table: cp.Variable, problem: DesignProblem) -> cp.Expression:
-    """sum over u, y of prior(u) table(u, y) loss(u, y)."""
+    """Sum over u, y of prior(u) table(u, y) loss(u, y)."""
     import cvxpy as cp
 
     return cp.sum(cp.multiply(problem.cost, table))

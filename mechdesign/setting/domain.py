@@ -42,14 +42,18 @@ class Domain:
         if n < 2:
             raise InputError(
                 "a domain needs at least two places, or there is nothing to protect",
-                field="mask" if self.kind == "grid" and self.shape is not None and math.prod(self.shape) > 1 else "domain",
+                field="mask"
+                if self.kind == "grid" and self.shape is not None and math.prod(self.shape) > 1
+                else "domain",
                 value=f"{n} place(s)",
                 remedy="use a larger grid, or a mask that leaves more cells",
             )
         if not 1 <= k <= len(AXES):
             raise InputError("coordinates have 1 to 3 axes", field="points", value=k, remedy="pass an (n, 1..3) array")
         if not np.isfinite(self.points).all():
-            raise InputError("coordinates must be finite", field="points", value="nan or inf", remedy="drop such places")
+            raise InputError(
+                "coordinates must be finite", field="points", value="nan or inf", remedy="drop such places"
+            )
         if len(np.unique(self.points, axis=0)) < n:
             raise InputError(
                 "two places coincide", field="points", value="duplicate coordinates", remedy="merge equal places"
@@ -76,9 +80,13 @@ class Domain:
         sizes = _per_axis(cell, len(counts), "cell")
         low = _per_axis(origin, len(counts), "origin")
         if not counts or any(int(c) != c or c < 1 for c in counts):
-            raise InputError("must be positive whole numbers", field="cells", value=counts, remedy="use at least 2 cells")
+            raise InputError(
+                "must be positive whole numbers", field="cells", value=counts, remedy="use at least 2 cells"
+            )
         if any(not (s > 0 and math.isfinite(s)) for s in sizes):
-            raise InputError("must be positive and finite", field="cell", value=sizes, remedy="give a positive cell size")
+            raise InputError(
+                "must be positive and finite", field="cell", value=sizes, remedy="give a positive cell size"
+            )
         counts = tuple(int(c) for c in counts)
         inside = np.ones(counts, bool) if mask is None else np.asarray(mask)
         if inside.dtype != bool or inside.shape != counts:

@@ -123,7 +123,10 @@ def fast_marching(domain: Domain, level: PrivacyLevel, source: int, order: int =
     field = np.where(away <= radius, straight, arrival + start)
     if not np.isfinite(field).all():
         raise InputError(
-            "the front does not reach every cell", field="mask", value=f"{int((~np.isfinite(field)).sum())} cells", remedy="use graph distances"
+            "the front does not reach every cell",
+            field="mask",
+            value=f"{int((~np.isfinite(field)).sum())} cells",
+            remedy="use graph distances",
         )
     return field
 

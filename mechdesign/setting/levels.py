@@ -49,16 +49,23 @@ class PrivacyLevel:
     def affine(cls, density: Raster, *, slope: float, floor: float) -> PrivacyLevel:
         """eps(u) = slope * density(u) + floor: looser where more people are (paper 000, section IV).
 
-        slope in nats per unit of length per unit of density, floor in nats per unit of length.
+        slope in nats per unit of length per unit of density; floor > 0 in nats per unit of length.
         """
         for name, value in (("slope", slope), ("floor", floor)):
             if not np.isfinite(value):
                 raise InputError("must be finite", field=name, value=value, remedy="give a finite number")
+        if floor <= 0:
+            raise InputError(
+                "must be positive: it is eps where nobody lives, and eps = 0 admits constant mechanisms only",
+                field="floor",
+                value=floor,
+                remedy="give the tightest privacy level in nats per unit, such as 0.4",
+            )
         values = slope * density.values + floor
         if not (values > 0).all():
             raise InputError(
                 "eps = slope * density + floor must be positive everywhere",
-                field="floor" if floor <= 0 else "slope",
+                field="slope",
                 value=f"slope {slope}, floor {floor}: smallest eps {values.min():.6g}",
                 remedy="raise the floor or the slope",
             )
@@ -66,7 +73,7 @@ class PrivacyLevel:
 
     @classmethod
     def from_values(cls, domain: Domain, values: ArrayLike) -> PrivacyLevel:
-        """eps given at every cell of an unmasked grid of one or two axes, shape `domain.shape`; bilinear between centres."""
+        """Eps given at every cell of an unmasked grid of one or two axes, shape `domain.shape`; bilinear between centres."""
         array = np.asarray(values, float)
         if domain.shape is None or len(domain.shape) > 2 or array.shape != domain.shape:
             raise InputError(
@@ -83,17 +90,17 @@ class PrivacyLevel:
         return cls(raster=_level_raster(axes[0], axes[1], array.reshape(len(axes[0]), len(axes[1])), domain.unit))
 
     def at(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """eps at points (n, 1..2), in nats per unit."""
+        """Eps at points (n, 1..2), in nats per unit."""
         return self.raster.at(points)
 
     @property
     def smallest(self) -> float:
-        """min eps over the whole plane, in nats per unit."""
+        """Min eps over the whole plane, in nats per unit."""
         return float(self.raster.values.min())
 
     @property
     def largest(self) -> float:
-        """max eps over the whole plane, in nats per unit."""
+        """Max eps over the whole plane, in nats per unit."""
         return float(self.raster.values.max())
 
     def line_integrals(self, start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -139,21 +146,25 @@ def check_epsilon(epsilon: float, field: str = "eps") -> float:
     if not (np.isfinite(value) and value > 0):
         zero = "; eps = 0 admits constant mechanisms only" if value == 0 else ""
         raise InputError(
-            f"must be positive and finite{zero}", field=field, value=value, remedy="give a positive number of nats per unit"
+            f"must be positive and finite{zero}",
+            field=field,
+            value=value,
+            remedy="give a positive number of nats per unit",
         )
     return value
 
 
-def _level_raster(
-    x: NDArray[np.float64], y: NDArray[np.float64], values: NDArray[np.float64], unit: str
-) -> Raster:
+def _level_raster(x: NDArray[np.float64], y: NDArray[np.float64], values: NDArray[np.float64], unit: str) -> Raster:
     return Raster(x=x, y=y, values=values, unit=unit, value_unit=f"nats per {unit}", name="eps")
 
 
 def _planar(points: NDArray[np.float64]) -> NDArray[np.float64]:
     if points.shape[1] > 2:
         raise InputError(
-            "privacy levels are maps over one or two axes", field="eps", value=f"{points.shape[1]}-D", remedy="use a 1-D or 2-D domain"
+            "privacy levels are maps over one or two axes",
+            field="eps",
+            value=f"{points.shape[1]}-D",
+            remedy="use a 1-D or 2-D domain",
         )
     return points if points.shape[1] == 2 else np.column_stack([points[:, 0], np.zeros(len(points))])
 
@@ -175,9 +186,7 @@ def _fractions(
     return left, [np.clip((t * step - offset) / width, 0.0, 1.0) for t in times]
 
 
-def _crossings(
-    nodes: NDArray[np.float64], start: NDArray[np.float64], end: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _crossings(nodes: NDArray[np.float64], start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
     """Parameters t in [0, 1] where each segment crosses a node line, padded with 1; shape (e, most crossings)."""
     low, high = np.minimum(start, end), np.maximum(start, end)
     first = np.searchsorted(nodes, low, side="right")

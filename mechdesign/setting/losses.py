@@ -63,7 +63,7 @@ class Distance(Loss):
         return length
 
     def within_cell(self, domain: Domain) -> float | None:
-        """h / 4 on a line; h (sqrt 2 + ln(1 + sqrt 2)) / 6 in a square cell; None for other cells."""
+        """H / 4 on a line; h (sqrt 2 + ln(1 + sqrt 2)) / 6 in a square cell; None for other cells."""
         if domain.cell is None or len(set(domain.cell)) > 1 or len(domain.cell) > 2:
             return None
         h = domain.cell[0]
@@ -91,7 +91,10 @@ class TableLoss(Loss):
         table = np.asarray(self.values, float)
         if table.shape != (secrets.size, reports.size):
             raise InputError(
-                f"must have shape ({secrets.size}, {reports.size})", field="loss", value=table.shape, remedy="secrets down, reports across"
+                f"must have shape ({secrets.size}, {reports.size})",
+                field="loss",
+                value=table.shape,
+                remedy="secrets down, reports across",
             )
         return table
 
@@ -102,9 +105,18 @@ LOSSES: dict[str, Loss] = {loss.name: loss for loss in (SquaredDistance(), Dista
 def check_loss(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """The loss table, if it is finite, not negative and not all zero; else InputError."""
     if not np.isfinite(matrix).all():
-        raise InputError("must be finite", field="loss", value="nan or inf", remedy="give a finite loss for every report")
+        raise InputError(
+            "must be finite", field="loss", value="nan or inf", remedy="give a finite loss for every report"
+        )
     if (matrix < 0).any():
-        raise InputError("must not be negative", field="loss", value=f"{matrix.min():.6g}", remedy="add a constant to the loss")
+        raise InputError(
+            "must not be negative", field="loss", value=f"{matrix.min():.6g}", remedy="add a constant to the loss"
+        )
     if not (matrix > 0).any():
-        raise InputError("is zero everywhere: every mechanism is optimal", field="loss", value=0, remedy="give a loss that tells reports apart")
+        raise InputError(
+            "is zero everywhere: every mechanism is optimal",
+            field="loss",
+            value=0,
+            remedy="give a loss that tells reports apart",
+        )
     return matrix

@@ -20,7 +20,7 @@ from mechdesign.setting.geodesic import Edges, check_connected, shortest_paths
 from mechdesign.setting.lattice import irreducible_pairs, stencil_pairs
 from mechdesign.setting.levels import ROUND_DOWN, PrivacyLevel, check_epsilon
 from mechdesign.setting.rasters import Raster
-from mechdesign.setting.units import canonical_unit
+from mechdesign.setting.units import canonical_unit, unit_word
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -36,7 +36,10 @@ class Metric(ABC):
     def __post_init__(self) -> None:
         if not (np.isfinite(self.multiplier) and self.multiplier >= 0):
             raise InputError(
-                "must be finite and not negative", field="multiplier", value=self.multiplier, remedy="scale by a positive factor"
+                "must be finite and not negative",
+                field="multiplier",
+                value=self.multiplier,
+                remedy="scale by a positive factor",
             )
 
     def __rmul__(self, factor: float) -> Self:
@@ -111,7 +114,7 @@ class Euclidean(Metric):
         return {"kind": self.kind, "multiplier": self.multiplier, "epsilon": self.epsilon, "unit": self.unit}
 
     def claim(self, domain: Domain) -> str:
-        return f"the Euclidean distance over all pairs times {self.epsilon:.17g} nats per {domain.unit}"
+        return f"the Euclidean distance over all pairs times {self.epsilon:.17g} nats per {unit_word(domain.unit)}"
 
     def level_at(self, domain: Domain) -> NDArray[np.float64]:
         return np.full(domain.size, self.epsilon)
@@ -159,18 +162,33 @@ class Graph(Metric):
         tail, head = np.asarray(self.tail, np.int64), np.asarray(self.head, np.int64)
         length = np.asarray(self.length, float)
         if not (tail.shape == head.shape == length.shape) or tail.ndim != 1:
-            raise InputError("tail, head and length must be equally long", field="edges", value=tail.shape, remedy="one entry per edge")
-        if len(tail) and not (0 <= min(tail.min(), head.min()) and max(tail.max(), head.max()) < domain.size):
             raise InputError(
-                "an edge ends outside the domain", field="edges", value="dangling edge", remedy=f"use places 0..{domain.size - 1}"
+                "tail, head and length must be equally long",
+                field="edges",
+                value=tail.shape,
+                remedy="one entry per edge",
+            )
+        if len(tail) and not (min(tail.min(), head.min()) >= 0 and max(tail.max(), head.max()) < domain.size):
+            raise InputError(
+                "an edge ends outside the domain",
+                field="edges",
+                value="dangling edge",
+                remedy=f"use places 0..{domain.size - 1}",
             )
         if (tail == head).any():
             raise InputError("self-loop", field="edges", value=int(tail[tail == head][0]), remedy="drop it")
         if not (np.isfinite(length) & (length > 0)).all():
-            raise InputError("must be positive and finite", field="length", value=f"{length.min()}", remedy="merge places at distance 0")
+            raise InputError(
+                "must be positive and finite",
+                field="length",
+                value=f"{length.min()}",
+                remedy="merge places at distance 0",
+            )
         low, high = np.minimum(tail, head), np.maximum(tail, head)
         if len(np.unique(low * domain.size + high)) < len(low):
-            raise InputError("an edge is given twice", field="edges", value="repeated pair", remedy="keep the shorter one")
+            raise InputError(
+                "an edge is given twice", field="edges", value="repeated pair", remedy="keep the shorter one"
+            )
         return Edges(tail=low, head=high, length=length)
 
     def describe(self) -> dict[str, Any]:
@@ -212,7 +230,7 @@ class Eikonal(Metric):
         return (
             f"the shortest-path distance of the {self.stencil}-neighbour graph, every edge as long as the line integral "
             f"of the bilinear privacy level eps ({self.level.smallest:.9g} to {self.level.largest:.9g} nats per "
-            f"{domain.unit}, map {self.level.raster.fingerprint()})"
+            f"{unit_word(domain.unit)}, map {self.level.raster.fingerprint()})"
         )
 
     def level_at(self, domain: Domain) -> NDArray[np.float64]:
@@ -238,7 +256,10 @@ def metric_from_description(description: dict[str, Any]) -> Metric | None:
     if kind == "eikonal":
         grid = description["level"]
         raster = Raster(
-            x=np.array(grid["x"], float), y=np.array(grid["y"], float), values=np.array(grid["eps"], float), unit=grid["unit"]
+            x=np.array(grid["x"], float),
+            y=np.array(grid["y"], float),
+            values=np.array(grid["eps"], float),
+            unit=grid["unit"],
         )
         return Eikonal(level=PrivacyLevel(raster=raster), stencil=description["stencil"], multiplier=multiplier)
     raise InputError("unknown metric", field="metric", value=kind, remedy="use a file written by this version")

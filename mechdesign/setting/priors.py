@@ -39,17 +39,23 @@ def check_prior(prior: ArrayLike, size: int) -> NDArray[np.float64]:
     """
     values = np.asarray(prior, float)
     if values.shape != (size,):
-        raise InputError(f"must have shape ({size},)", field="prior", value=values.shape, remedy="one probability per unmasked place")
+        raise InputError(
+            f"must have shape ({size},)", field="prior", value=values.shape, remedy="one probability per unmasked place"
+        )
     _check_weights(values, "prior")
     total = float(values.sum())
     if abs(total - 1) > SUM_TOLERANCE:
-        raise InputError("must sum to 1", field="prior", value=f"sum {total:.12g}", remedy="use priors.proportional to normalise")
+        raise InputError(
+            "must sum to 1", field="prior", value=f"sum {total:.12g}", remedy="use priors.proportional to normalise"
+        )
     return values
 
 
 def _check_weights(values: NDArray[np.float64], field: str) -> None:
     if not np.isfinite(values).all():
-        raise InputError("must be finite", field=field, value="nan or inf", remedy="give a finite weight to every place")
+        raise InputError(
+            "must be finite", field=field, value="nan or inf", remedy="give a finite weight to every place"
+        )
     if (values < 0).any():
         raise InputError("must not be negative", field=field, value=f"{values.min():.6g}", remedy="give weights >= 0")
     if not values.any():

@@ -74,9 +74,7 @@ class Raster:
         Node (c, r) moves to ((c + 1/2) width / kx, (r + 1/2) height / ky), the convention of paper 000 (section IV).
         """
         kx, ky = self.values.shape
-        return replace(
-            self, x=(np.arange(kx) + 0.5) * (width / kx), y=(np.arange(ky) + 0.5) * (height / ky), unit=unit
-        )
+        return replace(self, x=(np.arange(kx) + 0.5) * (width / kx), y=(np.arange(ky) + 0.5) * (height / ky), unit=unit)
 
     def fingerprint(self) -> str:
         """Twelve hexadecimal digits of the SHA-256 of nodes and values."""
@@ -86,9 +84,7 @@ class Raster:
         return digest.hexdigest()[:12]
 
 
-def _locate(
-    nodes: NDArray[np.float64], at: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _locate(nodes: NDArray[np.float64], at: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Left node and fraction in [0, 1] of the way to the next, clamped to the outermost nodes."""
     if len(nodes) == 1:
         return np.zeros(at.shape, np.int64), np.zeros(at.shape)

@@ -41,7 +41,10 @@ def read_raster(path: str | Path, *, unit: str, variable: str | None = None) -> 
         raise
     except Exception as error:
         raise FileFormatError(
-            f"cannot be read ({type(error).__name__}: {error})", field="raster", value=source, remedy="check that the file is complete"
+            f"cannot be read ({type(error).__name__}: {error})",
+            field="raster",
+            value=source,
+            remedy="check that the file is complete",
         ) from error
     raise FileFormatError(
         "unknown kind of raster", field="raster", value=source.name, remedy="use ESRI ASCII (.asc) or NetCDF (.nc)"
@@ -50,7 +53,9 @@ def read_raster(path: str | Path, *, unit: str, variable: str | None = None) -> 
 
 def _read_esri_ascii(source: Path, unit: str) -> Raster:
     if source.stat().st_size > _LARGEST:
-        raise FileFormatError("too large for a text raster", field="raster", value=source, remedy="convert it to NetCDF")
+        raise FileFormatError(
+            "too large for a text raster", field="raster", value=source, remedy="convert it to NetCDF"
+        )
     projection = source.with_suffix(".prj")
     if projection.is_file():
         _refuse_geographic(projection.read_text(errors="replace"), unit, source)
@@ -65,7 +70,9 @@ def _read_esri_ascii(source: Path, unit: str) -> Raster:
     try:
         numbers = np.array(" ".join(lines[len(header) :]).split(), float)
     except ValueError as error:
-        raise FileFormatError(f"not a number ({error})", field="raster", value=source, remedy="repair the file") from error
+        raise FileFormatError(
+            f"not a number ({error})", field="raster", value=source, remedy="repair the file"
+        ) from error
     if numbers.size != rows * columns or rows < 1 or columns < 1:
         raise FileFormatError(
             f"header announces {rows} x {columns} values",
@@ -76,9 +83,13 @@ def _read_esri_ascii(source: Path, unit: str) -> Raster:
     table = numbers.reshape(rows, columns)[::-1].T  # rows run north to south
     if "nodata_value" in header:
         table = np.where(table == float(header["nodata_value"]), np.nan, table)
-    steps = [float(header[key]) if key in header else float(_required(header, "cellsize", source)) for key in ("dx", "dy")]
+    steps = [
+        float(header[key]) if key in header else float(_required(header, "cellsize", source)) for key in ("dx", "dy")
+    ]
     if not all(step > 0 for step in steps):
-        raise FileFormatError("cell size must be positive", field="raster", value=steps, remedy="correct cellsize, dx or dy")
+        raise FileFormatError(
+            "cell size must be positive", field="raster", value=steps, remedy="correct cellsize, dx or dy"
+        )
     axes = []
     for axis, step, count in zip("xy", steps, (columns, rows), strict=True):
         centred = f"{axis}llcenter" in header
@@ -96,9 +107,11 @@ def _required(header: dict[str, str], key: str, source: Path) -> str:
 def _read_netcdf(source: Path, unit: str, variable: str | None) -> Raster:
     import xarray as xr
 
-    engine = "h5netcdf" if source.read_bytes()[:4] == b"\x89HDF" else "scipy"
-    with xr.open_dataset(source, engine=engine, decode_times=False) as opened:
-        data = opened.load()
+    with source.open("rb") as stream:
+        engine = "h5netcdf" if stream.read(4) == b"\x89HDF" else "scipy"
+        stream.seek(0)
+        with xr.open_dataset(stream, engine=engine, decode_times=False) as opened:
+            data = opened.load()
     names = [str(n) for n, v in data.data_vars.items() if v.ndim == 2]
     name = variable or (names[0] if len(names) == 1 else None)
     if name is None or name not in data:
@@ -112,7 +125,12 @@ def _read_netcdf(source: Path, unit: str, variable: str | None) -> Raster:
     axes: list[NDArray[np.float64]] = []
     for dimension in array.dims:
         if dimension not in data.coords:
-            raise FileFormatError("axis has no coordinates", field="raster", value=dimension, remedy="give every axis a coordinate variable")
+            raise FileFormatError(
+                "axis has no coordinates",
+                field="raster",
+                value=dimension,
+                remedy="give every axis a coordinate variable",
+            )
         axis = data.coords[dimension]
         angle = axis.attrs.get("standard_name") in {"longitude", "latitude"}
         declared = str(axis.attrs.get("units", "degree" if angle else unit))
@@ -129,7 +147,9 @@ def _read_netcdf(source: Path, unit: str, variable: str | None) -> Raster:
     for k in (0, 1):
         if len(axes[k]) > 1 and axes[k][0] > axes[k][-1]:
             axes[k], values = axes[k][::-1], np.flip(values, axis=k)
-    return Raster(x=axes[0], y=axes[1], values=values, unit=unit, value_unit=str(array.attrs.get("units", "1")), name=source.name)
+    return Raster(
+        x=axes[0], y=axes[1], values=values, unit=unit, value_unit=str(array.attrs.get("units", "1")), name=source.name
+    )
 
 
 def _refuse_geographic(text: str, unit: str, source: Path) -> None:
@@ -140,5 +160,7 @@ def _refuse_geographic(text: str, unit: str, source: Path) -> None:
 def check_planar(raster: Raster, field: str = "raster") -> Raster:
     """The raster, if it has at least two nodes on each axis."""
     if min(raster.values.shape) < 2:
-        raise InputError("needs at least 2 x 2 nodes", field=field, value=raster.values.shape, remedy="use a finer raster")
+        raise InputError(
+            "needs at least 2 x 2 nodes", field=field, value=raster.values.shape, remedy="use a finer raster"
+        )
     return raster

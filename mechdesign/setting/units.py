@@ -40,9 +40,7 @@ def canonical_unit(name: str, field: str = "unit") -> str:
     """
     found = _CANONICAL.get(str(name).strip().lower())
     if found is None:
-        raise UnitError(
-            "unknown unit", field=field, value=repr(name), remedy="use one of " + ", ".join(KNOWN_UNITS)
-        )
+        raise UnitError("unknown unit", field=field, value=repr(name), remedy="use one of " + ", ".join(KNOWN_UNITS))
     return found
 
 
@@ -59,4 +57,11 @@ def require_unit(declared: str, wanted: str, field: str) -> None:
         if declared == "degree"
         else f"convert the axes to {wanted}, or ask for {declared}"
     )
-    raise UnitError(f"axes are declared in {declared} while {wanted} was asked for", field=field, value=declared, remedy=remedy)
+    raise UnitError(
+        f"axes are declared in {declared} while {wanted} was asked for", field=field, value=declared, remedy=remedy
+    )
+
+
+def unit_word(unit: str) -> str:
+    """One unit of length in a sentence: "km", or "unit" where lengths are dimensionless."""
+    return "unit" if unit == "1" else unit

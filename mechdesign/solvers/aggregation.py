@@ -96,7 +96,9 @@ def aggregate(
                 break
             restricted = assemble(problem, pricer.distance, pricer.parent, cut)
             method: Method = "simplex" if len(restricted.program.cost) <= SIMPLEX_LIMIT else "ipm"
-            solution = solve_linear_program(restricted.program, method=method, tolerance=tolerance / 20, time_limit=left)
+            solution = solve_linear_program(
+                restricted.program, method=method, tolerance=tolerance / 20, time_limit=left
+            )
             mass = repair(np.maximum(restricted.table(solution.x), 0.0), problem.edges, problem.cost, kernel)
             value = expected_loss(mass, problem.prior_array, problem.loss_matrix)
             if value < loss:
@@ -119,7 +121,10 @@ def aggregate(
         stopped = "interrupt"
     if best is None:
         raise SolverError(
-            f"stopped ({stopped}) before any table was certified", field="time_limit", value=time_limit, remedy="allow more time"
+            f"stopped ({stopped}) before any table was certified",
+            field="time_limit",
+            value=time_limit,
+            remedy="allow more time",
         )
     return Design(mass=best, loss=loss, dual=dual, lower_bound=bound, stopped=stopped)
 

@@ -73,14 +73,20 @@ def solve_weights(program: EikonalWeights) -> EikonalDesign:
     return EikonalDesign(mass=mass, dual=dual, lower_bound=bound, parameters={**program.parameters(), **parameters})
 
 
-def _remedy(problem: DesignProblem, kernel: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
+def _remedy(
+    problem: DesignProblem, kernel: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
     n = problem.domain.size
     frame, target, width = _frame(problem)
     columns = np.hstack([kernel, frame, np.ones((n, 1))])
     target = np.concatenate([np.arange(n), target, [problem.best_constant]])
     if columns.size > LP_ENTRIES:
         exponential = np.exp(-problem.distances / 2)
-        return exponential / exponential.sum(axis=1, keepdims=True), np.zeros(n), "exponential mechanism, the program being too large"
+        return (
+            exponential / exponential.sum(axis=1, keepdims=True),
+            np.zeros(n),
+            "exponential mechanism, the program being too large",
+        )
     program = LinearProgram(
         cost=(problem.cost[:, target] * columns).sum(axis=0),
         matrix=sp.csr_array(np.where(columns > _DROP, columns, 0.0)),
@@ -93,7 +99,11 @@ def _remedy(problem: DesignProblem, kernel: NDArray[np.float64]) -> tuple[NDArra
     table = np.zeros((n, n))
     np.add.at(table.T, target, spread.T)
     constant = float(solution.x[-1])
-    return table, solution.dual, f"frame of {width} cells outside the domain and a constant report of weight {constant:.3g}"
+    return (
+        table,
+        solution.dual,
+        f"frame of {width} cells outside the domain and a constant report of weight {constant:.3g}",
+    )
 
 
 def _frame(problem: DesignProblem) -> tuple[NDArray[np.float64], NDArray[np.int64], int]:

@@ -56,8 +56,14 @@ def solve_linear_program(
     solution = solver.getSolution()
     x, dual = np.array(solution.col_value), np.array(solution.row_dual)[: program.linking]
     word = solver.modelStatusToString(solver.getModelStatus())
-    if len(x) != len(program.cost) or len(dual) != program.linking or not (np.isfinite(x).all() and np.isfinite(dual).all()):
-        raise SolverError("HiGHS gave no finite point", field="solver", value=word, remedy="allow more time, or fewer cells")
+    if (
+        len(x) != len(program.cost)
+        or len(dual) != program.linking
+        or not (np.isfinite(x).all() and np.isfinite(dual).all())
+    ):
+        raise SolverError(
+            "HiGHS gave no finite point", field="solver", value=word, remedy="allow more time, or fewer cells"
+        )
     return LinearSolution(x=x, dual=dual, status=word, objective=float(solver.getInfo().objective_function_value))
 
 

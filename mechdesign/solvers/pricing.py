@@ -71,9 +71,9 @@ class ConePricer:
 
 
 def lower_bound(dual: NDArray[np.float64], value: NDArray[np.float64]) -> float:
-    """sum dual + sum min(0, value), rounded down."""
+    """Sum dual + sum min(0, value), rounded down; at least 0, because losses are not negative."""
     total = math.fsum([*dual.tolist(), *np.minimum(value, 0.0).tolist()])
-    return math.nextafter(total, -math.inf)
+    return max(0.0, math.nextafter(total, -math.inf))
 
 
 def _symmetric_noise(graph: sp.csr_array) -> NDArray[np.float64]:
@@ -87,7 +87,7 @@ def _symmetric_noise(graph: sp.csr_array) -> NDArray[np.float64]:
     return (mixed >> np.uint64(11)).astype(float) * 2.0**-53
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _preorder(root, parent, child, sibling, stack, order, place):  # type: ignore[no-untyped-def]
     n = parent.size
     for v in range(n):
@@ -109,7 +109,7 @@ def _preorder(root, parent, child, sibling, stack, order, place):  # type: ignor
             c = sibling[c]
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _improve(root, r, parent, first, near, length, most, g):  # type: ignore[no-untyped-def]
     """Pivot `parent` towards the minimising tree; fills g with its ray."""
     n = r.size
@@ -160,7 +160,7 @@ def _improve(root, r, parent, first, near, length, most, g):  # type: ignore[no-
             up, rise, far, v = v, not old_rises, old_step, old_parent
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _tree_bound(root, cost, dual, parent, first, near, length):  # type: ignore[no-untyped-def]
     """Push cost - dual to the root of the tree, every operation rounded down."""
     n = cost.size
@@ -188,7 +188,7 @@ def _tree_bound(root, cost, dual, parent, first, near, length):  # type: ignore[
     return left[root]
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _price_all(cost, dual, anchors, parents, first, near, length, pivot_length, most, value, rays):  # type: ignore[no-untyped-def]
     r = np.empty(dual.size)
     for y in range(anchors.size):

@@ -41,7 +41,9 @@ def solve(
     if not time_limit > 0:
         raise InputError("must be positive", field="time-limit", value=time_limit, remedy="give seconds")
     problem = program.problem
-    require_memory(problem.domain.size, problem.reports.size, tables=TABLES, what=f"a table for the {program.name} program")
+    require_memory(
+        problem.domain.size, problem.reports.size, tables=TABLES, what=f"a table for the {program.name} program"
+    )
     if isinstance(program, EikonalWeights):
         weights = solve_weights(program)
         return make_mechanism(
@@ -63,4 +65,6 @@ def solve(
             lower_bound=design.lower_bound,
             stopped=design.stopped,
         )
-    raise InputError("no solver for this program", field="program", value=program.name, remedy="use Optimal or EikonalWeights")
+    raise InputError(
+        "no solver for this program", field="program", value=program.name, remedy="use Optimal or EikonalWeights"
+    )

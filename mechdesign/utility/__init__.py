@@ -1,0 +1,1 @@
+"""What a mechanism is worth: expected losses and Bayes remapping."""

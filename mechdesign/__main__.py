@@ -1,0 +1,5 @@
+"""`python -m mechdesign` is the command line."""
+
+from mechdesign.cli import main
+
+main()

@@ -1,0 +1,246 @@
+"""The command line: a thin face of the Python API. Heavy imports happen inside the commands.
+
+With --json a command prints one JSON document on stdout; everything else goes to stderr. Exit codes: 0 a certified file
+was written or verified; 1 the design or the verification failed; 2 bad input.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mechdesign.errors import InputError, MechdesignError
+
+if TYPE_CHECKING:
+    from mechdesign.problem_files import ProblemFile
+    from mechdesign.programs.program import Program
+    from mechdesign.setting.problem import DesignProblem
+
+app = typer.Typer(
+    help="Design location-privacy and metric-privacy mechanisms by optimization, certified in exact integers.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+_TAKES_KNOBS = {"allow_extra_args": True, "ignore_unknown_options": True}
+PROGRAMS = ("optimal", "eikonal")
+
+ProblemArgument = Annotated[str, typer.Argument(help="Path of a problem file, or the name of a shipped problem.")]
+FileArgument = Annotated[Path, typer.Argument(help="A mechanism file (NetCDF).")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+GapOption = Annotated[float, typer.Option("--gap", help="Target of (loss - lower_bound) / loss.")]
+LimitOption = Annotated[float, typer.Option("--time-limit", help="Seconds; the best certified table so far is kept.")]
+OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
+
+
+@app.command()
+def problems(as_json: JsonOption = False) -> None:
+    """List the shipped problems and their knobs."""
+    from mechdesign.problem_files import shipped_problems
+    from mechdesign.reports import printing
+
+    listed = [{"problem": p.name, "summary": p.summary, "knobs": p.knobs} for p in shipped_problems()]
+    if as_json:
+        printing.print_json(listed)
+    else:
+        printing.print_problems(listed)
+
+
+@app.command(context_settings=_TAKES_KNOBS)
+def solve(
+    context: typer.Context,
+    problem: ProblemArgument,
+    program: Annotated[str, typer.Option("--program", help="optimal or eikonal.")] = "optimal",
+    distances: Annotated[str, typer.Option("--distances", help="For eikonal: graph or fast-marching.")] = "graph",
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="NetCDF file to write.")] = None,
+    gap: GapOption = 1e-3,
+    time_limit: LimitOption = float("inf"),
+    overwrite: OverwriteOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Solve a design problem; its knobs follow PROBLEM, as --KNOB VALUE."""
+    started = time.monotonic()
+    built = _build(problem, context)
+    from mechdesign.mechanism.storage import check_target, save
+    from mechdesign.reports import printing
+    from mechdesign.reports.summary import summarise
+    from mechdesign.solvers.solve import solve as solve_program
+
+    if output is not None:
+        check_target(output, overwrite=overwrite)
+    with printing.progress(f"{built.name}, {program}") as report:
+        mechanism = solve_program(_program(program, distances, built), gap=gap, time_limit=time_limit, report=report)
+    if output is not None:
+        save(mechanism, output, overwrite=overwrite)
+    summary = summarise(mechanism, seconds=time.monotonic() - started, file=output)
+    if as_json:
+        printing.print_json(summary)
+    else:
+        printing.print_summary(summary)
+
+
+@app.command(context_settings=_TAKES_KNOBS)
+def compare(
+    context: typer.Context,
+    problem: ProblemArgument,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="CSV file to write.")] = None,
+    only: Annotated[list[str] | None, typer.Option("--only", help="Only this mechanism; may be repeated.")] = None,
+    gap: GapOption = 1e-3,
+    time_limit: LimitOption = float("inf"),
+    overwrite: OverwriteOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare the optimal, the eikonal and the closed-form mechanisms on one problem."""
+    built = _build(problem, context)
+    from mechdesign.mechanism.storage import check_target
+    from mechdesign.reports import printing
+    from mechdesign.reports.compare import mechanisms, rows, write_rows
+
+    if output is not None:
+        check_target(output, overwrite=overwrite)
+    made = {}
+    with printing.steps(built.name) as advance:
+        for name, mechanism in mechanisms(built, gap=gap, time_limit=time_limit, only=only):
+            made[name] = mechanism
+            advance(name)
+    table = rows(made)
+    if output is not None:
+        write_rows(table, output, overwrite=overwrite)
+    if as_json:
+        printing.print_json(table)
+    else:
+        printing.print_rows(table, built)
+
+
+@app.command()
+def verify(file: FileArgument, as_json: JsonOption = False) -> None:
+    """Prove or refuse the claim of a mechanism file, from its integers alone."""
+    from mechdesign.reports import printing
+    from mechdesign.reports.verification import verify as verify_file
+
+    result = verify_file(file)
+    if as_json:
+        printing.print_json(result.as_dict())
+    else:
+        printing.print_verification(result)
+    if not result.certified:
+        raise typer.Exit(1)
+
+
+@app.command()
+def export(
+    file: FileArgument,
+    output: Annotated[Path, typer.Option("-o", "--output", help="CSV file to write.")],
+    overwrite: OverwriteOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a mechanism as a table (CSV)."""
+    from mechdesign.mechanism.storage import load
+    from mechdesign.reports import printing
+    from mechdesign.reports.export import export as write_table
+
+    written = write_table(load(file), output, overwrite=overwrite)
+    if as_json:
+        printing.print_json({"file": str(written)})
+    else:
+        printing.note(f"wrote {written}")
+
+
+def main() -> None:
+    """Run the command line; errors become one line, or one JSON document with --json, and an exit code."""
+    try:
+        code = app(standalone_mode=False)
+    except MechdesignError as error:
+        code = _fail(error)
+    except typer.Exit as ending:
+        code = ending.exit_code
+    except (typer.Abort, KeyboardInterrupt):
+        code = _fail(MechdesignError("interrupted", field="run", remedy="nothing was written"))
+    except typer.TyperException as error:
+        code = _fail(InputError(error.format_message(), field=_option_of(error), remedy="see mechdesign --help"))
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(error: MechdesignError) -> int:
+    if "--json" in sys.argv:
+        import json
+
+        print(json.dumps({"error": error.as_dict()}))
+    else:
+        print(f"error: {error}", file=sys.stderr)
+    return error.exit_code
+
+
+def _option_of(error: Exception) -> str:
+    named = getattr(error, "option_name", None) or getattr(getattr(error, "param", None), "name", None)
+    return str(named or "command line")
+
+
+def _build(problem: str, context: typer.Context) -> DesignProblem:
+    from mechdesign.problem_files import read_problem_file
+
+    if problem.startswith("-"):
+        raise InputError(
+            "knobs follow the problem, and options must be spelled right",
+            field=problem,
+            value=" ".join([problem, *context.args]),
+            remedy="write: mechdesign COMMAND PROBLEM --KNOB VALUE",
+        )
+    file = read_problem_file(problem)
+    _check_shadowing(file, context)
+    return file.build(**_knobs(file, context.args))
+
+
+def _check_shadowing(file: ProblemFile, context: typer.Context) -> None:
+    taken = {name.lstrip("-").replace("-", "_") for p in context.command.params for name in p.opts}
+    for knob in file.knobs:
+        if knob in taken:
+            raise InputError("a knob may not shadow an option", field=knob, value=file.path, remedy="rename the knob")
+
+
+def _knobs(file: ProblemFile, words: list[str]) -> dict[str, str]:
+    """--name value and --name=value pairs; anything else is refused by name."""
+    knobs: dict[str, str] = {}
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("--"):
+            raise InputError(
+                "not expected here", field="command line", value=word, remedy="knobs are written --KNOB VALUE"
+            )
+        name, equals, value = word[2:].partition("=")
+        name = name.replace("-", "_")
+        if name not in file.knobs:
+            known = ", ".join(f"--{knob.replace('_', '-')}" for knob in file.knobs)
+            raise InputError(
+                f"{file.name} has no such knob or option", field=word, value=None, remedy=f"its knobs are {known}"
+            )
+        if name in knobs:
+            raise InputError("given twice", field=f"--{name}", value=None, remedy="give it once")
+        if not equals:
+            if not rest:
+                raise InputError("needs a value", field=word, value=None, remedy=f"write {word} VALUE")
+            value = rest.pop(0)
+        knobs[name] = value
+    return knobs
+
+
+def _program(name: str, distances: str, problem: DesignProblem) -> Program:
+    from mechdesign.programs.eikonal_weights import EikonalWeights
+    from mechdesign.programs.optimal import Optimal
+
+    if name == "optimal":
+        return Optimal(problem=problem)
+    if name == "eikonal":
+        route: Any = distances
+        return EikonalWeights(problem=problem, distances=route)
+    raise InputError("unknown program", field="program", value=name, remedy="use one of " + ", ".join(PROGRAMS))
+
+
+if __name__ == "__main__":
+    main()

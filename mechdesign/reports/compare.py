@@ -1,0 +1,130 @@
+"""compare: the programs and the closed forms on one problem, one row each."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TypedDict
+
+import xarray as xr
+
+from mechdesign.closed_forms import constant, exponential, geometric, planar_laplace, randomized_response
+from mechdesign.errors import InputError
+from mechdesign.mechanism.storage import check_target, write_atomically
+from mechdesign.programs.eikonal_weights import EikonalWeights
+from mechdesign.programs.optimal import Optimal
+from mechdesign.setting.problem import DesignProblem
+from mechdesign.solvers.aggregation import relative_gap
+from mechdesign.solvers.solve import solve
+from mechdesign.utility.loss import expected_distance
+from mechdesign.utility.remap import remapped_loss
+
+# Edge lengths are rounded down by up to 2^-43, so a mechanism that is exactly at the claim may show this much above 1.
+AT_CLAIM = 1 + 2.0**-40
+
+
+_DOES_NOT_FIT = ("domain", "reports", "epsilon")  # fields by which a closed form refuses a problem
+
+
+class Row(TypedDict):
+    """One mechanism: losses in loss units, distance in units of length, claimed epsilon in nats per unit (in nats for
+    randomized response), effective epsilon relative to the problem's metric. None where a figure does not exist.
+    """
+
+    mechanism: str
+    loss: float
+    lower_bound: float | None
+    gap: float | None
+    remapped_loss: float
+    expected_distance: float | None
+    claimed_epsilon: float | None
+    effective_epsilon: float
+
+
+Maker = Callable[[], xr.Dataset]
+
+
+def makers(problem: DesignProblem, *, gap: float = 1e-3, time_limit: float = float("inf")) -> dict[str, Maker]:
+    """What `compare` runs, by row name."""
+    return {
+        "optimal": lambda: solve(Optimal(problem=problem), gap=gap, time_limit=time_limit),
+        "eikonal": lambda: solve(EikonalWeights(problem=problem)),
+        "exponential": partial(exponential.mechanism, problem),
+        "geometric_clamped": partial(geometric.mechanism, problem, border="clamped"),
+        "geometric_normalised": partial(geometric.mechanism, problem, border="normalised"),
+        "planar_laplace": partial(planar_laplace.mechanism, problem),
+        "randomized_response": partial(randomized_response.mechanism, problem),
+        "constant": partial(constant.mechanism, problem),
+    }
+
+
+def mechanisms(
+    problem: DesignProblem, *, gap: float = 1e-3, time_limit: float = float("inf"), only: Sequence[str] | None = None
+) -> Iterator[tuple[str, xr.Dataset | None]]:
+    """Each mechanism with its row name as it is made; None where a closed form does not fit the problem.
+
+    only: the rows to make, all by default. Raises: InputError for an unknown row name.
+    """
+    known = makers(problem, gap=gap, time_limit=time_limit)
+    for name in only or ():
+        if name not in known:
+            raise InputError("unknown mechanism", field="only", value=name, remedy="use one of " + ", ".join(known))
+    for name, make in known.items():
+        if only and name not in only:
+            continue
+        try:
+            yield name, make()
+        except InputError as error:
+            if error.field not in _DOES_NOT_FIT:
+                raise
+            yield name, None
+
+
+def compare(problem: DesignProblem, *, gap: float = 1e-3, time_limit: float = float("inf")) -> list[Row]:
+    """A row for every program and closed form that fits the problem.
+
+    The lower bound is the best one proved for the optimal program; it stands in every row whose mechanism satisfies the
+    problem's claim, so that `gap` = (loss - lower_bound) / loss says how far that mechanism is from optimal.
+    """
+    return rows(dict(mechanisms(problem, gap=gap, time_limit=time_limit)))
+
+
+def rows(made: dict[str, xr.Dataset | None]) -> list[Row]:
+    """The rows of mechanisms that were made for one problem."""
+    bound = max(
+        (m.attrs["lower_bound"] for m in made.values() if m is not None and "lower_bound" in m.attrs), default=None
+    )
+    return [_row(name, mechanism, bound) for name, mechanism in made.items() if mechanism is not None]
+
+
+def write_rows(table: Sequence[Row], path: str | Path, *, overwrite: bool = False) -> Path:
+    """Write the rows as CSV, atomically; figures with 17 significant digits, missing ones empty."""
+    target = check_target(path, overwrite=overwrite)
+
+    def write(temporary: Path) -> None:
+        with temporary.open("w", newline="", encoding="utf-8") as stream:
+            writer = csv.DictWriter(stream, fieldnames=list(Row.__annotations__))
+            writer.writeheader()
+            writer.writerows(table)
+
+    write_atomically(target, write)
+    return target
+
+
+def _row(name: str, mechanism: xr.Dataset, bound: float | None) -> Row:
+    loss = float(mechanism.attrs["expected_loss"])
+    effective = float(mechanism.attrs["effective_epsilon"])
+    holds = bound is not None and effective <= AT_CLAIM
+    claimed = mechanism.attrs.get("claimed_epsilon")
+    return Row(
+        mechanism=name,
+        loss=loss,
+        lower_bound=float(bound) if holds and bound is not None else None,
+        gap=relative_gap(loss, float(bound)) if holds and bound is not None else None,
+        remapped_loss=remapped_loss(mechanism),
+        expected_distance=expected_distance(mechanism),
+        claimed_epsilon=None if claimed is None else float(claimed),
+        effective_epsilon=effective,
+    )

@@ -1,0 +1,139 @@
+"""What people see on the terminal: tables and progress. JSON documents and tables on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from mechdesign.setting.units import unit_word
+
+if TYPE_CHECKING:
+    from mechdesign.reports.compare import Row
+    from mechdesign.reports.verification import Verification
+    from mechdesign.setting.problem import DesignProblem
+    from mechdesign.solvers.aggregation import Progress as SolverProgress
+
+_LARGEST_EXACT = 1 << 53
+_NARROWEST = 118  # columns
+
+
+def _console() -> Console:
+    """Standard output, wide enough that no figure is cut."""
+    console = Console()
+    console.width = max(console.width, _NARROWEST)
+    return console
+
+
+def note(text: str) -> None:
+    """A line on stderr."""
+    Console(stderr=True, highlight=False, soft_wrap=True).print(text, markup=False)
+
+
+def print_json(document: Any) -> None:
+    """One JSON document on stdout: NaN and infinities are null, integers beyond 2^53 are strings."""
+    print(json.dumps(_plain(document), allow_nan=False, indent=2))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    value = value.item() if hasattr(value, "item") else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > _LARGEST_EXACT:
+        return str(value)
+    return value
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Callable[[SolverProgress], None]]:
+    """A live line on stderr with the bounds of a solve; gives the function to report rounds to."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None)
+
+        def report(state: SolverProgress) -> None:
+            bar.update(
+                task,
+                description=f"{title}: [{state.lower_bound:.7g}, {state.loss:.7g}] gap {state.gap:.1e}, "
+                f"{state.variables} variables, {state.constraints} constraints",
+            )
+
+        yield report
+
+
+@contextmanager
+def steps(title: str) -> Iterator[Callable[[str], None]]:
+    """A live line on stderr that counts finished mechanisms; gives the function to report them to."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda name: bar.update(task, description=f"{title}: {name} done")
+
+
+def print_problems(listed: Sequence[Mapping[str, Any]]) -> None:
+    """The shipped problems and their knobs."""
+    table = Table("problem", "what", "knobs", box=SIMPLE_HEAD)
+    for entry in listed:
+        knobs = ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in entry["knobs"].items())
+        table.add_row(entry["problem"], entry["summary"], knobs)
+    _console().print(table)
+
+
+def print_summary(summary: Mapping[str, Any]) -> None:
+    """The figures of one solved mechanism, a line each."""
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    for name, value in summary.items():
+        if value is not None:
+            table.add_row(name, f"{value:.9g}" if isinstance(value, float) else str(value))
+    _console().print(table)
+
+
+def print_rows(rows: Sequence[Row], problem: DesignProblem) -> None:
+    """The comparison, with what each figure is relative to."""
+    table = Table("mechanism", box=SIMPLE_HEAD, caption=_caption(problem), caption_justify="left")
+    for name in ("loss", "lower bound", "gap", "remapped loss", "distance", "claimed eps", "effective eps"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(
+            row["mechanism"], _text(row["loss"]), _text(row["lower_bound"]), _text(row["gap"], ".2e"),
+            _text(row["remapped_loss"]), _text(row["expected_distance"]), _text(row["claimed_epsilon"]), _text(row["effective_epsilon"], ".4f"),
+        )  # fmt: skip
+    _console().print(table)
+
+
+def _caption(problem: DesignProblem) -> str:
+    unit = problem.domain.unit
+    length = "units" if unit == "1" else unit
+    squared = problem.loss.unit(unit)
+    judged = f"{problem.loss.name} loss" + ("" if squared == "1" else f" in {squared}")
+    within = problem.loss.within_cell(problem.domain)
+    snapping = "" if within is None else f" Snapping a user to the cell centre costs {within:.4g} on top of every loss."
+    return (
+        f"{problem.name}: {problem.domain.size} secrets, {judged}, distance in {length}.{snapping} "
+        "lower bound: no mechanism with this claim does better; gap = (loss - lower bound) / loss. claimed eps: nats per "
+        f"{unit_word(unit)} (randomized response: nats). effective eps: largest log-ratio over the claimed distance; above 1 the claim is broken."
+    )
+
+
+def print_verification(result: Verification) -> None:
+    """The outcome of a verification, reasons included."""
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    for name, value in result.as_dict().items():
+        if value not in (None, []):
+            table.add_row(name, str(value))
+    _console().print(table)
+
+
+def _text(value: float | None, form: str = ".6g") -> str:
+    return "-" if value is None else format(value, form)

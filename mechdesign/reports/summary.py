@@ -1,0 +1,65 @@
+"""summarise: the figures of one solved mechanism, as `solve --json` prints them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from mechdesign.mechanism.table import stored_points
+from mechdesign.reports.verification import verify
+from mechdesign.setting.domain import Domain
+from mechdesign.setting.losses import LOSSES
+from mechdesign.solvers.aggregation import relative_gap
+from mechdesign.utility.remap import remapped_loss
+
+
+def summarise(mechanism: xr.Dataset, *, seconds: float, file: Path | None) -> dict[str, Any]:
+    """Losses in loss units; gap relative to the loss; within_cell_error, the mean loss of snapping to cell centres;
+    peak_mb, the largest resident memory of this process in 10^6 bytes; remedy and diagnosis where the program had none.
+    """
+    attrs = mechanism.attrs
+    loss, bound = float(attrs["expected_loss"]), attrs.get("lower_bound")
+    parameters = json.loads(attrs["parameters"])
+    checked = verify(mechanism)
+    return {
+        "problem": attrs["problem"],
+        "program": attrs["program"],
+        "secrets": mechanism.sizes["secret"],
+        "reports": mechanism.sizes["report"],
+        "claim": attrs["claim"],
+        "loss": loss,
+        "lower_bound": None if bound is None else float(bound),
+        "gap": None if bound is None else relative_gap(loss, float(bound)),
+        "remapped_loss": remapped_loss(mechanism),
+        "within_cell_error": within_cell_error(mechanism),
+        "effective_epsilon": float(attrs["effective_epsilon"]),
+        "certified": checked.certified,
+        "stopped": attrs.get("stopped"),
+        "seconds": seconds,
+        "peak_mb": peak_memory_mb(),
+        "file": None if file is None else str(file),
+        "remedy": parameters.get("remedy"),
+        "diagnosis": parameters.get("diagnosis"),
+    }
+
+
+def within_cell_error(mechanism: xr.Dataset) -> float | None:
+    """Mean loss of moving a uniform position in a cell to its centre: h^2 / 6 for squared loss on square cells."""
+    loss = LOSSES.get(mechanism.attrs["loss"])
+    domain = Domain.from_description(json.loads(mechanism.attrs["domain"]), stored_points(mechanism, "secret"))
+    return None if loss is None else loss.within_cell(domain)
+
+
+def peak_memory_mb() -> float | None:
+    """Largest resident memory of this process so far, in 10^6 bytes; None where the system does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    import sys
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6

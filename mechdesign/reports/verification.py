@@ -1,0 +1,208 @@
+"""verify: prove or refuse the claim of a stored mechanism, trusting nothing but its integers.
+
+The edges and lengths are rebuilt from the metric and the geometry, not taken from the file; the claim, the loss, the
+effective epsilon and the lower bound are recomputed and compared with what the file says. Only where a file carries given
+edges (a graph) is its own list the claim, and then the answer says "edge list only".
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from mechdesign.errors import MechdesignError, VerificationError
+from mechdesign.mechanism.certificate import row_sums_exact, steepest, violations
+from mechdesign.mechanism.storage import load
+from mechdesign.mechanism.table import claim_sentence, stored_edges, stored_points
+from mechdesign.setting.domain import AXES, Domain
+from mechdesign.setting.geodesic import Edges, check_connected
+from mechdesign.setting.metrics import Graph, Metric, metric_from_description
+from mechdesign.solvers.pricing import ConePricer, lower_bound
+from mechdesign.utility.loss import loss_matrix, mechanism_loss
+
+_AGREE = 1e-9  # relative agreement asked of figures that are recomputed in floating point
+_DTYPES = {
+    "mass": np.uint64,
+    "edge_tail": np.int64,
+    "edge_head": np.int64,
+    "edge_length": np.float64,
+    "prior": np.float64,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verification:
+    """What was proved.
+
+    certified: rows sum to exactly 2^62, no edge is violated and everything the file says was found again; violations:
+    (edge, direction, report) triples that break the claim; claim: the claim as rebuilt; rebuilt: "geometry" or "edge list
+    only"; effective_epsilon: largest log-ratio over length at multiplier 1; worst: the secret, other and report that
+    attain it; expected_loss, recomputed; lower_bound_checked: True if the stored bound follows from the stored
+    multipliers, None if there is none; reasons: why it is not certified.
+    """
+
+    certified: bool
+    violations: int | None
+    claim: str | None
+    rebuilt: str | None
+    effective_epsilon: float | None
+    worst: dict[str, int] | None
+    expected_loss: float | None
+    lower_bound_checked: bool | None
+    reasons: list[str] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return asdict(self)
+
+
+def verify(source: str | Path | xr.Dataset) -> Verification:
+    """Verify a file, or a mechanism in memory.
+
+    Raises: InputError if there is no such file; VerificationError if it is damaged (cut short, altered, not a mechanism).
+    Everything else that is wrong is returned: certified False, with reasons.
+    Cost: O(e m) integer comparisons, plus the pricing of every report where there is a lower bound.
+    """
+    mechanism = source if isinstance(source, xr.Dataset) else load(source)
+    try:
+        return _verify(mechanism)
+    except VerificationError:
+        raise
+    except MechdesignError as error:
+        raise VerificationError(
+            f"the file contradicts itself: {error.message}",
+            field=error.field,
+            value=error.value,
+            remedy="use an unaltered file",
+        ) from error
+    except Exception as error:
+        raise VerificationError(
+            f"not a complete mechanism ({type(error).__name__}: {error})",
+            field="file",
+            value="",
+            remedy="use an unaltered file",
+        ) from error
+
+
+def _verify(mechanism: xr.Dataset) -> Verification:
+    _check_types(mechanism)
+    mass = np.ascontiguousarray(mechanism["mass"].values)
+    reasons = []
+    if not row_sums_exact(mass):
+        reasons.append("mass: an entry is 0, or a row does not sum to exactly 2^62")
+    domain = Domain.from_description(json.loads(mechanism.attrs["domain"]), stored_points(mechanism, "secret"))
+    stored = stored_edges(mechanism)
+    metric, edges, rebuilt = _rebuild(mechanism, domain, stored)
+    if rebuilt == "geometry":
+        reasons += _edge_differences(stored, edges)
+    claim = claim_sentence(metric, domain, len(edges.tail))
+    if claim != mechanism.attrs["claim"]:
+        reasons.append("claim: the stored sentence is not the one that the metric, level and grid give")
+    if "level" in mechanism:
+        level = metric.level_at(domain)
+        if level is None or not np.array_equal(level, mechanism["level"].values):
+            reasons.append("level: differs from the level map of the metric")
+    bad = violations(mass, edges) if not reasons or mass.min() >= 1 else None
+    if bad:
+        reasons.append(f"mass: {bad} (edge, direction, report) triples break the claim")
+    at = steepest(np.maximum(mass, np.uint64(1)), edges)
+    effective = at.value * metric.multiplier
+    effective = min(effective, metric.multiplier) if bad == 0 else effective
+    reasons += _figure_differences(mechanism, effective)
+    bound = _check_bound(mechanism, edges, domain)
+    if bound is False:
+        reasons.append("lower_bound: does not follow from the stored multipliers")
+    return Verification(
+        certified=not reasons,
+        violations=bad,
+        claim=claim,
+        rebuilt=rebuilt,
+        effective_epsilon=effective,
+        worst={"secret": at.secret, "other": at.other, "report": at.report},
+        expected_loss=mechanism_loss(mechanism),
+        lower_bound_checked=bound,
+        reasons=reasons,
+    )
+
+
+def _check_types(mechanism: xr.Dataset) -> None:
+    for name, dtype in _DTYPES.items():
+        if name not in mechanism or mechanism[name].dtype != dtype:
+            raise VerificationError(
+                f"must be there as {np.dtype(dtype)}",
+                field=name,
+                value=None if name not in mechanism else mechanism[name].dtype,
+                remedy="use an unaltered file",
+            )
+    n, edges = mechanism.sizes["secret"], stored_edges(mechanism)
+    if mechanism["mass"].dims != ("secret", "report"):
+        raise VerificationError(
+            "dims must be (secret, report)", field="mass", value=mechanism["mass"].dims, remedy="use an unaltered file"
+        )
+    if (
+        len(edges.tail) == 0
+        or min(edges.tail.min(), edges.head.min()) < 0
+        or max(edges.tail.max(), edges.head.max()) >= n
+    ):
+        raise VerificationError(
+            "an edge ends outside the secrets", field="edge_tail", value="", remedy="use an unaltered file"
+        )
+    if not (np.isfinite(edges.length) & (edges.length >= 0)).all():
+        raise VerificationError(
+            "must be finite and not negative", field="edge_length", value="", remedy="use an unaltered file"
+        )
+    for dim in ("secret", "report"):
+        if any(mechanism[f"{dim}_{a}"].dtype != np.float64 for a in AXES if f"{dim}_{a}" in mechanism):
+            raise VerificationError("coordinates must be float64", field=dim, value="", remedy="use an unaltered file")
+
+
+def _rebuild(mechanism: xr.Dataset, domain: Domain, stored: Edges) -> tuple[Metric, Edges, str]:
+    description = json.loads(mechanism.attrs["metric"])
+    metric = metric_from_description(description)
+    if metric is not None:
+        return metric, metric.edges(domain), "geometry"
+    check_connected(stored, domain.size)
+    given = Graph(tail=stored.tail, head=stored.head, length=stored.length, multiplier=float(description["multiplier"]))
+    return given, stored, "edge list only"
+
+
+def _edge_differences(stored: Edges, edges: Edges) -> list[str]:
+    if len(stored.tail) != len(edges.tail):
+        return [f"edge_tail: the file lists {len(stored.tail)} edges, the metric has {len(edges.tail)}"]
+    if not (np.array_equal(stored.tail, edges.tail) and np.array_equal(stored.head, edges.head)):
+        return ["edge_tail: the file lists other edges than the metric has"]
+    different = np.flatnonzero(stored.length != edges.length)
+    if len(different):
+        e = int(different[0])
+        return [
+            f"edge_length: {len(different)} differ from the metric, first edge {e}: {stored.length[e]!r} instead of {edges.length[e]!r}"
+        ]
+    return []
+
+
+def _figure_differences(mechanism: xr.Dataset, effective: float) -> list[str]:
+    found = {"expected_loss": mechanism_loss(mechanism), "effective_epsilon": effective}
+    return [
+        f"{name}: the file says {mechanism.attrs[name]!r}, recomputed {value!r}"
+        for name, value in found.items()
+        if not abs(mechanism.attrs[name] - value) <= _AGREE * max(1.0, abs(value))
+    ]
+
+
+def _check_bound(mechanism: xr.Dataset, edges: Edges, domain: Domain) -> bool | None:
+    if "lower_bound" not in mechanism.attrs or "dual" not in mechanism:
+        return None if "lower_bound" not in mechanism.attrs else False
+    loss = loss_matrix(mechanism)
+    same = np.array_equal(stored_points(mechanism, "secret"), stored_points(mechanism, "report"))
+    anchors = np.arange(domain.size) if same else np.argmin(loss, axis=0)
+    dual = mechanism["dual"].values
+    if not np.isfinite(dual).all():
+        return False
+    price = ConePricer(edges, domain.size, anchors).price(mechanism["prior"].values[:, None] * loss, dual)
+    found = lower_bound(dual, price.value)
+    return bool(mechanism.attrs["lower_bound"] <= found + _AGREE * max(abs(found), 1e-300))

@@ -1,0 +1,50 @@
+"""Expected loss of a stored mechanism, recomputed from its integers."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from mechdesign.errors import VerificationError
+from mechdesign.mechanism.table import expected_loss, stored_points
+from mechdesign.setting.domain import Domain
+from mechdesign.setting.losses import LOSSES, Distance
+
+
+def loss_matrix(mechanism: xr.Dataset) -> NDArray[np.float64]:
+    """l(u, y) (n, m) of a mechanism: rebuilt from its coordinates, or the stored table where the loss is one.
+
+    Raises: VerificationError for an unknown loss.
+    """
+    name = mechanism.attrs["loss"]
+    if name == "table":
+        return np.asarray(mechanism["loss_table"].values, float)
+    if name not in LOSSES:
+        raise VerificationError("unknown loss", field="loss", value=name, remedy="use a file written by this version")
+    secrets, reports = (_places(mechanism, dim) for dim in ("secret", "report"))
+    return LOSSES[name].matrix(secrets, reports)
+
+
+def mechanism_loss(mechanism: xr.Dataset) -> float:
+    """Expected loss under the stored prior, in loss units."""
+    return expected_loss(mechanism["mass"].values, mechanism["prior"].values, loss_matrix(mechanism))
+
+
+def expected_distance(mechanism: xr.Dataset) -> float | None:
+    """Mean Euclidean distance from secret to report, in units of length; None for graph nodes, which have no place."""
+    if '"nodes"' in mechanism.attrs["domain"]:
+        return None
+    distance = Distance().matrix(_places(mechanism, "secret"), _places(mechanism, "report"))
+    return expected_loss(mechanism["mass"].values, mechanism["prior"].values, distance)
+
+
+def _places(mechanism: xr.Dataset, dim: str) -> Domain:
+    """The places of a dimension as bare points; a single report is allowed."""
+    points = stored_points(mechanism, dim)
+    if len(points) > 1:
+        return Domain(kind="points", points=points, unit=mechanism[f"{dim}_x"].attrs["units"])
+    place = object.__new__(Domain)
+    for field, value in (("kind", "points"), ("points", points), ("unit", mechanism[f"{dim}_x"].attrs["units"])):
+        object.__setattr__(place, field, value)
+    return place
