@@ -10,7 +10,9 @@ from mechdesign import DesignProblem, Domain, Euclidean, InputError, losses, pri
 def problem(
     cells: int = 5, epsilon: float = 1.0, cell: float = 1.0, unit: str = "cell", loss: str = "squared"
 ) -> DesignProblem:
-    """Knobs: cells per side; epsilon in nats per unit; cell, the size of a cell in units; loss: squared, distance or zero-one."""
+    """Knobs: cells per side; epsilon in nats per unit; cell, the size of a cell in units; loss: squared, distance or
+    zero-one.
+    """
     if loss not in losses.LOSSES:
         raise InputError("unknown loss", field="loss", value=loss, remedy="use one of " + ", ".join(losses.LOSSES))
     domain = Domain.grid((cells, cells), cell=cell, unit=unit)

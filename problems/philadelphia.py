@@ -6,8 +6,8 @@ r"""Greater Philadelphia: report a location, with less noise where more people a
     prior     proportional to the density at the cell centres
     loss      squared Euclidean distance, in squared units; one unit is 1/extent of the side of the map
 
-Claim: reported. The paper prints 37.5 (Laplace), 5.78 (eikonal, 200 x 200) and 1.37 (optimal, 35 x 35) on GRUMPv1 data; the
-shipped raster is a substitute, and losses on different grids do not compare (see scripts/table1.py).
+Claim: reported. The paper prints 37.5 (Laplace), 5.78 (eikonal, 200 x 200) and 1.37 (optimal, 35 x 35) on GRUMPv1
+data; the shipped raster is a substitute, and losses on different grids do not compare (see scripts/table1.py).
 """
 
 from pathlib import Path

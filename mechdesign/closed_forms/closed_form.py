@@ -31,7 +31,8 @@ def closed_form_mechanism(
     """The mechanism of probabilities `table` (n, m), unrepaired, at its true level.
 
     The integers are certified for `multiple` times the problem's metric, the smallest multiple (to 2^-40) that holds;
-    `effective_epsilon` is that multiple before rounding, so 1.525 means: not private at the claim, private at 1.525 of it.
+    `effective_epsilon` is that multiple before rounding, so 1.525 means: not private at the claim, private at 1.525
+    of it.
     """
     mass = round_to_integers(table, problem.edges)
     multiple = max(steepest(mass, problem.edges).value, 0.0)

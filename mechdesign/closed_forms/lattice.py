@@ -23,8 +23,8 @@ def reach(epsilon: float, cell: float) -> int:
 def clamp_to_border(offsets: NDArray[np.float64], domain: Domain) -> NDArray[np.float64]:
     """The table (n, n) of noise with masses `offsets` at displacement (|a|, |b|), outside mass at the nearest cell.
 
-    offsets (k,) or (k, k), non-negative displacements in cells, k at least the largest side of the domain. Displacements
-    of k or more carry no mass. A masked cell passes its mass to the nearest cell of the domain.
+    offsets (k,) or (k, k), non-negative displacements in cells, k at least the largest side of the domain.
+    Displacements of k or more carry no mass. A masked cell passes its mass to the nearest cell of the domain.
     Cost: O(n k^2) time, O(n^2 + k^2) memory.
     """
     assert domain.shape is not None and domain.index is not None

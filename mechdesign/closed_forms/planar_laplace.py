@@ -60,8 +60,8 @@ def line_masses(count: int, cell: float, epsilon: float) -> NDArray[np.float64]:
 def cell_masses(count: int, cell: float, epsilon: float) -> NDArray[np.float64]:
     """Masses (count, count) of the square cells at non-negative displacements, in the plane.
 
-    Tensor Gauss-Legendre rule on panels of at most one nat; the cell around the centre, where the density has a cusp, in
-    polar coordinates: 8 integral_0^{pi/4} [1 - (1 + s) e^{-s}] dtheta / 2 pi with s = eps h / (2 cos theta).
+    Tensor Gauss-Legendre rule on panels of at most one nat; the cell around the centre, where the density has a cusp,
+    in polar coordinates: 8 integral_0^{pi/4} [1 - (1 + s) e^{-s}] dtheta / 2 pi with s = eps h / (2 cos theta).
     """
     panels = max(1, math.ceil(epsilon * cell))
     node, weight = leggauss(_NODES)

@@ -2,8 +2,8 @@
 
 Claim. Let A (n, m) be integers >= 1 whose rows sum to exactly 2^62, and let every edge e = (u, v), both ways, satisfy
 A[u, y] 2^s <= R A[v, y] for all y, with integers R 2^-s <= e^{d_e}. Then P = A / 2^62 satisfies
-P[u, y] <= e^{d(u, v)} P[v, y] for all u, v, d the shortest-path distance: multiply along a shortest path. The same holds
-for every set of reports and after any post-processing. No floating-point number takes part in the check.
+P[u, y] <= e^{d(u, v)} P[v, y] for all u, v, d the shortest-path distance: multiply along a shortest path. The same
+holds for every set of reports and after any post-processing. No floating-point number takes part in the check.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def edge_ratios(length: NDArray[np.float64]) -> tuple[NDArray[np.uint64], NDArra
 
 
 @numba.njit(inline="always")
-def _product(a: int, b: int) -> tuple[int, int]:
+def _product(a, b):  # type: ignore[no-untyped-def]
     """The 128-bit product of two 64-bit numbers, as high and low words."""
     mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
     a0, a1, b0, b1 = a & mask, a >> half, b & mask, b >> half
@@ -68,7 +68,7 @@ def _product(a: int, b: int) -> tuple[int, int]:
 
 
 @numba.njit(inline="always")
-def _holds(a: int, factor: int, shift: int, b: int) -> bool:
+def _holds(a, factor, shift, b):  # type: ignore[no-untyped-def]
     """A 2^shift <= factor b, exactly, for a, b <= 2^62 and factor < 2^62. A negative shift allows any ratio."""
     if shift < 0:
         return True

@@ -36,7 +36,8 @@ def check_target(path: str | Path, *, overwrite: bool = False) -> Path:
 def save(mechanism: xr.Dataset, path: str | Path, *, overwrite: bool = False) -> Path:
     """Write a sealed mechanism to `path` (NetCDF-4) atomically: on failure the old file stands and no new one does.
 
-    Raises: InputError for an existing file without `overwrite` or a missing folder; FileFormatError if the disk refuses.
+    Raises: InputError for an existing file without `overwrite` or a missing folder; FileFormatError if the disk
+    refuses.
     """
     target = check_target(path, overwrite=overwrite)
     encoding = {

@@ -94,8 +94,8 @@ def claim_sentence(metric: Metric, domain: Domain, edges: int) -> str:
     times = "" if metric.multiplier == 1 else f"{metric.multiplier:.12g} times "
     where = "places" if domain.shape is None else f"cells of a {' x '.join(map(str, domain.shape))} grid"
     return (
-        f"One report satisfies P(y|u) <= exp(d(u,u')) P(y|u') for every report y and all {domain.size} secrets ({where}), "
-        f"where d is {times}{metric.claim(domain)}; checked on {edges} edges. k reports cost k times as much."
+        f"One report satisfies P(y|u) <= exp(d(u,u')) P(y|u') for every report y and all {domain.size} secrets "
+        f"({where}), where d is {times}{metric.claim(domain)}; checked on {edges} edges. k reports cost k times as much."
     )
 
 

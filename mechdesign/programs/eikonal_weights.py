@@ -4,12 +4,14 @@ r"""The eikonal weight system (Algorithm 1).
     subject to  w >= 0,  K w = 1         with K(u, y) = e^{-f_y(u)}, f_y(u) = d(u, y)
     then        P(y|u) = w(y) K(u, y)
 
-f_y solves |grad f_y| = eps, f_y(y) = 0; here f_y is a distance of the metric, or a fast-marching field made 1-Lipschitz.
-Source: paper 000, Algorithm 1 and Theorem 6; 003, Algorithm 3; the same system is libqif's `tight_constraints`.
-Known: constant eps on a bounded line gives w = tanh(eps h / 2) inside and 1 / (1 + e^{-eps h}) at the ends; on large grids
-the mechanism tends to the Laplace mechanism. K is square and nonsingular, so one negative weight means that the system
-has no solution with these columns. Two causes are known: the boundary (small eps h at the edge of the domain), and the
-curvature of the metric, w ~ (eps^2 - Laplacian(log eps)) h^2 / 2 pi, negative where Laplacian(log eps) > eps^2.
+f_y solves |grad f_y| = eps, f_y(y) = 0; here f_y is a distance of the metric, or a fast-marching field made
+1-Lipschitz.
+Source: paper 000, Algorithm 1 and Theorem 6; 003, Algorithm 3; libqif's `tight_constraints` is the same system.
+Known: constant eps on a bounded line gives w = tanh(eps h / 2) inside and 1 / (1 + e^{-eps h}) at the ends; on large
+grids the mechanism tends to the Laplace mechanism. K is square and nonsingular, so one negative weight means that the
+system has no solution with these columns. Two causes are known: the boundary (small eps h at the edge of the domain),
+and the curvature of the metric, w ~ (eps^2 - Laplacian(log eps)) h^2 / 2 pi, negative where
+Laplacian(log eps) > eps^2.
 """
 
 from __future__ import annotations
@@ -107,8 +109,8 @@ class Diagnosis:
         causes = ", ".join(f"{count} by {cause}" for cause, count in counts.items() if count)
         at = ", ".join(f"{x:.6g}" for x in self.places[worst])
         return (
-            f"K w = 1 has no solution w >= 0: {len(self.cells)} of {len(self.weights)} weights are negative ({causes}), "
-            f"worst {self.weights[worst]:.3g} at ({at}), ring {int(self.ring[worst])} from the border"
+            f"K w = 1 has no solution w >= 0: {len(self.cells)} of {len(self.weights)} weights are negative "
+            f"({causes}), worst {self.weights[worst]:.3g} at ({at}), ring {int(self.ring[worst])} from the border"
         )
 
     def as_parameters(self) -> dict[str, Any]:

@@ -10,12 +10,13 @@ Euclidean metric is the optimal geo-indistinguishable mechanism of Bordenabe et 
 Known: 0/1 loss on a line gives the truncated geometric mechanism (Ghosh et al. 2012); the discrete metric with 0/1 loss
 gives K-ary randomized response.
 
-Scaled variables. With D(u, y) the distance from the anchor of report y and P(y|u) = q(u, y) e^{-D(u, y)} the constraints
-read q(u, y) <= e^{k} q(v, y) with k = d_e - D(v, y) + D(u, y) in [0, 2 d_e]: the solver never sees e^{d} at full range.
+Scaled variables. With D(u, y) the distance from the anchor of report y and P(y|u) = q(u, y) e^{-D(u, y)} the
+constraints read q(u, y) <= e^{k} q(v, y) with k = d_e - D(v, y) + D(u, y) in [0, 2 d_e]: the solver never sees e^{d}
+at full range.
 
-Restricted program. Cutting the shortest-path tree of a report at some nodes leaves components; giving all of a component
-one q makes the profile inside it eikonal. With every node cut this is the whole program, with none it is the eikonal
-weight system; any cut gives private tables by construction, hence an upper bound.
+Restricted program. Cutting the shortest-path tree of a report at some nodes leaves components; giving all of a
+component one q makes the profile inside it eikonal. With every node cut this is the whole program, with none it is
+the eikonal weight system; any cut gives private tables by construction, hence an upper bound.
 """
 
 from __future__ import annotations

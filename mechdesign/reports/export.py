@@ -18,8 +18,8 @@ _COMMENTS = ("claim", "problem", "program", "loss", "expected_loss", "lower_boun
 def export(mechanism: xr.Dataset, path: str | Path, *, overwrite: bool = False) -> Path:
     """Write the table as CSV: one line per (secret, report), mass as an exact integer.
 
-    Lines starting with # come first: claim, units, losses, checksum. Then the columns secret, its coordinates, report, its
-    coordinates, mass; probability = mass / 2^62. Every row is there, so that the sums can be checked.
+    Lines starting with # come first: claim, units, losses, checksum. Then the columns secret, its coordinates,
+    report, its coordinates, mass; probability = mass / 2^62. Every row is there, so that the sums can be checked.
     Raises: InputError for another suffix than .csv, an existing file without `overwrite`, or a missing folder.
     """
     target = check_target(path, overwrite=overwrite)

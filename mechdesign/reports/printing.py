@@ -1,4 +1,6 @@
-"""What people see on the terminal: tables and progress. JSON documents and tables on stdout, everything else on stderr."""
+"""What people see on the terminal: tables and progress. JSON documents and tables on stdout, everything else on
+stderr.
+"""
 
 from __future__ import annotations
 
@@ -105,10 +107,16 @@ def print_rows(rows: Sequence[Row], problem: DesignProblem) -> None:
     for name in ("loss", "lower bound", "gap", "remapped loss", "distance", "claimed eps", "effective eps"):
         table.add_column(name, justify="right")
     for row in rows:
-        table.add_row(
-            row["mechanism"], _text(row["loss"]), _text(row["lower_bound"]), _text(row["gap"], ".2e"),
-            _text(row["remapped_loss"]), _text(row["expected_distance"]), _text(row["claimed_epsilon"]), _text(row["effective_epsilon"], ".4f"),
-        )  # fmt: skip
+        figures = [
+            _text(row["loss"]),
+            _text(row["lower_bound"]),
+            _text(row["gap"], ".2e"),
+            _text(row["remapped_loss"]),
+            _text(row["expected_distance"]),
+            _text(row["claimed_epsilon"]),
+            _text(row["effective_epsilon"], ".4f"),
+        ]
+        table.add_row(row["mechanism"], *figures)
     _console().print(table)
 
 
@@ -121,8 +129,9 @@ def _caption(problem: DesignProblem) -> str:
     snapping = "" if within is None else f" Snapping a user to the cell centre costs {within:.4g} on top of every loss."
     return (
         f"{problem.name}: {problem.domain.size} secrets, {judged}, distance in {length}.{snapping} "
-        "lower bound: no mechanism with this claim does better; gap = (loss - lower bound) / loss. claimed eps: nats per "
-        f"{unit_word(unit)} (randomized response: nats). effective eps: largest log-ratio over the claimed distance; above 1 the claim is broken."
+        "lower bound: no mechanism with this claim does better; gap = (loss - lower bound) / loss. claimed eps: nats "
+        f"per {unit_word(unit)} (randomized response: nats). effective eps: largest log-ratio over the claimed distance; "
+        "above 1 the claim is broken."
     )
 
 

@@ -1,8 +1,8 @@
 """verify: prove or refuse the claim of a stored mechanism, trusting nothing but its integers.
 
 The edges and lengths are rebuilt from the metric and the geometry, not taken from the file; the claim, the loss, the
-effective epsilon and the lower bound are recomputed and compared with what the file says. Only where a file carries given
-edges (a graph) is its own list the claim, and then the answer says "edge list only".
+effective epsilon and the lower bound are recomputed and compared with what the file says. Only where a file carries
+given edges (a graph) is its own list the claim, and then the answer says "edge list only".
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Verification:
     """What was proved.
 
     certified: rows sum to exactly 2^62, no edge is violated and everything the file says was found again; violations:
-    (edge, direction, report) triples that break the claim; claim: the claim as rebuilt; rebuilt: "geometry" or "edge list
-    only"; effective_epsilon: largest log-ratio over length at multiplier 1; worst: the secret, other and report that
-    attain it; expected_loss, recomputed; lower_bound_checked: True if the stored bound follows from the stored
+    (edge, direction, report) triples that break the claim; claim: the claim as rebuilt; rebuilt: "geometry" or "edge
+    list only"; effective_epsilon: largest log-ratio over length at multiplier 1; worst: the secret, other and report
+    that attain it; expected_loss, recomputed; lower_bound_checked: True if the stored bound follows from the stored
     multipliers, None if there is none; reasons: why it is not certified.
     """
 
@@ -64,8 +64,8 @@ class Verification:
 def verify(source: str | Path | xr.Dataset) -> Verification:
     """Verify a file, or a mechanism in memory.
 
-    Raises: InputError if there is no such file; VerificationError if it is damaged (cut short, altered, not a mechanism).
-    Everything else that is wrong is returned: certified False, with reasons.
+    Raises: InputError if there is no such file; VerificationError if it is damaged (cut short, altered, not a
+    mechanism). Everything else that is wrong is returned: certified False, with reasons.
     Cost: O(e m) integer comparisons, plus the pricing of every report where there is a lower bound.
     """
     mechanism = source if isinstance(source, xr.Dataset) else load(source)
@@ -180,7 +180,8 @@ def _edge_differences(stored: Edges, edges: Edges) -> list[str]:
     if len(different):
         e = int(different[0])
         return [
-            f"edge_length: {len(different)} differ from the metric, first edge {e}: {stored.length[e]!r} instead of {edges.length[e]!r}"
+            f"edge_length: {len(different)} differ from the metric, first edge {e}: {stored.length[e]!r} "
+            f"instead of {edges.length[e]!r}"
         ]
     return []
 

@@ -73,8 +73,10 @@ class PrivacyLevel:
 
     @classmethod
     def from_values(cls, domain: Domain, values: ArrayLike) -> PrivacyLevel:
-        """Eps given at every cell of an unmasked grid of one or two axes, shape `domain.shape`; bilinear between centres."""
-        array = np.asarray(values, float)
+        """Eps given at every cell of an unmasked grid of one or two axes, shape `domain.shape`; bilinear between
+        centres.
+        """
+        array = np.asarray(values, np.float64)
         if domain.shape is None or len(domain.shape) > 2 or array.shape != domain.shape:
             raise InputError(
                 f"must have the shape of the grid, {domain.shape}",
@@ -85,7 +87,10 @@ class PrivacyLevel:
         if not np.isfinite(array).all():
             raise InputError("must be finite in every cell", field="eps", value="nan or inf", remedy="fill the cells")
         assert domain.cell is not None and domain.origin is not None
-        axes = [o + (np.arange(k) + 0.5) * h for o, k, h in zip(domain.origin, domain.shape, domain.cell, strict=True)]
+        axes: list[NDArray[np.float64]] = [
+            np.asarray(o + (np.arange(k) + 0.5) * h, np.float64)
+            for o, k, h in zip(domain.origin, domain.shape, domain.cell, strict=True)
+        ]
         axes += [np.zeros(1)] * (2 - len(axes))
         return cls(raster=_level_raster(axes[0], axes[1], array.reshape(len(axes[0]), len(axes[1])), domain.unit))
 

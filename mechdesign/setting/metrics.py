@@ -76,7 +76,9 @@ class Metric(ABC):
 
     @property
     def smallest_level(self) -> float | None:
-        """A privacy level eps with eps |u - u'| <= d(u, u') for all pairs, in nats per unit; None where there is none."""
+        """A privacy level eps with eps |u - u'| <= d(u, u') for all pairs, in nats per unit; None where there is
+        none.
+        """
         return None
 
 
@@ -228,8 +230,8 @@ class Eikonal(Metric):
 
     def claim(self, domain: Domain) -> str:
         return (
-            f"the shortest-path distance of the {self.stencil}-neighbour graph, every edge as long as the line integral "
-            f"of the bilinear privacy level eps ({self.level.smallest:.9g} to {self.level.largest:.9g} nats per "
+            f"the shortest-path distance of the {self.stencil}-neighbour graph, every edge as long as the line "
+            f"integral of the bilinear privacy level eps ({self.level.smallest:.9g} to {self.level.largest:.9g} nats per "
             f"{unit_word(domain.unit)}, map {self.level.raster.fingerprint()})"
         )
 

@@ -90,11 +90,11 @@ def _read_esri_ascii(source: Path, unit: str) -> Raster:
         raise FileFormatError(
             "cell size must be positive", field="raster", value=steps, remedy="correct cellsize, dx or dy"
         )
-    axes = []
+    axes: list[NDArray[np.float64]] = []
     for axis, step, count in zip("xy", steps, (columns, rows), strict=True):
         centred = f"{axis}llcenter" in header
         low = float(_required(header, f"{axis}llcenter" if centred else f"{axis}llcorner", source))
-        axes.append(low + (np.arange(count) + (0.0 if centred else 0.5)) * step)
+        axes.append(np.asarray(low + (np.arange(count) + (0.0 if centred else 0.5)) * step, np.float64))
     return Raster(x=axes[0], y=axes[1], values=table, unit=unit, name=source.name)
 
 

@@ -19,7 +19,8 @@ def require_memory(rows: int, columns: int, *, tables: int, what: str) -> None:
     free = psutil.virtual_memory().available
     if need > SAFETY * free:
         raise SizeError(
-            f"{what} would need {need / 1e9:.1f} GB ({tables} tables of {rows} x {columns}), and {free / 1e9:.1f} GB are free",
+            f"{what} would need {need / 1e9:.1f} GB ({tables} tables of {rows} x {columns}), "
+            f"and {free / 1e9:.1f} GB are free",
             field="cells",
             value=rows,
             remedy="use fewer cells",

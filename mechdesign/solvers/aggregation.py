@@ -74,8 +74,8 @@ def aggregate(
 
     Parameters: gap, target of (loss - lower_bound) / loss; time_limit in seconds, checked between rounds and passed to
     HiGHS; whole, start from the whole program (default: up to 60,000 constraints); report, called after every round.
-    Returns the best certified table found; `stopped` is "gap", "time", "interrupt" (Ctrl-C) or "precision" (the solver's
-    accuracy is exhausted above the target).
+    Returns the best certified table found; `stopped` is "gap", "time", "interrupt" (Ctrl-C) or "precision" (the
+    solver's accuracy is exhausted above the target).
     Raises: SolverError if no round ended with a table.
     """
     started = time.monotonic()

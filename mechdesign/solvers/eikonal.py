@@ -1,9 +1,10 @@
 """Solve the eikonal weight system; where it has no solution, say so and return the best private mechanism at hand.
 
 1. K w = 1 by one dense factorisation. All weights >= 0: done, exactly Algorithm 1.
-2. Otherwise the columns are too few. Add the kernels of a frame of reports outside the domain (moved to the nearest cell
-   afterwards, which is post-processing) and one constant report, and choose the weights by a linear program: minimise the
-   expected loss subject to w >= 0, K w = 1. Every column is private, and the constant report keeps it feasible.
+2. Otherwise the columns are too few. Add the kernels of a frame of reports outside the domain (moved to the nearest
+   cell afterwards, which is post-processing) and one constant report, and choose the weights by a linear program:
+   minimise the expected loss subject to w >= 0, K w = 1. Every column is private, and the constant report keeps it
+   feasible.
 3. Where that program is too large, the exponential mechanism e^{-d/2}, rows normalised, which is always private.
 Weights are never clipped: that would break the row sums, and normalising them would break privacy.
 """

@@ -1,7 +1,7 @@
 """HiGHS: the only file that imports highspy. Solves a LinearProgram; says nothing about privacy.
 
-Warnings while passing the model are errors: HiGHS drops entries <= 1e-9 and refuses those >= 1e15. Crossover is off: the
-point is repaired and certified afterwards, and the bound is recomputed from the multipliers.
+Warnings while passing the model are errors: HiGHS drops entries <= 1e-9 and refuses those >= 1e15. Crossover is off:
+the point is repaired and certified afterwards, and the bound is recomputed from the multipliers.
 """
 
 from __future__ import annotations

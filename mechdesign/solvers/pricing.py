@@ -6,9 +6,9 @@ The extreme rays of the cone are spanning trees of tight constraints: along a tr
 simplex method on trees, started from the shortest-path tree, takes O(n) a pivot.
 
 Bound. For *any* spanning tree, push r from the leaves to the root: a node v with parent p hands over
-r(v) e^{-d} if r(v) >= 0 and r(v) e^{+d} if r(v) < 0, because g(v) lies in [e^{-d} g(p), e^{d} g(p)]. What arrives at the
-root is a lower bound of the minimum, and the optimal tree attains it. With every operation rounded down the bound is
-rigorous whatever the pivoting did, so it never rests on convergence. Summed over reports,
+r(v) e^{-d} if r(v) >= 0 and r(v) e^{+d} if r(v) < 0, because g(v) lies in [e^{-d} g(p), e^{d} g(p)]. What arrives at
+the root is a lower bound of the minimum, and the optimal tree attains it. With every operation rounded down the bound
+is rigorous whatever the pivoting did, so it never rests on convergence. Summed over reports,
 
     lower_bound = sum_u lambda(u) + sum_y min(0, min over the cone of <cost_y - lambda, g> / g(anchor(y))),
 
@@ -64,8 +64,8 @@ class ConePricer:
         n, m = cost.shape
         value, rays = np.empty(m), np.empty((m, n))
         _price_all(
-            np.ascontiguousarray(cost.T), dual, self.anchors, self.parent.copy(), self._first, self._near, self._length, self._pivot_length,
-            _PIVOTS_PER_NODE * n, value, rays,
+            np.ascontiguousarray(cost.T), dual, self.anchors, self.parent.copy(), self._first, self._near,
+            self._length, self._pivot_length, _PIVOTS_PER_NODE * n, value, rays,
         )  # fmt: skip
         return Pricing(value=value, rays=rays)
 

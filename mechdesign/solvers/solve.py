@@ -29,8 +29,8 @@ def solve(
     """Solve a program and return its mechanism: repaired, certified at the claim of the problem's metric, sealed.
 
     How: `EikonalWeights` by one dense factorisation, or by its remedy where it has no solution (solvers/eikonal.py);
-    `Optimal` by adaptive tree aggregation (solvers/aggregation.py), which starts from the whole linear program when that
-    has at most 60,000 constraints, from the eikonal kernels otherwise, with HiGHS underneath.
+    `Optimal` by adaptive tree aggregation (solvers/aggregation.py), which starts from the whole linear program when
+    that has at most 60,000 constraints, from the eikonal kernels otherwise, with HiGHS underneath.
     Parameters: gap, target of (loss - lower_bound) / loss for `Optimal`; time_limit in seconds; report, called with a
     `Progress` after every round.
     Returns: the mechanism Dataset; attrs expected_loss and lower_bound enclose the optimum, stopped says why it ended.

@@ -1,7 +1,7 @@
 """Bayes remap: replace every report by the report with the least posterior expected loss.
 
-Post-processing, so privacy is kept; the expected loss never rises. Source: paper 000, end of section IV ("post-processing
-the responses of our approach can further improve performance"); Chatzikokolakis et al. 2017.
+Post-processing, so privacy is kept; the expected loss never rises. Source: paper 000, end of section IV
+("post-processing the responses of our approach can further improve performance"); Chatzikokolakis et al. 2017.
 """
 
 from __future__ import annotations
