@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import distance_transform_cdt
+from scipy.ndimage import distance_transform_cdt, maximum_filter
 
 from mechdesign.errors import InputError
 from mechdesign.programs.program import Program
@@ -91,7 +91,7 @@ class Diagnosis:
     """Where and why the weight system has no solution.
 
     weights (n,): the signed solution of K w = 1; cells: places with a negative weight; cause: one word per such place,
-    "curvature" where Laplacian(log eps) > eps^2, else "boundary" ("unknown" off grids, where no rule is known);
+    "curvature" where Laplacian(log eps) > eps^2 there or in a cell beside it, else "boundary" ("unknown" off grids);
     ring (n,): rings from the border of the domain, 0 at the border; excess (n,): Laplacian(log eps) - eps^2.
     """
 
@@ -128,9 +128,20 @@ def diagnose(problem: DesignProblem, weights: NDArray[np.float64]) -> Diagnosis:
     cells = np.flatnonzero(weights < 0)
     ring = _rings(problem)
     excess = _curvature_excess(problem)
+    curved = _near_positive(problem, excess)
     on_grid = problem.domain.kind == "grid"
-    cause = [("curvature" if excess[c] > 0 else "boundary") if on_grid else "unknown" for c in cells]
+    cause = [("curvature" if curved[c] else "boundary") if on_grid else "unknown" for c in cells]
     return Diagnosis(weights=weights, cells=cells, cause=cause, ring=ring, excess=excess, places=problem.domain.points)
+
+
+def _near_positive(problem: DesignProblem, excess: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether the excess is positive at a cell or one of the cells around it: the rule is first order in h."""
+    if problem.domain.kind != "grid":
+        return np.zeros(problem.domain.size, bool)
+    inside = problem.domain.lookup >= 0
+    positive = np.zeros(inside.shape, bool)
+    positive[inside] = excess > 0
+    return maximum_filter(positive, size=3, mode="constant")[inside]
 
 
 def _rings(problem: DesignProblem) -> NDArray[np.int64]:

@@ -1,41 +1,35 @@
-"""Solve the eikonal weight system; where it has no solution, say so and return the best private mechanism at hand.
+"""Solve the eikonal weight system; where it has no solution, say so and return a private mechanism all the same.
 
 1. K w = 1 by one dense factorisation. All weights >= 0: done, exactly Algorithm 1.
-2. Otherwise the columns are too few. Add the kernels of a frame of reports outside the domain (moved to the nearest
-   cell afterwards, which is post-processing) and one constant report, and choose the weights by a linear program:
-   minimise the expected loss subject to w >= 0, K w = 1. Every column is private, and the constant report keeps it
-   feasible.
-3. Where that program is too large, the exponential mechanism e^{-d/2}, rows normalised, which is always private.
+2. Otherwise the columns are too few, and reports in a frame outside the domain are added. Two remedies are tried and
+   the one with the smaller expected loss is kept: edge budgets (edge_budget.py), which help against both causes; and,
+   while it is small, the linear program that minimises the expected loss subject to w >= 0, K w = 1 over the kernels of
+   cells and frame, with a constant report to keep it feasible: better at the boundary, no help against curvature.
 Weights are never clipped: that would break the row sums, and normalising them would break privacy.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import dijkstra
-from scipy.spatial import cKDTree
 
 from mechdesign.mechanism.repair import repair
 from mechdesign.programs.eikonal_weights import EikonalWeights, diagnose
 from mechdesign.programs.program import LinearProgram
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.metrics import Eikonal, Euclidean
 from mechdesign.setting.problem import DesignProblem
 from mechdesign.setting.size import require_memory
+from mechdesign.solvers.edge_budget import edge_budget
+from mechdesign.solvers.frame import Framed, framed
 from mechdesign.solvers.highs import solve_linear_program
 from mechdesign.solvers.pricing import ConePricer, lower_bound
 
 ZERO = 1e-12  # weights above -ZERO times the largest are rounding, and count as zero
-FRAME_NATS = 3.0  # the frame is at least this wide, measured at the smallest eps
-FRAME_CELLS = 6  # and at most this many cells
-LP_ENTRIES = 3_000_000  # coefficients of the remedy program up to which it is solved
+LP_ENTRIES = 400_000  # coefficients of the remedy program up to which it is solved
 _DROP = 1e-9
 
 
@@ -66,7 +60,7 @@ def solve_weights(program: EikonalWeights) -> EikonalDesign:
         parameters: dict[str, Any] = {"remedy": "none", "negative_weights": 0}
     else:
         diagnosis = diagnose(problem, weights)
-        table, dual, remedy = _remedy(problem, kernel)
+        table, dual, remedy = _remedy(problem)
         parameters = {"remedy": remedy, **diagnosis.as_parameters()}
     mass = repair(table, problem.edges, problem.cost, kernel)
     pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
@@ -74,57 +68,31 @@ def solve_weights(program: EikonalWeights) -> EikonalDesign:
     return EikonalDesign(mass=mass, dual=dual, lower_bound=bound, parameters={**program.parameters(), **parameters})
 
 
-def _remedy(
-    problem: DesignProblem, kernel: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
+def _remedy(problem: DesignProblem) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
+    """The better remedy: table (n, n), multipliers (n,) and its description."""
+    frame = framed(problem)
+    around = f"with a frame of {frame.width} cells outside the domain"
+    best = edge_budget(problem, frame), np.zeros(problem.domain.size), f"edge budgets {around}"
+    if problem.domain.size * (frame.size + 1) <= LP_ENTRIES:
+        table, dual = _framed_program(problem, frame)
+        if (problem.cost * table).sum() < (problem.cost * best[0]).sum():
+            best = table, dual, f"linear program {around}"
+    return best
+
+
+def _framed_program(problem: DesignProblem, frame: Framed) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     n = problem.domain.size
-    frame, target, width = _frame(problem)
-    columns = np.hstack([kernel, frame, np.ones((n, 1))])
-    target = np.concatenate([np.arange(n), target, [problem.best_constant]])
-    if columns.size > LP_ENTRIES:
-        exponential = np.exp(-problem.distances / 2)
-        return (
-            exponential / exponential.sum(axis=1, keepdims=True),
-            np.zeros(n),
-            "exponential mechanism, the program being too large",
-        )
+    kernel = np.hstack([np.exp(-frame.distances(frame.edges.length)), np.ones((n, 1))])
+    target = np.append(frame.target, problem.best_constant)
     program = LinearProgram(
-        cost=(problem.cost[:, target] * columns).sum(axis=0),
-        matrix=sp.csr_array(np.where(columns > _DROP, columns, 0.0)),
+        cost=(problem.cost[:, target] * kernel).sum(axis=0),
+        matrix=sp.csr_array(np.where(kernel > _DROP, kernel, 0.0)),
         row_lower=np.ones(n),
         row_upper=np.ones(n),
         linking=n,
     )
     solution = solve_linear_program(program, method="simplex")
-    spread = columns * np.maximum(solution.x, 0.0)
-    table = np.zeros((n, n))
-    np.add.at(table.T, target, spread.T)
-    constant = float(solution.x[-1])
-    return (
-        table,
-        solution.dual,
-        f"frame of {width} cells outside the domain and a constant report of weight {constant:.3g}",
-    )
-
-
-def _frame(problem: DesignProblem) -> tuple[NDArray[np.float64], NDArray[np.int64], int]:
-    """Kernels (n, k) of k reports around a grid, the cell each is moved to, and the width of the frame in cells."""
-    domain, metric = problem.domain, problem.metric
-    if domain.cell is None or domain.shape is None or not isinstance(metric, (Eikonal, Euclidean)):
-        return np.zeros((domain.size, 0)), np.zeros(0, np.int64), 0
-    level = metric.smallest_level
-    assert level is not None and domain.origin is not None
-    width = min(FRAME_CELLS, max(1, math.ceil(FRAME_NATS / (level * min(domain.cell)))))
-    wide = Domain.grid(
-        [k + 2 * width for k in domain.shape],
-        cell=domain.cell,
-        unit=domain.unit,
-        origin=[o - width * h for o, h in zip(domain.origin, domain.cell, strict=True)],
-        mask=np.pad(domain.lookup >= 0, width, constant_values=True),
-    )
-    core = wide.lookup[tuple(slice(width, -width) for _ in domain.shape)]
-    inner = core[domain.lookup >= 0]
-    outer = np.setdiff1d(np.arange(wide.size), inner)
-    distance = dijkstra(replace(metric).edges(wide).matrix(wide.size), directed=False, indices=outer)[:, inner]
-    _, nearest = cKDTree(domain.points).query(wide.points[outer])
-    return np.exp(-distance).T, np.asarray(nearest, np.int64), width
+    columns = kernel * np.maximum(solution.x, 0.0)
+    table = frame.gather(columns[:, :-1])
+    table[:, problem.best_constant] += columns[:, -1]
+    return table, solution.dual
