@@ -235,6 +235,10 @@ def _program(name: str, distances: str, problem: DesignProblem) -> Program:
     from mechdesign.programs.optimal import Optimal
 
     if name == "optimal":
+        if distances != "graph":
+            raise InputError(
+                "is for the eikonal program", field="distances", value=distances, remedy="pass --program eikonal"
+            )
         return Optimal(problem=problem)
     if name == "eikonal":
         route: Any = distances

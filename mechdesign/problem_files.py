@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import math
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -30,7 +31,7 @@ class ProblemFile:
     module: ModuleType
     knobs: dict[str, Knob]
 
-    def build(self, **given: Knob | str) -> DesignProblem:
+    def build(self, /, **given: Knob | str) -> DesignProblem:
         """The design problem for these knobs; strings are converted to the type of the default.
 
         Raises: InputError for a knob that is unknown or of another type, and what `problem` raises.
@@ -40,7 +41,7 @@ class ProblemFile:
             built = self.module.problem(**knobs)
         except MechdesignError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise InputError(
                 f"the problem file failed ({type(error).__name__}: {error})",
                 field="problem",
@@ -67,7 +68,7 @@ class ProblemFile:
         kind = type(self.knobs[name])
         try:
             converted = kind(value)
-        except ValueError as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise InputError(
                 f"must be of type {kind.__name__}", field=name, value=value, remedy=f"the default is {self.knobs[name]}"
             ) from error
@@ -82,11 +83,10 @@ class ProblemFile:
 
 def shipped_problems() -> list[ProblemFile]:
     """The problem files that come with the package, by name."""
-    folder = next((f for f in _FOLDERS if f.is_dir()), None)
-    return [] if folder is None else [read_problem_file(path) for path in sorted(folder.glob("[a-z]*.py"))]
+    return [read_problem_file(path) for path in _shipped().values()]
 
 
-def load_problem(name: str | Path, **knobs: Knob | str) -> DesignProblem:
+def load_problem(name: str | Path, /, **knobs: Knob | str) -> DesignProblem:
     """The design problem of a file, or of a shipped problem by name, with these knobs.
 
     Raises: InputError if there is no such problem or knob.
@@ -103,9 +103,11 @@ def read_problem_file(name: str | Path) -> ProblemFile:
     spec = importlib.util.spec_from_file_location(f"mechdesign_problem_{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
+        del sys.modules[spec.name]
         raise InputError(
             f"does not import ({type(error).__name__}: {error})", field="problem", value=path, remedy="repair the file"
         ) from error
@@ -132,14 +134,18 @@ def _find(name: str | Path) -> Path:
         if not given.is_file():
             raise InputError("no such file", field="problem", value=given, remedy="give the path of a problem file")
         return given.resolve()
-    for folder in _FOLDERS:
-        shipped = folder / f"{given.name}.py"
-        if given.name == str(name) and shipped.is_file():
-            return shipped
-    names = sorted({path.stem for folder in _FOLDERS for path in folder.glob("[a-z]*.py")})
+    shipped = _shipped()
+    if str(name) in shipped:
+        return shipped[str(name)]
     raise InputError(
         "no such problem",
         field="problem",
         value=name,
-        remedy="use one of " + ", ".join(names) + ", or the path of a .py file",
+        remedy="use one of " + ", ".join(shipped) + ", or the path of a .py file",
     )
+
+
+def _shipped() -> dict[str, Path]:
+    """The shipped files by name: those in the installed package, or beside it in a source tree."""
+    folder = next((f for f in _FOLDERS if f.is_dir()), _FOLDERS[0])
+    return {path.stem: path for path in sorted(folder.glob("[a-z]*.py"))}

@@ -16,7 +16,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mechdesign.closed_forms.closed_form import closed_form_mechanism, lattice_problem, level_or_default
-from mechdesign.closed_forms.lattice import clamp_to_border, reach
+from mechdesign.closed_forms.lattice import clamp_to_border, displacements
 from mechdesign.errors import InputError
 from mechdesign.setting.problem import DesignProblem
 
@@ -50,7 +50,7 @@ def normalised_table(problem: DesignProblem, epsilon: float) -> NDArray[np.float
 def clamped_table(problem: DesignProblem, epsilon: float) -> NDArray[np.float64]:
     """The infinite-lattice mechanism with outside mass moved to the border, (n, n)."""
     shape, cell = lattice_problem(problem, "the clamped geometric mechanism")
-    count = max(shape) + reach(epsilon, cell)
+    count = displacements(shape, cell, epsilon)
     step = np.arange(count) * cell
     offsets = np.exp(-epsilon * (step if len(shape) == 1 else np.hypot(step[:, None], step[None, :])))
     table = clamp_to_border(offsets, problem.domain)

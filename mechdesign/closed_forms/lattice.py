@@ -5,6 +5,8 @@ Moving a report to the nearest cell is post-processing and keeps privacy; dividi
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
@@ -15,9 +17,14 @@ from mechdesign.setting.size import require_memory
 TAIL_NATS = 45.0  # noise is followed this far beyond the domain: the rest is under e^-45 of a row
 
 
-def reach(epsilon: float, cell: float) -> int:
-    """Cells beyond the border that noise at `epsilon` per unit must be followed."""
-    return int(np.ceil(TAIL_NATS / (epsilon * cell)))
+def displacements(shape: tuple[int, ...], cell: float, epsilon: float) -> int:
+    """Number of displacements 0, 1, ... cells that noise at `epsilon` per unit must be followed for.
+
+    Raises: SizeError where their masses would not fit: `epsilon` times `cell` is too small for this lattice.
+    """
+    count = max(shape) + math.ceil(TAIL_NATS / (epsilon * cell))
+    require_memory(2 * count, 2 * count if len(shape) > 1 else 1, tables=2, what=f"noise at {epsilon:.3g} per unit")
+    return count
 
 
 def clamp_to_border(offsets: NDArray[np.float64], domain: Domain) -> NDArray[np.float64]:
@@ -25,7 +32,7 @@ def clamp_to_border(offsets: NDArray[np.float64], domain: Domain) -> NDArray[np.
 
     offsets (k,) or (k, k), non-negative displacements in cells, k at least the largest side of the domain.
     Displacements of k or more carry no mass. A masked cell passes its mass to the nearest cell of the domain.
-    Cost: O(n k^2) time, O(n^2 + k^2) memory.
+    Cost: O(a k^2 + n a k) time for a the longest side, O(n^2 + k^2) memory.
     """
     assert domain.shape is not None and domain.index is not None
     kernel = offsets[:, None] if offsets.ndim == 1 else offsets
@@ -33,12 +40,11 @@ def clamp_to_border(offsets: NDArray[np.float64], domain: Domain) -> NDArray[np.
     cells = shape[0] * shape[1]
     require_memory(cells, cells, tables=2, what="a closed form")
     full = _mirror(kernel)
-    first, second = _collectors(shape[0], full.shape[0] // 2), _collectors(shape[1], full.shape[1] // 2)
     table = np.empty((*shape, cells))
     for i in range(shape[0]):
-        rows = first[i] @ full
+        rows = _clamp(full, i, shape[0])
         for j in range(shape[1]):
-            table[i, j] = (rows @ second[j].T).ravel()
+            table[i, j] = _clamp(rows.T, j, shape[1]).T.ravel()
     inside = (domain.lookup >= 0).ravel()
     table = table.reshape(cells, cells)[inside]
     if inside.all():
@@ -61,9 +67,10 @@ def _mirror(kernel: NDArray[np.float64]) -> NDArray[np.float64]:
     return kernel
 
 
-def _collectors(side: int, reach_cells: int) -> NDArray[np.float64]:
-    """For each position the 0/1 matrix (side, displacements) of which displacement lands on which cell, clamped."""
-    displacement = np.arange(-reach_cells, reach_cells + 1)
-    landing = np.clip(np.arange(side)[:, None] + displacement, 0, side - 1)
-    collectors: NDArray[np.float64] = (landing[:, None, :] == np.arange(side)[None, :, None]).astype(float)
-    return collectors
+def _clamp(masses: NDArray[np.float64], position: int, side: int) -> NDArray[np.float64]:
+    """Masses (side, ...) on the cells of an axis, from those at all signed displacements of a place at `position`."""
+    first = masses.shape[0] // 2 - position
+    landed = masses[first : first + side].copy()
+    landed[0] += masses[:first].sum(axis=0)
+    landed[-1] += masses[first + side :].sum(axis=0)
+    return landed

@@ -18,7 +18,7 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 
 from mechdesign.closed_forms.closed_form import closed_form_mechanism, lattice_problem, level_or_default
-from mechdesign.closed_forms.lattice import clamp_to_border, reach
+from mechdesign.closed_forms.lattice import clamp_to_border, displacements
 from mechdesign.setting.levels import check_epsilon
 from mechdesign.setting.problem import DesignProblem
 
@@ -43,7 +43,7 @@ def mechanism(problem: DesignProblem, epsilon: float | None = None) -> xr.Datase
 def table(problem: DesignProblem, epsilon: float) -> NDArray[np.float64]:
     """Cell integrals of the density, outside mass at the border, (n, n); rows sum to 1."""
     shape, cell = lattice_problem(problem, "the Laplace mechanism")
-    count = max(shape) + reach(epsilon, cell)
+    count = displacements(shape, cell, epsilon)
     masses = line_masses(count, cell, epsilon) if len(shape) == 1 else cell_masses(count, cell, epsilon)
     clamped = clamp_to_border(masses, problem.domain)
     return np.asarray(clamped / clamped.sum(axis=1, keepdims=True))

@@ -77,11 +77,15 @@ def repair(table: Table, edges: Edges, cost: Table, kernel: Table | None = None)
     Parameters: table (n, m), finite, any rows; edges of the claim; cost (n, m) = prior times loss, which decides where
     slack goes; kernel (n, k), columns private for the same edges and usable as reports 0..k-1, or None.
     Returns: mass (n, m) uint64, entries >= 1, rows summing to exactly 2^62, no violated edge.
-    Raises: InputError for non-finite entries or an edge shorter than 2^-30 nats.
+    Raises: InputError for non-finite entries, a table without positive entry or an edge shorter than 2^-30 nats.
     Cost: O(sweeps e m), four certificates.
     """
     if not np.isfinite(table).all():
         raise InputError("must be finite", field="table", value="nan or inf", remedy="the solver failed; do not repair")
+    if not (table > 0).any():
+        raise InputError(
+            "must have a positive entry", field="table", value=0, remedy="the solver failed; do not repair"
+        )
     if edges.length.min() < SHORTEST:
         raise InputError(
             "edge shorter than 2^-30 nats",
@@ -91,6 +95,8 @@ def repair(table: Table, edges: Edges, cost: Table, kernel: Table | None = None)
         )
     candidates = []
     for noise in _NOISE:
+        if noise >= table.max():
+            break
         raised = envelope(np.where(table > noise, table, 0.0), edges)
         candidates.append(_to_integers(raised, edges, cost))
         if kernel is not None:

@@ -2,10 +2,14 @@
 
 Written to a temporary file beside the target, flushed to the disk, then renamed over it. Read without masking or
 scaling, so that a fill value or scale factor cannot turn integers into other numbers.
+
+Behind the last byte that NetCDF knows of, where readers do not look, stands a mark with the SHA-256 of the file. It is
+checked before the file is parsed: one wrong bit can send the HDF5 library into an endless loop.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from pathlib import Path
@@ -15,6 +19,7 @@ import xarray as xr
 from mechdesign.errors import FileFormatError, InputError, VerificationError
 from mechdesign.mechanism.table import SCHEMA, checksum
 
+_MARK = b"mechdesign sha256"
 _FORBIDDEN = ("_FillValue", "missing_value", "scale_factor", "add_offset")
 
 
@@ -47,6 +52,9 @@ def save(mechanism: xr.Dataset, path: str | Path, *, overwrite: bool = False) ->
 
     def write(temporary: Path) -> None:
         mechanism.to_netcdf(temporary, engine="h5netcdf", format="NETCDF4", encoding=encoding)
+        digest = hashlib.sha256(temporary.read_bytes()).digest()
+        with temporary.open("ab") as stream:
+            stream.write(_MARK + digest)
 
     write_atomically(target, write)
     return target
@@ -58,10 +66,11 @@ def write_atomically(target: Path, write: object) -> None:
     Raises: FileFormatError where the operating system refuses.
     """
     assert callable(write)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    os.close(handle)
-    temporary = Path(name)
+    temporary = None
     try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+        os.close(handle)
+        temporary = Path(name)
         write(temporary)
         with temporary.open("rb+") as stream:
             os.fsync(stream.fileno())
@@ -78,7 +87,8 @@ def write_atomically(target: Path, write: object) -> None:
             remedy="check space and permissions",
         ) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -100,6 +110,7 @@ def load(path: str | Path) -> xr.Dataset:
     if not source.is_file():
         raise InputError("no such file", field="file", value=source, remedy="give the path of a mechanism")
     try:
+        _check_mark(source.read_bytes())
         with xr.open_dataset(source, engine="h5netcdf", mask_and_scale=False, decode_times=False) as opened:
             mechanism = opened.load()
     except Exception as error:
@@ -138,3 +149,11 @@ def load(path: str | Path) -> xr.Dataset:
             remedy="restore the file from a good copy",
         )
     return mechanism
+
+
+def _check_mark(content: bytes) -> None:
+    """Raise ValueError where the mark at the end of a file is not that of its content; a file without one passes."""
+    size = hashlib.sha256().digest_size
+    body, mark, digest = content[: -size - len(_MARK)], content[-size - len(_MARK) : -size], content[-size:]
+    if mark == _MARK and hashlib.sha256(body).digest() != digest:
+        raise ValueError("the content is not the one that was written")

@@ -27,6 +27,7 @@ from mechdesign.setting.metrics import Metric
 from mechdesign.setting.problem import DesignProblem
 
 SCHEMA = "mechdesign/mechanism/1"
+RESOLUTION = 1e-9  # of the loss of the best constant report: gaps are not measured finer
 _VERSIONED = ("mechdesign", "numpy", "scipy", "highspy", "cvxpy", "xarray")
 
 
@@ -77,9 +78,10 @@ def make_mechanism(
         "parameters": json.dumps({"knobs": dict(problem.knobs), **(parameters or {})}, sort_keys=True),
         "domain": domain.describe_json(),
         "metric": json.dumps(metric.describe(), sort_keys=True),
-        "claim": claim_sentence(metric, domain, len(edges.tail)),
+        "claim": claim_sentence(metric, domain, edges),
         "loss": problem.loss.name,
         "expected_loss": expected_loss(mass, problem.prior_array, loss),
+        "multiple": float(multiple),
         "effective_epsilon": value,
         "versions": json.dumps({name: _version(name) for name in _VERSIONED}, sort_keys=True),
     }
@@ -89,19 +91,33 @@ def make_mechanism(
     return seal(xr.Dataset(variables, coords=coordinates, attrs=attrs))
 
 
-def claim_sentence(metric: Metric, domain: Domain, edges: int) -> str:
-    """The claim in one sentence, rebuilt at verification: another metric, level map or grid reads differently."""
-    times = "" if metric.multiplier == 1 else f"{metric.multiplier:.12g} times "
+def claim_sentence(metric: Metric, domain: Domain, edges: Edges) -> str:
+    """The claim in one sentence, rebuilt at verification: another metric, level map or grid reads differently.
+
+    The digits after the number of edges are a fingerprint of the list: any other length reads differently too. The
+    lengths that a graph lists are multiplied already.
+    """
+    listed = metric.multiplier == 1 or metric.kind == "graph"
+    times = "" if listed else f"{metric.multiplier:.12g} times "
     where = "places" if domain.shape is None else f"cells of a {' x '.join(map(str, domain.shape))} grid"
     return (
         f"One report satisfies P(y|u) <= exp(d(u,u')) P(y|u') for every report y and all {domain.size} secrets "
-        f"({where}), where d is {times}{metric.claim(domain)}; checked on {edges} edges. k reports cost k times as much."
+        f"({where}), where d is {times}{metric.claim(domain)}; checked on {len(edges.tail)} edges "
+        f"(list {_fingerprint(edges)}). "
+        "k reports cost k times as much."
     )
 
 
 def expected_loss(mass: NDArray[np.uint64], prior: NDArray[np.float64], loss: NDArray[np.float64]) -> float:
     """Sum over u, y of prior(u) mass(u, y) 2^-62 loss(u, y), in loss units, in floating point."""
     return float(((prior[:, None] * loss) * (mass / float(ROW_SUM))).sum())
+
+
+def relative_gap(loss: float, bound: float, scale: float) -> float:
+    """(loss - bound) / loss. Under a loss below 1e-9 of `scale`, that of the best constant report, (loss - bound) is
+    measured against that instead: a table cannot resolve less.
+    """
+    return (loss - bound) / max(loss, RESOLUTION * scale)
 
 
 def probabilities(mechanism: xr.Dataset) -> xr.DataArray:
@@ -161,6 +177,14 @@ def _canonical(value: object) -> str:
     if isinstance(value, (float, np.floating)):
         return f"float {float(value).hex()}"
     return f"{type(value).__name__} {value}"
+
+
+def _fingerprint(edges: Edges) -> str:
+    """Twelve hexadecimal digits of the SHA-256 of an edge list."""
+    digest = hashlib.sha256()
+    for part, dtype in ((edges.tail, "<i8"), (edges.head, "<i8"), (edges.length, "<f8")):
+        digest.update(np.ascontiguousarray(part, dtype).tobytes())
+    return digest.hexdigest()[:12]
 
 
 def _coordinates(dim: str, domain: Domain) -> dict[str, tuple[str, NDArray[np.float64], dict[str, str]]]:

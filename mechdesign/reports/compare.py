@@ -13,18 +13,18 @@ import xarray as xr
 from mechdesign.closed_forms import constant, exponential, geometric, planar_laplace, randomized_response
 from mechdesign.errors import InputError
 from mechdesign.mechanism.storage import check_target, write_atomically
+from mechdesign.mechanism.table import relative_gap
 from mechdesign.programs.eikonal_weights import EikonalWeights
 from mechdesign.programs.optimal import Optimal
+from mechdesign.setting.geodesic import check_connected
 from mechdesign.setting.problem import DesignProblem
-from mechdesign.solvers.aggregation import relative_gap
-from mechdesign.solvers.solve import solve
-from mechdesign.utility.loss import expected_distance
+from mechdesign.setting.size import require_memory
+from mechdesign.solvers.solve import TABLES, solve
+from mechdesign.utility.loss import constant_loss, expected_distance
 from mechdesign.utility.remap import remapped_loss
 
 # Edge lengths are rounded down by up to 2^-43, so a mechanism that is exactly at the claim may show this much above 1.
 AT_CLAIM = 1 + 2.0**-40
-
-
 _DOES_NOT_FIT = ("domain", "reports", "epsilon")  # fields by which a closed form refuses a problem
 
 
@@ -65,12 +65,15 @@ def mechanisms(
 ) -> Iterator[tuple[str, xr.Dataset | None]]:
     """Each mechanism with its row name as it is made; None where a closed form does not fit the problem.
 
-    only: the rows to make, all by default. Raises: InputError for an unknown row name.
+    only: the rows to make, all by default.
+    Raises: InputError for an unknown row name, or a metric that does not fit the domain; SizeError.
     """
     known = makers(problem, gap=gap, time_limit=time_limit)
     for name in only or ():
         if name not in known:
             raise InputError("unknown mechanism", field="only", value=name, remedy="use one of " + ", ".join(known))
+    require_memory(problem.domain.size, problem.reports.size, tables=TABLES, what="a comparison")
+    check_connected(problem.edges, problem.domain.size)  # here, not as a row that is left out
     for name, make in known.items():
         if only and name not in only:
             continue
@@ -100,12 +103,12 @@ def rows(made: dict[str, xr.Dataset | None]) -> list[Row]:
 
 
 def write_rows(table: Sequence[Row], path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write the rows as CSV, atomically; figures with 17 significant digits, missing ones empty."""
+    """Write the rows as CSV, atomically; figures in all their digits, missing ones empty."""
     target = check_target(path, overwrite=overwrite)
 
     def write(temporary: Path) -> None:
         with temporary.open("w", newline="", encoding="utf-8") as stream:
-            writer = csv.DictWriter(stream, fieldnames=list(Row.__annotations__))
+            writer = csv.DictWriter(stream, fieldnames=list(Row.__annotations__), lineterminator="\n")
             writer.writeheader()
             writer.writerows(table)
 
@@ -122,7 +125,7 @@ def _row(name: str, mechanism: xr.Dataset, bound: float | None) -> Row:
         mechanism=name,
         loss=loss,
         lower_bound=float(bound) if holds and bound is not None else None,
-        gap=relative_gap(loss, float(bound)) if holds and bound is not None else None,
+        gap=relative_gap(loss, float(bound), constant_loss(mechanism)) if holds and bound is not None else None,
         remapped_loss=remapped_loss(mechanism),
         expected_distance=expected_distance(mechanism),
         claimed_epsilon=None if claimed is None else float(claimed),

@@ -38,7 +38,7 @@ def _write_csv(mechanism: xr.Dataset, path: Path) -> None:
         for name in _COMMENTS:
             if name in mechanism.attrs:
                 stream.write(f"# {name}: {json.dumps(_plain(mechanism.attrs[name]))}\n")
-        writer = csv.writer(stream)
+        writer = csv.writer(stream, lineterminator="\n")
         names = [f"{dim}_{axis}" for dim in ("secret", "report") for axis in axes]
         writer.writerow(["secret", *names[: len(axes)], "report", *names[len(axes) :], "mass"])
         for u, (place, row) in enumerate(zip(secrets, mechanism["mass"].values.tolist(), strict=True)):

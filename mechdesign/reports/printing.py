@@ -130,8 +130,8 @@ def _caption(problem: DesignProblem) -> str:
     return (
         f"{problem.name}: {problem.domain.size} secrets, {judged}, distance in {length}.{snapping} "
         "lower bound: no mechanism with this claim does better; gap = (loss - lower bound) / loss. claimed eps: nats "
-        f"per {unit_word(unit)} (randomized response: nats). effective eps: largest log-ratio over the claimed distance; "
-        "above 1 the claim is broken."
+        f"per {unit_word(unit)} (randomized response: nats). effective eps: largest log-ratio over the claimed "
+        "distance; above 1 the claim is broken."
     )
 
 

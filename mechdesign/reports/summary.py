@@ -8,11 +8,11 @@ from typing import Any
 
 import xarray as xr
 
-from mechdesign.mechanism.table import stored_points
+from mechdesign.mechanism.table import relative_gap, stored_points
 from mechdesign.reports.verification import verify
 from mechdesign.setting.domain import Domain
 from mechdesign.setting.losses import LOSSES
-from mechdesign.solvers.aggregation import relative_gap
+from mechdesign.utility.loss import constant_loss
 from mechdesign.utility.remap import remapped_loss
 
 
@@ -32,7 +32,7 @@ def summarise(mechanism: xr.Dataset, *, seconds: float, file: Path | None) -> di
         "claim": attrs["claim"],
         "loss": loss,
         "lower_bound": None if bound is None else float(bound),
-        "gap": None if bound is None else relative_gap(loss, float(bound)),
+        "gap": None if bound is None else relative_gap(loss, float(bound), constant_loss(mechanism)),
         "remapped_loss": remapped_loss(mechanism),
         "within_cell_error": within_cell_error(mechanism),
         "effective_epsilon": float(attrs["effective_epsilon"]),

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from mechdesign.errors import MechdesignError, VerificationError
 from mechdesign.mechanism.certificate import row_sums_exact, steepest, violations
@@ -21,17 +22,24 @@ from mechdesign.mechanism.storage import load
 from mechdesign.mechanism.table import claim_sentence, stored_edges, stored_points
 from mechdesign.setting.domain import AXES, Domain
 from mechdesign.setting.geodesic import Edges, check_connected
+from mechdesign.setting.losses import check_loss
 from mechdesign.setting.metrics import Graph, Metric, metric_from_description
+from mechdesign.setting.priors import check_prior
 from mechdesign.solvers.pricing import ConePricer, lower_bound
 from mechdesign.utility.loss import loss_matrix, mechanism_loss
 
 _AGREE = 1e-9  # relative agreement asked of figures that are recomputed in floating point
-_DTYPES = {
-    "mass": np.uint64,
-    "edge_tail": np.int64,
-    "edge_head": np.int64,
-    "edge_length": np.float64,
-    "prior": np.float64,
+_REQUIRED = {
+    "mass": (np.dtype(np.uint64), ("secret", "report")),
+    "edge_tail": (np.dtype(np.int64), ("edge",)),
+    "edge_head": (np.dtype(np.int64), ("edge",)),
+    "edge_length": (np.dtype(np.float64), ("edge",)),
+    "prior": (np.dtype(np.float64), ("secret",)),
+}
+_OPTIONAL = {
+    "level": (np.dtype(np.float64), ("secret",)),
+    "dual": (np.dtype(np.float64), ("secret",)),
+    "loss_table": (np.dtype(np.float64), ("secret", "report")),
 }
 
 
@@ -41,9 +49,9 @@ class Verification:
 
     certified: rows sum to exactly 2^62, no edge is violated and everything the file says was found again; violations:
     (edge, direction, report) triples that break the claim; claim: the claim as rebuilt; rebuilt: "geometry" or "edge
-    list only"; effective_epsilon: largest log-ratio over length at multiplier 1; worst: the secret, other and report
-    that attain it; expected_loss, recomputed; lower_bound_checked: True if the stored bound follows from the stored
-    multipliers, None if there is none; reasons: why it is not certified.
+    list only"; effective_epsilon: largest log-ratio over length, relative to the metric of the problem; worst: the
+    secret, other and report that attain it; expected_loss, recomputed; lower_bound_checked: True if the stored bound
+    follows from the stored multipliers, None if there is none; reasons: why it is not certified.
     """
 
     certified: bool
@@ -100,19 +108,23 @@ def _verify(mechanism: xr.Dataset) -> Verification:
     metric, edges, rebuilt = _rebuild(mechanism, domain, stored)
     if rebuilt == "geometry":
         reasons += _edge_differences(stored, edges)
-    claim = claim_sentence(metric, domain, len(edges.tail))
+    claim = claim_sentence(metric, domain, edges)
     if claim != mechanism.attrs["claim"]:
         reasons.append("claim: the stored sentence is not the one that the metric, level and grid give")
-    if "level" in mechanism:
-        level = metric.level_at(domain)
-        if level is None or not np.array_equal(level, mechanism["level"].values):
-            reasons.append("level: differs from the level map of the metric")
+    level = metric.level_at(domain)
+    if ("level" in mechanism) != (level is not None) or (
+        level is not None and (level != mechanism["level"].values).any()
+    ):
+        reasons.append("level: differs from the level map of the metric")
     bad = violations(mass, edges) if not reasons or mass.min() >= 1 else None
     if bad:
         reasons.append(f"mass: {bad} (edge, direction, report) triples break the claim")
     at = steepest(np.maximum(mass, np.uint64(1)), edges)
-    effective = at.value * metric.multiplier
-    effective = min(effective, metric.multiplier) if bad == 0 else effective
+    multiple = float(mechanism.attrs["multiple"])
+    effective = at.value * multiple
+    effective = min(effective, multiple) if bad == 0 else effective
+    check_prior(mechanism["prior"].values, domain.size)
+    check_loss(loss_matrix(mechanism))
     reasons += _figure_differences(mechanism, effective)
     bound = _check_bound(mechanism, edges, domain)
     if bound is False:
@@ -131,19 +143,16 @@ def _verify(mechanism: xr.Dataset) -> Verification:
 
 
 def _check_types(mechanism: xr.Dataset) -> None:
-    for name, dtype in _DTYPES.items():
-        if name not in mechanism or mechanism[name].dtype != dtype:
+    for name, (dtype, dims) in (_REQUIRED | _OPTIONAL).items():
+        found = None if name not in mechanism else (mechanism[name].dtype, mechanism[name].dims)
+        if found != (dtype, dims) and (found is not None or name in _REQUIRED):
             raise VerificationError(
-                f"must be there as {np.dtype(dtype)}",
+                f"must be there as {dtype} over {dims}",
                 field=name,
-                value=None if name not in mechanism else mechanism[name].dtype,
+                value=found,
                 remedy="use an unaltered file",
             )
     n, edges = mechanism.sizes["secret"], stored_edges(mechanism)
-    if mechanism["mass"].dims != ("secret", "report"):
-        raise VerificationError(
-            "dims must be (secret, report)", field="mass", value=mechanism["mass"].dims, remedy="use an unaltered file"
-        )
     if (
         len(edges.tail) == 0
         or min(edges.tail.min(), edges.head.min()) < 0
@@ -191,7 +200,7 @@ def _figure_differences(mechanism: xr.Dataset, effective: float) -> list[str]:
     return [
         f"{name}: the file says {mechanism.attrs[name]!r}, recomputed {value!r}"
         for name, value in found.items()
-        if not abs(mechanism.attrs[name] - value) <= _AGREE * max(1.0, abs(value))
+        if not abs(mechanism.attrs[name] - value) <= _AGREE * abs(value)
     ]
 
 
@@ -199,11 +208,16 @@ def _check_bound(mechanism: xr.Dataset, edges: Edges, domain: Domain) -> bool | 
     if "lower_bound" not in mechanism.attrs or "dual" not in mechanism:
         return None if "lower_bound" not in mechanism.attrs else False
     loss = loss_matrix(mechanism)
-    same = np.array_equal(stored_points(mechanism, "secret"), stored_points(mechanism, "report"))
-    anchors = np.arange(domain.size) if same else np.argmin(loss, axis=0)
-    dual = mechanism["dual"].values
-    if not np.isfinite(dual).all():
+    if not np.isfinite(mechanism["dual"].values).all():
         return False
-    price = ConePricer(edges, domain.size, anchors).price(mechanism["prior"].values[:, None] * loss, dual)
+    same = np.array_equal(stored_points(mechanism, "secret"), stored_points(mechanism, "report"))
+    # Any anchors give a bound; which ones the design took cannot be told where the reports lie on the secrets.
+    choices = [np.arange(domain.size)] * same + [np.argmin(loss, axis=0)]
+    return any(_bound_follows(mechanism, ConePricer(edges, domain.size, anchors), loss) for anchors in choices)
+
+
+def _bound_follows(mechanism: xr.Dataset, pricer: ConePricer, loss: NDArray[np.float64]) -> bool:
+    dual = mechanism["dual"].values
+    price = pricer.price(mechanism["prior"].values[:, None] * loss, dual)
     found = lower_bound(dual, price.value)
     return bool(mechanism.attrs["lower_bound"] <= found + _AGREE * max(abs(found), 1e-300))

@@ -231,8 +231,8 @@ class Eikonal(Metric):
     def claim(self, domain: Domain) -> str:
         return (
             f"the shortest-path distance of the {self.stencil}-neighbour graph, every edge as long as the line "
-            f"integral of the bilinear privacy level eps ({self.level.smallest:.9g} to {self.level.largest:.9g} nats per "
-            f"{unit_word(domain.unit)}, map {self.level.raster.fingerprint()})"
+            f"integral of the bilinear privacy level eps ({self.level.smallest:.9g} to {self.level.largest:.9g} nats "
+            f"per {unit_word(domain.unit)}, map {self.level.raster.fingerprint()})"
         )
 
     def level_at(self, domain: Domain) -> NDArray[np.float64]:

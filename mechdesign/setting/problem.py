@@ -74,6 +74,11 @@ class DesignProblem:
             return np.arange(self.domain.size)
         return np.argmin(self.loss_matrix, axis=0)
 
+    @property
+    def constant_loss(self) -> float:
+        """The expected loss of the best constant report: the scale that losses are measured against."""
+        return float(self.cost[:, self.best_constant].sum())
+
     @cached_property
     def best_constant(self) -> int:
         """The report y with the least expected loss when it is made from everywhere."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import SolverError
 from mechdesign.mechanism.repair import repair
-from mechdesign.mechanism.table import expected_loss
+from mechdesign.mechanism.table import expected_loss, relative_gap
 from mechdesign.programs.optimal import FAR, RestrictedProgram, assemble
 from mechdesign.setting.problem import DesignProblem
 from mechdesign.solvers.highs import Method, solve_linear_program
@@ -27,23 +27,23 @@ WHOLE_LIMIT = 60_000  # constraints of the whole program up to which it is solve
 SIMPLEX_LIMIT = 3_000  # variables up to which the simplex method is used
 _OFF_PROFILE = 1e-9  # change of ln g along a tree edge, against the eikonal profile, that is worth a cut
 _ROUNDS = 60
+# Multipliers are shrunk by these factors before pricing: a solver's multipliers are infeasible by its tolerance, and far
+# from an anchor a ray of the cone multiplies that by up to e^{2d}. A shrink of t costs t of the bound and removes it.
+_SHRINK = (1e-7, 1e-9, 0.0)
+_FINE = 1e-6  # target gap from which the smaller shrinks are tried too
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Progress:
-    """One round: loss of the best certified table, lower bound, variables and constraints of the restricted program."""
+    """One round: loss of the best certified table, lower bound, gap, variables and constraints of the restricted program."""
 
     round: int
     loss: float
     lower_bound: float
+    gap: float
     variables: int
     constraints: int
     seconds: float
-
-    @property
-    def gap(self) -> float:
-        """(loss - lower_bound) / loss."""
-        return relative_gap(self.loss, self.lower_bound)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,11 +55,6 @@ class Design:
     dual: NDArray[np.float64]
     lower_bound: float
     stopped: str
-
-
-def relative_gap(loss: float, bound: float) -> float:
-    """(loss - bound) / loss, with an absolute floor of 1e-12 under a tiny loss."""
-    return (loss - bound) / max(loss, 1e-12)
 
 
 def aggregate(
@@ -103,19 +98,24 @@ def aggregate(
             value = expected_loss(mass, problem.prior_array, problem.loss_matrix)
             if value < loss:
                 best, loss = mass, value
-            price = pricer.price(problem.cost, solution.dual)
-            found = lower_bound(solution.dual, price.value)
-            if found > bound:
-                bound, dual = found, solution.dual
+            fresh = np.zeros_like(cut)
+            for shrink in _SHRINK if gap <= _FINE else _SHRINK[:1]:
+                trial = solution.dual * (1 - shrink)
+                price = pricer.price(problem.cost, trial)
+                found = lower_bound(trial, price.value)
+                fresh |= _new_cuts(price.rays, price.value, pricer)
+                if found > bound:
+                    bound, dual = found, trial
+            reached = relative_gap(loss, bound, problem.constant_loss)
             if report is not None:
-                report(_progress(number, loss, bound, restricted, time.monotonic() - started))
-            if relative_gap(loss, bound) <= gap:
+                report(_progress(number, loss, bound, reached, restricted, time.monotonic() - started))
+            if reached <= gap:
                 stopped = "gap"
                 break
-            fresh = _new_cuts(price.rays, price.value, pricer) & ~cut
+            fresh &= ~cut
             if not fresh.any() and (method == "simplex" or tolerance <= 1e-10):
                 break
-            tolerance = max(1e-10, min(tolerance, relative_gap(loss, bound)) / (1 if fresh.any() else 10))
+            tolerance = max(1e-10, min(tolerance, reached) / (1 if fresh.any() else 10))
             cut |= fresh
     except KeyboardInterrupt:
         stopped = "interrupt"
@@ -133,10 +133,14 @@ def _new_cuts(rays: NDArray[np.float64], value: NDArray[np.float64], pricer: Con
     """Nodes where the ray of a report with negative price leaves the eikonal profile of its parent."""
     with np.errstate(divide="ignore", invalid="ignore"):
         profile = np.log(rays) + pricer.distance
-    turn = np.abs(profile - np.take_along_axis(profile, pricer.parent, axis=1))
+        turn = np.abs(profile - np.take_along_axis(profile, pricer.parent, axis=1))
     return (turn > _OFF_PROFILE * (1 + pricer.distance)) & (value < 0)[:, None]
 
 
-def _progress(number: int, loss: float, bound: float, restricted: RestrictedProgram, seconds: float) -> Progress:
+def _progress(
+    number: int, loss: float, bound: float, gap: float, restricted: RestrictedProgram, seconds: float
+) -> Progress:
     rows, columns = restricted.program.matrix.shape
-    return Progress(round=number, loss=loss, lower_bound=bound, variables=columns, constraints=rows, seconds=seconds)
+    return Progress(
+        round=number, loss=loss, lower_bound=bound, gap=gap, variables=columns, constraints=rows, seconds=seconds
+    )

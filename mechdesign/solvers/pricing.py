@@ -29,6 +29,7 @@ from scipy.sparse.csgraph import dijkstra
 from mechdesign.setting.geodesic import Edges
 
 _PIVOTS_PER_NODE = 20
+_RELATIVE = 1e-12  # gain of a pivot against the mass it moves; far from the anchor all gains are tiny, and still count
 _TIE_BREAK = 1e-9  # relative shortening of lengths while pivoting: equal path lengths would make it cycle
 
 
@@ -115,7 +116,7 @@ def _improve(root, r, parent, first, near, length, most, g):  # type: ignore[no-
     n = r.size
     child, sibling, stack = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     order, place, count = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    rises, step, share = np.zeros(n, np.bool_), np.zeros(n), np.empty(n)
+    rises, step, share, size = np.zeros(n, np.bool_), np.zeros(n), np.empty(n), np.empty(n)
     for v in range(n):
         for e in range(first[v], first[v + 1]):
             if near[e] == parent[v] and v != root:
@@ -128,16 +129,24 @@ def _improve(root, r, parent, first, near, length, most, g):  # type: ignore[no-
             v = order[i]
             g[v] = g[parent[v]] * math.exp(step[v] if rises[v] else -step[v])
         for v in range(n):
-            share[v], count[v] = r[v] * g[v], 1
+            share[v], size[v], count[v] = r[v] * g[v], abs(r[v]) * g[v], 1
         for i in range(n - 1, 0, -1):
             v = order[i]
             share[parent[v]] += share[v]
+            size[parent[v]] += size[v]
             count[parent[v]] += count[v]
         worst, at = 1e-15 * scale, -1
+        relative, behind = _RELATIVE, -1
         for v in range(n):
+            if v == root or size[v] == 0:
+                continue
             gain = share[v] if rises[v] else -share[v]
-            if v != root and gain > worst:
+            if gain > worst:
                 worst, at = gain, v
+            if gain > relative * size[v]:
+                relative, behind = gain / size[v], v
+        if at < 0:
+            at = behind
         if at < 0 or pivot == most:
             return
         low, high = place[at], place[at] + count[at]

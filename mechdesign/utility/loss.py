@@ -31,6 +31,11 @@ def mechanism_loss(mechanism: xr.Dataset) -> float:
     return expected_loss(mechanism["mass"].values, mechanism["prior"].values, loss_matrix(mechanism))
 
 
+def constant_loss(mechanism: xr.Dataset) -> float:
+    """Expected loss of the best constant report under the stored prior, in loss units."""
+    return float((mechanism["prior"].values @ loss_matrix(mechanism)).min())
+
+
 def expected_distance(mechanism: xr.Dataset) -> float | None:
     """Mean Euclidean distance from secret to report, in units of length; None for graph nodes, which have no place."""
     if '"nodes"' in mechanism.attrs["domain"]:

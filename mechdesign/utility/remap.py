@@ -10,8 +10,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.table import seal
+from mechdesign.mechanism.certificate import ROW_SUM, steepest
+from mechdesign.mechanism.table import seal, stored_edges
 from mechdesign.utility.loss import loss_matrix, mechanism_loss
 
 
@@ -30,7 +30,8 @@ def remap_targets(mechanism: xr.Dataset) -> NDArray[np.int64]:
 def bayes_remap(mechanism: xr.Dataset) -> xr.Dataset:
     """The remapped mechanism: columns merged, reports that nothing maps to left out; same claim, same edges.
 
-    The multipliers and the lower bound belong to the original reports and are dropped.
+    The effective epsilon is that of the merged columns, which may be smaller. The multipliers and the lower bound
+    belong to the original reports and are dropped.
     """
     target = remap_targets(mechanism)
     kept, place = np.unique(target, return_inverse=True)
@@ -42,6 +43,8 @@ def bayes_remap(mechanism: xr.Dataset) -> xr.Dataset:
     attrs["program"] = f"{mechanism.attrs['program']}, remapped"
     remapped.attrs = attrs
     remapped.attrs["expected_loss"] = mechanism_loss(remapped)
+    multiple = float(mechanism.attrs["multiple"])
+    remapped.attrs["effective_epsilon"] = multiple * min(steepest(mass, stored_edges(mechanism)).value, 1.0)
     return seal(remapped)
 
 
