@@ -67,8 +67,8 @@ def test_a_described_domain_comes_back(domain):
     [
         (lambda p: p + 1e-9, "not the cell centres"),
         (lambda p: p[::-1], "not the cell centres"),
-        (lambda p: p + 3.0, "outside"),
-        (lambda p: p - 3.0, "outside"),
+        (lambda p: p + np.array([1.0, 0.0]), "outside"),
+        (lambda p: p - np.array([0.0, 1.0]), "outside"),
         (lambda p: np.vstack([p, p[:1]]), "not the cell centres"),
     ],
 )

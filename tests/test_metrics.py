@@ -157,8 +157,8 @@ def test_bad_parameters_are_refused(make, error, field):
 
 
 def test_graph_distances_are_shortest_paths():
-    graph = Graph(tail=[1, 1, 0, 3], head=[0, 2, 2, 2], length=[1.0, 2.0, 5.0, 0.5])
-    assert graph.edges(Domain.nodes(4)).tail.tolist() == [0, 1, 0, 2]
+    graph = Graph(tail=[1, 1, 0, 3, 3], head=[0, 2, 2, 2, 0], length=[1.0, 2.0, 5.0, 0.5, 4.0])
+    assert graph.edges(Domain.nodes(4)).tail.tolist() == [0, 1, 0, 2, 0]
     wanted = [[0, 1, 3, 3.5], [1, 0, 2, 2.5], [3, 2, 0, 0.5], [3.5, 2.5, 0.5, 0]]
     assert graph.distances(Domain.nodes(4)).tolist() == wanted
 

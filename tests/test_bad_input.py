@@ -1,0 +1,230 @@
+"""Every kind of bad input: exit code 2, an error that names field, value and remedy, and nothing written."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from mechdesign import cli
+from mechdesign.errors import InputError, UnitError
+from mechdesign.mechanism.storage import save
+from mechdesign.problem_files import load_problem
+from mechdesign.programs.optimal import Optimal
+from mechdesign.reports.compare import compare
+from mechdesign.setting import priors
+from mechdesign.setting.domain import Domain
+from mechdesign.setting.levels import PrivacyLevel
+from mechdesign.setting.losses import SquaredDistance, TableLoss
+from mechdesign.setting.metrics import Eikonal, Euclidean
+from mechdesign.setting.problem import DesignProblem
+from mechdesign.solvers.solve import solve
+
+HEADER = "ncols 3\nnrows 2\nxllcorner 0\nyllcorner 0\ncellsize 1\nNODATA_value -9999\n"
+FILES = {
+    "good.asc": HEADER + "1 2 3\n4 5 6\n",
+    "hole.asc": HEADER + "1 2 3\n4 -9999 6\n",
+    "short.asc": HEADER + "1 2 3\n4 5\n",
+    "shape.asc": HEADER.replace("nrows 2", "nrows 3") + "1 2 3\n4 5 6\n",
+    "zero.asc": HEADER + "0 0 0\n0 0 0\n",
+    "world.asc": HEADER + "1 2 3\n4 5 6\n",
+    "world.prj": 'GEOGCS["WGS 84",DATUM["WGS_1984"],UNIT["degree",0.0174532925199433]]',
+    "broken.py": "def problem(:\n",
+    "raising.py": "raise RuntimeError('no luck')\n",
+    "leaving.py": "import sys\nsys.exit(0)\n",
+    "lacking.py": "x = 1\n",
+    "shadowing.py": "def problem(gap: float = 1.0):\n    return None\n",
+    "nothing.py": "def problem(cells: int = 3):\n    return cells\n",
+    "failing.py": "def problem(cells: int = 3):\n    return 1 / (cells - 3)\n",
+    "undefined.py": "def problem(cells):\n    return None\n",
+    "taken.nc": "an older file",
+}
+
+# command after `mechdesign`, field of the error, kind of the error
+COMMANDS = {
+    "floor zero": ("solve philadelphia --floor 0", "floor", "input"),
+    "floor negative": ("solve philadelphia --floor -0.4", "floor", "input"),
+    "floor nan": ("solve philadelphia --floor nan", "floor", "input"),
+    "floor infinite": ("solve philadelphia --floor inf", "floor", "input"),
+    "slope too negative": ("solve philadelphia --slope=-1", "slope", "input"),
+    "slope infinite": ("solve philadelphia --slope inf", "slope", "input"),
+    "extent zero": ("solve philadelphia --extent 0", "extent", "input"),
+    **{
+        f"{problem} epsilon {value}": (f"solve {problem} --epsilon {value}", field, "input")
+        for problem in ("line", "euclidean")
+        for value, field in (("0", "eps"), ("-1", "eps"), ("nan", "epsilon"), ("inf", "eps"))
+    },
+    "edge too short": ("solve line --epsilon 1e-12", "eps", "input"),
+    "raster with a hole": ("solve philadelphia --raster hole.asc", "hole.asc", "input"),
+    "raster cut short": ("solve philadelphia --raster short.asc", "raster", "file"),
+    "raster of another shape": ("solve philadelphia --raster shape.asc", "raster", "file"),
+    "raster missing": ("solve philadelphia --raster absent.asc", "raster", "file"),
+    "raster in degrees, .prj": ("solve philadelphia --raster world.asc", "world.asc", "unit"),
+    "raster in degrees, NetCDF": ("solve philadelphia --raster world.nc", "world.nc:y", "unit"),
+    "density zero": ("solve philadelphia --raster zero.asc", "density", "input"),
+    "raster unit unknown": ("solve philadelphia --raster-unit parsec", "unit", "unit"),
+    "unit unknown": ("solve line --unit parsec", "unit", "unit"),
+    "one cell, philadelphia": ("solve philadelphia --cells 1", "cells", "input"),
+    "one cell, line": ("solve line --cells 1", "domain", "input"),
+    "one cell, euclidean": ("solve euclidean --cells 1", "domain", "input"),
+    "no cell": ("solve euclidean --cells 0", "cells", "input"),
+    "one secret": ("solve discrete --secrets 1", "domain", "input"),
+    "cells not whole": ("solve line --cells 6.5", "cells", "input"),
+    "cells not a number": ("solve line --cells six", "cells", "input"),
+    "cell zero": ("solve line --cell 0", "cell", "input"),
+    "loss unknown": ("solve euclidean --loss regret", "loss", "input"),
+    "stencil unknown": ("solve philadelphia --stencil 5", "stencil", "input"),
+    "knob unknown": ("solve line --rows 6", "--rows", "input"),
+    "knob without a value": ("solve line --cells", "--cells", "input"),
+    "knob given twice": ("solve line --cells 5 --cells 6", "--cells", "input"),
+    "option misspelt": ("solve line --gapp 1e-3", "--gapp", "input"),
+    "option misspelt before": ("solve --prgram eikonal line", "--prgram", "input"),
+    "knob before the problem": ("solve --cells 15 philadelphia", "--cells", "input"),
+    "stray word": ("solve line 15", "command line", "input"),
+    "option not a number": ("solve line --gap small", "gap", "input"),
+    "problem left out": ("solve", "problem", "input"),
+    "command unknown": ("slove line", "command line", "input"),
+    "problem unknown": ("solve atlantis", "problem", "input"),
+    "problem file missing": ("solve absent.py", "problem", "input"),
+    **{f"problem file {n}": (f"solve {n}.py", "problem", "input")
+       for n in ("broken", "raising", "leaving", "lacking", "nothing", "failing")},
+    "problem file undefined": ("solve undefined.py", "cells", "input"),
+    "knob shadows an option": ("solve shadowing.py", "gap", "input"),
+    "too many cells": ("solve philadelphia --cells 200", "cells", "size"),
+    "too many cells, all pairs": ("solve euclidean --cells 200", "cells", "size"),
+    "too many cells to compare": ("compare euclidean --cells 200", "cells", "size"),
+    "output exists": ("solve line -o taken.nc", "output", "input"),
+    "folder missing": ("solve line -o nowhere/x.nc", "output", "input"),
+    "output is a folder": ("solve line -o .", "output", "input"),
+    "gap zero": ("solve line --gap 0", "gap", "input"),
+    "gap negative": ("solve line --gap -1e-3", "gap", "input"),
+    "gap nan": ("solve line --gap nan", "gap", "input"),
+    "time zero": ("solve line --time-limit 0", "time-limit", "input"),
+    "time nan": ("solve line --time-limit nan", "time-limit", "input"),
+    "program unknown": ("solve line --program best", "program", "input"),
+    "distances unknown": ("solve line --program eikonal --distances straight", "distances", "input"),
+    "distances without eikonal": ("solve line --distances fast-marching", "distances", "input"),
+    "fast marching on another metric": (
+        "solve euclidean --program eikonal --distances fast-marching", "distances", "input",
+    ),
+    "only unknown": ("compare line --only best", "only", "input"),
+    "compare, output exists": ("compare line -o taken.nc", "output", "input"),
+    "verify missing": ("verify absent.nc", "file", "input"),
+    "export missing": ("export absent.nc -o x.csv", "file", "input"),
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    degrees = {"x": ("x", [0.0, 1.0], {"units": "degrees_east"}), "y": ("y", [0.0, 1.0], {"units": "degrees_north"})}
+    xr.Dataset({"density": (("y", "x"), np.ones((2, 2)))}, coords=degrees).to_netcdf(tmp_path / "world.nc")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=16e9))
+    return tmp_path
+
+
+def refusal(words, monkeypatch, capsys):
+    """The error document of a command that ends with exit code 2."""
+    monkeypatch.setattr(sys, "argv", ["mechdesign", *words, "--json"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert ended.value.code == 2
+    assert set(error) == {"kind", "field", "value", "remedy", "message"}
+    assert len(error["remedy"]) > 5
+    assert len(error["message"]) > 5
+    return error
+
+
+@pytest.mark.parametrize("case", COMMANDS)
+def test_command(case, folder, monkeypatch, capsys):
+    command, field, kind = COMMANDS[case]
+    words = command.split()
+    if words[0] == "solve" and "-o" not in words:
+        words += ["-o", "x.nc"]
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    started = time.monotonic()
+    error = refusal(words, monkeypatch, capsys)
+    assert time.monotonic() - started < 5
+    assert (error["field"], error["kind"]) == (field, kind)
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+    if kind == "size":
+        assert "128.0 GB" in error["message"]
+    misspelt = field.startswith("--") or error["remedy"] == "see mechdesign --help"
+    assert misspelt or error["value"] is not None
+
+
+def test_export_to_another_kind_of_file(folder, monkeypatch, capsys):
+    save(solve(Optimal(problem=load_problem("line", cells=3))), "line.nc")
+    error = refusal(["export", "line.nc", "-o", "x.foo"], monkeypatch, capsys)
+    assert (error["field"], error["value"]) == ("output", "x.foo")
+    assert list(folder.glob("*x.foo*")) == []
+
+
+GRID = Domain.grid((3, 3), cell=1.0, unit="km")
+WALL = np.array([[1, 1, 1], [0, 0, 0], [1, 1, 1]], bool)
+
+
+def designed(prior=None, loss=None, domain=GRID):
+    prior = priors.uniform(domain) if prior is None else prior
+    metric = Eikonal(level=PrivacyLevel.constant(0.5, "km"))
+    return DesignProblem(domain=domain, metric=metric, prior=prior, loss=loss or SquaredDistance())
+
+
+def masked(mask):
+    return designed(domain=Domain.grid((3, 3), cell=1.0, unit="km", mask=mask))
+
+
+def table(value):
+    values = np.ones((9, 9))
+    values[1, 2] = value
+    return TableLoss(values=values)
+
+
+API = {
+    "prior negative": (lambda: designed(prior=[-0.1, 0.3, *[0.8 / 7] * 7]), "prior"),
+    "prior off by a little": (lambda: designed(prior=np.full(9, 1 / 9 + 1e-6)), "prior"),
+    "prior zero": (lambda: designed(prior=np.zeros(9)), "prior"),
+    "prior nan": (lambda: designed(prior=[math.nan, *[1 / 8] * 8]), "prior"),
+    "prior too short": (lambda: designed(prior=np.full(8, 1 / 8)), "prior"),
+    "prior as a map": (lambda: designed(prior=np.full((3, 3), 1 / 9)), "prior"),
+    "mask leaves nothing": (lambda: masked(np.zeros((3, 3), bool)), "mask"),
+    "mask leaves one cell": (lambda: masked(np.eye(9)[0].reshape(3, 3) > 0), "mask"),
+    "mask cuts in two": (lambda: masked(WALL), "mask"),
+    "mask of numbers": (lambda: masked(np.ones((3, 3))), "mask"),
+    "mask of another shape": (lambda: masked(np.ones((3, 4), bool)), "mask"),
+    "loss negative": (lambda: designed(loss=table(-1e-9)), "loss"),
+    "loss nan": (lambda: designed(loss=table(math.nan)), "loss"),
+    "loss infinite": (lambda: designed(loss=table(math.inf)), "loss"),
+    "loss zero": (lambda: designed(loss=TableLoss(values=np.zeros((9, 9)))), "loss"),
+    "loss of another shape": (lambda: designed(loss=TableLoss(values=np.ones((9, 8)))), "loss"),
+    "metric does not fit": (lambda: designed(domain=Domain.nodes(4, unit="km")), "domain"),
+}
+
+
+@pytest.mark.parametrize("use", [lambda p: solve(Optimal(problem=p)), compare], ids=["solve", "compare"])
+@pytest.mark.parametrize("case", API)
+def test_python_api(case, use):
+    make, field = API[case]
+    with pytest.raises(InputError) as caught:
+        use(make())
+    assert (caught.value.field, caught.value.exit_code) == (field, 2)
+    assert caught.value.value is not None
+    assert caught.value.remedy
+
+
+def test_units_of_metric_and_domain_must_agree():
+    metric = Euclidean(epsilon=1.0, unit="mi")
+    problem = DesignProblem(domain=GRID, metric=metric, prior=priors.uniform(GRID), loss=SquaredDistance())
+    with pytest.raises(InputError, match="per mi while the domain is in km"):
+        solve(Optimal(problem=problem))
+    with pytest.raises(UnitError):
+        Domain.grid((3, 3), cell=1.0, unit="parsec")

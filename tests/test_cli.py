@@ -1,0 +1,248 @@
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from mechdesign import cli
+from mechdesign.errors import DesignError
+from mechdesign.mechanism.storage import load, save
+from mechdesign.mechanism.table import probabilities, seal
+from mechdesign.problem_files import load_problem, read_problem_file
+from mechdesign.programs.eikonal_weights import EikonalWeights
+from mechdesign.programs.optimal import Optimal
+from mechdesign.reports.summary import summarise
+from mechdesign.reports.verification import verify
+from mechdesign.solvers.solve import solve
+
+AT_CLAIM = 1e-9  # relative; edge lengths are rounded down and tables rounded to integers
+ENCLOSED = 2e-6  # absolute; the reference optimum has six digits
+
+SUMMARY = [
+    "problem", "program", "secrets", "reports", "claim", "loss", "lower_bound", "gap", "remapped_loss",
+    "within_cell_error", "effective_epsilon", "certified", "stopped", "seconds", "peak_mb", "file", "remedy",
+    "diagnosis",
+]  # fmt: skip
+ROW = [
+    "mechanism", "loss", "lower_bound", "gap", "remapped_loss", "expected_distance", "claimed_epsilon",
+    "effective_epsilon",
+]  # fmt: skip
+VERIFIED = [
+    "certified", "violations", "claim", "rebuilt", "effective_epsilon", "worst", "expected_loss", "lower_bound_checked",
+    "reasons",
+]  # fmt: skip
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run the command line in this process: exit code, and what stdout and stderr got."""
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["mechdesign", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def run_json(run):
+    """The same with --json: exit code and the one document on stdout."""
+
+    def call(*words):
+        code, out, _ = run(*words, "--json")
+        return code, json.loads(out)
+
+    return call
+
+
+@pytest.fixture
+def solved(run_json, tmp_path):
+    path = tmp_path / "line.nc"
+    code, summary = run_json("solve", "line", "-o", path)
+    assert code == 0
+    return path, summary
+
+
+def python(*words):
+    return subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_help_loads_nothing_heavy():
+    heavy = ("numpy", "cvxpy", "xarray", "numba", "scipy")
+    ended = python(
+        "-c",
+        "import sys\nfrom mechdesign import cli\nsys.argv = ['mechdesign', '--help']\n"
+        f"try: cli.main()\nfinally: print([m for m in {heavy} if m in sys.modules])",
+    )
+    assert ended.returncode == 0
+    assert "Usage: mechdesign" in ended.stdout
+    assert ended.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_module_runs_and_exit_codes_reach_the_shell(tmp_path):
+    ended = python("-m", "mechdesign", "solve", "discrete", "--secrets", "3", "-o", tmp_path / "d.nc", "--json")
+    assert (ended.returncode, json.loads(ended.stdout)["certified"]) == (0, True)
+    refused = python("-m", "mechdesign", "verify", tmp_path / "absent.nc")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.startswith("error: file: no such file")
+
+
+def test_problems(run, run_json):
+    code, listed = run_json("problems")
+    assert code == 0
+    assert [p["problem"] for p in listed] == ["discrete", "euclidean", "flat", "line", "philadelphia"]
+    for entry in listed:
+        assert entry["knobs"] == read_problem_file(entry["problem"]).knobs
+        assert len(entry["summary"]) > 20
+    code, out, _ = run("problems")
+    assert code == 0
+    assert "--raster-unit mi" in " ".join(out.split())
+
+
+def test_solve_prints_the_documented_figures(solved):
+    path, summary = solved
+    assert list(summary) == SUMMARY
+    assert (summary["problem"], summary["program"]) == ("line", "optimal")
+    assert (summary["secrets"], summary["reports"], summary["file"]) == (10, 10, str(path))
+    assert summary["lower_bound"] <= summary["loss"]
+    assert summary["gap"] == pytest.approx((summary["loss"] - summary["lower_bound"]) / summary["loss"])
+    assert summary["remapped_loss"] <= summary["loss"]
+    assert 1 - AT_CLAIM < summary["effective_epsilon"] <= 1
+    assert (summary["certified"], summary["stopped"]) == (True, "gap")
+    assert (0 < summary["seconds"] < 60, summary["peak_mb"] > 50) == (True, True)
+    assert [summary[key] for key in ("within_cell_error", "remedy", "diagnosis")] == [None] * 3
+
+
+def test_solve_then_verify(solved, run, run_json):
+    path, summary = solved
+    code, result = run_json("verify", path)
+    assert code == 0
+    assert list(result) == VERIFIED
+    assert (result["certified"], result["violations"], result["reasons"]) == (True, 0, [])
+    assert (result["rebuilt"], result["lower_bound_checked"]) == ("geometry", True)
+    assert result["claim"] == summary["claim"]
+    assert result["effective_epsilon"] == summary["effective_epsilon"]
+    worst = result["worst"]
+    assert set(worst) == {"secret", "other", "report"}
+    table = probabilities(load(path)).values[:, worst["report"]]
+    rise = np.log(table[worst["secret"]] / table[worst["other"]])
+    away = 0.9 * abs(worst["secret"] - worst["other"])
+    assert rise / away == pytest.approx(result["effective_epsilon"], rel=AT_CLAIM)
+    assert run("verify", path)[0] == 0
+
+
+def test_verify_refuses_damaged_files(solved, run_json, tmp_path):
+    path, _ = solved
+    short = tmp_path / "short.nc"
+    short.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    code, document = run_json("verify", short)
+    assert (code, document["error"]["kind"]) == (1, "verification")
+
+    altered = load(path)
+    altered["mass"][0, 0] -= np.uint64(1)
+    altered["mass"][0, 1] += np.uint64(1)
+    code, document = run_json("verify", save(altered, tmp_path / "altered.nc"))
+    assert (code, document["error"]["field"]) == (1, "sha256")
+
+
+@pytest.mark.parametrize(("columns", "reason"), [([0, 1], "break the claim"), ([1], "row does not sum")])
+def test_verify_refuses_another_table_under_a_right_checksum(solved, run_json, tmp_path, columns, reason):
+    altered = load(solved[0])
+    altered["mass"][0, columns] += np.array([1 << 58, -(1 << 58)][-len(columns) :]).astype(np.uint64)
+    code, result = run_json("verify", save(seal(altered), tmp_path / "altered.nc"))
+    assert (code, result["certified"]) == (1, False)
+    assert any(reason in told for told in result["reasons"])
+
+
+def test_compare(run, run_json, tmp_path):
+    code, rows = run_json("compare", "euclidean", "-o", tmp_path / "rows.csv")
+    assert code == 0
+    assert [list(row) for row in rows] == [ROW] * 8
+    best = rows[0]
+    for row in rows:
+        holds = row["effective_epsilon"] <= 1 + AT_CLAIM
+        assert holds == (row["mechanism"] != "geometric_normalised")
+        assert (row["gap"] is None, row["lower_bound"] is None) == (not holds, not holds)
+        assert row["remapped_loss"] <= row["loss"] * (1 + AT_CLAIM)
+        if holds:
+            assert best["loss"] <= row["loss"] * (1 + AT_CLAIM)
+            assert row["gap"] == pytest.approx(1 - best["lower_bound"] / row["loss"])
+    with (tmp_path / "rows.csv").open(newline="") as stream:
+        written = list(csv.DictReader(stream))
+    assert [{k: None if v == "" else v for k, v in row.items()} for row in written] == [
+        {k: v if v is None or isinstance(v, str) else repr(v) for k, v in row.items()} for row in rows
+    ]
+    code, out, _ = run("compare", "euclidean", "--only", "constant", "--only", "eikonal")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()[3:5]] == ["eikonal", "constant"]
+
+
+def test_compare_leaves_out_what_does_not_fit(run_json):
+    code, rows = run_json("compare", "discrete", "--secrets=4")
+    assert code == 0
+    assert [row["mechanism"] for row in rows] == [
+        "optimal", "eikonal", "exponential", "randomized_response", "constant",
+    ]  # fmt: skip
+    assert {row["expected_distance"] for row in rows} == {None}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--cells", 6, "--raster-unit", "mi", "--gap", "1e-4"),
+        ("--gap=1e-4", "--cells=6", "--raster_unit=mi"),
+        ("--raster_unit", "miles", "--gap", "1e-4", "--cells", 6),
+    ],
+)
+def test_knobs_in_every_spelling_and_the_python_api_give_the_same_mechanism(run_json, tmp_path, words):
+    code, summary = run_json("solve", "philadelphia", *words, "-o", tmp_path / "p.nc")
+    mechanism = solve(Optimal(problem=load_problem("philadelphia", cells=6)), gap=1e-4)
+    save(mechanism, tmp_path / "api.nc")
+    ours = summarise(mechanism, seconds=0.0, file=None)
+    varying = ("seconds", "peak_mb", "file")
+    assert code == 0
+    assert {k: v for k, v in summary.items() if k not in varying} == {k: v for k, v in ours.items() if k not in varying}
+    assert load(tmp_path / "p.nc")["mass"].identical(load(tmp_path / "api.nc")["mass"])
+    assert verify(tmp_path / "api.nc").certified
+
+
+def test_overwriting(solved, run_json):
+    path, _ = solved
+    before = path.read_bytes()
+    code, document = run_json("solve", "line", "--cells", 4, "-o", path)
+    assert (code, document["error"]["field"], path.read_bytes()) == (2, "output", before)
+    code, summary = run_json("solve", "line", "--cells", 4, "-o", path, "--overwrite")
+    assert (code, summary["secrets"], load(path).sizes["secret"]) == (0, 4, 4)
+
+
+def test_a_failed_design_ends_with_one(run_json, run, monkeypatch):
+    def fail(*_, **__):
+        raise DesignError("nothing came of it", field="solver", remedy="try again")
+
+    monkeypatch.setattr("mechdesign.solvers.solve.aggregate", fail)
+    assert run_json("solve", "line")[1]["error"]["kind"] == "design"
+    assert run("solve", "line")[0] == 1
+
+
+def test_philadelphia(run_json):
+    _, summary = run_json("solve", "philadelphia", "--gap", "1e-6")
+    assert summary["loss"] == pytest.approx(0.769355, abs=ENCLOSED)
+    assert summary["lower_bound"] == pytest.approx(0.769355, abs=ENCLOSED)
+    assert summary["gap"] <= 1e-6
+    assert round(summary["within_cell_error"], 2) == 7.41
+    eikonal = solve(EikonalWeights(problem=load_problem("philadelphia")))
+    assert round(eikonal.attrs["expected_loss"], 5) == 0.77062
+
+
+def test_a_copied_problem_file_is_solved_by_its_path(run_json, tmp_path):
+    path = tmp_path / "mine.py"
+    shutil.copy(read_problem_file("line").path, path)
+    code, summary = run_json("solve", path, "--cells", 4)
+    assert (code, summary["problem"], summary["secrets"]) == (0, "mine", 4)

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import csv
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from mechdesign import cli
+from mechdesign.closed_forms import exponential
+from mechdesign.errors import FileFormatError, InputError
+from mechdesign.mechanism.certificate import ROW_SUM
+from mechdesign.mechanism.storage import load, save
+from mechdesign.problem_files import load_problem
+from mechdesign.programs.optimal import Optimal
+from mechdesign.reports.compare import compare, write_rows
+from mechdesign.reports.export import export
+from mechdesign.setting import priors
+from mechdesign.setting.domain import Domain
+from mechdesign.setting.losses import Distance
+from mechdesign.setting.metrics import Euclidean
+from mechdesign.setting.problem import DesignProblem
+from mechdesign.solvers.solve import solve
+from mechdesign.utility.remap import bayes_remap
+
+
+def in_space():
+    domain = Domain.grid((2, 2, 2), cell=0.1, unit="m", origin=1 / 3)
+    metric = Euclidean(epsilon=2.0, unit="m")
+    reports = Domain.points_at([[0.4, 0.5, 1 / 7], [1.0, 0.0, 0.0], [0.2, 0.2, 1e-9]], unit="m")
+    return DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=Distance(), reports=reports)
+
+
+COMMENTS = ("claim", "problem", "program", "loss", "expected_loss", "lower_bound", "effective_epsilon", "sha256")
+MECHANISMS = {
+    "line": lambda: solve(Optimal(problem=load_problem("line", cells=5))),
+    "plane": lambda: exponential.mechanism(load_problem("flat", cells=3)),
+    "plane, remapped": lambda: bayes_remap(exponential.mechanism(load_problem("flat", cells=4))),
+    "space, reports apart": lambda: exponential.mechanism(in_space()),
+    "nodes": lambda: exponential.mechanism(load_problem("discrete", secrets=4)),
+}
+
+
+def read(path):
+    """Comments, header and rows of an exported table."""
+    with path.open(newline="") as stream:
+        lines = list(stream)
+    comments = [line[2:].rstrip("\n") for line in lines if line.startswith("#")]
+    header, *rows = csv.reader(line for line in lines if not line.startswith("#"))
+    return comments, header, rows
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_the_table_reads_back_exactly(tmp_path, name):
+    mechanism = MECHANISMS[name]()
+    assert export(mechanism, tmp_path / "t.csv") == tmp_path / "t.csv"
+    _, header, rows = read(tmp_path / "t.csv")
+    axes = [axis for axis in "xyz" if f"secret_{axis}" in mechanism.coords]
+    assert header == [
+        "secret", *(f"secret_{a}" for a in axes), "report", *(f"report_{a}" for a in axes), "mass",
+    ]  # fmt: skip
+    n, m = mechanism.sizes["secret"], mechanism.sizes["report"]
+    assert [(int(row[0]), int(row[1 + len(axes)])) for row in rows] == list(np.ndindex(n, m))
+    masses = [int(row[-1]) for row in rows]
+    assert masses == mechanism["mass"].values.ravel().tolist()
+    assert [sum(masses[u * m : (u + 1) * m]) for u in range(n)] == [ROW_SUM] * n
+    for row in rows:
+        u, y = int(row[0]), int(row[1 + len(axes)])
+        for k, axis in enumerate(axes):
+            assert float(row[1 + k]) == mechanism[f"secret_{axis}"].values[u]
+            assert float(row[2 + len(axes) + k]) == mechanism[f"report_{axis}"].values[y]
+
+
+def test_comments_carry_the_claim_and_its_figures(tmp_path):
+    mechanism = MECHANISMS["line"]()
+    comments, _, _ = read(export(mechanism, tmp_path / "t.csv"))
+    told = dict(line.split(": ", 1) for line in comments[1:])
+    assert "probability = mass / 2^62" in comments[0]
+    assert told.pop("unit") == "km"
+    assert {key: json.loads(value) for key, value in told.items()} == {key: mechanism.attrs[key] for key in COMMENTS}
+    assert b"\r" not in (tmp_path / "t.csv").read_bytes()
+
+
+def test_comments_leave_out_what_a_closed_form_has_not(tmp_path):
+    comments, _, _ = read(export(MECHANISMS["plane"](), tmp_path / "T.CSV"))
+    assert not any(line.startswith("lower_bound") for line in comments)
+
+
+@pytest.mark.parametrize(
+    ("name", "field"), [("t.foo", "output"), ("t", "output"), ("nowhere/t.csv", "output"), ("taken.csv", "output")]
+)
+def test_refusals_leave_nothing_behind(tmp_path, name, field):
+    (tmp_path / "taken.csv").write_text("older")
+    with pytest.raises(InputError) as caught:
+        export(MECHANISMS["nodes"](), tmp_path / name)
+    assert caught.value.field == field
+    assert [path.name for path in tmp_path.iterdir()] == ["taken.csv"]
+    assert (tmp_path / "taken.csv").read_text() == "older"
+
+
+def test_a_full_disk_leaves_the_older_table(tmp_path, monkeypatch):
+    target = tmp_path / "t.csv"
+    target.write_text("older")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("mechdesign.reports.export._write_csv", full)
+    with pytest.raises(FileFormatError, match="No space left"):
+        export(MECHANISMS["nodes"](), target, overwrite=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+    assert target.read_text() == "older"
+
+
+def test_overwriting_replaces_the_whole_table(tmp_path):
+    target = tmp_path / "t.csv"
+    target.write_text("older\n" * 10_000)
+    export(MECHANISMS["nodes"](), target, overwrite=True)
+    assert "older" not in target.read_text()
+
+
+def test_rows_of_a_comparison(tmp_path):
+    table = compare(load_problem("discrete", secrets=3))
+    path = write_rows(table, tmp_path / "rows.csv")
+    with path.open(newline="") as stream:
+        written = list(csv.DictReader(stream))
+    assert [row["mechanism"] for row in written] == [row["mechanism"] for row in table]
+    assert [float(row["loss"]) for row in written] == [row["loss"] for row in table]
+    assert {row["expected_distance"] for row in written} == {""}
+    with pytest.raises(InputError, match="exists already"):
+        write_rows(table, path)
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_the_command(tmp_path, monkeypatch, capsys, as_json):
+    save(MECHANISMS["line"](), tmp_path / "m.nc")
+    target = tmp_path / "t.csv"
+    words = ["mechdesign", "export", str(tmp_path / "m.nc"), "-o", str(target), *(["--json"] if as_json else [])]
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    out, err = capsys.readouterr()
+    assert ended.value.code == 0
+    assert out == (json.dumps({"file": str(target)}, indent=2) + "\n" if as_json else "")
+    assert as_json or "wrote" in err
+    same = export(load(tmp_path / "m.nc"), tmp_path / "same.csv")
+    assert target.read_bytes() == same.read_bytes()

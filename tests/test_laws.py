@@ -1,0 +1,130 @@
+"""Laws of optimal mechanisms, over every case."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+import xarray as xr
+from cases import CASES
+from tolerances import DESIGN_MARGIN, ORACLE, SOLVED
+
+from mechdesign.closed_forms import constant, exponential, randomized_response
+from mechdesign.mechanism.certificate import reference_violations, row_sums_exact, violations
+from mechdesign.mechanism.table import probabilities, stored_edges
+from mechdesign.programs.optimal import Optimal
+from mechdesign.reports.verification import verify
+from mechdesign.setting.problem import DesignProblem
+from mechdesign.solvers.aggregation import aggregate
+from mechdesign.solvers.solve import solve
+from mechdesign.utility.remap import bayes_remap
+
+ALL = pytest.mark.parametrize("case", CASES)
+
+
+@cache
+def problem_of(case: str) -> DesignProblem:
+    return CASES[case]()
+
+
+@cache
+def optimum(case: str) -> xr.Dataset:
+    return solve(Optimal(problem=problem_of(case)), gap=SOLVED)
+
+
+@ALL
+def test_the_bounds_meet(case: str) -> None:
+    attrs = optimum(case).attrs
+    assert attrs["lower_bound"] <= attrs["expected_loss"]
+    assert attrs["expected_loss"] - attrs["lower_bound"] <= SOLVED * attrs["expected_loss"]
+    assert attrs["stopped"] == "gap"
+
+
+@ALL
+def test_the_cvxpy_statement_has_the_same_optimum(case: str) -> None:
+    statement = Optimal(problem=problem_of(case)).statement()
+    assert statement.is_dcp()
+    oracle = statement.solve(solver="HIGHS")
+    assert oracle == pytest.approx(optimum(case).attrs["expected_loss"], rel=ORACLE)
+
+
+@ALL
+def test_the_whole_program_and_aggregation_agree(case: str) -> None:
+    whole = aggregate(problem_of(case), gap=SOLVED, whole=True)
+    grown = aggregate(problem_of(case), gap=SOLVED, whole=False)
+    assert whole.lower_bound <= grown.loss
+    assert grown.lower_bound <= whole.loss
+    assert grown.loss == pytest.approx(whole.loss, rel=2 * SOLVED)
+
+
+@ALL
+def test_certified_by_the_fast_and_by_the_plain_check(case: str) -> None:
+    mass, edges = optimum(case)["mass"].values, problem_of(case).edges
+    assert row_sums_exact(mass)
+    assert violations(mass, edges) == reference_violations(mass, edges) == 0
+    assert verify(optimum(case)).certified
+
+
+@ALL
+def test_private_at_the_claim_and_not_below_it(case: str) -> None:
+    mechanism, problem = optimum(case), problem_of(case)
+    assert mechanism.attrs["effective_epsilon"] <= 1
+    assert mechanism.attrs["effective_epsilon"] >= 1 - 1e-6
+    tighter = (0.99 * problem.metric).edges(problem.domain)
+    assert violations(mechanism["mass"].values, tighter) > 0
+
+
+@ALL
+def test_all_pairs_follow_from_the_edges(case: str) -> None:
+    problem = problem_of(case)
+    log = np.log(probabilities(optimum(case)).values)
+    rise = (log[:, None, :] - log[None, :, :]).max(axis=2)
+    assert (rise <= problem.distances + DESIGN_MARGIN).all()
+
+
+@ALL
+def test_no_closed_form_at_the_claim_beats_the_bound(case: str) -> None:
+    problem, bound = problem_of(case), optimum(case).attrs["lower_bound"]
+    rivals = [exponential.mechanism(problem), constant.mechanism(problem)]
+    if problem.reports is problem.domain:
+        rivals.append(randomized_response.mechanism(problem))
+    for rival in rivals:
+        assert rival.attrs["effective_epsilon"] <= 1 + DESIGN_MARGIN
+        assert rival.attrs["expected_loss"] >= bound * (1 - DESIGN_MARGIN)
+        assert verify(rival).certified
+
+
+@ALL
+def test_remapping_an_optimum_gains_nothing(case: str) -> None:
+    remapped = bayes_remap(optimum(case))
+    assert verify(remapped).certified
+    assert remapped.attrs["expected_loss"] <= optimum(case).attrs["expected_loss"] * (1 + DESIGN_MARGIN)
+    assert remapped.attrs["expected_loss"] >= optimum(case).attrs["lower_bound"] * (1 - DESIGN_MARGIN)
+
+
+@ALL
+def test_more_privacy_costs_more(case: str) -> None:
+    problem = problem_of(case)
+    tight = DesignProblem(
+        domain=problem.domain,
+        metric=0.8 * problem.metric,
+        prior=problem.prior,
+        loss=problem.loss,
+        reports=problem.reports,
+    )
+    stricter = solve(Optimal(problem=tight), gap=SOLVED).attrs
+    assert stricter["lower_bound"] > optimum(case).attrs["expected_loss"]
+
+
+@ALL
+def test_losing_an_edge_shows(case: str) -> None:
+    """The mechanism is tight somewhere: tightening every edge of one secret breaks the certificate somewhere."""
+    mechanism = optimum(case)
+    edges = stored_edges(mechanism)
+    broken = 0
+    for e in range(len(edges.tail)):
+        length = edges.length.copy()
+        length[e] *= 0.98
+        broken += violations(mechanism["mass"].values, type(edges)(tail=edges.tail, head=edges.head, length=length)) > 0
+    assert broken >= len(edges.tail) // 3

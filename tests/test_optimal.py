@@ -1,0 +1,142 @@
+"""The optimal program: independent values, known optima, limits, and what happens when time runs out."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from cases import grid
+from tolerances import PRINTED, SOLVED
+
+from mechdesign.errors import InputError, SizeError, SolverError
+from mechdesign.mechanism.certificate import violations
+from mechdesign.problem_files import load_problem, read_problem_file
+from mechdesign.programs.optimal import Optimal
+from mechdesign.setting import priors
+from mechdesign.setting.levels import PrivacyLevel
+from mechdesign.setting.losses import SquaredDistance
+from mechdesign.setting.metrics import Eikonal, Euclidean
+from mechdesign.setting.problem import DesignProblem
+from mechdesign.solvers import aggregation
+from mechdesign.solvers.aggregation import Progress, aggregate
+from mechdesign.solvers.solve import solve
+
+PHILADELPHIA = 0.769355  # 15 x 15, 8 neighbours, edges integrated exactly
+PHILADELPHIA_ROUNDING = 2e-6
+WRONG_QUADRATURE = 0.77135  # the optimum with one 4-point Gauss rule per edge
+
+
+@pytest.mark.parametrize(
+    ("loss", "cells"),
+    [("squared", 5), ("distance", 5), ("distance", 8), pytest.param("squared", 8, marks=pytest.mark.slow)],
+)
+def test_independent_values_on_euclidean_lattices(loss: str, cells: int) -> None:
+    published = read_problem_file("euclidean").module.published()[f"{loss} {cells}"]
+    attrs = solve(Optimal(problem=load_problem("euclidean", cells=cells, loss=loss)), gap=PRINTED / 10).attrs
+    assert attrs["expected_loss"] == pytest.approx(published, rel=PRINTED)
+    assert attrs["lower_bound"] == pytest.approx(published, rel=PRINTED)
+
+
+@pytest.mark.parametrize(("cells", "epsilon"), [(2, 0.3), (6, 0.9), (12, 2.5)])
+def test_zero_one_loss_on_a_line_gives_the_truncated_geometric(cells: int, epsilon: float) -> None:
+    published = read_problem_file("line").module.published(cells=cells, epsilon=epsilon)["optimal"]
+    attrs = solve(Optimal(problem=load_problem("line", cells=cells, epsilon=epsilon)), gap=SOLVED).attrs
+    assert attrs["lower_bound"] <= published * (1 + SOLVED)
+    assert attrs["expected_loss"] == pytest.approx(published, rel=SOLVED)
+
+
+@pytest.mark.parametrize(("secrets", "epsilon"), [(2, 0.1), (8, 1.5), (20, 4.0)])
+def test_the_discrete_metric_gives_randomized_response(secrets: int, epsilon: float) -> None:
+    published = read_problem_file("discrete").module.published(secrets=secrets, epsilon=epsilon)["optimal"]
+    attrs = solve(Optimal(problem=load_problem("discrete", secrets=secrets, epsilon=epsilon)), gap=SOLVED).attrs
+    assert attrs["expected_loss"] == pytest.approx(published, rel=SOLVED)
+
+
+def test_philadelphia_at_the_default_size() -> None:
+    attrs = solve(Optimal(problem=load_problem("philadelphia")), gap=1e-6).attrs
+    assert attrs["lower_bound"] >= PHILADELPHIA - PHILADELPHIA_ROUNDING
+    assert attrs["expected_loss"] <= PHILADELPHIA + PHILADELPHIA_ROUNDING
+    assert abs(attrs["expected_loss"] - WRONG_QUADRATURE) > 1e-3
+
+
+@pytest.mark.parametrize("stencil", [4, 16])
+def test_a_richer_stencil_is_a_stronger_claim(stencil: int) -> None:
+    eight = solve(Optimal(problem=load_problem("philadelphia", cells=8)), gap=1e-6).attrs
+    other = solve(Optimal(problem=load_problem("philadelphia", cells=8, stencil=stencil)), gap=1e-6).attrs
+    if stencil == 4:
+        assert other["expected_loss"] < eight["lower_bound"]
+    else:
+        assert other["lower_bound"] >= eight["lower_bound"] * (1 - 1e-6)
+
+
+def test_limits_in_epsilon() -> None:
+    def loss(epsilon: float) -> float:
+        domain = grid((3, 3))
+        metric = Euclidean(epsilon=epsilon, unit="cell")
+        problem = DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=SquaredDistance())
+        return float(solve(Optimal(problem=problem), gap=1e-6).attrs["expected_loss"])
+
+    best_constant = 4 / 3
+    assert loss(1e-4) == pytest.approx(best_constant, rel=1e-3)
+    assert loss(25.0) < 1e-8
+    assert loss(0.5) > loss(1.0) > loss(2.0)
+
+
+def test_random_small_problems_have_certified_meeting_bounds() -> None:
+    rng = np.random.default_rng(8)
+    for _ in range(12):
+        shape = tuple(int(k) for k in rng.integers(2, 5, 2))
+        domain = grid(shape)
+        level = PrivacyLevel.from_values(domain, rng.uniform(0.1, 3.0, shape))
+        metric = Eikonal(level=level, stencil=int(rng.choice([4, 8, 16])))
+        prior = priors.proportional(rng.random(domain.size) * (rng.random(domain.size) > 0.2))
+        problem = DesignProblem(domain=domain, metric=metric, prior=prior, loss=SquaredDistance())
+        design = aggregate(problem, gap=1e-6, whole=bool(rng.integers(2)))
+        assert design.stopped == "gap"
+        assert design.lower_bound <= design.loss
+        assert violations(design.mass, problem.edges) == 0
+
+
+def test_progress_is_monotone_and_the_gap_is_what_it_says() -> None:
+    seen: list[Progress] = []
+    aggregate(load_problem("philadelphia", cells=12), gap=1e-7, whole=False, report=seen.append)
+    assert len(seen) > 1
+    assert all(a.loss >= b.loss and a.lower_bound <= b.lower_bound for a, b in zip(seen, seen[1:], strict=False))
+    assert seen[-1].gap == (seen[-1].loss - seen[-1].lower_bound) / seen[-1].loss <= 1e-7
+
+
+def test_an_interrupt_keeps_the_best_certified_table() -> None:
+    def stop(state: Progress) -> None:
+        raise KeyboardInterrupt
+
+    problem = load_problem("philadelphia", cells=8)
+    design = aggregate(problem, gap=1e-12, whole=False, report=stop)
+    assert design.stopped == "interrupt"
+    assert violations(design.mass, problem.edges) == 0
+    assert 0 <= design.lower_bound <= design.loss
+
+
+def test_time_running_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 0.0, 1.0] + [100.0] * 10)
+    monkeypatch.setattr(aggregation, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    design = aggregate(load_problem("philadelphia", cells=20), gap=1e-14, time_limit=50, report=lambda _: None)
+    assert design.stopped == "time"
+    assert 0 < design.lower_bound < design.loss
+    with pytest.raises(SolverError, match="before any table"):
+        aggregate(load_problem("line"), gap=1e-3, time_limit=-1.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "field"), [({"gap": 0.0}, "gap"), ({"gap": math.nan}, "gap"), ({"time_limit": 0.0}, "time-limit")]
+)
+def test_bad_targets(given: dict[str, float], field: str) -> None:
+    with pytest.raises(InputError) as caught:
+        solve(Optimal(problem=load_problem("line")), **given)
+    assert caught.value.field == field
+
+
+def test_a_table_that_does_not_fit_is_refused_before_it_is_allocated() -> None:
+    with pytest.raises(SizeError, match="GB"):
+        solve(Optimal(problem=load_problem("philadelphia", cells=300)))

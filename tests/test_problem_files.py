@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import inspect
+import sys
+
+import pytest
+
+from mechdesign import problem_files
+from mechdesign.errors import InputError, UnitError
+from mechdesign.problem_files import load_problem, read_problem_file, shipped_problems
+from mechdesign.programs.eikonal_weights import EikonalWeights
+from mechdesign.programs.optimal import Optimal
+from mechdesign.setting.metrics import Discrete
+from mechdesign.solvers.solve import solve
+
+CERTIFIED = 1e-9  # relative; a simplex solution of a small program, repaired
+PRINTED = 1e-7  # relative; reference losses have ten digits
+
+DOCSTRING = '"""First line.\n\nSecond line.\n"""\n'
+IMPORTS = "from mechdesign import DesignProblem, Discrete, Domain, ZeroOne, priors\n"
+BODY = """
+    domain = Domain.nodes({secrets})
+    return DesignProblem(domain=domain, metric=Discrete(epsilon=1.0), prior=priors.uniform(domain), loss=ZeroOne())
+"""
+SIGNATURE = "def problem(secrets: int = 3, level: float = 1.0, name: str = 'a'):"
+SHIPPED = ["discrete", "euclidean", "flat", "line", "philadelphia"]
+
+
+def write(folder, text, name="mine.py"):
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+@pytest.fixture
+def mine(tmp_path):
+    return write(tmp_path, DOCSTRING + IMPORTS + SIGNATURE + BODY.format(secrets="secrets"))
+
+
+def test_what_is_read_from_a_file(mine):
+    file = read_problem_file(mine)
+    assert (file.name, file.path, file.summary) == ("mine", mine, "First line.")
+    assert file.knobs == {"secrets": 3, "level": 1.0, "name": "a"}
+    built = file.build()
+    assert (built.name, built.domain.size, built.knobs) == ("mine", 3, file.knobs)
+    assert isinstance(built.metric, Discrete)
+
+
+def test_a_file_without_docstring_is_summarised_by_its_name(tmp_path):
+    assert read_problem_file(write(tmp_path, "def problem(): ...\n")).summary == "mine"
+
+
+@pytest.mark.parametrize(
+    ("given", "knob", "value"),
+    [
+        ({"secrets": "5"}, "secrets", 5),
+        ({"secrets": 5.0}, "secrets", 5),
+        ({"level": "1e-3"}, "level", 1e-3),
+        ({"level": 2}, "level", 2.0),
+        ({"level": "inf"}, "level", float("inf")),
+        ({"name": "b c"}, "name", "b c"),
+        ({"name": 7}, "name", "7"),
+        ({}, "secrets", 3),
+    ],
+)
+def test_knobs_take_the_type_of_their_default(mine, given, knob, value):
+    found = load_problem(mine, **given).knobs[knob]
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "message"),
+    [
+        ({"secrets": "5.0"}, "secrets", "type int"),
+        ({"secrets": "five"}, "secrets", "type int"),
+        ({"secrets": ""}, "secrets", "type int"),
+        ({"secrets": None}, "secrets", "type int"),
+        ({"secrets": float("inf")}, "secrets", "type int"),
+        ({"secrets": float("nan")}, "secrets", "type int"),
+        ({"secrets": 5.5}, "secrets", "whole number"),
+        ({"level": "high"}, "level", "type float"),
+        ({"level": "nan"}, "level", "must be a number"),
+        ({"level": 10**400}, "level", "type float"),
+        ({"depth": 1}, "depth", "no such knob"),
+    ],
+)
+def test_knobs_of_another_type_are_refused(mine, given, field, message):
+    with pytest.raises(InputError, match=message) as caught:
+        load_problem(mine, **given)
+    assert caught.value.field == field
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "message"),
+    [
+        ("def problem(:", "problem", "does not import .SyntaxError"),
+        ("import no_such_module_here", "problem", "does not import .ModuleNotFoundError"),
+        ("raise SystemExit(0)", "problem", "does not import .SystemExit"),
+        ("", "problem", "has no function problem"),
+        ("problem = 3", "problem", "has no function problem"),
+        ("def problem(n): ...", "n", "needs a default"),
+        ("def problem(n=None): ...", "n", "needs a default"),
+        ("def problem(n=True): ...", "n", "needs a default"),
+        ("def problem(*n): ...", "n", "needs a default"),
+        ("def problem(**n): ...", "n", "needs a default"),
+    ],
+)
+def test_files_that_are_not_problems(tmp_path, text, field, message):
+    path = write(tmp_path, text)
+    with pytest.raises(InputError, match=message) as caught:
+        read_problem_file(path)
+    assert (caught.value.field, caught.value.value) == (field, str(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("def problem(): return 3", InputError, "must return a DesignProblem"),
+        ("class problem: ...", InputError, "must return a DesignProblem"),
+        ("def problem(): return 1 / 0", InputError, "problem file failed .ZeroDivisionError"),
+        ("def problem(): raise SystemExit", InputError, "problem file failed .SystemExit"),
+        ("def problem(n=3, /): ...", InputError, "problem file failed .TypeError"),
+        (IMPORTS + "def problem(): return Domain.grid(3, cell=1.0, unit='parsec')", UnitError, "unknown unit"),
+        (IMPORTS + "def problem():" + BODY.format(secrets=1), InputError, "at least two places"),
+    ],
+)
+def test_what_problem_returns_or_raises(tmp_path, text, error, message):
+    file = read_problem_file(write(tmp_path, text))
+    with pytest.raises(error, match=message):
+        file.build()
+
+
+def test_a_file_may_define_dataclasses_and_leaves_no_module_behind_when_it_fails(tmp_path):
+    head = "from __future__ import annotations\nfrom dataclasses import dataclass\n"
+    text = head + "@dataclass\nclass A:\n    x: int = 1\n"
+    path = write(tmp_path, text + IMPORTS + "def problem():" + BODY.format(secrets="1 + A().x"), "own_class.py")
+    assert load_problem(path).domain.size == 2
+    broken = write(tmp_path, "1 / 0", "own_failure.py")
+    with pytest.raises(InputError):
+        read_problem_file(broken)
+    assert not any("own_failure" in name for name in sys.modules)
+
+
+def test_shipped_problems():
+    listed = shipped_problems()
+    assert [file.name for file in listed] == SHIPPED
+    for file in listed:
+        parameters = inspect.signature(file.module.problem).parameters.values()
+        assert file.knobs == {p.name: p.default for p in parameters}
+        assert file.build().knobs == file.knobs
+        assert file.summary.endswith(".") or "(" in file.summary
+
+
+@pytest.mark.parametrize(
+    ("folders", "expected"),
+    [
+        ({"_problems": ["wheel"], "problems": ["tree"]}, ["wheel"]),
+        ({"problems": ["tree", "other", "_private", "__init__"]}, ["other", "tree"]),
+        ({"_problems": []}, []),
+        ({}, []),
+    ],
+)
+def test_an_installed_package_knows_its_own_folder_only(tmp_path, monkeypatch, folders, expected):
+    for folder, names in folders.items():
+        (tmp_path / folder).mkdir()
+        for name in names:
+            write(tmp_path / folder, IMPORTS + SIGNATURE + BODY.format(secrets="secrets"), f"{name}.py")
+    monkeypatch.setattr(problem_files, "_FOLDERS", (tmp_path / "_problems", tmp_path / "problems"))
+    assert [file.name for file in shipped_problems()] == expected
+    for name in {"wheel", "tree", "other", "_private"}:
+        if name in expected:
+            assert load_problem(name).name == name
+        else:
+            with pytest.raises(InputError, match="no such problem") as caught:
+                load_problem(name)
+            assert all(known in caught.value.remedy for known in expected)
+
+
+@pytest.mark.parametrize("name", ["line.py", "problems", "../problems/line", "", "LINE", "nowhere/line.py"])
+def test_names_that_are_neither_shipped_nor_files(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError) as caught:
+        read_problem_file(name)
+    assert (caught.value.field, caught.value.value) == ("problem", name)
+
+
+def test_a_path_goes_before_a_shipped_name(mine, monkeypatch):
+    mine.rename(mine.with_name("line.py"))
+    monkeypatch.chdir(mine.parent)
+    assert isinstance(load_problem("line.py").metric, Discrete)
+    assert not isinstance(load_problem("line").metric, Discrete)
+
+
+@pytest.mark.parametrize("program", [Optimal, EikonalWeights])
+@pytest.mark.parametrize("knobs", [{}, {"cells": 4, "epsilon": 2.0, "cell": 0.5}])
+def test_line_is_the_truncated_geometric_mechanism(program, knobs):
+    published = read_problem_file("line").module.published(**knobs)["optimal"]
+    figures = solve(program(problem=load_problem("line", **knobs)), gap=CERTIFIED).attrs
+    assert figures["expected_loss"] == pytest.approx(published, rel=CERTIFIED)
+    assert figures["lower_bound"] == pytest.approx(published, rel=CERTIFIED)
+
+
+@pytest.mark.parametrize("knobs", [{}, {"secrets": 2, "epsilon": 0.3}])
+def test_discrete_is_randomized_response(knobs):
+    published = read_problem_file("discrete").module.published(**knobs)["optimal"]
+    found = solve(Optimal(problem=load_problem("discrete", **knobs))).attrs["expected_loss"]
+    assert found == pytest.approx(published, rel=CERTIFIED)
+
+
+@pytest.mark.parametrize(
+    ("loss", "cells"),
+    [("squared", 5), ("distance", 5), ("distance", 8), pytest.param("squared", 8, marks=pytest.mark.slow)],
+)
+def test_euclidean_lattices(loss, cells):
+    published = read_problem_file("euclidean").module.published()[f"{loss} {cells}"]
+    figures = solve(Optimal(problem=load_problem("euclidean", loss=loss, cells=cells)), gap=PRINTED).attrs
+    assert figures["expected_loss"] == pytest.approx(published, rel=PRINTED)
+    assert figures["lower_bound"] == pytest.approx(published, rel=PRINTED)

@@ -1,0 +1,249 @@
+"""Storage: what is written is read, whole or not at all, and nothing damaged is read."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import xarray as xr
+
+from mechdesign.closed_forms import exponential
+from mechdesign.errors import FileFormatError, InputError, VerificationError
+from mechdesign.mechanism.storage import load, save
+from mechdesign.mechanism.table import make_mechanism, seal
+from mechdesign.setting.domain import Domain
+from mechdesign.setting.losses import Distance, TableLoss
+from mechdesign.setting.metrics import Euclidean, Graph
+from mechdesign.setting.problem import DesignProblem
+
+MARK = 49  # bytes behind the NetCDF content: the mark and a SHA-256
+
+
+def square() -> xr.Dataset:
+    domain = Domain.grid((2, 2), cell=0.1, unit="km")
+    prior = np.array([0.1, 0.2, 0.3, 0.4])
+    problem = DesignProblem(
+        domain=domain, metric=Euclidean(epsilon=3.0, unit="km"), prior=prior, loss=Distance(), knobs={"side": 2}
+    )
+    mass = exponential.mechanism(problem)["mass"].values
+    return make_mechanism(problem, mass, program="test", dual=prior / 3, lower_bound=0.0, stopped="gap")
+
+
+def graph() -> xr.Dataset:
+    metric = Graph(tail=[0, 1], head=[1, 2], length=[0.3, 1e-7])
+    loss = TableLoss(values=np.random.default_rng(0).random((3, 2)))
+    reports = Domain.points_at([0.5, 1.5], unit="1")
+    problem = DesignProblem(domain=Domain.nodes(3), metric=metric, prior=np.full(3, 1 / 3), loss=loss, reports=reports)
+    return exponential.mechanism(problem)
+
+
+MAKERS = pytest.mark.parametrize("make", [square, graph])
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    return save(square(), tmp_path / "m.nc")
+
+
+def check_identical(found: xr.Dataset, given: xr.Dataset) -> None:
+    assert set(found.variables) == set(given.variables)
+    assert set(found.coords) == set(given.coords)
+    assert found.attrs == given.attrs
+    for name, variable in given.variables.items():
+        other = found.variables[name]
+        assert (other.dims, other.dtype, other.attrs) == (variable.dims, variable.dtype, variable.attrs), name
+        assert other.values.tobytes() == variable.values.tobytes(), name
+
+
+@MAKERS
+def test_what_is_written_is_read(make, tmp_path: Path) -> None:
+    given = make()
+    assert save(given, str(tmp_path / "m.nc")) == tmp_path / "m.nc"
+    check_identical(load(tmp_path / "m.nc"), given)
+
+
+@MAKERS
+def test_the_file_is_plain_hdf5_without_fill_values(make, tmp_path: Path) -> None:
+    given = make()
+    with h5py.File(save(given, tmp_path / "m.nc")) as file:
+        for name, variable in given.variables.items():
+            assert file[name].dtype == variable.dtype
+            assert file[name].fletcher32
+            assert not {"_FillValue", "missing_value", "scale_factor", "add_offset"} & set(file[name].attrs)
+        assert file["mass"][()].tolist() == given["mass"].values.tolist()
+
+
+def test_the_file_has_the_permissions_of_any_other(stored: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").touch()
+    assert stat.S_IMODE(stored.stat().st_mode) == stat.S_IMODE((tmp_path / "other").stat().st_mode)
+
+
+def test_targets_that_are_refused(stored: Path, tmp_path: Path) -> None:
+    before = stored.read_bytes()
+    for target, message, overwrite in [
+        (stored, "exists already", False),
+        (tmp_path / "nowhere" / "m.nc", "no such folder", True),
+        (tmp_path, "is a folder", True),
+    ]:
+        with pytest.raises(InputError, match=message) as caught:
+            save(graph(), target, overwrite=overwrite)
+        assert caught.value.field == "output"
+    assert stored.read_bytes() == before
+    check_identical(load(save(graph(), stored, overwrite=True)), graph())
+
+
+def half_written(error: BaseException):
+    def to_netcdf(self: xr.Dataset, path: Path, **options: object) -> None:
+        Path(path).write_bytes(b"\x89HDF\r\n\x1a\n and then")
+        raise error
+
+    return to_netcdf
+
+
+def refusing(*args: object, **options: object) -> None:
+    raise PermissionError(13, "Permission denied")
+
+
+FAILURES = {
+    "the disk is full": (xr.Dataset, "to_netcdf", half_written(OSError(28, "No space left")), FileFormatError),
+    "the library fails": (xr.Dataset, "to_netcdf", half_written(RuntimeError("HDF error")), RuntimeError),
+    "interrupted": (xr.Dataset, "to_netcdf", half_written(KeyboardInterrupt()), KeyboardInterrupt),
+    "no renaming": (os, "replace", refusing, FileFormatError),
+    "no flushing": (os, "fsync", refusing, FileFormatError),
+    "a folder one may only read": (tempfile, "mkstemp", refusing, FileFormatError),
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize("present", [True, False])
+def test_a_failure_leaves_the_old_file_and_no_other(
+    failure: str, present: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, given = tmp_path / "m.nc", square()
+    if present:
+        save(graph(), target)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    owner, name, replacement, error = FAILURES[failure]
+    monkeypatch.setattr(owner, name, replacement)
+    with pytest.raises(error) as caught:
+        save(given, target, overwrite=True)
+    monkeypatch.undo()
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    if error is FileFormatError:
+        assert str(target) in str(caught.value)
+
+
+def check_refused_or_identical(path: Path, given: xr.Dataset) -> bool:
+    """Whether the file was refused."""
+    try:
+        found = load(path)
+    except VerificationError:
+        return True
+    check_identical(found, given)
+    return False
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.0001, 0.01, 0.25, 0.5, 0.75, 0.9, 0.99])
+def test_a_file_cut_short_is_refused(fraction: float, stored: Path) -> None:
+    content = stored.read_bytes()
+    stored.write_bytes(content[: int(fraction * len(content))])
+    with pytest.raises(VerificationError, match="damaged"):
+        load(stored)
+
+
+@pytest.mark.parametrize("lost", [1, MARK - 1, MARK])
+def test_only_the_mark_may_be_lost(lost: int, stored: Path) -> None:
+    content = stored.read_bytes()
+    stored.write_bytes(content[:-lost])
+    check_identical(load(stored), square())
+    stored.write_bytes(content[: -MARK - 1])
+    with pytest.raises(VerificationError):
+        load(stored)
+
+
+@pytest.mark.parametrize("count", [120, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_no_flipped_bit_is_read_as_anything_else(count: int, stored: Path) -> None:
+    content, given = stored.read_bytes(), square()
+    anywhere = np.random.default_rng(0).integers(8 * len(content), size=count).tolist()
+    in_the_mark = range(8 * (len(content) - MARK), 8 * len(content), 16)
+    refused = 0
+    for bit in [*anywhere, *in_the_mark]:
+        damaged = bytearray(content)
+        damaged[bit // 8] ^= 1 << bit % 8
+        stored.write_bytes(damaged)
+        refused += check_refused_or_identical(stored, given)
+    assert refused >= 0.99 * count
+
+
+def one_more(name: str):
+    def change(mechanism: xr.Dataset) -> xr.Dataset:
+        values = mechanism[name].values.copy()
+        values.flat[0] = values.flat[0] + 1 if values.dtype.kind in "iu" else np.nextafter(values.flat[0], np.inf)
+        return mechanism.assign({name: (mechanism[name].dims, values, mechanism[name].attrs)})
+
+    return change
+
+
+CHANGES = {
+    **{f"{name}: one unit or ulp": one_more(name) for name in square().variables},
+    **{f"without {name}": lambda m, name=name: m.drop_vars(name) for name in square().variables},
+    **{f"attribute {name}": lambda m, name=name: m.assign_attrs({name: "other"}) for name in square().attrs},
+    "another type": lambda m: m.assign(edge_tail=m["edge_tail"].astype(np.int32)),
+    "turned": lambda m: m.assign(mass=(("report", "secret"), m["mass"].values, m["mass"].attrs)),
+    "another unit": lambda m: m.assign(prior=m["prior"].assign_attrs(units="%")),
+    "a further attribute": lambda m: m.assign_attrs(note="x"),
+    "a further variable": lambda m: m.assign(note=("secret", np.zeros(4))),
+    "a coordinate no more": lambda m: m.reset_coords("secret_x"),
+    "a whole number for a float": lambda m: m.assign_attrs(lower_bound=0),
+    "no checksum": lambda m: m.drop_attrs(deep=False).assign_attrs({k: v for k, v in m.attrs.items() if k != "sha256"}),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_every_change_breaks_the_checksum(change: str, tmp_path: Path) -> None:
+    changed = CHANGES[change](square())
+    with pytest.raises(VerificationError) as caught:
+        load(save(changed, tmp_path / "m.nc"))
+    assert caught.value.field == ("schema" if change == "attribute schema" else "sha256")
+    if change not in ("attribute schema", "attribute sha256", "no checksum"):
+        check_identical(load(save(seal(changed), tmp_path / "sealed.nc")), seal(changed))
+
+
+@pytest.mark.parametrize("attribute", ["_FillValue", "missing_value", "scale_factor", "add_offset"])
+def test_packed_integers_are_refused(attribute: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.nc"
+    square().to_netcdf(path, engine="h5netcdf", encoding={"mass": {"_FillValue": None}})
+    with h5py.File(path, "r+") as file:
+        file["mass"].attrs[attribute] = np.uint64(1)
+    with pytest.raises(VerificationError, match="refused") as caught:
+        load(path)
+    assert (caught.value.field, caught.value.value) == ("mass", f"['{attribute}']")
+
+
+def test_text_variables_are_refused(tmp_path: Path) -> None:
+    square().assign(note=("secret", np.array(list("abcd")))).to_netcdf(tmp_path / "m.nc", engine="h5netcdf")
+    with pytest.raises(VerificationError, match="refused"):
+        load(tmp_path / "m.nc")
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"x", b"secret,report\n1,2\n" * 99, b"\x89HDF\r\n\x1a\n" + bytes(999), b"CDF\x01"]
+)
+def test_other_files_are_refused(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "m.nc").write_bytes(content)
+    with pytest.raises(VerificationError, match="damaged"):
+        load(tmp_path / "m.nc")
+
+
+def test_other_netcdf_files_and_missing_ones_are_refused(tmp_path: Path) -> None:
+    xr.Dataset({"a": ("x", np.arange(3))}).to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    with pytest.raises(VerificationError, match="schema"):
+        load(tmp_path / "a.nc")
+    for path in (tmp_path / "b.nc", tmp_path):
+        with pytest.raises(InputError, match="no such file"):
+            load(path)

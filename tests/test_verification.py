@@ -1,0 +1,249 @@
+"""verify: every mechanism made here is certified, and every tampered one is refused with a reason."""
+
+from __future__ import annotations
+
+import json
+from decimal import ROUND_FLOOR, Decimal, localcontext
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from mechdesign.closed_forms import constant, exponential, geometric, randomized_response
+from mechdesign.errors import VerificationError
+from mechdesign.mechanism.storage import save
+from mechdesign.mechanism.table import make_mechanism, seal
+from mechdesign.programs.eikonal_weights import EikonalWeights
+from mechdesign.programs.optimal import Optimal
+from mechdesign.reports.verification import verify
+from mechdesign.setting import priors
+from mechdesign.setting.domain import Domain
+from mechdesign.setting.levels import PrivacyLevel
+from mechdesign.setting.losses import Distance, SquaredDistance, TableLoss, ZeroOne
+from mechdesign.setting.metrics import Discrete, Eikonal, Euclidean, Graph, metric_from_description
+from mechdesign.setting.problem import DesignProblem
+from mechdesign.solvers.pricing import ConePricer, lower_bound
+from mechdesign.solvers.solve import solve
+
+GRID = Domain.grid((4, 4), cell=0.5, unit="km")
+LEVEL = PrivacyLevel.from_values(GRID, np.random.default_rng(0).uniform(0.8, 1.6, (4, 4)))
+SKEWED = priors.proportional(np.random.default_rng(1).random(16))
+NINE = Domain.grid((3, 3), cell=2.0, unit="m")
+NODES = Domain.nodes(5)
+RING = Graph(tail=[0, 1, 2, 3, 0], head=[1, 2, 3, 4, 4], length=[0.3, 0.5, 0.7, 0.9, 1.1])
+TABLE = TableLoss(values=np.random.default_rng(2).random((5, 3)))
+REPORTS = Domain.points_at([0.0, 1.5, 3.0], unit="1")
+
+
+def on(domain: Domain, metric, loss, prior: np.ndarray | None = None, **given) -> DesignProblem:
+    prior = priors.uniform(domain) if prior is None else prior
+    return DesignProblem(domain=domain, metric=metric, prior=prior, loss=loss, **given)
+
+
+PROBLEMS = {
+    "eikonal": on(GRID, Eikonal(level=LEVEL), SquaredDistance(), SKEWED),
+    "eikonal, multiplied": on(GRID, 0.7 * Eikonal(level=LEVEL, stencil=16), Distance()),
+    "euclidean": on(NINE, Euclidean(epsilon=0.4, unit="m"), Distance()),
+    "discrete": on(NODES, Discrete(epsilon=1.2), ZeroOne()),
+    "graph": on(NODES, RING, ZeroOne()),
+    "graph, multiplied": on(NODES, 0.6 * RING, ZeroOne()),
+    "table loss": on(NODES, Discrete(epsilon=0.8), TABLE, reports=REPORTS),
+}
+MAKERS = {
+    "optimal": lambda problem: solve(Optimal(problem=problem)),
+    "weights": lambda problem: solve(EikonalWeights(problem=problem)),
+    "exponential": exponential.mechanism,
+    "constant": constant.mechanism,
+    "geometric": lambda problem: geometric.mechanism(problem, border="normalised"),
+    "response": randomized_response.mechanism,
+}
+ON_ANY = [(problem, maker) for problem in PROBLEMS for maker in ("optimal", "exponential", "constant")]
+ELSEWHERE = [("eikonal", "weights"), ("eikonal", "geometric"), ("euclidean", "geometric"), ("discrete", "response")]
+
+
+@cache
+def made(problem: str, maker: str = "optimal") -> xr.Dataset:
+    return MAKERS[maker](PROBLEMS[problem])
+
+
+@pytest.mark.parametrize(("problem", "maker"), ON_ANY + ELSEWHERE)
+def test_every_mechanism_is_certified(problem: str, maker: str, tmp_path: Path) -> None:
+    mechanism = made(problem, maker)
+    found = verify(save(mechanism, tmp_path / "m.nc"))
+    assert (found.certified, found.reasons, found.violations) == (True, [], 0)
+    assert found.claim == mechanism.attrs["claim"]
+    assert "times the shortest-path distance of the edges listed" not in found.claim  # they are multiplied already
+    assert found.rebuilt == ("edge list only" if problem.startswith("graph") else "geometry")
+    assert found.lower_bound_checked is (True if "lower_bound" in mechanism.attrs else None)
+    assert found.as_dict() == verify(mechanism).as_dict()
+    assert json.loads(json.dumps(found.as_dict()))["certified"] is True
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_a_reader_of_nothing_but_whole_numbers_finds_no_violation(problem: str, tmp_path: Path) -> None:
+    with xr.open_dataset(save(made(problem), tmp_path / "m.nc"), engine="h5netcdf", mask_and_scale=False) as file:
+        masses = file["mass"].values.tolist()
+        edges = list(zip(*(file[f"edge_{part}"].values.tolist() for part in ("tail", "head", "length")), strict=True))
+    assert all(sum(row) == 2**62 and min(row) >= 1 for row in masses)
+    with localcontext() as context:
+        context.prec = 50
+        for tail, head, length in edges:
+            power = Decimal(length).exp() * (1 - Decimal(10) ** -45)
+            ratio = int((power * 2**100).to_integral_value(ROUND_FLOOR))
+            for a, b in zip(masses[tail], masses[head], strict=True):
+                assert a << 100 <= ratio * b
+                assert b << 100 <= ratio * a
+
+
+def edited(name: str, change):
+    return lambda m: m.assign({name: (m[name].dims, change(m[name].values.copy()), m[name].attrs)})
+
+
+def first(name: str, change):
+    return edited(name, lambda v: np.r_[change(v.flat[0]), v.ravel()[1:]].astype(v.dtype).reshape(v.shape))
+
+
+def attribute(name: str, change):
+    return lambda mechanism: mechanism.assign_attrs({name: change(mechanism.attrs[name])})
+
+
+def described(name: str, **changes):
+    return attribute(name, lambda text: json.dumps(json.loads(text) | changes, sort_keys=True))
+
+
+def moved_within_a_row(mass: np.ndarray) -> np.ndarray:
+    """From the smallest ratio of the first row to its largest entry: the row sums stay."""
+    tight = int(np.argmin(mass[0]))
+    amount = mass[0, tight] // np.uint64(1000) + np.uint64(1)
+    mass[0, tight] -= amount
+    mass[0, int(np.argmax(mass[0]))] += amount
+    return mass
+
+
+def raised_map(mechanism: xr.Dataset) -> xr.Dataset:
+    grid = json.loads(mechanism.attrs["metric"])["level"]
+    grid["eps"] = (1.01 * np.array(grid["eps"])).tolist()
+    return described("metric", level=grid)(mechanism)
+
+
+def rewritten(mechanism: xr.Dataset) -> xr.Dataset:
+    """Edges, level, claim and figures as the metric and the places of the file give them."""
+    points = np.column_stack([mechanism["secret_x"], mechanism["secret_y"]])
+    domain = Domain.from_description(json.loads(mechanism.attrs["domain"]), points)
+    metric = metric_from_description(json.loads(mechanism.attrs["metric"]))
+    problem = on(domain, metric, SquaredDistance(), mechanism["prior"].values)
+    return make_mechanism(problem, mechanism["mass"].values, program="optimal")
+
+
+def keeping_the_sentence(change):
+    return lambda mechanism: rewritten(change(mechanism)).assign_attrs(claim=mechanism.attrs["claim"])
+
+
+def shifted(mechanism: xr.Dataset, factor: float) -> xr.Dataset:
+    names = [name for name in mechanism.coords if name.endswith(("_x", "_y"))]
+    return mechanism.assign_coords({name: mechanism[name] * factor for name in names})
+
+
+def other_geometry(mechanism: xr.Dataset) -> xr.Dataset:
+    return described("domain", cell=[1.0, 1.0])(shifted(mechanism, 2.0))
+
+
+def without_attribute(name: str):
+    return lambda m: m.drop_attrs(deep=False).assign_attrs({k: v for k, v in m.attrs.items() if k != name})
+
+
+UNIT = np.uint64(1)
+VARIABLES = ("mass", "edge_tail", "edge_length", "prior", "level")
+ATTRIBUTES = ("metric", "domain", "claim", "loss", "expected_loss", "effective_epsilon", "schema")
+TAMPERED = {
+    "one unit more": ("mass", first("mass", lambda a: a + UNIT)),
+    "an entry of zero": ("mass", first("mass", lambda a: np.uint64(0))),
+    "a tight edge broken": ("mass", edited("mass", moved_within_a_row)),
+    "edge an ulp longer": ("edge_length", first("edge_length", lambda d: np.nextafter(d, 9))),
+    "edge longer": ("edge_length", first("edge_length", lambda d: 1.1 * d)),
+    "edge of length nan": ("edge_length", first("edge_length", lambda d: np.nan)),
+    "edge deleted": ("edge_tail", lambda m: m.isel(edge=slice(1, None))),
+    "edges swapped": ("edge_tail", lambda m: m.isel(edge=np.r_[1, 0, 2 : m.sizes["edge"]])),
+    "edge out of range": ("edge_tail", first("edge_head", lambda v: 16)),
+    "level raised": ("level", first("level", lambda x: 1.01 * x)),
+    "map raised": ("edge_length", raised_map),
+    "map raised, edges too": ("claim", keeping_the_sentence(raised_map)),
+    "multiplier raised": ("edge_length", described("metric", multiplier=1.2)),
+    "multiplier nan": ("multiplier", described("metric", multiplier=float("nan"))),
+    "another stencil": ("edge_tail", described("metric", stencil=4)),
+    "another metric": ("edge_tail", described("metric", kind="euclidean", epsilon=1.0, unit="km")),
+    "a metric unknown": ("unknown metric", described("metric", kind="manhattan")),
+    "called a graph": ("claim", described("metric", kind="graph")),
+    "coordinates scaled": ("coordinates", lambda m: shifted(m, 1.5)),
+    "geometry scaled": ("edge_length", other_geometry),
+    "geometry scaled, edges too": ("claim", keeping_the_sentence(other_geometry)),
+    "loss": ("expected_loss", attribute("expected_loss", lambda x: x * (1 - 1e-6))),
+    "loss of nan": ("expected_loss", attribute("expected_loss", lambda x: np.nan)),
+    "another loss": ("expected_loss", attribute("loss", lambda name: "distance")),
+    "an unknown loss": ("loss", attribute("loss", lambda name: "cubed")),
+    "effective epsilon": ("effective_epsilon", attribute("effective_epsilon", lambda x: 0.9 * x)),
+    "bound raised": ("lower_bound", attribute("lower_bound", lambda x: x * (1 + 1e-6))),
+    "bound of nan": ("lower_bound", attribute("lower_bound", lambda x: np.nan)),
+    "dual of nan": ("lower_bound", first("dual", lambda x: np.nan)),
+    "dual of zero": ("lower_bound", edited("dual", np.zeros_like)),
+    "without dual": ("lower_bound", lambda m: m.drop_vars("dual")),
+    "dual too short": ("dual", lambda m: m.assign(dual=("few", np.zeros(3)))),
+    "prior turned": ("expected_loss", edited("prior", np.flip)),
+    "prior halved": ("prior", edited("prior", lambda p: p / 2)),
+    "prior negative": ("prior", edited("prior", lambda p: np.r_[p[0] - 1, p[1] + 1, p[2:]])),
+    "claim": ("claim", attribute("claim", lambda text: text.replace("16 secrets", "17 secrets"))),
+    **{f"without {name}": (name, lambda m, name=name: m.drop_vars(name)) for name in VARIABLES},
+    **{f"attribute {name} lost": (name, without_attribute(name)) for name in ATTRIBUTES},
+    "mass of another type": ("mass", lambda m: m.assign(mass=m["mass"].astype(np.int64))),
+    "edges of another type": ("edge_tail", lambda m: m.assign(edge_tail=m["edge_tail"].astype(np.float64))),
+    "mass turned": ("mass", lambda m: m.assign(mass=m["mass"].transpose())),
+    "schema": ("schema", attribute("schema", lambda text: text.replace("/1", "/2"))),
+}
+
+
+def check_refused(mechanism: xr.Dataset, field: str, path: Path) -> None:
+    stored = save(seal(mechanism), path)
+    try:
+        reasons = verify(stored).reasons
+    except VerificationError as error:
+        reasons = [f"{field}: {error}"] if field in str(error) else []
+    assert any(reason.startswith(f"{field}:") for reason in reasons)
+
+
+@pytest.mark.parametrize("change", TAMPERED)
+def test_tampering_is_refused_with_a_reason_that_names_the_field(change: str, tmp_path: Path) -> None:
+    field, tamper = TAMPERED[change]
+    check_refused(tamper(made("eikonal")), field, tmp_path / "m.nc")
+
+
+@pytest.mark.parametrize("change", [raised_map, other_geometry, described("metric", multiplier=1.0 + 2**-40)])
+def test_a_weaker_claim_may_hold_but_reads_differently(change) -> None:
+    weaker = rewritten(change(made("eikonal")))
+    assert verify(weaker).certified
+    assert weaker.attrs["claim"] != made("eikonal").attrs["claim"]
+
+
+def test_other_edges_of_a_graph_read_differently(tmp_path: Path) -> None:
+    longer = first("edge_length", lambda d: np.nextafter(d, 9))
+    check_refused(longer(made("graph", "constant")), "claim", tmp_path / "m.nc")
+
+
+def test_small_losses_are_compared_by_their_digits(tmp_path: Path) -> None:
+    small = exponential.mechanism(on(NODES, RING, TableLoss(values=1e-9 * (1 - np.eye(5)))))
+    assert verify(small).certified
+    check_refused(attribute("expected_loss", lambda x: 1.001 * x)(small), "expected_loss", tmp_path / "m.nc")
+
+
+def test_a_bound_follows_whichever_secrets_the_rays_are_normalised_at() -> None:
+    loss = TableLoss(values=np.random.default_rng(3).random((5, 5)))
+    problem = on(NODES, Discrete(epsilon=1.0), loss, reports=Domain.nodes(5))
+    dual, mass = 2 * problem.cost.min(axis=1), exponential.mechanism(problem)["mass"].values
+    bounds = set()
+    for anchors in (np.arange(5), problem.anchors):
+        bound = lower_bound(dual, ConePricer(problem.edges, 5, anchors).price(problem.cost, dual).value)
+        mechanism = make_mechanism(problem, mass, program="test", dual=dual, lower_bound=bound)
+        assert verify(mechanism).lower_bound_checked is True
+        bounds.add(bound)
+    assert len(bounds) == 2

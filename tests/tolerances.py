@@ -1,0 +1,16 @@
+"""Tolerances of the tests, each with its reason; all are one-sided where the claim is."""
+
+# Lengths are rounded down by at most 2^-43 relative, and e^d is designed with a margin of 2^-40.
+DESIGN_MARGIN = 1e-9
+
+# HiGHS is asked for 1e-9 feasibility; a certified pair [lower_bound, loss] this wide counts as one number.
+SOLVED = 1e-7
+
+# cvxpy hands the program to another solver at its default tolerance.
+ORACLE = 1e-6
+
+# Independent values are printed with ten digits.
+PRINTED = 1e-7
+
+# Dense factorisations of kernels with condition number below 10^3.
+LINEAR_ALGEBRA = 1e-12
