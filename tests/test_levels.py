@@ -93,6 +93,18 @@ def test_line_integrals_are_the_exact_ones_rounded_down(kind, axes):
         assert 0 <= exact - found <= DEFECT * exact
 
 
+@pytest.mark.parametrize("ratio", [1e5, 1e7, 1e9])
+@pytest.mark.parametrize("axes", AXES)
+def test_line_integrals_are_never_rounded_up_however_wide_the_range_of_eps(axes, ratio):
+    x, y = AXES[axes]
+    rng = np.random.default_rng(5)
+    for seed in range(20):
+        level = random_level(x, y, seed, ratio)
+        start, end = (np.array([rng.uniform(a[0], a[-1]) for a in (x, y)]) for _ in range(2))
+        found = Fraction(float(lengths(level, start, end)[0]))
+        assert 0 < found <= exact_length(level.raster, start, end)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_line_integrals_match_the_midpoint_rule(kind):
     x, y = AXES["unit cells"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,7 +17,7 @@ from mechdesign.problem_files import load_problem, read_problem_file
 from mechdesign.programs.optimal import Optimal
 from mechdesign.setting import priors
 from mechdesign.setting.levels import PrivacyLevel
-from mechdesign.setting.losses import SquaredDistance
+from mechdesign.setting.losses import SquaredDistance, TableLoss, ZeroOne
 from mechdesign.setting.metrics import Eikonal, Euclidean
 from mechdesign.setting.problem import DesignProblem
 from mechdesign.solvers import aggregation
@@ -71,6 +72,37 @@ def test_a_richer_stencil_is_a_stronger_claim(stencil: int) -> None:
         assert other["lower_bound"] >= eight["lower_bound"] * (1 - 1e-6)
 
 
+@pytest.mark.parametrize("rest", [0.0, 1e-12, 1e-6])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+def test_improbable_secrets_do_not_cost_the_bound(epsilon: float, rest: float) -> None:
+    domain = grid(40)
+    prior = priors.proportional(np.r_[np.ones(20), np.full(20, rest)])
+    problem = DesignProblem(domain=domain, metric=Euclidean(epsilon=epsilon, unit="cell"), prior=prior, loss=ZeroOne())
+    attrs = solve(Optimal(problem=problem)).attrs
+    assert attrs["expected_loss"] - attrs["lower_bound"] <= 1e-6 * attrs["expected_loss"]
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+def test_the_optimum_scales_with_the_unit_of_the_loss(unit: float) -> None:
+    def bounds(values: np.ndarray) -> np.ndarray:
+        domain, metric = grid(12), Euclidean(epsilon=0.5, unit="cell")
+        problem = DesignProblem(
+            domain=domain, metric=metric, prior=priors.uniform(domain), loss=TableLoss(values=values)
+        )
+        attrs = solve(Optimal(problem=problem), gap=1e-7).attrs
+        return np.array([attrs["lower_bound"], attrs["expected_loss"]])
+
+    steps = np.abs(np.subtract.outer(np.arange(12.0), np.arange(12.0)))
+    assert bounds(steps * unit) == pytest.approx(bounds(steps) * unit, rel=SOLVED)
+
+
+@pytest.mark.parametrize("epsilon", [35.0, 1e6])
+def test_a_loss_that_vanishes_meets_its_bound_on_the_absolute_floor(epsilon: float) -> None:
+    attrs = solve(Optimal(problem=load_problem("line", cells=40, epsilon=epsilon))).attrs
+    assert attrs["expected_loss"] < 1e-12
+    assert attrs["stopped"] == "gap"
+
+
 def test_limits_in_epsilon() -> None:
     def loss(epsilon: float) -> float:
         domain = grid((3, 3))
@@ -103,7 +135,7 @@ def test_progress_is_monotone_and_the_gap_is_what_it_says() -> None:
     seen: list[Progress] = []
     aggregate(load_problem("philadelphia", cells=12), gap=1e-7, whole=False, report=seen.append)
     assert len(seen) > 1
-    assert all(a.loss >= b.loss and a.lower_bound <= b.lower_bound for a, b in zip(seen, seen[1:], strict=False))
+    assert all(a.loss >= b.loss and a.lower_bound <= b.lower_bound for a, b in pairwise(seen))
     assert seen[-1].gap == (seen[-1].loss - seen[-1].lower_bound) / seen[-1].loss <= 1e-7
 
 

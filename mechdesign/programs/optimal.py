@@ -10,9 +10,9 @@ Euclidean metric is the optimal geo-indistinguishable mechanism of Bordenabe et 
 Known: 0/1 loss on a line gives the truncated geometric mechanism (Ghosh et al. 2012); the discrete metric with 0/1 loss
 gives K-ary randomized response.
 
-Scaled variables. With D(u, y) the distance from the anchor of report y and P(y|u) = q(u, y) e^{-D(u, y)} the
-constraints read q(u, y) <= e^{k} q(v, y) with k = d_e - D(v, y) + D(u, y) in [0, 2 d_e]: the solver never sees e^{d}
-at full range.
+Scaled variables. With D(u, y) the distance from the anchor of report y, E = min(D, 9) and P(y|u) = q(u, y) e^{-E(u, y)}
+the constraints read q(u, y) <= e^{k} q(v, y) with k = d_e - E(v, y) + E(u, y) in [0, 2 d_e]: the solver never sees
+e^{d} at full range. Without the cap far entries would weigh nothing in the row sums and could take any value.
 
 Restricted program. Cutting the shortest-path tree of a report at some nodes leaves components; giving all of a
 component one q makes the profile inside it eikonal. With every node cut this is the whole program, with none it is
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     import cvxpy as cp
 
 SMALLEST = 1e-9  # coefficients of the row sums below this are left out: HiGHS would drop them
+CAP = 9.0  # nats from the anchor up to which variables are scaled by the eikonal profile
 FAR = 20.0  # nats from the anchor beyond which the whole program starts from the eikonal profile, of mass under e^-20
 _LOOSE = 34.0  # constraints q_a <= e^k q_b with larger k are left out: e^34 exceeds the solver's range
 
@@ -58,8 +59,8 @@ class Optimal(Program):
 class RestrictedProgram:
     """The optimal program with one variable per component of the cut trees.
 
-    component (m, n): the variable of report y at secret u; kernel (m, n): e^{-D}; program: its linear program, whose
-    last variable is a constant report that keeps it feasible.
+    component (m, n): the variable of report y at secret u; kernel (m, n): e^{-E} at the head of the component, eikonal
+    inside it; program: its linear program, whose last variable is a constant report that keeps it feasible.
     """
 
     program: LinearProgram
@@ -76,19 +77,21 @@ class RestrictedProgram:
 
 def assemble(
     problem: DesignProblem,
+    cost: NDArray[np.float64],
     distance: NDArray[np.float64],
     parent: NDArray[np.int64],
     cut: NDArray[np.bool_],
 ) -> RestrictedProgram:
     """The restricted program for given cuts, as a linear program for HiGHS.
 
-    Parameters: distance and parent (m, n), the shortest-path trees from the anchors (parent[y, anchor] = anchor); cut
-    (m, n), True where a node starts its own component. All True except far nodes gives the whole program.
+    Parameters: cost (n, m), prior times loss in a scale that suits a solver; distance and parent (m, n), the
+    shortest-path trees from the anchors (parent[y, anchor] = anchor); cut (m, n), True where a node starts its own
+    component. All True except far nodes gives the whole program.
     Cost: O(m (n log n + e log e)).
     """
     n, m = problem.domain.size, problem.reports.size
     tail, head, length = problem.edges.both_ways()
-    kernel = np.exp(-distance)
+    kernel = np.empty((m, n))
     order = np.argsort(distance, axis=1, kind="stable")
     component = np.empty((m, n), np.int64)
     costs, rows, columns, gaps = [], [], [], []
@@ -97,8 +100,10 @@ def assemble(
         head_node = np.empty(n, np.int64)
         _components(order[y], parent[y], cut[y], head_node)
         nodes, component[y] = np.unique(head_node, return_inverse=True)
-        costs.append(np.bincount(component[y], problem.cost[:, y] * kernel[y]))
-        slack = np.maximum(length - distance[y, head] + distance[y, tail], 0.0)
+        scaled = distance[y] - np.maximum(distance[y, head_node] - CAP, 0.0)
+        kernel[y] = np.exp(-scaled)
+        costs.append(np.bincount(component[y], cost[:, y] * kernel[y]))
+        slack = np.maximum(length - scaled[head] + scaled[tail], 0.0)
         a, b = component[y, tail], component[y, head]
         across = (a != b) & (slack < _LOOSE)
         pair, slack = (a * len(nodes) + b)[across], slack[across]
@@ -126,7 +131,7 @@ def assemble(
     )
     constant = problem.best_constant
     program = LinearProgram(
-        cost=np.r_[np.concatenate(costs), problem.cost[:, constant].sum()],
+        cost=np.r_[np.concatenate(costs), cost[:, constant].sum()],
         matrix=sp.csr_array(sp.vstack([sums, cone], format="csr")),
         row_lower=np.r_[np.ones(n), np.full(count, -np.inf)],
         row_upper=np.r_[np.ones(n), np.zeros(count)],

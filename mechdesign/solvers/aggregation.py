@@ -27,15 +27,16 @@ WHOLE_LIMIT = 60_000  # constraints of the whole program up to which it is solve
 SIMPLEX_LIMIT = 3_000  # variables up to which the simplex method is used
 _OFF_PROFILE = 1e-9  # change of ln g along a tree edge, against the eikonal profile, that is worth a cut
 _ROUNDS = 60
-# Multipliers are shrunk by these factors before pricing: a solver's multipliers are infeasible by its tolerance, and far
-# from an anchor a ray of the cone multiplies that by up to e^{2d}. A shrink of t costs t of the bound and removes it.
+# Before pricing, multipliers are lowered by these shares of themselves and of the loss per secret: a solver's
+# multipliers are infeasible by its tolerance, and rays that grow away from the anchor multiply that. A share t costs
+# 2 t of the bound.
 _SHRINK = (1e-7, 1e-9, 0.0)
 _FINE = 1e-6  # target gap from which the smaller shrinks are tried too
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Progress:
-    """One round: loss of the best certified table, lower bound, gap, variables and constraints of the restricted program."""
+    """One round: loss of the best certified table, lower bound, gap, size of the restricted program, seconds so far."""
 
     round: int
     loss: float
@@ -80,6 +81,7 @@ def aggregate(
         whole = 2 * len(problem.edges.tail) * problem.reports.size <= WHOLE_LIMIT
     cut = (pricer.distance <= FAR) & whole
     kernel = np.exp(-pricer.distance).T if problem.reports.size == problem.domain.size else None
+    scale = problem.domain.size / problem.constant_loss
     best: NDArray[np.uint64] | None = None
     loss, bound, dual, stopped = np.inf, -np.inf, np.zeros(problem.domain.size), "precision"
     tolerance = min(1e-4, gap)
@@ -89,18 +91,19 @@ def aggregate(
             if left <= 0:
                 stopped = "time"
                 break
-            restricted = assemble(problem, pricer.distance, pricer.parent, cut)
+            restricted = assemble(problem, problem.cost * scale, pricer.distance, pricer.parent, cut)
             method: Method = "simplex" if len(restricted.program.cost) <= SIMPLEX_LIMIT else "ipm"
             solution = solve_linear_program(
                 restricted.program, method=method, tolerance=tolerance / 20, time_limit=left
             )
             mass = repair(np.maximum(restricted.table(solution.x), 0.0), problem.edges, problem.cost, kernel)
+            multipliers = solution.dual / scale
             value = expected_loss(mass, problem.prior_array, problem.loss_matrix)
             if value < loss:
                 best, loss = mass, value
             fresh = np.zeros_like(cut)
             for shrink in _SHRINK if gap <= _FINE else _SHRINK[:1]:
-                trial = solution.dual * (1 - shrink)
+                trial = multipliers - shrink * (np.abs(multipliers) + value / len(multipliers))
                 price = pricer.price(problem.cost, trial)
                 found = lower_bound(trial, price.value)
                 fresh |= _new_cuts(price.rays, price.value, pricer)
