@@ -108,6 +108,9 @@ def compare(
         for name, mechanism in mechanisms(built, gap=gap, time_limit=time_limit, only=only):
             made[name] = mechanism
             advance(name)
+    for name, mechanism in made.items():
+        if isinstance(mechanism, InputError):
+            printing.note(f"{name} does not fit this problem: {mechanism}")
     table = rows(made)
     if output is not None:
         write_rows(table, output, overwrite=overwrite)
@@ -223,7 +226,7 @@ def _knobs(file: ProblemFile, words: list[str]) -> dict[str, str]:
         if name in knobs:
             raise InputError("given twice", field=f"--{name}", value=None, remedy="give it once")
         if not equals:
-            if not rest:
+            if not rest or rest[0].startswith("--"):
                 raise InputError("needs a value", field=word, value=None, remedy=f"write {word} VALUE")
             value = rest.pop(0)
         knobs[name] = value

@@ -58,9 +58,9 @@ COMMANDS = {
     **{
         f"{problem} epsilon {value}": (f"solve {problem} --epsilon {value}", field, "input")
         for problem in ("line", "euclidean")
-        for value, field in (("0", "eps"), ("-1", "eps"), ("nan", "epsilon"), ("inf", "eps"))
+        for value, field in (("0", "epsilon"), ("-1", "epsilon"), ("nan", "epsilon"), ("inf", "epsilon"))
     },
-    "edge too short": ("solve line --epsilon 1e-12", "eps", "input"),
+    "edge too short": ("solve line --epsilon 1e-12", "epsilon", "input"),
     "raster with a hole": ("solve philadelphia --raster hole.asc", "hole.asc", "input"),
     "raster cut short": ("solve philadelphia --raster short.asc", "raster", "file"),
     "raster of another shape": ("solve philadelphia --raster shape.asc", "raster", "file"),

@@ -172,18 +172,18 @@ DENSITY = Raster(x=np.arange(2.0), y=np.arange(2.0), values=np.array([[0.0, 1.0]
 @pytest.mark.parametrize(
     ("make", "field", "message"),
     [
-        *((lambda e=e: PrivacyLevel.constant(e), "eps", "positive") for e in (0.0, -1.0, np.nan, np.inf)),
-        (lambda: PrivacyLevel.constant(0.0), "eps", "constant mechanisms only"),
+        *((lambda e=e: PrivacyLevel.constant(e), "epsilon", "positive") for e in (0.0, -1.0, np.nan, np.inf)),
+        (lambda: PrivacyLevel.constant(0.0), "epsilon", "constant mechanisms only"),
         (lambda: PrivacyLevel.constant(1.0, "parsec"), "unit", "unknown unit"),
         (lambda: PrivacyLevel.affine(DENSITY, slope=np.nan, floor=1.0), "slope", "finite"),
         (lambda: PrivacyLevel.affine(DENSITY, slope=1.0, floor=np.inf), "floor", "finite"),
         (lambda: PrivacyLevel.affine(DENSITY, slope=1.0, floor=0.0), "floor", "constant mechanisms only"),
         (lambda: PrivacyLevel.affine(DENSITY, slope=1.0, floor=-0.5), "floor", "positive"),
         (lambda: PrivacyLevel.affine(DENSITY, slope=-1.0, floor=3.0), "slope", "positive everywhere"),
-        (lambda: PrivacyLevel.from_values(GRID, np.ones((2, 3))), "eps", "shape of the grid"),
-        (lambda: PrivacyLevel.from_values(GRID, [[1.0, 1.0], [1.0, np.nan]]), "eps", "finite"),
-        (lambda: PrivacyLevel.from_values(GRID, [[1.0, 1.0], [1.0, 0.0]]), "eps", "constant mechanisms only"),
-        (lambda: lengths(PrivacyLevel.constant(1.0), [0, 0, 0], [1, 1, 1]), "eps", "one or two axes"),
+        (lambda: PrivacyLevel.from_values(GRID, np.ones((2, 3))), "epsilon", "shape of the grid"),
+        (lambda: PrivacyLevel.from_values(GRID, [[1.0, 1.0], [1.0, np.nan]]), "epsilon", "finite"),
+        (lambda: PrivacyLevel.from_values(GRID, [[1.0, 1.0], [1.0, 0.0]]), "epsilon", "constant mechanisms only"),
+        (lambda: lengths(PrivacyLevel.constant(1.0), [0, 0, 0], [1, 1, 1]), "epsilon", "one or two axes"),
     ],
 )
 def test_bad_levels_are_refused(make, field, message):

@@ -143,8 +143,8 @@ def test_another_unit_is_refused(metric):
 @pytest.mark.parametrize(
     ("make", "error", "field"),
     [
-        *((lambda e=e: Euclidean(epsilon=e, unit="m"), InputError, "eps") for e in (0.0, -1.0, np.nan, np.inf)),
-        *((lambda e=e: Discrete(epsilon=e), InputError, "eps") for e in (0.0, -1.0, np.nan, np.inf)),
+        *((lambda e=e: Euclidean(epsilon=e, unit="m"), InputError, "epsilon") for e in (0.0, -1.0, np.nan, np.inf)),
+        *((lambda e=e: Discrete(epsilon=e), InputError, "epsilon") for e in (0.0, -1.0, np.nan, np.inf)),
         *((lambda f=f: f * METRICS["discrete"], InputError, "multiplier") for f in (-0.5, np.nan, np.inf)),
         (lambda: Euclidean(epsilon=1.0, unit="parsec"), UnitError, "unit"),
         (lambda: Eikonal(level=LEVEL, stencil=6).edges(DOMAIN), InputError, "stencil"),

@@ -111,7 +111,7 @@ def test_edges_too_short_for_the_lift_are_refused(length: float, refused: bool) 
         return
     with pytest.raises(InputError, match="shorter than 2\\^-30") as caught:
         repair(table, edges, 1 - table)
-    assert caught.value.field == "eps"
+    assert caught.value.field == "epsilon"
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -89,7 +89,7 @@ def repair(table: Table, edges: Edges, cost: Table, kernel: Table | None = None)
     if edges.length.min() < SHORTEST:
         raise InputError(
             "edge shorter than 2^-30 nats",
-            field="eps",
+            field="epsilon",
             value=f"{edges.length.min():.3g} nats",
             remedy="merge these secrets, or raise eps",
         )

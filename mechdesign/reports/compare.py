@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypedDict
@@ -19,13 +19,13 @@ from mechdesign.programs.optimal import Optimal
 from mechdesign.setting.geodesic import check_connected
 from mechdesign.setting.problem import DesignProblem
 from mechdesign.setting.size import require_memory
-from mechdesign.solvers.solve import TABLES, solve
+from mechdesign.solvers.solve import TABLES, check_targets, solve
 from mechdesign.utility.loss import constant_loss, expected_distance
 from mechdesign.utility.remap import remapped_loss
 
 # Edge lengths are rounded down by up to 2^-43, so a mechanism that is exactly at the claim may show this much above 1.
 AT_CLAIM = 1 + 2.0**-40
-_DOES_NOT_FIT = ("domain", "reports", "epsilon")  # fields by which a closed form refuses a problem
+_DOES_NOT_FIT = ("domain", "reports", "epsilon", "cells")  # fields by which a closed form refuses a problem
 
 
 class Row(TypedDict):
@@ -62,12 +62,13 @@ def makers(problem: DesignProblem, *, gap: float = 1e-3, time_limit: float = flo
 
 def mechanisms(
     problem: DesignProblem, *, gap: float = 1e-3, time_limit: float = float("inf"), only: Sequence[str] | None = None
-) -> Iterator[tuple[str, xr.Dataset | None]]:
-    """Each mechanism with its row name as it is made; None where a closed form does not fit the problem.
+) -> Iterator[tuple[str, xr.Dataset | InputError]]:
+    """Each mechanism with its row name as it is made, or the reason why a closed form does not fit the problem.
 
     only: the rows to make, all by default.
-    Raises: InputError for an unknown row name, or a metric that does not fit the domain; SizeError.
+    Raises: InputError for an unknown row name, a bad target or a metric that does not fit the domain; SizeError.
     """
+    check_targets(gap, time_limit)
     known = makers(problem, gap=gap, time_limit=time_limit)
     for name in only or ():
         if name not in known:
@@ -82,7 +83,7 @@ def mechanisms(
         except InputError as error:
             if error.field not in _DOES_NOT_FIT:
                 raise
-            yield name, None
+            yield name, error
 
 
 def compare(problem: DesignProblem, *, gap: float = 1e-3, time_limit: float = float("inf")) -> list[Row]:
@@ -94,12 +95,11 @@ def compare(problem: DesignProblem, *, gap: float = 1e-3, time_limit: float = fl
     return rows(dict(mechanisms(problem, gap=gap, time_limit=time_limit)))
 
 
-def rows(made: dict[str, xr.Dataset | None]) -> list[Row]:
-    """The rows of mechanisms that were made for one problem."""
-    bound = max(
-        (m.attrs["lower_bound"] for m in made.values() if m is not None and "lower_bound" in m.attrs), default=None
-    )
-    return [_row(name, mechanism, bound) for name, mechanism in made.items() if mechanism is not None]
+def rows(made: Mapping[str, xr.Dataset | InputError]) -> list[Row]:
+    """The rows of mechanisms that were made for one problem; those that do not fit have none."""
+    tables = {name: mechanism for name, mechanism in made.items() if isinstance(mechanism, xr.Dataset)}
+    bound = max((m.attrs["lower_bound"] for m in tables.values() if "lower_bound" in m.attrs), default=None)
+    return [_row(name, mechanism, bound) for name, mechanism in tables.items()]
 
 
 def write_rows(table: Sequence[Row], path: str | Path, *, overwrite: bool = False) -> Path:

@@ -36,7 +36,7 @@ class PrivacyLevel:
         if not low > 0:
             zero = " (eps = 0 admits constant mechanisms only)" if low == 0 else ""
             raise InputError(
-                f"privacy level must be positive{zero}", field="eps", value=low, remedy="raise the floor above zero"
+                f"privacy level must be positive{zero}", field="epsilon", value=low, remedy="raise the floor above zero"
             )
 
     @classmethod
@@ -80,12 +80,14 @@ class PrivacyLevel:
         if domain.shape is None or len(domain.shape) > 2 or array.shape != domain.shape:
             raise InputError(
                 f"must have the shape of the grid, {domain.shape}",
-                field="eps",
+                field="epsilon",
                 value=array.shape,
                 remedy="one value per cell, masked cells included (any positive value there)",
             )
         if not np.isfinite(array).all():
-            raise InputError("must be finite in every cell", field="eps", value="nan or inf", remedy="fill the cells")
+            raise InputError(
+                "must be finite in every cell", field="epsilon", value="nan or inf", remedy="fill the cells"
+            )
         assert domain.cell is not None and domain.origin is not None
         axes: list[NDArray[np.float64]] = [
             np.asarray(o + (np.arange(k) + 0.5) * h, np.float64)
@@ -151,7 +153,7 @@ class PrivacyLevel:
         return total / 6.0 * np.sqrt(step[:, 0] ** 2 + step[:, 1] ** 2) * self._round_down
 
 
-def check_epsilon(epsilon: float, field: str = "eps") -> float:
+def check_epsilon(epsilon: float, field: str = "epsilon") -> float:
     """A positive finite privacy level, or an InputError that says which of the two it is not."""
     value = float(epsilon)
     if not (np.isfinite(value) and value > 0):
@@ -173,7 +175,7 @@ def _planar(points: NDArray[np.float64]) -> NDArray[np.float64]:
     if points.shape[1] > 2:
         raise InputError(
             "privacy levels are maps over one or two axes",
-            field="eps",
+            field="epsilon",
             value=f"{points.shape[1]}-D",
             remedy="use a 1-D or 2-D domain",
         )

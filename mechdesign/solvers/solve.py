@@ -36,10 +36,7 @@ def solve(
     Returns: the mechanism Dataset; attrs expected_loss and lower_bound enclose the optimum, stopped says why it ended.
     Raises: InputError for a gap or limit that is not positive; SizeError before allocating a table that does not fit.
     """
-    if not (gap > 0 and math.isfinite(gap)):
-        raise InputError("must be positive", field="gap", value=gap, remedy="give a relative gap such as 1e-3")
-    if not time_limit > 0:
-        raise InputError("must be positive", field="time-limit", value=time_limit, remedy="give seconds")
+    check_targets(gap, time_limit)
     problem = program.problem
     require_memory(
         problem.domain.size, problem.reports.size, tables=TABLES, what=f"a table for the {program.name} program"
@@ -68,3 +65,11 @@ def solve(
     raise InputError(
         "no solver for this program", field="program", value=program.name, remedy="use Optimal or EikonalWeights"
     )
+
+
+def check_targets(gap: float, time_limit: float) -> None:
+    """Refuse a gap or a time limit that is not positive, with an InputError."""
+    if not (gap > 0 and math.isfinite(gap)):
+        raise InputError("must be positive", field="gap", value=gap, remedy="give a relative gap such as 1e-3")
+    if not time_limit > 0:
+        raise InputError("must be positive", field="time-limit", value=time_limit, remedy="give seconds")
