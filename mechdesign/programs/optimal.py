@@ -10,7 +10,7 @@ Euclidean metric is the optimal geo-indistinguishable mechanism of Bordenabe et 
 Known: 0/1 loss on a line gives the truncated geometric mechanism (Ghosh et al. 2012); the discrete metric with 0/1 loss
 gives K-ary randomized response.
 
-Scaled variables. With D(u, y) the distance from the anchor of report y, E = min(D, 9) and P(y|u) = q(u, y) e^{-E(u, y)}
+Scaled variables. With D(u, y) the distance from the anchor of report y, E = min(D, cap), P(y|u) = q(u, y) e^{-E(u, y)}
 the constraints read q(u, y) <= e^{k} q(v, y) with k = d_e - E(v, y) + E(u, y) in [0, 2 d_e]: the solver never sees
 e^{d} at full range. Without the cap far entries would weigh nothing in the row sums and could take any value.
 
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     import cvxpy as cp
 
 SMALLEST = 1e-9  # coefficients of the row sums below this are left out: HiGHS would drop them
-CAP = 9.0  # nats from the anchor up to which variables are scaled by the eikonal profile
-FAR = 20.0  # nats from the anchor beyond which the whole program starts from the eikonal profile, of mass under e^-20
+CAPS = (18.0, 9.0)  # nats from the anchor up to which variables are scaled by the eikonal profile, in order of trial
+FAR = 20.0  # nats from the anchor beyond which the whole program starts from the eikonal profile
 _LOOSE = 34.0  # constraints q_a <= e^k q_b with larger k are left out: e^34 exceeds the solver's range
 
 
@@ -81,12 +81,13 @@ def assemble(
     distance: NDArray[np.float64],
     parent: NDArray[np.int64],
     cut: NDArray[np.bool_],
+    cap: float = CAPS[0],
 ) -> RestrictedProgram:
     """The restricted program for given cuts, as a linear program for HiGHS.
 
     Parameters: cost (n, m), prior times loss in a scale that suits a solver; distance and parent (m, n), the
     shortest-path trees from the anchors (parent[y, anchor] = anchor); cut (m, n), True where a node starts its own
-    component. All True except far nodes gives the whole program.
+    component (all True gives the whole program); cap in nats.
     Cost: O(m (n log n + e log e)).
     """
     n, m = problem.domain.size, problem.reports.size
@@ -100,7 +101,7 @@ def assemble(
         head_node = np.empty(n, np.int64)
         _components(order[y], parent[y], cut[y], head_node)
         nodes, component[y] = np.unique(head_node, return_inverse=True)
-        scaled = distance[y] - np.maximum(distance[y, head_node] - CAP, 0.0)
+        scaled = distance[y] - np.maximum(distance[y, head_node] - cap, 0.0)
         kernel[y] = np.exp(-scaled)
         costs.append(np.bincount(component[y], cost[:, y] * kernel[y]))
         slack = np.maximum(length - scaled[head] + scaled[tail], 0.0)

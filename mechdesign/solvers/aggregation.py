@@ -3,7 +3,9 @@
 1. Every report starts as one variable, its eikonal kernel.  2. HiGHS solves the restricted program.  3. The point is
 repaired and certified: an upper bound.  4. Every report is priced exactly: a lower bound.  5. Where a ray with negative
 price leaves the eikonal profile the tree of that report is cut. Repeat until the bounds meet.
-Small programs start whole (every near node cut): then the first round is the plain linear program.
+Small programs start whole (every near node cut): then the first round is the plain linear program. Where the solver's
+precision ends above the target they start again from the kernels, then with another scaling of far entries: which one
+is accurate depends on how the prior and the distances range.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from numpy.typing import NDArray
 from mechdesign.errors import SolverError
 from mechdesign.mechanism.repair import repair
 from mechdesign.mechanism.table import expected_loss, relative_gap
-from mechdesign.programs.optimal import FAR, RestrictedProgram, assemble
+from mechdesign.programs.optimal import CAPS, FAR, RestrictedProgram, assemble
 from mechdesign.setting.problem import DesignProblem
 from mechdesign.solvers.highs import Method, solve_linear_program
 from mechdesign.solvers.pricing import ConePricer, lower_bound
@@ -77,9 +79,11 @@ def aggregate(
     started = time.monotonic()
     anchors = problem.anchors
     pricer = ConePricer(problem.edges, problem.domain.size, anchors)
-    if whole is None:
-        whole = 2 * len(problem.edges.tail) * problem.reports.size <= WHOLE_LIMIT
-    cut = (pricer.distance <= FAR) & whole
+    fits = 2 * len(problem.edges.tail) * problem.reports.size <= WHOLE_LIMIT
+    first = fits if whole is None else whole
+    others = [(not first, CAPS[0]), (first, CAPS[1]), (not first, CAPS[1])] if fits and whole is None else []
+    near = pricer.distance <= FAR
+    cut, cap = near & first, CAPS[0]
     kernel = np.exp(-pricer.distance).T if problem.reports.size == problem.domain.size else None
     scale = problem.domain.size / problem.constant_loss
     best: NDArray[np.uint64] | None = None
@@ -91,7 +95,7 @@ def aggregate(
             if left <= 0:
                 stopped = "time"
                 break
-            restricted = assemble(problem, problem.cost * scale, pricer.distance, pricer.parent, cut)
+            restricted = assemble(problem, problem.cost * scale, pricer.distance, pricer.parent, cut, cap)
             method: Method = "simplex" if len(restricted.program.cost) <= SIMPLEX_LIMIT else "ipm"
             solution = solve_linear_program(
                 restricted.program, method=method, tolerance=tolerance / 20, time_limit=left
@@ -117,7 +121,11 @@ def aggregate(
                 break
             fresh &= ~cut
             if not fresh.any() and (method == "simplex" or tolerance <= 1e-10):
-                break
+                if not others:
+                    break
+                start, cap = others.pop(0)
+                cut, tolerance = near & start, min(1e-4, gap)
+                continue
             tolerance = max(1e-10, min(tolerance, reached) / (1 if fresh.any() else 10))
             cut |= fresh
     except KeyboardInterrupt:
