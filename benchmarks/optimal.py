@@ -4,7 +4,7 @@ python benchmarks/optimal.py [--cells 10] [--repeats 3]
 
 `statement` is the program as cvxpy hands it to HiGHS, without a certificate; `whole` is ours started from the whole
 linear program, `aggregation` ours started from the eikonal kernels; both end with a certified table and a bound. The
-statement's objective lies up to 5e-5 below the bound that ours prove: probabilities under the solver's feasibility
+statement's objective lies about 1e-5 below the bound that ours prove: probabilities under the solver's feasibility
 tolerance of 1e-7 escape their constraints.
 """
 
