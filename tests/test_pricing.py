@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal, localcontext
 from functools import cache
 
 import numpy as np
@@ -16,6 +17,7 @@ from mechdesign.solvers.pricing import ConePricer, lower_bound
 
 ROUNDED = 1e-9  # relative to sum |r g|: pivots stop at 1e-15 of it, the other solver at 1e-10
 CONE = 1e-9  # relative: rays are built with lengths shortened by as much, against cycling
+ULPS = 1e-14  # relative: a few dozen roundings
 BELOW = 1e-12  # relative: the other solver may end this little below the true minimum
 
 
@@ -169,3 +171,18 @@ def test_lower_bounds_that_are_known(dual: list[float], value: list[float], boun
     found = lower_bound(np.array(dual), np.array(value))
     assert 0 <= found <= bound
     assert found == pytest.approx(bound, rel=1e-15)
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_every_operation_is_rounded_down(sign: int) -> None:
+    """One edge, all the mass at its far end: the price is sign r e^{-sign d}, in Decimal to fifty digits."""
+    rng = np.random.default_rng(sign + 5)
+    with localcontext(prec=50):
+        for _ in range(50):
+            length, mass = rng.uniform(0.1, 9.0), rng.uniform(0.1, 1.0)
+            edges = Edges(tail=np.array([0]), head=np.array([1]), length=np.array([length]))
+            cost, dual = np.array([[0.0], [max(sign * mass, 0.0)]]), np.array([0.0, max(-sign * mass, 0.0)])
+            found = ConePricer(edges, 2, np.array([0])).price(cost, dual).value[0]
+            exact = sign * Decimal(mass) * (Decimal(-sign) * Decimal(length)).exp()
+            assert Decimal(float(found)) <= exact
+            assert found == pytest.approx(float(exact), rel=ULPS)
