@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import cvxpy as cp
 
 SMALLEST = 1e-9  # coefficients of the row sums below this are left out: HiGHS would drop them
-CAPS = (18.0, 9.0)  # nats from the anchor up to which variables are scaled by the eikonal profile, in order of trial
+CAPS = (18.0, 9.0)  # nats up to which variables are scaled: what the simplex and the interior-point method do best with
 FAR = 20.0  # nats from the anchor beyond which the whole program starts from the eikonal profile
 _LOOSE = 34.0  # constraints q_a <= e^k q_b with larger k are left out: e^34 exceeds the solver's range
 

@@ -80,10 +80,11 @@ def aggregate(
     anchors = problem.anchors
     pricer = ConePricer(problem.edges, problem.domain.size, anchors)
     fits = 2 * len(problem.edges.tail) * problem.reports.size <= WHOLE_LIMIT
-    first = fits if whole is None else whole
-    others = [(not first, CAPS[0]), (first, CAPS[1]), (not first, CAPS[1])] if fits and whole is None else []
+    starts = ([True, False] if fits else [False]) if whole is None else [whole]
+    attempts = [(start, other_cap) for other_cap in (False, True) for start in starts]
     near = pricer.distance <= FAR
-    cut, cap = near & first, CAPS[0]
+    start, other_cap = attempts.pop(0)
+    cut = near & start
     kernel = np.exp(-pricer.distance).T if problem.reports.size == problem.domain.size else None
     scale = problem.domain.size / problem.constant_loss
     best: NDArray[np.uint64] | None = None
@@ -95,15 +96,17 @@ def aggregate(
             if left <= 0:
                 stopped = "time"
                 break
+            method: Method = "simplex" if len(anchors) + int(cut.sum()) <= SIMPLEX_LIMIT else "ipm"
+            cap = CAPS[(method == "ipm") != other_cap]
             restricted = assemble(problem, problem.cost * scale, pricer.distance, pricer.parent, cut, cap)
-            method: Method = "simplex" if len(restricted.program.cost) <= SIMPLEX_LIMIT else "ipm"
             solution = solve_linear_program(
                 restricted.program, method=method, tolerance=tolerance / 20, time_limit=left
             )
             mass = repair(np.maximum(restricted.table(solution.x), 0.0), problem.edges, problem.cost, kernel)
             multipliers = solution.dual / scale
             value = expected_loss(mass, problem.prior_array, problem.loss_matrix)
-            if value < loss:
+            gained = value < loss
+            if gained:
                 best, loss = mass, value
             fresh = np.zeros_like(cut)
             for shrink in _SHRINK if gap <= _FINE else _SHRINK[:1]:
@@ -112,7 +115,7 @@ def aggregate(
                 found = lower_bound(trial, price.value)
                 fresh |= _new_cuts(price.rays, price.value, pricer)
                 if found > bound:
-                    bound, dual = found, trial
+                    bound, dual, gained = found, trial, True
             reached = relative_gap(loss, bound, problem.constant_loss)
             if report is not None:
                 report(_progress(number, loss, bound, reached, restricted, time.monotonic() - started))
@@ -120,10 +123,10 @@ def aggregate(
                 stopped = "gap"
                 break
             fresh &= ~cut
-            if not fresh.any() and (method == "simplex" or tolerance <= 1e-10):
-                if not others:
+            if not fresh.any() and (method == "simplex" or tolerance <= 1e-10 or not gained):
+                if not attempts:
                     break
-                start, cap = others.pop(0)
+                start, other_cap = attempts.pop(0)
                 cut, tolerance = near & start, min(1e-4, gap)
                 continue
             tolerance = max(1e-10, min(tolerance, reached) / (1 if fresh.any() else 10))
