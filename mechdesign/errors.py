@@ -3,6 +3,7 @@
 MechdesignError
 ├── InputError            exit code 2: what was asked cannot be taken
 │   ├── UnitError         a unit that is unknown, or not the one asked for
+│   ├── UnsuitableError   a problem of a kind that this mechanism or program is not for
 │   ├── FileFormatError   a file that is missing, cut short or not of its format
 │   └── SizeError         a table or program that would not fit in memory
 ├── DesignError           exit code 1: the design failed
@@ -59,6 +60,10 @@ class UnitError(InputError):
     """A unit that is unknown, or that differs from the one asked for."""
 
     kind = "unit"
+
+
+class UnsuitableError(InputError):
+    """A design problem that is sound, but of a kind that this mechanism or program is not for."""
 
 
 class FileFormatError(InputError):

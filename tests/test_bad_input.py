@@ -61,6 +61,7 @@ COMMANDS = {
         for value, field in (("0", "epsilon"), ("-1", "epsilon"), ("nan", "epsilon"), ("inf", "epsilon"))
     },
     "edge too short": ("solve line --epsilon 1e-12", "epsilon", "input"),
+    "edge too short to compare on": ("compare line --epsilon 1e-12", "epsilon", "input"),
     "raster with a hole": ("solve philadelphia --raster hole.asc", "hole.asc", "input"),
     "raster cut short": ("solve philadelphia --raster short.asc", "raster", "file"),
     "raster of another shape": ("solve philadelphia --raster shape.asc", "raster", "file"),

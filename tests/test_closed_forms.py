@@ -9,7 +9,8 @@ from scipy.integrate import dblquad, quad
 from mechdesign.closed_forms import constant, exponential, geometric, lattice, planar_laplace, randomized_response
 from mechdesign.errors import InputError, SizeError
 from mechdesign.mechanism.certificate import violations
-from mechdesign.mechanism.table import probabilities
+from mechdesign.mechanism.table import probabilities, stored_edges
+from mechdesign.problem_files import load_problem
 from mechdesign.reports.verification import verify
 from mechdesign.setting import priors
 from mechdesign.setting.domain import Domain
@@ -238,3 +239,9 @@ def test_noise_wider_than_memory_is_refused_before_it_is_made():
     for form in (geometric.mechanism, planar_laplace.mechanism):
         with pytest.raises(SizeError, match="noise at 1e-07 per unit would need"):
             form(on_grid((3, 3)), 1e-7)
+
+
+def test_a_true_level_is_found_where_rounding_hides_it() -> None:
+    """At 1e-12 nats an edge the logarithms carry four digits; the multiple still ends, and certifies."""
+    found = geometric.mechanism(load_problem("line", epsilon=1e-12), border="normalised")
+    assert violations(found["mass"].values, stored_edges(found)) == 0

@@ -10,14 +10,14 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.errors import DesignError, InputError
+from mechdesign.errors import DesignError, UnsuitableError
 from mechdesign.mechanism.certificate import steepest, violations
 from mechdesign.mechanism.repair import round_to_integers
 from mechdesign.mechanism.table import make_mechanism
 from mechdesign.setting.levels import check_epsilon
 from mechdesign.setting.problem import DesignProblem
 
-_STEP = 2.0**-40  # relative; the multiple is raised by this until the integers certify
+_STEP = 2.0**-40  # relative; the multiple is raised by this, then twice this and so on, until the integers certify
 
 
 def closed_form_mechanism(
@@ -30,16 +30,18 @@ def closed_form_mechanism(
 ) -> xr.Dataset:
     """The mechanism of probabilities `table` (n, m), unrepaired, at its true level.
 
-    The integers are certified for `multiple` times the problem's metric, the smallest multiple (to 2^-40) that holds;
+    The integers are certified for `multiple` times the problem's metric, the smallest multiple that holds, to 2^-40 (to
+    twice the rounding of the logarithms where lengths are under 1e-4 nats);
     `effective_epsilon` is that multiple before rounding, so 1.525 means: not private at the claim, private at 1.525
     of it.
     """
     mass = round_to_integers(table, problem.edges)
     multiple = max(steepest(mass, problem.edges).value, 0.0)
+    step = _STEP
     while math.isfinite(multiple):
         if violations(mass, (multiple * problem.metric).edges(problem.domain)) == 0:
             break
-        multiple = multiple * (1 + _STEP) + math.ulp(0.0)
+        multiple, step = multiple * (1 + step) + math.ulp(0.0), 2 * step
     else:
         raise DesignError("no multiple of the metric holds", field="table", remedy="report this closed form")
     return make_mechanism(
@@ -50,13 +52,13 @@ def closed_form_mechanism(
 def level_or_default(problem: DesignProblem, epsilon: float | None) -> float:
     """`epsilon`, or by default the smallest level of the metric: then eps |u - u'| <= d(u, u') everywhere.
 
-    Raises: InputError where the metric has no level and none is given.
+    Raises: UnsuitableError where the metric has no level and none is given.
     """
     if epsilon is not None:
         return check_epsilon(epsilon, "epsilon")
     level = problem.metric.smallest_level
     if level is None:
-        raise InputError(
+        raise UnsuitableError(
             "this metric has no level per unit of length",
             field="epsilon",
             value=problem.metric.kind,
@@ -68,7 +70,7 @@ def level_or_default(problem: DesignProblem, epsilon: float | None) -> float:
 def lattice_problem(problem: DesignProblem, name: str) -> tuple[tuple[int, ...], float]:
     """Shape and cell size of a problem on square cells of one or two axes with reports = secrets.
 
-    Raises: InputError for other problems.
+    Raises: UnsuitableError for other problems.
     """
     domain = problem.domain
     if (
@@ -78,7 +80,7 @@ def lattice_problem(problem: DesignProblem, name: str) -> tuple[tuple[int, ...],
         or len(set(domain.cell)) > 1
         or problem.reports is not domain
     ):
-        raise InputError(
+        raise UnsuitableError(
             f"{name} needs a 1-D or 2-D grid of square cells whose reports are its secrets",
             field="domain",
             value=f"{domain.kind}, cell {domain.cell}",

@@ -12,7 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mechdesign.closed_forms.closed_form import closed_form_mechanism
-from mechdesign.errors import InputError
+from mechdesign.errors import UnsuitableError
 from mechdesign.setting.levels import check_epsilon
 from mechdesign.setting.problem import DesignProblem
 
@@ -20,10 +20,10 @@ from mechdesign.setting.problem import DesignProblem
 def mechanism(problem: DesignProblem, epsilon: float | None = None) -> xr.Dataset:
     """Randomized response at `epsilon` nats (default: the smallest edge of the metric) over the secrets.
 
-    Raises: InputError where reports are not the secrets.
+    Raises: UnsuitableError where reports are not the secrets.
     """
     if problem.reports is not problem.domain:
-        raise InputError(
+        raise UnsuitableError(
             "randomized response reports secrets",
             field="reports",
             value="another domain",

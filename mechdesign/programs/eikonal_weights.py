@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_cdt, maximum_filter
 
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.programs.program import Program
 from mechdesign.setting.geodesic import fast_marching_kernel
 from mechdesign.setting.metrics import Eikonal
@@ -48,7 +48,7 @@ class EikonalWeights(Program):
 
     def __post_init__(self) -> None:
         if self.problem.reports is not self.problem.domain:
-            raise InputError(
+            raise UnsuitableError(
                 "the weight system needs reports = secrets",
                 field="reports",
                 value="another domain",

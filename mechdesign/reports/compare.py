@@ -11,7 +11,7 @@ from typing import TypedDict
 import xarray as xr
 
 from mechdesign.closed_forms import constant, exponential, geometric, planar_laplace, randomized_response
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, SizeError, UnsuitableError
 from mechdesign.mechanism.storage import check_target, write_atomically
 from mechdesign.mechanism.table import relative_gap
 from mechdesign.programs.eikonal_weights import EikonalWeights
@@ -25,7 +25,6 @@ from mechdesign.utility.remap import remapped_loss
 
 # Edge lengths are rounded down by up to 2^-43, so a mechanism that is exactly at the claim may show this much above 1.
 AT_CLAIM = 1 + 2.0**-40
-_DOES_NOT_FIT = ("domain", "reports", "epsilon", "cells")  # fields by which a closed form refuses a problem
 
 
 class Row(TypedDict):
@@ -63,7 +62,7 @@ def makers(problem: DesignProblem, *, gap: float = 1e-3, time_limit: float = flo
 def mechanisms(
     problem: DesignProblem, *, gap: float = 1e-3, time_limit: float = float("inf"), only: Sequence[str] | None = None
 ) -> Iterator[tuple[str, xr.Dataset | InputError]]:
-    """Each mechanism with its row name as it is made, or the reason why a closed form does not fit the problem.
+    """Each mechanism with its row name as it is made, or the reason why it does not fit the problem.
 
     only: the rows to make, all by default.
     Raises: InputError for an unknown row name, a bad target or a metric that does not fit the domain; SizeError.
@@ -80,9 +79,7 @@ def mechanisms(
             continue
         try:
             yield name, make()
-        except InputError as error:
-            if error.field not in _DOES_NOT_FIT:
-                raise
+        except (UnsuitableError, SizeError) as error:
             yield name, error
 
 
