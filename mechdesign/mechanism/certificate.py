@@ -69,7 +69,7 @@ def _product(a, b):  # type: ignore[no-untyped-def]
 
 @numba.njit(inline="always")
 def _holds(a, factor, shift, b):  # type: ignore[no-untyped-def]
-    """A 2^shift <= factor b, exactly, for a, b <= 2^62 and factor < 2^62. A negative shift allows any ratio."""
+    """Whether a 2^shift <= factor b, exactly, for a, b <= 2^62 and factor < 2^62. A negative shift allows any ratio."""
     if shift < 0:
         return True
     high, low = _product(factor, b)

@@ -152,7 +152,7 @@ def _to_integers(table: Table, edges: Edges, cost: Table) -> NDArray[np.uint64]:
 
 
 def _lift(factor: NDArray[np.uint64], shift: NDArray[np.int64]) -> int:
-    """C = ceil(1 / (r - 1)) for the smallest certified ratio r = R 2^-s."""
+    """The lift c = ceil(1 / (r - 1)) for the smallest certified ratio r = R 2^-s."""
     r, s = min(
         set(zip(factor.tolist(), shift.tolist(), strict=True)), key=lambda pair: math.ldexp(float(pair[0]), -pair[1])
     )

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import xarray as xr
@@ -60,12 +61,11 @@ def save(mechanism: xr.Dataset, path: str | Path, *, overwrite: bool = False) ->
     return target
 
 
-def write_atomically(target: Path, write: object) -> None:
+def write_atomically(target: Path, write: Callable[[Path], None]) -> None:
     """Call `write(temporary path)` and rename the result to `target`; nothing stays behind on failure.
 
     Raises: FileFormatError where the operating system refuses.
     """
-    assert callable(write)
     temporary = None
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")

@@ -11,6 +11,7 @@ import xarray as xr
 from mechdesign.errors import InputError
 from mechdesign.mechanism.storage import check_target, write_atomically
 from mechdesign.mechanism.table import stored_points
+from mechdesign.setting.domain import AXES
 
 _COMMENTS = ("claim", "problem", "program", "loss", "expected_loss", "lower_bound", "effective_epsilon", "sha256")
 
@@ -31,7 +32,7 @@ def export(mechanism: xr.Dataset, path: str | Path, *, overwrite: bool = False) 
 
 def _write_csv(mechanism: xr.Dataset, path: Path) -> None:
     secrets, reports = stored_points(mechanism, "secret").tolist(), stored_points(mechanism, "report").tolist()
-    axes = "xyz"[: len(secrets[0])]
+    axes = AXES[: len(secrets[0])]
     with path.open("w", newline="", encoding="utf-8") as stream:
         stream.write("# mechdesign mechanism table; probability = mass / 2^62\n")
         stream.write(f"# unit: {mechanism['secret_x'].attrs['units']}\n")

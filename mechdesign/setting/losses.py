@@ -63,7 +63,7 @@ class Distance(Loss):
         return length
 
     def within_cell(self, domain: Domain) -> float | None:
-        """H / 4 on a line; h (sqrt 2 + ln(1 + sqrt 2)) / 6 in a square cell; None for other cells."""
+        """On a line h / 4; h (sqrt 2 + ln(1 + sqrt 2)) / 6 in a square cell; None for other cells."""
         if domain.cell is None or len(set(domain.cell)) > 1 or len(domain.cell) > 2:
             return None
         h = domain.cell[0]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.setting.domain import Domain
-from mechdesign.setting.geodesic import Edges
+from mechdesign.setting.geodesic import Edges, shortest_paths
 from mechdesign.setting.losses import Loss, check_loss
 from mechdesign.setting.metrics import Metric
 from mechdesign.setting.priors import check_prior
@@ -54,7 +54,7 @@ class DesignProblem:
     def distances(self) -> NDArray[np.float64]:
         """d(u, u') in nats, (n, n)."""
         require_memory(self.domain.size, self.domain.size, tables=3, what="the distances between all secrets")
-        return self.metric.distances(self.domain)
+        return shortest_paths(self.edges, self.domain.size)
 
     @cached_property
     def loss_matrix(self) -> NDArray[np.float64]:

@@ -9,7 +9,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial import cKDTree
@@ -44,7 +43,7 @@ class Framed:
     def distances(self, length: NDArray[np.float64]) -> NDArray[np.float64]:
         """Shortest paths (n, k) in nats from every secret to every place, for these edge lengths."""
         graph = Edges(tail=self.edges.tail, head=self.edges.head, length=length).matrix(self.size)
-        return np.asarray(dijkstra(sp.csr_array(graph), directed=False, indices=self.inner))
+        return np.asarray(dijkstra(graph, directed=False, indices=self.inner))
 
     def gather(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
         """Columns (n, k) merged into reports (n, n)."""
