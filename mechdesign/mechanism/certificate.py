@@ -157,6 +157,9 @@ def row_sums_exact(mass: NDArray[np.uint64]) -> bool:
     """Whether every entry lies in [1, 2^62] and every row sums to exactly 2^62, without overflow."""
     if mass.min() < 1 or mass.max() > ROW_SUM:
         return False
-    low = (mass & np.uint64(0xFFFFFFFF)).sum(axis=1, dtype=np.uint64)
-    high = (mass >> np.uint64(32)).sum(axis=1, dtype=np.uint64)
-    return all((int(h) << 32) + int(x) == ROW_SUM for h, x in zip(high, low, strict=True))
+    for row in mass:
+        low = int((row & np.uint64(0xFFFFFFFF)).sum(dtype=np.uint64))
+        high = int((row >> np.uint64(32)).sum(dtype=np.uint64))
+        if (high << 32) + low != ROW_SUM:
+            return False
+    return True

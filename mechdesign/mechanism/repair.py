@@ -27,7 +27,9 @@ from mechdesign.setting.geodesic import Edges
 MARGIN = 2.0**-40  # relative design margin on e^d; the claim itself keeps the full e^d
 SHORTEST = 2.0**-30  # nats; the lift of fact 2 grows as 1 / length and would fill the table below this
 _NOISE = (0.0, 1e-9)  # entries below these are treated as solver noise, in turn; the better result is kept
+_LEVEL = 1e-10  # spread of the row sums, relative, below which a table needs no other repair than rounding
 _ATTEMPTS = 60
+_ROWS = 256  # rows that are rounded at a time
 
 Table = NDArray[np.float64]
 
@@ -63,26 +65,30 @@ def _slack_needed(table, rest, tail, head, ratio):  # type: ignore[no-untyped-de
     return need
 
 
-def envelope(table: Table, edges: Edges) -> Table:
+def envelope(table: Table, edges: Edges, *, overwrite: bool = False) -> Table:
     """The smallest table >= `table` that is private with the design margin (fact 1). Cost: O(sweeps e m)."""
-    raised = np.array(table, float, order="C")
+    raised = table if overwrite else np.array(table, float, order="C")
     if not _raise_to_envelope(raised, edges.tail, edges.head, np.exp(-edges.length) * (1 + MARGIN), 100 + len(table)):
         raise DesignError("the envelope did not settle", field="table", remedy="report the table that caused it")
     return raised
 
 
-def repair(table: Table, edges: Edges, cost: Table, kernel: Table | None = None) -> NDArray[np.uint64]:
+def repair(
+    table: Table, edges: Edges, cost: Table, kernel: Table | None = None, *, overwrite: bool = False
+) -> NDArray[np.uint64]:
     """A certified integer table close to `table`.
 
     Parameters: table (n, m), finite, any rows; edges of the claim; cost (n, m) = prior times loss, which decides where
-    slack goes; kernel (n, k), columns private for the same edges and usable as reports 0..k-1, or None.
+    slack goes; kernel (n, k), columns private for the same edges and usable as reports 0..k-1, or None; overwrite, use
+    the table as working space and try nothing but the plain repair, for large tables.
     Returns: mass (n, m) uint64, entries >= 1, rows summing to exactly 2^62, no violated edge.
     Raises: InputError for non-finite entries, a table without positive entry or an edge shorter than 2^-30 nats.
-    Cost: O(sweeps e m), four certificates.
+    Cost: O(sweeps e m), up to four certificates. Memory: with overwrite one more table, else about six.
     """
-    if not np.isfinite(table).all():
+    largest = float(table.max())
+    if not (np.isfinite(largest) and np.isfinite(table.min())):
         raise InputError("must be finite", field="table", value="nan or inf", remedy="the solver failed; do not repair")
-    if not (table > 0).any():
+    if not largest > 0:
         raise InputError(
             "must have a positive entry", field="table", value=0, remedy="the solver failed; do not repair"
         )
@@ -94,15 +100,18 @@ def repair(table: Table, edges: Edges, cost: Table, kernel: Table | None = None)
             remedy="merge these secrets, or raise eps",
         )
     candidates = []
-    for noise in _NOISE:
-        if noise >= table.max():
+    for noise in _NOISE[:1] if overwrite else _NOISE:
+        if noise >= largest:
             break
-        raised = envelope(np.where(table > noise, table, 0.0), edges)
+        kept = np.maximum(table, 0.0, out=table) if overwrite else np.where(table > noise, table, 0.0)
+        raised = envelope(kept, edges, overwrite=True)
+        rows = raised.sum(axis=1)
         candidates.append(_to_integers(raised, edges, cost))
-        if kernel is not None:
-            spread = _spread(raised, kernel)
-            if spread is not None:
-                candidates.append(_to_integers(envelope(spread, edges), edges, cost))
+        if len(candidates) == 1 and (overwrite or rows.max() - rows.min() <= _LEVEL * rows.max()):
+            return candidates[0]
+        spread = None if kernel is None else _spread(raised, kernel)
+        if spread is not None:
+            candidates.append(_to_integers(envelope(spread, edges, overwrite=True), edges, cost))
     return min(candidates, key=lambda mass: float((cost * mass).sum()))
 
 
@@ -136,15 +145,17 @@ def _to_integers(table: Table, edges: Edges, cost: Table) -> NDArray[np.uint64]:
     column = int(np.argmin((rest @ cost) + need * cost.sum(axis=0)))
     rounding = (m * (lift + 2) + n * m * 2.0**-53 * ROW_SUM) / ROW_SUM / min(1.0, float((ratio - 1).min()))
     slack = float(need[column]) * (1 + 1e-6) + rounding * most
+    mass = np.empty((n, m), np.uint64)
     for _ in range(_ATTEMPTS):
-        scale = math.floor(ROW_SUM / (most + slack))
-        mass = np.ceil(table * float(scale)).astype(np.int64) + lift
-        missing = ROW_SUM - mass.sum(axis=1)
+        scale = float(math.floor(ROW_SUM / (most + slack)))
+        for start in range(0, n, _ROWS):
+            mass[start : start + _ROWS] = np.ceil(table[start : start + _ROWS] * scale).astype(np.uint64)
+        mass += np.uint64(lift)
+        missing = ROW_SUM - mass.sum(axis=1).astype(np.int64)
         if missing.min() >= 0:
-            mass[:, column] += missing
-            result = mass.astype(np.uint64)
-            if violations(result, edges) == 0 and row_sums_exact(result):
-                return result
+            mass[:, column] += missing.astype(np.uint64)
+            if violations(mass, edges) == 0 and row_sums_exact(mass):
+                return mass
         slack = slack * 1.5 + 2.0**-50
     raise DesignError(
         "no slack makes the table exact", field="table", value=f"{n} x {m}", remedy="lengthen the shortest edge"

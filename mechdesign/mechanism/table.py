@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from importlib import metadata
 from typing import Any
@@ -110,7 +111,7 @@ def claim_sentence(metric: Metric, domain: Domain, edges: Edges) -> str:
 
 def expected_loss(mass: NDArray[np.uint64], prior: NDArray[np.float64], loss: NDArray[np.float64]) -> float:
     """Sum over u, y of prior(u) mass(u, y) 2^-62 loss(u, y), in loss units, in floating point."""
-    return float(((prior[:, None] * loss) * (mass / float(ROW_SUM))).sum())
+    return math.fsum(p * float(row.astype(float) @ l) for p, row, l in zip(prior, mass, loss, strict=True)) / ROW_SUM
 
 
 def relative_gap(loss: float, bound: float, scale: float) -> float:

@@ -1,34 +1,52 @@
 """Adaptive tree aggregation: the optimal program at sizes where the whole linear program does not fit.
 
-1. Every report starts as one variable, its eikonal kernel.  2. HiGHS solves the restricted program.  3. The point is
-repaired and certified: an upper bound.  4. Every report is priced exactly: a lower bound.  5. Where a ray with negative
-price leaves the eikonal profile the tree of that report is cut. Repeat until the bounds meet.
-Small programs start whole (every near node cut): then the first round is the plain linear program. Where the solver's
-precision ends above the target they start again from the kernels, then with another scaling of far entries: which one
-is accurate depends on how the prior and the distances range.
+1. Start from restricted programs (programs/restricted.py) with few variables: one eikonal kernel per report, cut where
+   the multipliers of the eikonal weight system show it to be improvable.  2. Solve the restricted program.  3. Repair
+and certify its table: an upper bound.  4. Price every report exactly: a lower bound.  5. Where a ray with a negative
+price leaves the eikonal profile, cut the tree of that report. Repeat until the bounds meet.
+
+Methods, in the order in which `auto` tries them; the next one goes on where a method's accuracy ends above the target:
+
+    whole        the whole linear program by HiGHS (simplex up to 3,000 variables, else interior point), up to 60,000
+                 constraints: the reference that all else is checked against
+    blocks       restricted programs by the block interior-point method, whose cost hardly depends on the number of
+                 constraints: beyond 60,000 constraints always the first
+    aggregation  restricted programs by HiGHS, with both of its scalings of far entries: which of them is accurate
+                 depends on how the prior and the distances range
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 import numpy as np
+import psutil
+import scipy.linalg
 from numpy.typing import NDArray
 
-from mechdesign.errors import SolverError
+from mechdesign.errors import InputError
 from mechdesign.mechanism.repair import repair
 from mechdesign.mechanism.table import expected_loss, relative_gap
-from mechdesign.programs.optimal import CAPS, FAR, RestrictedProgram, assemble
+from mechdesign.programs.restricted import RestrictedProgram, linear_program, restrict
 from mechdesign.setting.problem import DesignProblem
-from mechdesign.solvers.highs import Method, solve_linear_program
+from mechdesign.solvers.block_interior_point import solve_blocks
+from mechdesign.solvers.highs import Method as HighsMethod
+from mechdesign.solvers.highs import solve_linear_program
 from mechdesign.solvers.pricing import ConePricer, lower_bound
+
+Method = Literal["auto", "whole", "blocks", "aggregation"]
+METHODS: tuple[Method, ...] = get_args(Method)
 
 WHOLE_LIMIT = 60_000  # constraints of the whole program up to which it is solved at once
 SIMPLEX_LIMIT = 3_000  # variables up to which the simplex method is used
-_OFF_PROFILE = 1e-9  # change of ln g along a tree edge, against the eikonal profile, that is worth a cut
-_ROUNDS = 60
+_CAPS = {"simplex": (18.0, 9.0), "ipm": (9.0, 18.0)}  # nats up to which far entries are scaled; first and second choice
+_FAR = 20.0  # nats from the anchor beyond which the whole program starts from the eikonal profile
+_SPREAD_LIMIT = 1_000_000  # entries of a table up to which its repair may solve a system of eikonal weights
+_ROUNDS = 40
+_FINEST = 1e-10  # tolerance of a solver below which nothing is gained
 # Before pricing, multipliers are lowered by these shares of themselves and of the loss per secret: a solver's
 # multipliers are infeasible by its tolerance, and rays that grow away from the anchor multiply that. A share t costs
 # 2 t of the bound.
@@ -38,26 +56,35 @@ _FINE = 1e-6  # target gap from which the smaller shrinks are tried too
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Progress:
-    """One round: loss of the best certified table, lower bound, gap, size of the restricted program, seconds so far."""
+    """Where a search stands: the method and its round; its iteration, None when the round is over; loss of the best
+    certified table (inf before the first), lower bound and gap; size of the restricted program; resident memory in MB;
+    seconds so far.
+    """
 
+    method: str
     round: int
+    iteration: int | None
     loss: float
     lower_bound: float
     gap: float
     variables: int
     constraints: int
+    memory_mb: float
     seconds: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Design:
-    """The certified table (n, m), the multipliers (n,) with their bound, and why the search stopped."""
+    """The certified table (n, m), its loss; the multipliers (n,) with their bound; why the search stopped; the cuts
+    (m, n) it ended with, from which a search for another multiple of the same metric can start.
+    """
 
     mass: NDArray[np.uint64]
     loss: float
     dual: NDArray[np.float64]
     lower_bound: float
     stopped: str
+    cut: NDArray[np.bool_]
 
 
 def aggregate(
@@ -65,96 +92,213 @@ def aggregate(
     *,
     gap: float,
     time_limit: float = np.inf,
-    whole: bool | None = None,
+    method: Method = "auto",
+    start: Design | None = None,
     report: Callable[[Progress], None] | None = None,
 ) -> Design:
-    """Solve the optimal program of `problem` to a relative gap.
+    """Solve the optimal program of `problem` to a relative gap; see the module docstring for the methods.
 
-    Parameters: gap, target of (loss - lower_bound) / loss; time_limit in seconds, checked between rounds and passed to
-    HiGHS; whole, start from the whole program (default: up to 60,000 constraints); report, called after every round.
-    Returns the best certified table found; `stopped` is "gap", "time", "interrupt" (Ctrl-C) or "precision" (the
-    solver's accuracy is exhausted above the target).
-    Raises: SolverError if no round ended with a table.
+    Parameters: gap, target of (loss - lower_bound) / loss; time_limit in seconds, for the search: certifying its last
+    point takes a little longer; start, a design for a multiple of the same metric, whose cuts are taken over; report,
+    called after every round and iteration.
+    Returns: the best certified table found; `stopped` is "gap", "time", "interrupt" (Ctrl-C) or "precision" (every
+    method's accuracy is exhausted above the target). Stopped before its first round it returns the exponential
+    mechanism e^{-d/2}, which is private as it stands.
+    Raises: InputError for an unknown method.
     """
-    started = time.monotonic()
-    anchors = problem.anchors
-    pricer = ConePricer(problem.edges, problem.domain.size, anchors)
-    fits = 2 * len(problem.edges.tail) * problem.reports.size <= WHOLE_LIMIT
-    starts = ([True, False] if fits else [False]) if whole is None else [whole]
-    attempts = [(start, other_cap) for other_cap in (False, True) for start in starts]
-    near = pricer.distance <= FAR
-    start, other_cap = attempts.pop(0)
-    cut = near & start
-    kernel = np.exp(-pricer.distance).T if problem.reports.size == problem.domain.size else None
-    scale = problem.domain.size / problem.constant_loss
-    best: NDArray[np.uint64] | None = None
-    loss, bound, dual, stopped = np.inf, -np.inf, np.zeros(problem.domain.size), "precision"
-    tolerance = min(1e-4, gap)
+    if method not in METHODS:
+        raise InputError("unknown method", field="method", value=method, remedy="use one of " + ", ".join(METHODS))
+    search = _Search(problem=problem, gap=gap, deadline=time.monotonic() + time_limit, report=report)
     try:
-        for number in range(_ROUNDS):
-            left = time_limit - (time.monotonic() - started)
-            if left <= 0:
-                stopped = "time"
-                break
-            method: Method = "simplex" if len(anchors) + int(cut.sum()) <= SIMPLEX_LIMIT else "ipm"
-            cap = CAPS[(method == "ipm") != other_cap]
-            restricted = assemble(problem, problem.cost * scale, pricer.distance, pricer.parent, cut, cap)
-            solution = solve_linear_program(
-                restricted.program, method=method, tolerance=tolerance / 20, time_limit=left
-            )
-            mass = repair(np.maximum(restricted.table(solution.x), 0.0), problem.edges, problem.cost, kernel)
-            multipliers = solution.dual / scale
-            value = expected_loss(mass, problem.prior_array, problem.loss_matrix)
-            gained = value < loss
-            if gained:
-                best, loss = mass, value
-            fresh = np.zeros_like(cut)
-            for shrink in _SHRINK if gap <= _FINE else _SHRINK[:1]:
-                trial = multipliers - shrink * (np.abs(multipliers) + value / len(multipliers))
-                price = pricer.price(problem.cost, trial)
-                found = lower_bound(trial, price.value)
-                fresh |= _new_cuts(price.rays, price.value, pricer)
-                if found > bound:
-                    bound, dual, gained = found, trial, True
-            reached = relative_gap(loss, bound, problem.constant_loss)
-            if report is not None:
-                report(_progress(number, loss, bound, reached, restricted, time.monotonic() - started))
-            if reached <= gap:
-                stopped = "gap"
-                break
-            fresh &= ~cut
-            if not fresh.any() and (method == "simplex" or tolerance <= 1e-10 or not gained):
-                if not attempts:
-                    break
-                start, other_cap = attempts.pop(0)
-                cut, tolerance = near & start, min(1e-4, gap)
-                continue
-            tolerance = max(1e-10, min(tolerance, reached) / (1 if fresh.any() else 10))
-            cut |= fresh
+        stopped = search.run(_attempts(problem, method), start)
     except KeyboardInterrupt:
         stopped = "interrupt"
-    if best is None:
-        raise SolverError(
-            f"stopped ({stopped}) before any table was certified",
-            field="time_limit",
-            value=time_limit,
-            remedy="allow more time",
+    return search.design(stopped)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Attempt:
+    """One way to search: the method, whether it starts with every near node cut, and which scaling HiGHS gets."""
+
+    method: str
+    whole: bool
+    scaling: int = 0
+
+
+def _attempts(problem: DesignProblem, method: Method) -> list[_Attempt]:
+    small = 2 * len(problem.edges.tail) * problem.reports.size <= WHOLE_LIMIT
+    whole = [_Attempt(method="whole", whole=True, scaling=k) for k in (0, 1)]
+    restricted = [_Attempt(method="aggregation", whole=False, scaling=k) for k in (0, 1)]
+    blocks = _Attempt(method="blocks", whole=False)
+    if method == "auto":
+        return [whole[0], blocks, restricted[0], whole[1], restricted[1]] if small else [blocks, *restricted]
+    return {"whole": whole, "blocks": [blocks], "aggregation": restricted}[method]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Solved:
+    """A point (v,) of a restricted program, multipliers (n,) in its scale, whether the method can do no better, and why
+    it stopped.
+    """
+
+    point: NDArray[np.float64]
+    dual: NDArray[np.float64]
+    exact: bool
+    stopped: str
+
+
+@dataclass(kw_only=True, eq=False)
+class _Search:
+    """The best table and bound so far, and the means to better them."""
+
+    problem: DesignProblem
+    gap: float
+    deadline: float
+    report: Callable[[Progress], None] | None
+    mass: NDArray[np.uint64] | None = None
+    loss: float = np.inf
+    bound: float = 0.0
+    dual: NDArray[np.float64] = field(init=False)
+    latest: NDArray[np.float64] = field(init=False)  # multipliers from which the interior point starts
+    cut: NDArray[np.bool_] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.started = time.monotonic()
+        self.pricer = ConePricer(self.problem.edges, self.problem.domain.size, self.problem.anchors)
+        self.dual = self.latest = np.zeros(self.problem.domain.size)
+        self.cut = np.zeros(self.pricer.distance.shape, np.bool_)
+        self.scale = self.problem.domain.size / self.problem.constant_loss
+
+    @property
+    def reached(self) -> float:
+        """The relative gap."""
+        return relative_gap(self.loss, self.bound, self.problem.constant_loss)
+
+    def run(self, attempts: list[_Attempt], start: Design | None) -> str:
+        """Try one attempt after another; returns why the search stopped."""
+        stopped = "precision"
+        for number, attempt in enumerate(attempts):
+            if attempt.whole:
+                self.cut = self.pricer.distance <= _FAR
+            elif number == 0 and start is not None:
+                self.cut = start.cut.copy()
+            elif number == 0 or attempts[number - 1].whole:
+                self.cut = self._eikonal_cuts()
+            stopped = self._rounds(attempt)
+            if stopped != "precision":
+                break
+        return stopped
+
+    def _eikonal_cuts(self) -> NDArray[np.bool_]:
+        """Cuts that the multipliers of the eikonal weight system call for; none where it is singular."""
+        kernel = np.exp(-self.pricer.distance)
+        if kernel.shape[0] != kernel.shape[1]:
+            return np.zeros(kernel.shape, np.bool_)
+        own = np.einsum("uy,yu->y", self.problem.cost, kernel)
+        try:
+            multipliers = scipy.linalg.lu_solve(scipy.linalg.lu_factor(kernel, overwrite_a=True), own)
+        except (scipy.linalg.LinAlgError, scipy.linalg.LinAlgWarning, ValueError):
+            return np.zeros(self.cut.shape, np.bool_)
+        self.latest = multipliers
+        return self._price(multipliers)[0]
+
+    def _rounds(self, attempt: _Attempt) -> str:
+        tolerance = min(1e-4, self.gap) if attempt.method != "blocks" else self.gap / 3
+        for number in range(_ROUNDS):
+            if time.monotonic() >= self.deadline:
+                return "time"
+            restricted = restrict(self.problem, self.scale, self.pricer.distance, self.pricer.parent, self.cut)
+
+            def tell(iteration: int | None, number: int = number, program: RestrictedProgram = restricted) -> None:
+                self._tell(attempt, number, iteration, program)
+
+            solve = self._solve_blocks if attempt.method == "blocks" else self._solve_highs
+            solved = solve(restricted, attempt, tolerance, tell)
+            self.latest = solved.dual / self.scale
+            gained = self._offer(restricted.table(solved.point))
+            if solved.stopped in ("time", "interrupt"):
+                return solved.stopped
+            fresh, better = self._price(self.latest)
+            gained |= better
+            tell(None)
+            if self.reached <= self.gap:
+                return "gap"
+            fresh &= ~self.cut
+            exact = solved.exact or tolerance <= _FINEST
+            if not fresh.any() and (exact or not gained):
+                return "precision"
+            tolerance = max(_FINEST, min(tolerance, self.reached) / (3 if fresh.any() else 10))
+            self.cut |= fresh
+        return "precision"
+
+    def _solve_blocks(
+        self, program: RestrictedProgram, attempt: _Attempt, tolerance: float, tell: Callable[[int], None]
+    ) -> _Solved:
+        """By the block interior-point method."""
+        found = solve_blocks(
+            program, dual=self.latest * self.scale, tolerance=tolerance, deadline=self.deadline, report=tell
         )
-    return Design(mass=best, loss=loss, dual=dual, lower_bound=bound, stopped=stopped)
+        exact = found.stopped == "precision"
+        return _Solved(point=found.q, dual=found.dual, exact=exact, stopped=found.stopped)
 
+    def _solve_highs(
+        self, program: RestrictedProgram, attempt: _Attempt, tolerance: float, tell: Callable[[int], None]
+    ) -> _Solved:
+        """By HiGHS."""
+        method: HighsMethod = "simplex" if program.variables <= SIMPLEX_LIMIT else "ipm"
+        linear, scale = linear_program(program, _CAPS[method][attempt.scaling])
+        left = self.deadline - time.monotonic()
+        found = solve_linear_program(linear, method=method, tolerance=tolerance / 20, time_limit=max(left, 1.0))
+        return _Solved(point=found.x * scale, dual=found.dual, exact=method == "simplex", stopped=found.status)
 
-def _new_cuts(rays: NDArray[np.float64], value: NDArray[np.float64], pricer: ConePricer) -> NDArray[np.bool_]:
-    """Nodes where the ray of a report with negative price leaves the eikonal profile of its parent."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        profile = np.log(rays) + pricer.distance
-        turn = np.abs(profile - np.take_along_axis(profile, pricer.parent, axis=1))
-    return (turn > _OFF_PROFILE * (1 + pricer.distance)) & (value < 0)[:, None]
+    def _offer(self, table: NDArray[np.float64]) -> bool:
+        """Certify a table and keep it if it is the best; whether it is."""
+        problem = self.problem
+        large = table.size > _SPREAD_LIMIT
+        kernel = None if large or table.shape[0] != table.shape[1] else np.exp(-self.pricer.distance).T
+        mass = repair(table if large else np.maximum(table, 0.0), problem.edges, problem.cost, kernel, overwrite=large)
+        value = expected_loss(mass, problem.prior_array, problem.loss_matrix)
+        if value >= self.loss:
+            return False
+        self.mass, self.loss = mass, value
+        return True
 
+    def _price(self, multipliers: NDArray[np.float64]) -> tuple[NDArray[np.bool_], bool]:
+        """Price every report: where cuts would pay (m, n), and whether the bound improved."""
+        turns, better = np.zeros_like(self.cut), False
+        loss = self.loss if np.isfinite(self.loss) else self.problem.constant_loss
+        for shrink in _SHRINK if self.gap <= _FINE else _SHRINK[:1]:
+            trial = multipliers - shrink * (np.abs(multipliers) + loss / len(multipliers))
+            price = self.pricer.price(self.problem.cost, trial)
+            turns |= price.turns
+            bound = lower_bound(trial, price.value)
+            if bound > self.bound:
+                self.bound, self.dual, better = bound, trial, True
+        return turns, better
 
-def _progress(
-    number: int, loss: float, bound: float, gap: float, restricted: RestrictedProgram, seconds: float
-) -> Progress:
-    rows, columns = restricted.program.matrix.shape
-    return Progress(
-        round=number, loss=loss, lower_bound=bound, gap=gap, variables=columns, constraints=rows, seconds=seconds
-    )
+    def _tell(self, attempt: _Attempt, number: int, iteration: int | None, program: RestrictedProgram) -> None:
+        if self.report is not None:
+            self.report(
+                Progress(
+                    method=attempt.method,
+                    round=number,
+                    iteration=iteration,
+                    loss=self.loss,
+                    lower_bound=self.bound,
+                    gap=self.reached if np.isfinite(self.loss) else np.inf,
+                    variables=program.variables,
+                    constraints=program.constraints,
+                    memory_mb=psutil.Process().memory_info().rss / 2**20,
+                    seconds=time.monotonic() - self.started,
+                )
+            )
+
+    def design(self, stopped: str) -> Design:
+        """The result; the exponential mechanism where no table was certified."""
+        if self.mass is None:
+            half = np.exp(-self.pricer.distance.T / 2)
+            self._offer(half / half.sum(axis=1, keepdims=True))
+        assert self.mass is not None
+        return Design(
+            mass=self.mass, loss=self.loss, dual=self.dual, lower_bound=self.bound, stopped=stopped, cut=self.cut
+        )

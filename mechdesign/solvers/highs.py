@@ -1,12 +1,14 @@
 """HiGHS: the only file that imports highspy. Solves a LinearProgram; says nothing about privacy.
 
 Warnings while passing the model are errors: HiGHS drops entries <= 1e-9 and refuses those >= 1e15. Crossover is off:
-the point is repaired and certified afterwards, and the bound is recomputed from the multipliers.
+the point is repaired and certified afterwards, and the bound is recomputed from the multipliers. The interior-point
+method is HiPO where its package is installed (the extra `hipo`), IPX otherwise.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, Literal
 
 import highspy
@@ -40,7 +42,7 @@ def solve_linear_program(
     solver: Any = highspy.Highs()
     options = {
         "output_flag": False,
-        "solver": method,
+        "solver": "hipo" if method == "ipm" and find_spec("highspy_extras") else method,
         "run_crossover": "off",
         "primal_feasibility_tolerance": 1e-9,
         "dual_feasibility_tolerance": 1e-9,

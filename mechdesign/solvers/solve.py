@@ -13,7 +13,7 @@ from mechdesign.programs.eikonal_weights import EikonalWeights
 from mechdesign.programs.optimal import Optimal
 from mechdesign.programs.program import Program
 from mechdesign.setting.size import require_memory
-from mechdesign.solvers.aggregation import Progress, aggregate
+from mechdesign.solvers.aggregation import Method, Progress, aggregate
 from mechdesign.solvers.eikonal import solve_weights
 
 TABLES = 10  # 64-bit tables over secrets x reports that a solve holds at once
@@ -24,15 +24,16 @@ def solve(
     *,
     gap: float = 1e-3,
     time_limit: float = math.inf,
+    method: Method = "auto",
     report: Callable[[Progress], None] | None = None,
 ) -> xr.Dataset:
     """Solve a program and return its mechanism: repaired, certified at the claim of the problem's metric, sealed.
 
     How: `EikonalWeights` by one dense factorisation, or by its remedy where it has no solution (solvers/eikonal.py);
-    `Optimal` by adaptive tree aggregation (solvers/aggregation.py), which starts from the whole linear program when
-    that has at most 60,000 constraints, from the eikonal kernels otherwise, with HiGHS underneath.
-    Parameters: gap, target of (loss - lower_bound) / loss for `Optimal`; time_limit in seconds; report, called with a
-    `Progress` after every round.
+    `Optimal` by the whole linear program in HiGHS up to 60,000 constraints, beyond that by tree aggregation with a
+    block interior-point method, then with HiGHS (solvers/aggregation.py has the rule).
+    Parameters: gap, target of (loss - lower_bound) / loss for `Optimal`; time_limit in seconds; method, for `Optimal`:
+    "auto", "whole", "blocks" or "aggregation"; report, called with a `Progress` after every round and iteration.
     Returns: the mechanism Dataset; attrs expected_loss and lower_bound enclose the optimum, stopped says why it ended.
     Raises: InputError for a gap or limit that is not positive; SizeError before allocating a table that does not fit.
     """
@@ -52,7 +53,7 @@ def solve(
             lower_bound=weights.lower_bound,
         )
     if isinstance(program, Optimal):
-        design = aggregate(problem, gap=gap, time_limit=time_limit, report=report)
+        design = aggregate(problem, gap=gap, time_limit=time_limit, method=method, report=report)
         return make_mechanism(
             problem,
             design.mass,
