@@ -3,7 +3,8 @@
 1. HiGHS solves the whole program, every limit lowered by a margin.  2. The point is repaired and certified.  3. The side
 rows are checked on the certified integers, rounded up; where one fails its margin grows and 1. is repeated.  4. The
 multipliers of the side rows are clipped and scaled until they are valid exactly, folded into the effective cost, and
-every report is priced: a lower bound that rests on no convergence.
+every report is priced: a lower bound that rests on no convergence.  5. Where it stays apart, the optimal program is
+solved for the effective cost, by aggregation: its multipliers of the row sums are more accurate far from the anchors.
 Where no table is found the least common relaxation of the limits is bounded from below in the same way. A bound above
 zero proves that the constraints contradict each other, and its multipliers say which.
 """
@@ -21,17 +22,19 @@ from numpy.typing import NDArray
 from mechdesign.errors import DesignError, InfeasibleError, SolverError
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.repair import repair
-from mechdesign.mechanism.table import relative_gap
+from mechdesign.mechanism.table import RESOLUTION, relative_gap
 from mechdesign.programs.coupled import Coupled, SideRows, constant_objective, objective
 from mechdesign.programs.whole import WholeProgram, assemble_whole, require_whole
+from mechdesign.setting.losses import TableLoss
+from mechdesign.setting.priors import uniform
 from mechdesign.setting.problem import DesignProblem
-from mechdesign.solvers.aggregation import Progress
+from mechdesign.solvers.aggregation import Progress, aggregate
 from mechdesign.solvers.highs import LinearSolution, Method, solve_linear_program
 from mechdesign.solvers.pricing import ConePricer, lower_bound
 
 SIMPLEX_LIMIT = 3_000  # variables up to which the simplex method is used
-_SMALL: list[tuple[Method, float]] = [("simplex", 18.0), ("ipm", 9.0), ("simplex", 9.0)]  # method, cap in nats
-_LARGE: list[tuple[Method, float]] = [("ipm", 9.0), ("ipm", 18.0)]
+_SMALL: list[tuple[Method, float]] = [("simplex", 9.0), ("simplex", 18.0), ("ipm", 9.0)]  # method, cap in nats
+_LARGE: list[tuple[Method, float]] = [("ipm", 9.0), ("ipm", 5.0)]
 _SHRINK = (1e-7, 1e-9, 0.0)  # shares by which multipliers are lowered before pricing, see solvers/aggregation.py
 _ADMISSIBLE = 1 - 2.0**-45  # total share of the multipliers: rounding of sum, quotient and product stays below 1
 _MARGIN = 1e-9  # first margin of a limit, relative to it: what HiGHS is asked for
@@ -64,12 +67,16 @@ class Bound:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Task:
-    """minimise <cost, P> + t over the private tables of `problem` with `rows`; unit, the scale of the objective."""
+    """minimise <cost, P> + t over the private tables of `problem` with `rows`.
+
+    constant, the objective of the best constant report; unit, the scale of objectives in the linear program.
+    """
 
     problem: DesignProblem
     cost: NDArray[np.float64]
     rows: SideRows
     pricer: ConePricer
+    constant: float
     unit: float
 
     @property
@@ -87,7 +94,28 @@ class Task:
     def bound(self, dual: NDArray[np.float64], multipliers: NDArray[np.float64]) -> Bound:
         """The best bound over the shrinks of the multipliers of the row sums."""
         admissible = admit(multipliers, self.rows.share)
-        folded = self.rows.fold_down(self.cost, admissible)
+        return self._bound(dual, admissible, self.rows.fold_down(self.cost, admissible))
+
+    def polished(self, bound: Bound, gap: float, time_limit: float) -> Bound:
+        """The bound with other multipliers of the row sums, those of the optimal program for its effective cost.
+
+        The least entry of every row is taken off that cost, so that it is a loss, and comes back with the multipliers.
+        """
+        least = bound.folded.min(axis=1)
+        loss = (bound.folded - least[:, None]) * len(least)
+        if not loss.max() > 0:
+            return bound
+        judged = replace(self.problem, prior=uniform(self.problem.domain), loss=TableLoss(values=loss))
+        try:
+            design = aggregate(judged, gap=gap, time_limit=time_limit)
+        except SolverError:
+            return bound
+        found = self._bound(design.dual + least, bound.multipliers, bound.folded)
+        return found if found.value > bound.value else bound
+
+    def _bound(
+        self, dual: NDArray[np.float64], admissible: NDArray[np.float64], folded: NDArray[np.float64]
+    ) -> Bound:
         trials = [dual - share * (np.abs(dual) + self.unit / len(dual)) for share in _SHRINK]
         values = [coupled_bound(self.pricer, folded, self.rows.limit, trial, admissible) for trial in trials]
         best = int(np.argmax(values))
@@ -122,7 +150,11 @@ def task_of(program: Coupled) -> Task:
     rows, cost = program.side_rows(), program.base_cost()
     require_whole(problem, rows.size, what=f"the {program.name} program")
     pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
-    return Task(problem=problem, cost=cost, rows=rows, pricer=pricer, unit=constant_objective(cost, rows) or 1.0)
+    exponential = np.exp(-pricer.distance.T / 2)
+    exponential /= exponential.sum(axis=1, keepdims=True)
+    constant = constant_objective(cost, rows) or 1.0
+    unit = max(min(constant, objective(cost, rows, exponential)), RESOLUTION * constant)
+    return Task(problem=problem, cost=cost, rows=rows, pricer=pricer, constant=constant, unit=unit)
 
 
 def solve_coupled(
@@ -142,8 +174,7 @@ def solve_coupled(
     started = time.monotonic()
     task = task_of(program)
     rows = task.rows
-    bound: Bound | None = None
-    mass, value, number = None, math.inf, 0
+    bound, mass, value, reached, number = None, None, math.inf, math.inf, 0
     for method, cap in task.routes:
         margin = np.where(rows.share > 0, 0.0, _MARGIN * rows.size_of_limits)
         for _ in range(_TRIALS):
@@ -154,31 +185,34 @@ def solve_coupled(
             if solution.status == "Infeasible":
                 break
             found = task.bound(*whole.multipliers(solution.dual))
-            bound = found if bound is None or found.value > bound.value else bound
             made, excess = task.certify(whole.table(solution.x), found.folded)
             if not excess.any() and task.value(made) < value:
                 mass, value = made, task.value(made)
+            left = time_limit - (time.monotonic() - started)
+            if relative_gap(value, found.value, task.constant) > gap and not excess.any() and left > 0:
+                found = task.polished(found, gap / 4, left)
+            bound = found if bound is None or found.value > bound.value else bound
+            reached = relative_gap(value, bound.value, task.constant)
             number += 1
-            reached = relative_gap(value, bound.value, task.unit)
             if report is not None:
                 size = whole.program.matrix.shape
                 report(_progress(number, value, bound.value, reached, size, time.monotonic() - started))
             if not excess.any():
                 break
             margin = np.where(excess > 0, 2 * (margin + excess), margin)
-        if mass is not None and relative_gap(value, bound.value if bound else 0.0, task.unit) <= gap:
+        if reached <= gap:
             break
+        task = replace(task, unit=max(min(value, task.unit), RESOLUTION * task.constant))
     timed_out = time.monotonic() - started >= time_limit
     if mass is None or bound is None:
-        if timed_out:
-            raise SolverError(
-                "stopped (time) before any table was certified",
-                field="time_limit",
-                value=time_limit,
-                remedy="allow more time",
-            )
-        raise _no_table(task, program)
-    reached = relative_gap(value, bound.value, task.unit)
+        if not timed_out:
+            raise _no_table(task, program)
+        raise SolverError(
+            "stopped (time) before any table was certified",
+            field="time_limit",
+            value=time_limit,
+            remedy="allow more time",
+        )
     return CoupledDesign(
         mass=mass,
         objective=value,
@@ -217,7 +251,7 @@ def _no_table(task: Task, program: Coupled) -> DesignError:
     The proof is a positive lower bound of the least t with G P <= h + t |h|.
     """
     rows = replace(task.rows, share=np.where(task.rows.share > 0, 0.0, task.rows.size_of_limits))
-    elastic = replace(task, cost=np.zeros_like(task.cost), rows=rows, unit=1.0)
+    elastic = replace(task, cost=np.zeros_like(task.cost), rows=rows, constant=1.0, unit=1.0)
     for method, cap in task.routes:
         whole, solution = elastic.solve(rows, method, cap, _MARGIN, math.inf)
         bound = elastic.bound(*whole.multipliers(solution.dual))
