@@ -24,7 +24,7 @@ from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.repair import repair
 from mechdesign.mechanism.table import RESOLUTION, relative_gap
 from mechdesign.programs.coupled import Coupled, SideRows, constant_objective, objective
-from mechdesign.programs.whole import WholeProgram, assemble_whole, require_whole
+from mechdesign.programs.whole import WholeProgram, assemble_whole, count_rows, require_whole
 from mechdesign.setting.losses import TableLoss
 from mechdesign.setting.priors import uniform
 from mechdesign.setting.problem import DesignProblem
@@ -32,9 +32,9 @@ from mechdesign.solvers.aggregation import Progress, aggregate
 from mechdesign.solvers.highs import LinearSolution, Method, solve_linear_program
 from mechdesign.solvers.pricing import ConePricer, lower_bound
 
-SIMPLEX_LIMIT = 3_000  # variables up to which the simplex method is used
+SIMPLEX_LIMIT = 10_000  # rows up to which the simplex method is used
 _SMALL: list[tuple[Method, float]] = [("simplex", 9.0), ("simplex", 18.0), ("ipm", 9.0)]  # method, cap in nats
-_LARGE: list[tuple[Method, float]] = [("ipm", 9.0), ("ipm", 5.0)]
+_LARGE: list[tuple[Method, float]] = [("ipm", 5.0), ("ipm", 9.0)]
 _SHRINK = (1e-7, 1e-9, 0.0)  # shares by which multipliers are lowered before pricing, see solvers/aggregation.py
 _ADMISSIBLE = 1 - 2.0**-45  # total share of the multipliers: rounding of sum, quotient and product stays below 1
 _MARGIN = 1e-9  # first margin of a limit, relative to it: what HiGHS is asked for
@@ -82,7 +82,7 @@ class Task:
     @property
     def routes(self) -> list[tuple[Method, float]]:
         """Methods and caps, in the order of trial."""
-        return _SMALL if self.cost.size <= SIMPLEX_LIMIT else _LARGE
+        return _SMALL if count_rows(self.problem, self.rows.size) <= SIMPLEX_LIMIT else _LARGE
 
     def solve(
         self, rows: SideRows, method: Method, cap: float, tolerance: float, time_limit: float
