@@ -24,8 +24,8 @@ AT_CLAIM = 1e-9  # relative; edge lengths are rounded down and tables rounded to
 ENCLOSED = 2e-6  # absolute; the reference optimum has six digits
 
 SUMMARY = [
-    "problem", "program", "secrets", "reports", "claim", "loss", "lower_bound", "gap", "remapped_loss",
-    "within_cell_error", "effective_epsilon", "certified", "stopped", "seconds", "peak_mb", "file", "remedy",
+    "problem", "program", "secrets", "reports", "claim", "loss", "objective", "objective_of", "lower_bound",
+    "gap", "remapped_loss", "within_cell_error", "effective_epsilon", "certified", "stopped", "seconds", "peak_mb", "file", "remedy",
     "diagnosis",
 ]  # fmt: skip
 ROW = [

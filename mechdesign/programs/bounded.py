@@ -7,8 +7,8 @@ r"""The bounded mechanism: the smallest expected loss with a bound on the loss a
                 sum_y P(y|u) l(u, y) <= B(u)                    for every secret u
 
 Source: the program of 003, equations (6.22)-(6.24), with the bounds as further rows.
-Known: between the optimal program (B large) and the minimax program: with one B for all secrets it has a solution if and
-only if B is at least the minimax value.
+Known: between the optimal program (B large) and the minimax program: with one B for all secrets it has a solution if
+and only if B is at least the minimax value.
 """
 
 from __future__ import annotations

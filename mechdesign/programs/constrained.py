@@ -92,9 +92,7 @@ class Constrained(Coupled):
         return self.problem.cost
 
     def side_rows(self) -> SideRows:
-        parts = [
-            given.rows(self.problem) for given in self.constraints if isinstance(given, Constraint)
-        ]
+        parts = [given.rows(self.problem) for given in self.constraints if isinstance(given, Constraint)]
         parts += [_affine_rows(own, self.table, k) for k, own in enumerate(self.own) if own.expr.is_affine()]
         return stack_rows(parts, self.problem.domain.size * self.problem.reports.size)
 

@@ -6,16 +6,16 @@ r"""Constraints that a user adds to the optimal program: each says itself in cvx
 
 Forbidden reports. Every edge is finite, so P(y|u) = 0 forces P(y|v) = 0 for every neighbour v and, the domain being
 connected, for every secret: a report that is impossible at one secret is impossible at all. Such a report leaves the
-set of reports, by `without_reports`; a cap of 0 is refused, and says so. For the same reason an error beyond a radius can
-be made improbable, never impossible, as long as some report lies beyond it.
+set of reports, by `without_reports`; a cap of 0 is refused, and says so. For the same reason an error beyond a radius
+can be made improbable, never impossible, as long as some report lies beyond it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,8 @@ class Constraint(ABC):
 
     def describe(self) -> dict[str, Any]:
         """What a file keeps of it."""
-        return {"constraint": self.name, **asdict(self)}
+        kept = {name: value if np.isscalar(value) else _as_list(value) for name, value in asdict(self).items()}
+        return {"constraint": self.name, **kept}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +135,15 @@ class ErrorCap(Constraint):
         return (problem.domain.euclidean_to(problem.reports) > self.radius).astype(float)
 
 
+CONSTRAINTS: dict[str, type[Constraint]] = {kind.name: kind for kind in (ReportCap, RequiredReport, ErrorCap)}
+
+
+def constraint_from(description: Mapping[str, Any]) -> Constraint:
+    """The constraint that `Constraint.describe` described. Raises: KeyError, TypeError or InputError for another."""
+    given = dict(description)
+    return CONSTRAINTS[given.pop("constraint")](**given)
+
+
 def without_reports(problem: DesignProblem, forbidden: Sequence[int]) -> DesignProblem:
     """The problem with the reports numbered `forbidden` left out: no secret may make them.
 
@@ -149,7 +159,7 @@ def without_reports(problem: DesignProblem, forbidden: Sequence[int]) -> DesignP
             value=f"{len(gone)} of {problem.reports.size}",
             remedy="forbid fewer reports",
         )
-    kind = "nodes" if problem.reports.kind == "nodes" else "points"
+    kind: Literal["nodes", "points"] = "nodes" if problem.reports.kind == "nodes" else "points"
     reports = Domain(kind=kind, points=problem.reports.points[kept], unit=problem.reports.unit)
     loss = problem.loss
     if isinstance(loss, TableLoss):
@@ -170,6 +180,10 @@ def _places(given: Sequence[int] | None, size: int, field: str) -> NDArray[np.in
     return numbers.astype(np.int64)
 
 
+def _as_list(given: Sequence[int] | None) -> list[int] | None:
+    return None if given is None else [int(place) for place in given]
+
+
 def _entry_rows(
     problem: DesignProblem, report: int, secrets: Sequence[int] | None, sign: float, limit: float, field: str
 ) -> SideRows:
@@ -178,9 +192,7 @@ def _entry_rows(
     entries[:, report] = sign
     at = _places(secrets, n, "secrets")
     word = "report-cap" if sign > 0 else "required-report"
-    return rows_per_secret(
-        entries, limit=np.full(n, limit), what=f"{word} ({field}): report {report}", secrets=at
-    )
+    return rows_per_secret(entries, limit=np.full(n, limit), what=f"{word} ({field}): report {report}", secrets=at)
 
 
 def _check_share(value: float, field: str, *, remedy: str) -> None:

@@ -73,7 +73,7 @@ class SideRows:
         return np.where(self.share > 0, 0.0, np.maximum(excess, 0.0))
 
     def fold_down(self, cost: NDArray[np.float64], multipliers: NDArray[np.float64]) -> NDArray[np.float64]:
-        """cost + sum_k mu_k G_k (n, m), rounded down: a cost that is too small gives a bound that holds."""
+        """The effective cost c + sum_k mu_k G_k (n, m), rounded down: too small a cost gives a bound that holds."""
         turned = self.matrix.T.tocsr()
         size = np.abs(cost).ravel() + abs(turned) @ multipliers
         folded = cost.ravel() + turned @ multipliers
@@ -116,14 +116,15 @@ class Coupled(Program):
     """A program of the kind that the module docstring states; subclasses are final and state their own."""
 
     limits_field: ClassVar[str] = "constraints"
+    objective_of: ClassVar[str] = "the expected loss"
 
     @abstractmethod
     def base_cost(self) -> NDArray[np.float64]:
-        """c (n, m)."""
+        """The cost c (n, m)."""
 
     @abstractmethod
     def side_rows(self) -> SideRows:
-        """G, h and s."""
+        """The side rows G, h and s."""
 
 
 def objective(cost: NDArray[np.float64], rows: SideRows, table: NDArray[np.float64]) -> float:

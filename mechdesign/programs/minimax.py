@@ -5,8 +5,8 @@ r"""The minimax mechanism: the smallest worst-case loss over secrets, no prior a
     subject to  P >= 0,  sum_y P(y|u) = 1                       for every secret u
                 P(y|u) <= e^{d_e} P(y|v)                        for every edge e = (u, v), both ways, and report y
 
-Source: the program of 003, equations (6.22)-(6.24), with the maximum over secrets in place of the mean; for the discrete
-metric Kairouz et al. 2014.
+Source: the program of 003, equations (6.22)-(6.24), with the maximum over secrets in place of the mean; for the
+discrete metric Kairouz et al. 2014.
 Known: by duality the value is the largest that the optimal program takes under any prior, so it is at least that of
 the optimal program under every prior; the prior that attains it is least favourable. Where a group of symmetries acts
 transitively on the secrets and keeps metric and loss, the uniform prior is least favourable: the discrete metric with
@@ -33,6 +33,7 @@ class Minimax(Coupled):
     """The minimax program of a design problem; see the module docstring."""
 
     name = "minimax"
+    objective_of = "the largest loss over the secrets"
 
     def statement(self) -> cp.Problem:
         import cvxpy as cp

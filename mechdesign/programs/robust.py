@@ -38,6 +38,7 @@ class Robust(Coupled):
 
     priors: ArrayLike
     name = "robust"
+    objective_of = "the largest expected loss over the priors"
 
     def __post_init__(self) -> None:
         given = np.asarray(self.priors, float)

@@ -40,7 +40,7 @@ class WholeProgram:
         return x[: self.kernel.size].reshape(self.kernel.shape) * self.kernel
 
     def multipliers(self, dual: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """lambda (n,) of the row sums and mu (k,) >= 0 of the side rows, in units of the objective."""
+        """Multipliers lambda (n,) of the row sums and mu (k,) >= 0 of the side rows, in units of the objective."""
         n = len(self.kernel)
         return dual[:n] / self.scale, np.maximum(-dual[n:], 0.0) / (self.scale * self.row_scale)
 

@@ -1,9 +1,9 @@
 """Solve a coupled program: one whole linear program, then repair, certificate, side rows and bound.
 
-1. HiGHS solves the whole program, every limit lowered by a margin.  2. The point is repaired and certified.  3. The side
-rows are checked on the certified integers, rounded up; where one fails its margin grows and 1. is repeated.  4. The
-multipliers of the side rows are clipped and scaled until they are valid exactly, folded into the effective cost, and
-every report is priced: a lower bound that rests on no convergence.  5. Where it stays apart, the optimal program is
+1. HiGHS solves the whole program, every limit lowered by a margin.  2. The point is repaired and certified.  3. The
+side rows are checked on the certified integers, rounded up; where one fails its margin grows and 1. is repeated.  4.
+The multipliers of the side rows are clipped and scaled until they are valid exactly, folded into the effective cost,
+and every report is priced: a lower bound that rests on no convergence.  5. Where it stays apart, the optimal program is
 solved for the effective cost, by aggregation: its multipliers of the row sums are more accurate far from the anchors.
 Where no table is found the least common relaxation of the limits is bounded from below in the same way. A bound above
 zero proves that the constraints contradict each other, and its multipliers say which.
@@ -113,9 +113,7 @@ class Task:
         found = self._bound(design.dual + least, bound.multipliers, bound.folded)
         return found if found.value > bound.value else bound
 
-    def _bound(
-        self, dual: NDArray[np.float64], admissible: NDArray[np.float64], folded: NDArray[np.float64]
-    ) -> Bound:
+    def _bound(self, dual: NDArray[np.float64], admissible: NDArray[np.float64], folded: NDArray[np.float64]) -> Bound:
         trials = [dual - share * (np.abs(dual) + self.unit / len(dual)) for share in _SHRINK]
         values = [coupled_bound(self.pricer, folded, self.rows.limit, trial, admissible) for trial in trials]
         best = int(np.argmax(values))
@@ -237,7 +235,7 @@ def coupled_bound(
     dual: NDArray[np.float64],
     multipliers: NDArray[np.float64],
 ) -> float:
-    """sum lambda + sum_y min(0, price_y) - sum mu h for the effective cost `folded` (n, m), rounded down.
+    """The bound sum lambda + sum_y min(0, price_y) - sum mu h for the effective cost `folded` (n, m), rounded down.
 
     dual lambda (n,), any numbers; multipliers mu (k,), as `admit` returns them; limit h (k,).
     """
@@ -272,9 +270,7 @@ def _no_table(task: Task, program: Coupled) -> DesignError:
     )
 
 
-def _progress(
-    number: int, loss: float, bound: float, gap: float, size: tuple[int, int], seconds: float
-) -> Progress:
+def _progress(number: int, loss: float, bound: float, gap: float, size: tuple[int, int], seconds: float) -> Progress:
     return Progress(
         round=number, loss=loss, lower_bound=bound, gap=gap, variables=size[1], constraints=size[0], seconds=seconds
     )

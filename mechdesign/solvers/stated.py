@@ -1,4 +1,4 @@
-"""Convex constraints that are no side rows: solved through the cvxpy statement, with a margin that is checked afterwards.
+"""Convex constraints that are no side rows: solved through the cvxpy statement, with a margin that is checked.
 
 The bound is that of the program without them, which holds but does not close.
 """
@@ -22,7 +22,7 @@ _MARGINS = (1e-7, 1e-6, 1e-5, 1e-4)  # absolute; HiGHS is asked for 1e-7 there
 def solve_stated(program: Constrained, *, gap: float, time_limit: float = math.inf) -> CoupledDesign:
     """Solve a program with inequalities beyond side rows; `stopped` is "relaxation" where the bound stays apart.
 
-    Every inequality must hold on the certified table with half its margin left, which absorbs the rounding of the check.
+    Every inequality must hold on the certified table with half its margin left, for the rounding of the check.
     Raises: InputError for what HiGHS does not take; InfeasibleError, DesignError as `solve_coupled`.
     """
     import cvxpy as cp
