@@ -252,7 +252,7 @@ def _program(name: str, problem: DesignProblem, *, distances: str, worst_loss: f
         raise InputError(
             "belongs to the bounded program",
             field="worst-loss",
-            value=worst_loss,
+            value="none" if worst_loss is None else worst_loss,
             remedy="pass --program bounded --worst-loss B",
         )
     if name == "eikonal":

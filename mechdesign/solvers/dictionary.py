@@ -23,7 +23,7 @@ from mechdesign.solvers.pricing import ConePricer, lower_bound
 
 _DROP = 1e-9  # coefficients that HiGHS would drop
 _SHRINK = (0.0, 1e-7, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3)  # shares by which multipliers are lowered: columns are missing
-_TABLES = 60  # tables (n, n) that n log n kernels and the simplex method take
+_TABLES = 250  # tables (n, n) that n log n kernels and the simplex method take
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
