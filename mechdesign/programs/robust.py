@@ -24,6 +24,7 @@ from mechdesign.errors import InputError
 from mechdesign.programs.coupled import Coupled, SideRows
 from mechdesign.programs.program import lipschitz, simplex
 from mechdesign.setting.priors import check_prior
+from mechdesign.setting.size import require_memory
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -73,6 +74,7 @@ class Robust(Coupled):
 
     def side_rows(self) -> SideRows:
         loss, priors = self.problem.loss_matrix, self.priors_array
+        require_memory(len(priors), loss.size, tables=4, what="the rows of the priors")
         matrix = sp.csr_array((priors[:, :, None] * loss[None]).reshape(len(priors), -1))
         names = [f"the expected loss under prior {k}" for k in range(len(priors))]
         return SideRows(matrix=matrix, limit=np.zeros(len(priors)), share=np.ones(len(priors)), names=names)

@@ -114,7 +114,7 @@ class Task:
         return found if found.value > bound.value else bound
 
     def _bound(self, dual: NDArray[np.float64], admissible: NDArray[np.float64], folded: NDArray[np.float64]) -> Bound:
-        trials = [dual - share * (np.abs(dual) + self.unit / len(dual)) for share in _SHRINK]
+        trials = [dual - share * (np.abs(dual) + np.abs(dual).mean()) for share in _SHRINK]
         values = [coupled_bound(self.pricer, folded, self.rows.limit, trial, admissible) for trial in trials]
         best = int(np.argmax(values))
         return Bound(value=values[best], dual=trials[best], multipliers=admissible, folded=folded)
@@ -179,7 +179,10 @@ def solve_coupled(
             left = time_limit - (time.monotonic() - started)
             if left <= 0:
                 break
-            whole, solution = task.solve(rows.tightened(margin), method, cap, min(1e-4, gap) / 20, left)
+            try:
+                whole, solution = task.solve(rows.tightened(margin), method, cap, min(1e-4, gap) / 20, left)
+            except SolverError:
+                break
             if solution.status == "Infeasible":
                 break
             found = task.bound(*whole.multipliers(solution.dual))
@@ -203,13 +206,13 @@ def solve_coupled(
         task = replace(task, unit=max(min(value, task.unit), RESOLUTION * task.constant))
     timed_out = time.monotonic() - started >= time_limit
     if mass is None or bound is None:
-        if not timed_out:
+        if not timed_out and (rows.share == 0).any():
             raise _no_table(task, program)
         raise SolverError(
-            "stopped (time) before any table was certified",
+            f"stopped ({'time' if timed_out else 'precision'}) before any table was certified",
             field="time_limit",
             value=time_limit,
-            remedy="allow more time",
+            remedy="allow more time, or use fewer cells",
         )
     return CoupledDesign(
         mass=mass,
