@@ -20,14 +20,15 @@ from designs import (
 from tolerances import ORACLE, SOLVED
 
 import mechdesign as md
-from mechdesign.errors import SizeError, SolverError
+from mechdesign.errors import DesignError, InfeasibleError, SizeError, SolverError
+from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.table import seal
 from mechdesign.problem_files import load_problem
 from mechdesign.programs.coupled import SideRows, objective, stack_rows
 from mechdesign.programs.whole import MOST_ROWS, assemble_whole
 from mechdesign.solvers import coupled
 from mechdesign.solvers.aggregation import Progress
-from mechdesign.solvers.coupled import admit, coupled_bound, solve_coupled, task_of
+from mechdesign.solvers.coupled import admit, coupled_bound, no_table, solve_coupled, task_of
 from mechdesign.solvers.highs import solve_linear_program
 
 
@@ -157,3 +158,34 @@ def test_the_interior_point_route_agrees(monkeypatch: pytest.MonkeyPatch) -> Non
         assert design.stopped == "gap"
         assert design.lower_bound <= solved(case, program).attrs["objective"]
         assert design.objective >= solved(case, program).attrs["lower_bound"]
+
+
+@pytest.mark.parametrize("program", ["constrained", "bounded"])
+def test_multipliers_of_the_optimal_program_restore_the_bound(program: str) -> None:
+    case = "reports apart from secrets"
+    task, mechanism = task_of(program_of(case, program)), solved(case, program)
+    multipliers = mechanism["multiplier"].values
+    poor = task.bound(np.zeros(task.problem.domain.size), multipliers)
+    polished = task.polished(poor, SOLVED, math.inf)
+    assert polished.folded.min(axis=1).max() > 0
+    assert poor.value < 0.5 * mechanism.attrs["objective"]
+    assert polished.value == pytest.approx(mechanism.attrs["objective"], rel=3 * SOLVED)
+    assert polished.value <= mechanism.attrs["objective"]
+
+
+def test_constraints_that_can_be_met_are_never_called_contradictory() -> None:
+    program = program_of("eikonal, masked", "bounded")
+    error = no_table(task_of(program), program)
+    assert isinstance(error, DesignError)
+    assert not isinstance(error, InfeasibleError)
+
+
+def test_the_margin_grows_until_the_limits_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coupled, "_MARGIN", -1e-6)
+    program = program_of("eikonal, 8 neighbours", "bounded")
+    seen: list[Progress] = []
+    design = solve_coupled(program, gap=1e-5, report=seen.append)
+    assert len(seen) > 1
+    assert seen[0].loss == math.inf
+    assert not task_of(program).rows.excess_up(design.mass / float(ROW_SUM)).any()
+    assert design.stopped == "gap"

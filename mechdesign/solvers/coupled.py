@@ -193,7 +193,7 @@ def solve_coupled(
             if relative_gap(value, found.value, task.constant) > gap and not excess.any() and left > 0:
                 found = task.polished(found, gap / 4, left)
             bound = found if bound is None or found.value > bound.value else bound
-            reached = relative_gap(value, bound.value, task.constant)
+            reached = relative_gap(value, bound.value, task.constant) if mass is not None else math.inf
             number += 1
             if report is not None:
                 size = whole.program.matrix.shape
@@ -207,7 +207,7 @@ def solve_coupled(
     timed_out = time.monotonic() - started >= time_limit
     if mass is None or bound is None:
         if not timed_out and (rows.share == 0).any():
-            raise _no_table(task, program)
+            raise no_table(task, program)
         raise SolverError(
             f"stopped ({'time' if timed_out else 'precision'}) before any table was certified",
             field="time_limit",
@@ -246,7 +246,7 @@ def coupled_bound(
     return lower_bound(np.r_[dual, charge], pricer.price(folded, dual).value)
 
 
-def _no_table(task: Task, program: Coupled) -> DesignError:
+def no_table(task: Task, program: Coupled) -> DesignError:
     """Why there is no table: a proof that the limits contradict each other, or the want of one.
 
     The proof is a positive lower bound of the least t with G P <= h + t |h|.
