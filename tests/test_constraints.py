@@ -20,6 +20,7 @@ import mechdesign as md
 from mechdesign.errors import DesignError, InfeasibleError, InputError
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.problem_files import load_problem
+from mechdesign.solvers import stated
 
 
 @ALL
@@ -179,3 +180,18 @@ def test_nodes_have_no_radius() -> None:
 def test_a_cap_of_zero_says_how_to_forbid_a_report() -> None:
     with pytest.raises(InputError, match="without_reports"):
         md.ReportCap(cap=0.0, secrets=[3])
+
+
+def test_a_margin_that_does_not_hold_is_replaced_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = "eikonal, masked"
+    free = table_of(optimum(case))
+    most = 0.8 * float(np.abs(free[0] - free[1]).sum())
+    program = md.Constrained(
+        problem=problem_of(case), constraints=[lambda table: [cp.norm1(table[0] - table[1]) <= most]]
+    )
+    monkeypatch.setattr(stated, "_MARGINS", (-1e-3,))
+    with pytest.raises(DesignError, match="no certified table"):
+        md.solve(program)
+    monkeypatch.setattr(stated, "_MARGINS", (-1e-3, 1e-6))
+    table = table_of(md.solve(program))
+    assert np.abs(table[0] - table[1]).sum() <= most
