@@ -8,8 +8,17 @@ from .mechanism.storage import load as load
 from .mechanism.storage import save as save
 from .mechanism.table import probabilities as probabilities
 from .problem_files import load_problem as load_problem
+from .programs.bounded import Bounded as Bounded
+from .programs.constrained import Constrained as Constrained
+from .programs.constraints import ErrorCap as ErrorCap
+from .programs.constraints import ReportCap as ReportCap
+from .programs.constraints import RequiredReport as RequiredReport
+from .programs.constraints import without_reports as without_reports
+from .programs.dictionary import Dictionary as Dictionary
 from .programs.eikonal_weights import EikonalWeights as EikonalWeights
+from .programs.minimax import Minimax as Minimax
 from .programs.optimal import Optimal as Optimal
+from .programs.robust import Robust as Robust
 from .reports.compare import compare as compare
 from .reports.export import export as export
 from .reports.verification import Verification as Verification

@@ -28,7 +28,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 _TAKES_KNOBS = {"allow_extra_args": True, "ignore_unknown_options": True}
-PROGRAMS = ("optimal", "eikonal")
+PROGRAMS = ("optimal", "eikonal", "dictionary", "minimax", "bounded")
 
 ProblemArgument = Annotated[str, typer.Argument(help="Path of a problem file, or the name of a shipped problem.")]
 FileArgument = Annotated[Path, typer.Argument(help="A mechanism file (NetCDF).")]
@@ -55,8 +55,9 @@ def problems(as_json: JsonOption = False) -> None:
 def solve(
     context: typer.Context,
     problem: ProblemArgument,
-    program: Annotated[str, typer.Option("--program", help="optimal or eikonal.")] = "optimal",
+    program: Annotated[str, typer.Option("--program", help="One of " + ", ".join(PROGRAMS) + ".")] = "optimal",
     distances: Annotated[str, typer.Option("--distances", help="For eikonal: graph or fast-marching.")] = "graph",
+    worst_loss: Annotated[float | None, typer.Option("--worst-loss", help="For bounded: loss at most.")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="NetCDF file to write.")] = None,
     gap: GapOption = 1e-3,
     time_limit: LimitOption = float("inf"),
@@ -74,7 +75,8 @@ def solve(
     if output is not None:
         check_target(output, overwrite=overwrite)
     with printing.progress(f"{built.name}, {program}") as report:
-        mechanism = solve_program(_program(program, distances, built), gap=gap, time_limit=time_limit, report=report)
+        asked = _program(program, built, distances=distances, worst_loss=worst_loss)
+        mechanism = solve_program(asked, gap=gap, time_limit=time_limit, report=report)
     if output is not None:
         save(mechanism, output, overwrite=overwrite)
     summary = summarise(mechanism, seconds=time.monotonic() - started, file=output)
@@ -233,20 +235,37 @@ def _knobs(file: ProblemFile, words: list[str]) -> dict[str, str]:
     return knobs
 
 
-def _program(name: str, distances: str, problem: DesignProblem) -> Program:
+def _program(name: str, problem: DesignProblem, *, distances: str, worst_loss: float | None) -> Program:
+    from mechdesign.programs.bounded import Bounded
+    from mechdesign.programs.dictionary import Dictionary
     from mechdesign.programs.eikonal_weights import EikonalWeights
+    from mechdesign.programs.minimax import Minimax
     from mechdesign.programs.optimal import Optimal
 
-    if name == "optimal":
-        if distances != "graph":
-            raise InputError(
-                "is for the eikonal program", field="distances", value=distances, remedy="pass --program eikonal"
-            )
-        return Optimal(problem=problem)
+    if name not in PROGRAMS:
+        raise InputError("unknown program", field="program", value=name, remedy="use one of " + ", ".join(PROGRAMS))
+    if name != "eikonal" and distances != "graph":
+        raise InputError(
+            "is for the eikonal program", field="distances", value=distances, remedy="pass --program eikonal"
+        )
+    if (name == "bounded") != (worst_loss is not None):
+        raise InputError(
+            "belongs to the bounded program",
+            field="worst-loss",
+            value="none" if worst_loss is None else worst_loss,
+            remedy="pass --program bounded --worst-loss B",
+        )
     if name == "eikonal":
         route: Any = distances
         return EikonalWeights(problem=problem, distances=route)
-    raise InputError("unknown program", field="program", value=name, remedy="use one of " + ", ".join(PROGRAMS))
+    if worst_loss is not None:
+        return Bounded(problem=problem, worst_loss=worst_loss)
+    plain: dict[str, type[Optimal | Dictionary | Minimax]] = {
+        "optimal": Optimal,
+        "dictionary": Dictionary,
+        "minimax": Minimax,
+    }
+    return plain[name](problem=problem)
 
 
 if __name__ == "__main__":

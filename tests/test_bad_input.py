@@ -111,6 +111,10 @@ COMMANDS = {
     "program unknown": ("solve line --program best", "program", "input"),
     "distances unknown": ("solve line --program eikonal --distances straight", "distances", "input"),
     "distances without eikonal": ("solve line --distances fast-marching", "distances", "input"),
+    "worst loss without bounded": ("solve line --worst-loss 0.5", "worst-loss", "input"),
+    "bounded without worst loss": ("solve line --program bounded", "worst-loss", "input"),
+    "worst loss zero": ("solve line --program bounded --worst-loss 0", "worst-loss", "input"),
+    "distances for minimax": ("solve line --program minimax --distances fast-marching", "distances", "input"),
     "fast marching on another metric": (
         "solve euclidean --program eikonal --distances fast-marching", "distances", "input",
     ),

@@ -24,9 +24,9 @@ AT_CLAIM = 1e-9  # relative; edge lengths are rounded down and tables rounded to
 ENCLOSED = 2e-6  # absolute; the reference optimum has six digits
 
 SUMMARY = [
-    "problem", "program", "secrets", "reports", "claim", "loss", "lower_bound", "gap", "remapped_loss",
-    "within_cell_error", "effective_epsilon", "certified", "stopped", "seconds", "peak_mb", "file", "remedy",
-    "diagnosis",
+    "problem", "program", "secrets", "reports", "claim", "loss", "objective", "objective_of", "lower_bound",
+    "gap", "remapped_loss", "within_cell_error", "effective_epsilon", "certified", "stopped", "seconds", "peak_mb",
+    "file", "remedy", "diagnosis",
 ]  # fmt: skip
 ROW = [
     "mechanism", "loss", "lower_bound", "gap", "remapped_loss", "expected_distance", "claimed_epsilon",
@@ -117,7 +117,28 @@ def test_solve_prints_the_documented_figures(solved):
     assert 1 - AT_CLAIM < summary["effective_epsilon"] <= 1
     assert (summary["certified"], summary["stopped"]) == (True, "gap")
     assert (0 < summary["seconds"] < 60, summary["peak_mb"] > 50) == (True, True)
-    assert [summary[key] for key in ("within_cell_error", "remedy", "diagnosis")] == [None] * 3
+    absent = ("within_cell_error", "objective", "objective_of", "remedy", "diagnosis")
+    assert [summary[key] for key in absent] == [None] * 5
+
+
+@pytest.mark.parametrize(
+    ("program", "objective"),
+    [
+        (["dictionary"], None),
+        (["minimax"], "the largest loss over the secrets"),
+        (["bounded", "--worst-loss", "0.6"], "the expected loss"),
+    ],
+)
+def test_solve_other_programs_and_verify_their_files(program, objective, run_json, tmp_path):
+    path = tmp_path / "designed.nc"
+    code, summary = run_json("solve", "line", "--cells", "5", "--program", *program, "-o", path)
+    assert (code, summary["program"], summary["certified"]) == (0, program[0], True)
+    assert summary["objective_of"] == objective
+    value = summary["loss"] if objective is None else summary["objective"]
+    assert 0 < summary["lower_bound"] <= value
+    assert summary["gap"] == pytest.approx((value - summary["lower_bound"]) / value)
+    code, result = run_json("verify", path)
+    assert (code, result["certified"], result["lower_bound_checked"]) == (0, True, True)
 
 
 def test_solve_then_verify(solved, run, run_json):

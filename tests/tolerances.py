@@ -14,3 +14,6 @@ PRINTED = 1e-7
 
 # Dense factorisations of kernels with condition number below 10^3.
 LINEAR_ALGEBRA = 1e-12
+
+# A limit below the attainable one by this share is neither met nor proved impossible in double precision.
+UNRESOLVED = 1e-15

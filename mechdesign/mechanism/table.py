@@ -5,6 +5,7 @@
 | mass | secret, report | uint64, every entry >= 1, rows sum to exactly 2^62; probability = mass / 2^62 |
 | edge_tail, edge_head, edge_length | edge | the claim: both ways, mass[tail, y] <= e^{length} mass[head, y] |
 | prior, level, dual | secret | prior; eps(u), where there is one; multipliers of the row sums, where optimised |
+| multiplier | side_row | multipliers of the side rows, where the program has some |
 | loss_table | secret, report | only where the loss is a given table |
 """
 
@@ -44,12 +45,15 @@ def make_mechanism(
     lower_bound: float | None = None,
     stopped: str | None = None,
     reports: Domain | None = None,
+    multipliers: NDArray[np.float64] | None = None,
+    attributes: Mapping[str, str | float] | None = None,
 ) -> xr.Dataset:
     """The Dataset of a mechanism for `problem` that claims `multiple` times the problem's metric.
 
     Parameters: mass (n, m), certified for multiple * metric; program, what made it; parameters, kept as JSON beside
     the problem's knobs; claimed_epsilon, the nominal parameter of a closed form; dual (n,), lower_bound and stopped of
-    an optimised one; reports, where they differ from the problem's.
+    an optimised one; reports, where they differ from the problem's; multipliers (k,) of the side rows; attributes, what
+    else to keep: objective, where it is not the expected loss.
     """
     metric: Metric = problem.metric if multiple == 1 else multiple * problem.metric
     edges = problem.edges if multiple == 1 else metric.edges(problem.domain)
@@ -70,6 +74,8 @@ def make_mechanism(
         variables["level"] = ("secret", level, {"units": f"nats per {domain.unit}"})
     if dual is not None:
         variables["dual"] = ("secret", np.asarray(dual, float), {"units": problem.loss.unit(domain.unit)})
+    if multipliers is not None:
+        variables["multiplier"] = ("side_row", np.asarray(multipliers, float))
     if problem.loss.name == "table":
         variables["loss_table"] = (("secret", "report"), loss, {"units": "1"})
     attrs: dict[str, str | int | float] = {
@@ -88,6 +94,7 @@ def make_mechanism(
     }
     optional = {"lower_bound": lower_bound, "claimed_epsilon": claimed_epsilon, "stopped": stopped}
     attrs |= {name: given for name, given in optional.items() if given is not None}
+    attrs |= attributes or {}
     coordinates = _coordinates("secret", domain) | _coordinates("report", places)
     return seal(xr.Dataset(variables, coords=coordinates, attrs=attrs))
 

@@ -17,11 +17,14 @@ from mechdesign.utility.remap import remapped_loss
 
 
 def summarise(mechanism: xr.Dataset, *, seconds: float, file: Path | None) -> dict[str, Any]:
-    """Losses in loss units; gap relative to the loss; within_cell_error, the mean loss of snapping to cell centres;
-    peak_mb, the largest resident memory of this process in 10^6 bytes; remedy and diagnosis where the program had none.
+    """Losses in loss units; objective, where the program names one in objective_of; gap relative to it, else to the
+    loss; within_cell_error, the mean loss of snapping to cell centres; peak_mb, the largest resident memory of this
+    process in 10^6 bytes; remedy and diagnosis where the program had none.
     """
     attrs = mechanism.attrs
     loss, bound = float(attrs["expected_loss"]), attrs.get("lower_bound")
+    objective = attrs.get("objective")
+    value = loss if objective is None else float(objective)
     parameters = json.loads(attrs["parameters"])
     checked = verify(mechanism)
     return {
@@ -31,8 +34,10 @@ def summarise(mechanism: xr.Dataset, *, seconds: float, file: Path | None) -> di
         "reports": mechanism.sizes["report"],
         "claim": attrs["claim"],
         "loss": loss,
+        "objective": None if objective is None else value,
+        "objective_of": attrs.get("objective_of"),
         "lower_bound": None if bound is None else float(bound),
-        "gap": None if bound is None else relative_gap(loss, float(bound), constant_loss(mechanism)),
+        "gap": None if bound is None else relative_gap(value, float(bound), constant_loss(mechanism)),
         "remapped_loss": remapped_loss(mechanism),
         "within_cell_error": within_cell_error(mechanism),
         "effective_epsilon": float(attrs["effective_epsilon"]),

@@ -20,6 +20,7 @@ from mechdesign.errors import MechdesignError, VerificationError
 from mechdesign.mechanism.certificate import row_sums_exact, steepest, violations
 from mechdesign.mechanism.storage import load
 from mechdesign.mechanism.table import claim_sentence, stored_edges, stored_points
+from mechdesign.reports.rebuilding import AGREE, check_objective
 from mechdesign.setting.domain import AXES, Domain
 from mechdesign.setting.geodesic import Edges, check_connected
 from mechdesign.setting.losses import check_loss
@@ -28,7 +29,6 @@ from mechdesign.setting.priors import check_prior
 from mechdesign.solvers.pricing import ConePricer, lower_bound
 from mechdesign.utility.loss import loss_matrix, mechanism_loss
 
-_AGREE = 1e-9  # relative agreement asked of figures that are recomputed in floating point
 _REQUIRED = {
     "mass": (np.dtype(np.uint64), ("secret", "report")),
     "edge_tail": (np.dtype(np.int64), ("edge",)),
@@ -39,6 +39,7 @@ _REQUIRED = {
 _OPTIONAL = {
     "level": (np.dtype(np.float64), ("secret",)),
     "dual": (np.dtype(np.float64), ("secret",)),
+    "multiplier": (np.dtype(np.float64), ("side_row",)),
     "loss_table": (np.dtype(np.float64), ("secret", "report")),
 }
 
@@ -51,7 +52,8 @@ class Verification:
     (edge, direction, report) triples that break the claim; claim: the claim as rebuilt; rebuilt: "geometry" or "edge
     list only"; effective_epsilon: largest log-ratio over length, relative to the metric of the problem; worst: the
     secret, other and report that attain it; expected_loss, recomputed; lower_bound_checked: True if the stored bound
-    follows from the stored multipliers, None if there is none; reasons: why it is not certified.
+    follows from the stored multipliers, None if there is none, or if it rests on constraints that a file cannot hold;
+    reasons: why it is not certified.
     """
 
     certified: bool
@@ -126,7 +128,11 @@ def _verify(mechanism: xr.Dataset) -> Verification:
     check_prior(mechanism["prior"].values, domain.size)
     check_loss(loss_matrix(mechanism))
     reasons += _figure_differences(mechanism, effective)
-    bound = _check_bound(mechanism, edges, domain)
+    if "objective" in mechanism.attrs:
+        found, bound = check_objective(mechanism, domain, metric)
+        reasons += found
+    else:
+        bound = _check_bound(mechanism, edges, domain)
     if bound is False:
         reasons.append("lower_bound: does not follow from the stored multipliers")
     return Verification(
@@ -200,7 +206,7 @@ def _figure_differences(mechanism: xr.Dataset, effective: float) -> list[str]:
     return [
         f"{name}: the file says {mechanism.attrs[name]!r}, recomputed {value!r}"
         for name, value in found.items()
-        if not abs(mechanism.attrs[name] - value) <= _AGREE * abs(value)
+        if not abs(mechanism.attrs[name] - value) <= AGREE * abs(value)
     ]
 
 
@@ -220,4 +226,4 @@ def _bound_follows(mechanism: xr.Dataset, pricer: ConePricer, loss: NDArray[np.f
     dual = mechanism["dual"].values
     price = pricer.price(mechanism["prior"].values[:, None] * loss, dual)
     found = lower_bound(dual, price.value)
-    return bool(mechanism.attrs["lower_bound"] <= found + _AGREE * max(abs(found), 1e-300))
+    return bool(mechanism.attrs["lower_bound"] <= found + AGREE * max(abs(found), 1e-300))

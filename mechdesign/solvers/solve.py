@@ -9,12 +9,18 @@ import xarray as xr
 
 from mechdesign.errors import InputError
 from mechdesign.mechanism.table import make_mechanism
+from mechdesign.programs.constrained import Constrained
+from mechdesign.programs.coupled import Coupled
+from mechdesign.programs.dictionary import Dictionary
 from mechdesign.programs.eikonal_weights import EikonalWeights
 from mechdesign.programs.optimal import Optimal
 from mechdesign.programs.program import Program
 from mechdesign.setting.size import require_memory
 from mechdesign.solvers.aggregation import Method, Progress, aggregate
+from mechdesign.solvers.coupled import solve_coupled
+from mechdesign.solvers.dictionary import solve_dictionary
 from mechdesign.solvers.eikonal import solve_weights
+from mechdesign.solvers.stated import solve_stated
 
 TABLES = 10  # 64-bit tables over secrets x reports that a solve holds at once
 
@@ -31,10 +37,14 @@ def solve(
 
     How: `EikonalWeights` by one dense factorisation, or by its remedy where it has no solution (solvers/eikonal.py);
     `Optimal` by the whole linear program in HiGHS up to 60,000 constraints, beyond that by tree aggregation with a
-    block interior-point method, then with HiGHS (solvers/aggregation.py has the rule).
-    Parameters: gap, target of (loss - lower_bound) / loss for `Optimal`; time_limit in seconds; method, for `Optimal`:
-    "auto", "whole", "blocks" or "aggregation"; report, called with a `Progress` after every round and iteration.
+    block interior-point method, then with HiGHS (solvers/aggregation.py has the rule); `Dictionary` as one linear
+    program over its kernels (solvers/dictionary.py); `Minimax`, `Robust`, `Bounded` and `Constrained` as one whole
+    linear program (solvers/coupled.py), through cvxpy where a constraint is not affine (solvers/stated.py).
+    Parameters: gap, target of (loss - lower_bound) / loss, not used for weights; time_limit in seconds; method, for
+    `Optimal`: "auto", "whole", "blocks" or "aggregation"; report, called with a `Progress` after every round and
+    iteration.
     Returns: the mechanism Dataset; attrs expected_loss and lower_bound enclose the optimum, stopped says why it ended.
+        Where attrs hold an objective, that and lower_bound enclose the optimum, and objective_of says what it is.
     Raises: InputError for a gap or limit that is not positive; SizeError before allocating a table that does not fit.
     """
     check_targets(gap, time_limit)
@@ -63,8 +73,43 @@ def solve(
             lower_bound=design.lower_bound,
             stopped=design.stopped,
         )
+    if isinstance(program, Dictionary):
+        mixture = solve_dictionary(program, time_limit=time_limit)
+        return make_mechanism(
+            problem,
+            mixture.mass,
+            program=program.name,
+            parameters=mixture.parameters,
+            dual=mixture.dual,
+            lower_bound=mixture.lower_bound,
+        )
+    if isinstance(program, Coupled):
+        if isinstance(program, Constrained) and program.beyond_rows:
+            found = solve_stated(program, gap=gap, time_limit=time_limit)
+            bounded = "the program without the constraints that are not affine"
+        else:
+            found = solve_coupled(program, gap=gap, time_limit=time_limit, report=report)
+            bounded = "the program"
+        return make_mechanism(
+            problem,
+            found.mass,
+            program=program.name,
+            parameters={**program.parameters(), "gap": gap},
+            dual=found.dual,
+            lower_bound=found.lower_bound,
+            stopped=found.stopped,
+            multipliers=found.multipliers,
+            attributes={
+                "objective": found.objective,
+                "objective_of": program.objective_of,
+                "lower_bound_of": bounded,
+            },
+        )
     raise InputError(
-        "no solver for this program", field="program", value=program.name, remedy="use Optimal or EikonalWeights"
+        "no solver for this program",
+        field="program",
+        value=program.name,
+        remedy="use a program of this package, such as Optimal",
     )
 
 

@@ -14,6 +14,8 @@ from mechdesign.mechanism.certificate import ROW_SUM, steepest
 from mechdesign.mechanism.table import seal, stored_edges
 from mechdesign.utility.loss import loss_matrix, mechanism_loss
 
+_OF_THE_ORIGINAL = ("lower_bound", "lower_bound_of", "objective", "objective_of", "stopped", "sha256")
+
 
 def remap_targets(mechanism: xr.Dataset) -> NDArray[np.int64]:
     """For every report y the report z that minimises sum_u prior(u) P(y|u) l(u, z), shape (m,); y itself on ties.
@@ -37,9 +39,9 @@ def bayes_remap(mechanism: xr.Dataset) -> xr.Dataset:
     kept, place = np.unique(target, return_inverse=True)
     mass = np.zeros((mechanism.sizes["secret"], len(kept)), np.uint64)
     np.add.at(mass.T, place, mechanism["mass"].values.T)
-    remapped = mechanism.isel(report=kept).drop_vars("dual", errors="ignore")
+    remapped = mechanism.isel(report=kept).drop_vars(["dual", "multiplier"], errors="ignore")
     remapped = remapped.assign(mass=(("secret", "report"), mass, mechanism["mass"].attrs))
-    attrs = {key: value for key, value in remapped.attrs.items() if key not in ("lower_bound", "stopped", "sha256")}
+    attrs = {key: value for key, value in remapped.attrs.items() if key not in _OF_THE_ORIGINAL}
     attrs["program"] = f"{mechanism.attrs['program']}, remapped"
     remapped.attrs = attrs
     remapped.attrs["expected_loss"] = mechanism_loss(remapped)

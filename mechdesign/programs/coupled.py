@@ -1,0 +1,144 @@
+r"""Coupled: a linear objective over private tables, with further rows that couple their entries.
+
+    minimise    sum_{u,y} c(u, y) P(y|u) + t
+    over        P (n, m), t >= 0
+    subject to  P >= 0,  sum_y P(y|u) = 1                       for every secret u
+                P(y|u) <= e^{d_e} P(y|v)                        for every edge e = (u, v), both ways, and report y
+                sum_{u,y} G_k(u, y) P(y|u) <= h_k + s_k t       for every side row k
+
+The worst-case loss, the loss robust over priors, bounds on the loss and caps on probabilities are all of this kind.
+
+Bound. Take any mu >= 0 with sum_k s_k mu_k <= 1 and fold the side rows into the effective cost c' = c + sum_k mu_k G_k.
+For any lambda the objective of every feasible table is at least
+
+    sum_u lambda(u) + sum_y min(0, min over the cone of <c'_y - lambda, g> / g(anchor(y))) - sum_k mu_k h_k:
+
+the bound of the optimal program for the cost c'. For the worst-case loss mu is a prior over the secrets, and the bound
+is that of the optimal program under it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mechdesign.programs.program import Program
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SideRows:
+    """Side rows G P <= h + s t over tables (n, m) flattened row by row.
+
+    matrix G (k, n m); limit h (k,); share s (k,), >= 0; names (k,), what each row says, for errors.
+    """
+
+    matrix: sp.csr_array
+    limit: NDArray[np.float64]
+    share: NDArray[np.float64]
+    names: Sequence[str]
+
+    @property
+    def size(self) -> int:
+        """Number of rows k."""
+        return len(self.limit)
+
+    @property
+    def size_of_limits(self) -> NDArray[np.float64]:
+        """|h| (k,), 1 where that is 0: what margins and relaxations are measured against."""
+        return np.where(self.limit == 0, 1.0, np.abs(self.limit))
+
+    def tightened(self, margin: NDArray[np.float64]) -> SideRows:
+        """The same rows with limits lowered by margin (k,)."""
+        return replace(self, limit=self.limit - margin)
+
+    def values(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """G P (k,) of a table (n, m), in floating point."""
+        return self.matrix @ table.ravel()
+
+    def excess_up(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """By how much a table (n, m) may exceed the limits (k,), 0 where it does not, and on rows with a share.
+
+        Rounded up, for any table whose entries differ from `table` by half a unit in the last place: the rounding of a
+        sum of j products is at most (j + 1) 2^-53 times the sum of their absolute values.
+        """
+        terms = np.diff(self.matrix.indptr)
+        size = abs(self.matrix) @ np.abs(table.ravel()) + np.abs(self.limit)
+        excess = self.values(table) - self.limit + (terms + 6) * 2.0**-52 * size
+        return np.where(self.share > 0, 0.0, np.maximum(excess, 0.0))
+
+    def fold_down(self, cost: NDArray[np.float64], multipliers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The effective cost c + sum_k mu_k G_k (n, m), rounded down: too small a cost gives a bound that holds."""
+        turned = self.matrix.T.tocsr()
+        size = np.abs(cost).ravel() + abs(turned) @ multipliers
+        folded = cost.ravel() + turned @ multipliers
+        return (folded - (np.diff(turned.indptr) + 4) * 2.0**-52 * size - 1e-300).reshape(cost.shape)
+
+
+def stack_rows(parts: Sequence[SideRows], entries: int) -> SideRows:
+    """All rows of several sets, in order; entries = n m, for the case that there are none."""
+    return SideRows(
+        matrix=sp.csr_array(sp.vstack([sp.csr_array((0, entries)), *(part.matrix for part in parts)], format="csr")),
+        limit=np.concatenate([np.zeros(0), *(part.limit for part in parts)]),
+        share=np.concatenate([np.zeros(0), *(part.share for part in parts)]),
+        names=[name for part in parts for name in part.names],
+    )
+
+
+def rows_per_secret(
+    entries: NDArray[np.float64],
+    *,
+    limit: NDArray[np.float64],
+    share: float = 0.0,
+    what: str,
+    secrets: NDArray[np.int64] | None = None,
+) -> SideRows:
+    """One row per secret: sum_y entries(u, y) P(y|u) <= limit(u) + share t.
+
+    entries (n, m), limit (n,); secrets, those that have a row (all by default).
+    """
+    n, m = entries.shape
+    at = np.arange(n) if secrets is None else secrets
+    columns = (at[:, None] * m + np.arange(m)).ravel()
+    matrix = sp.csr_array((entries[at].ravel(), columns, np.arange(0, len(at) * m + 1, m)), shape=(len(at), n * m))
+    matrix.eliminate_zeros()
+    names = [f"{what} at secret {u}" for u in at]
+    return SideRows(matrix=matrix, limit=limit[at], share=np.full(len(at), share), names=names)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Coupled(Program):
+    """A program of the kind that the module docstring states; subclasses are final and state their own."""
+
+    limits_field: ClassVar[str] = "constraints"
+    objective_of: ClassVar[str] = "the expected loss"
+
+    @abstractmethod
+    def base_cost(self) -> NDArray[np.float64]:
+        """The cost c (n, m)."""
+
+    @abstractmethod
+    def side_rows(self) -> SideRows:
+        """The side rows G, h and s."""
+
+
+def objective(cost: NDArray[np.float64], rows: SideRows, table: NDArray[np.float64]) -> float:
+    """<cost, P> + t of a table (n, m), t at its least value, in floating point."""
+    shared = rows.share > 0
+    excess = (rows.values(table) - rows.limit)[shared] / rows.share[shared]
+    return float((cost * table).sum()) + float(excess.max(initial=0.0))
+
+
+def constant_objective(cost: NDArray[np.float64], rows: SideRows) -> float:
+    """The objective of the best constant report: the scale that objectives are measured against."""
+    n, m = cost.shape
+    everywhere = sp.csr_array((np.ones(n * m), (np.arange(n * m), np.tile(np.arange(m), n))), shape=(n * m, m))
+    shared = rows.share > 0
+    sums = (rows.matrix @ everywhere).toarray()[shared]
+    excess = (sums - rows.limit[shared, None]) / rows.share[shared, None]
+    return float((cost.sum(axis=0) + excess.max(axis=0, initial=0.0)).min())

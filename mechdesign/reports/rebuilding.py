@@ -1,0 +1,80 @@
+"""Rebuild the program of a mechanism from its file, so that objective, limits and bound can be checked against it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+
+from mechdesign.mechanism.certificate import ROW_SUM
+from mechdesign.mechanism.table import stored_points
+from mechdesign.programs.bounded import Bounded
+from mechdesign.programs.constrained import Constrained
+from mechdesign.programs.constraints import constraint_from
+from mechdesign.programs.coupled import Coupled, objective
+from mechdesign.programs.minimax import Minimax
+from mechdesign.programs.robust import Robust
+from mechdesign.setting.domain import Domain
+from mechdesign.setting.losses import LOSSES, Loss, TableLoss
+from mechdesign.setting.metrics import Metric
+from mechdesign.setting.problem import DesignProblem
+from mechdesign.solvers.coupled import admit, coupled_bound
+from mechdesign.solvers.pricing import ConePricer
+
+AGREE = 1e-9  # relative agreement asked of figures that are recomputed in floating point
+
+_PROGRAMS: dict[str, Callable[[DesignProblem, dict[str, Any]], Coupled]] = {
+    "minimax": lambda problem, kept: Minimax(problem=problem),
+    "robust": lambda problem, kept: Robust(problem=problem, priors=kept["priors"]),
+    "bounded": lambda problem, kept: Bounded(problem=problem, worst_loss=kept["worst_loss"]),
+    "constrained": lambda problem, kept: Constrained(
+        problem=problem, constraints=[constraint_from(given) for given in kept["constraints"]]
+    ),
+}
+
+
+def check_objective(mechanism: xr.Dataset, domain: Domain, metric: Metric) -> tuple[list[str], bool | None]:
+    """What is wrong with the objective and the limits of a mechanism whose program couples entries, and its bound.
+
+    Returns: reasons; whether the stored bound follows from the stored multipliers, None where the program has
+    constraints of the user's own, which a file cannot hold.
+    Raises: KeyError for an unknown program.
+    """
+    kept = json.loads(mechanism.attrs["parameters"])
+    program = _PROGRAMS[mechanism.attrs["program"]](_problem(mechanism, domain, metric), kept)
+    rows, cost, problem = program.side_rows(), program.base_cost(), program.problem
+    table = mechanism["mass"].values / float(ROW_SUM)
+    reasons = []
+    value, said = objective(cost, rows, table), float(mechanism.attrs["objective"])
+    if not abs(value - said) <= AGREE * abs(value):
+        reasons.append(f"objective: the file says {said!r}, recomputed {value!r}")
+    over = np.flatnonzero(rows.excess_up(table))
+    if len(over):
+        reasons.append(f"{rows.names[over[0]]}: the limit is exceeded, there and at {len(over) - 1} other places")
+    if kept.get("own_constraints"):
+        return reasons, None
+    multipliers, dual = mechanism["multiplier"].values, mechanism["dual"].values
+    if multipliers.shape != rows.limit.shape or not (np.isfinite(multipliers).all() and np.isfinite(dual).all()):
+        return reasons, False
+    admissible = admit(multipliers, rows.share)
+    found = coupled_bound(
+        ConePricer(problem.edges, domain.size, problem.anchors),
+        rows.fold_down(cost, admissible),
+        rows.limit,
+        dual,
+        admissible,
+    )
+    return reasons, bool(mechanism.attrs["lower_bound"] <= found + AGREE * max(abs(found), 1e-300))
+
+
+def _problem(mechanism: xr.Dataset, domain: Domain, metric: Metric) -> DesignProblem:
+    points = stored_points(mechanism, "report")
+    own = np.array_equal(points, domain.points)
+    kind: Literal["nodes", "points"] = "nodes" if domain.kind == "nodes" else "points"
+    reports = domain if own else Domain(kind=kind, points=points, unit=mechanism["report_x"].attrs["units"])
+    name = mechanism.attrs["loss"]
+    loss: Loss = TableLoss(values=mechanism["loss_table"].values) if name == "table" else LOSSES[name]
+    return DesignProblem(domain=domain, metric=metric, prior=mechanism["prior"].values, loss=loss, reports=reports)

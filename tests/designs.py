@@ -1,0 +1,78 @@
+"""The designs of every case, solved once: what test_designs, test_coupled and test_constraints share."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+import xarray as xr
+from cases import CASES
+from tolerances import SOLVED
+
+import mechdesign as md
+from mechdesign.programs.coupled import Coupled
+from mechdesign.setting import priors
+from mechdesign.setting.problem import DesignProblem
+
+ALL = pytest.mark.parametrize("case", CASES)
+OWN_REPORTS = [name for name in CASES if name != "reports apart from secrets"]
+SLACK = 1.05  # times the minimax value: bounds that bind, with room
+
+
+@cache
+def problem_of(case: str) -> DesignProblem:
+    return CASES[case]()
+
+
+def several_priors(problem: DesignProblem) -> np.ndarray:
+    rng = np.random.default_rng(11)
+    drawn = [priors.proportional(rng.random(problem.domain.size) ** power) for power in (1, 4)]
+    return np.stack([problem.prior_array, *drawn])
+
+
+def half_of_the_reports(problem: DesignProblem) -> md.ReportCap:
+    return md.ReportCap(cap=0.7, reports=range(0, problem.reports.size, 2))
+
+
+PROGRAMS = {
+    "minimax": lambda problem: md.Minimax(problem=problem),
+    "robust": lambda problem: md.Robust(problem=problem, priors=several_priors(problem)),
+    "bounded": lambda problem: md.Bounded(
+        problem=problem, worst_loss=SLACK * solved(problem.knobs["case"], "minimax").attrs["objective"]
+    ),
+    "constrained": lambda problem: md.Constrained(
+        problem=problem,
+        constraints=[half_of_the_reports(problem), md.RequiredReport(report=1, least=0.03, secrets=[0])],
+    ),
+}
+COUPLED = pytest.mark.parametrize("program", PROGRAMS)
+
+
+def program_of(case: str, program: str) -> Coupled:
+    made = problem_of(case)
+    object.__setattr__(made, "knobs", {"case": case})
+    return PROGRAMS[program](made)
+
+
+@cache
+def solved(case: str, program: str) -> xr.Dataset:
+    return md.solve(program_of(case, program), gap=SOLVED)
+
+
+@cache
+def optimum(case: str) -> xr.Dataset:
+    return md.solve(md.Optimal(problem=problem_of(case)), gap=SOLVED)
+
+
+@cache
+def dictionary(case: str) -> xr.Dataset:
+    return md.solve(md.Dictionary(problem=problem_of(case)))
+
+
+def table_of(mechanism: xr.Dataset) -> np.ndarray:
+    return md.probabilities(mechanism).values
+
+
+def loss_at_secrets(mechanism: xr.Dataset, problem: DesignProblem) -> np.ndarray:
+    return (problem.loss_matrix * table_of(mechanism)).sum(axis=1)

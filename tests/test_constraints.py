@@ -1,0 +1,197 @@
+"""The user's own constraints: they hold on the certified integers, cost what the statement says, or are refused."""
+
+from __future__ import annotations
+
+import math
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from designs import (
+    ALL,
+    optimum,
+    problem_of,
+    solved,
+    table_of,
+)
+from tolerances import ORACLE, SOLVED, UNRESOLVED
+
+import mechdesign as md
+from mechdesign.errors import DesignError, InfeasibleError, InputError
+from mechdesign.mechanism.certificate import ROW_SUM
+from mechdesign.problem_files import load_problem
+from mechdesign.solvers import stated
+
+
+@ALL
+def test_built_in_constraints_hold_on_the_certified_integers(case: str) -> None:
+    problem, mechanism = problem_of(case), solved(case, "constrained")
+    probability = mechanism["mass"].values.astype(object)
+    cap, least = int(0.7 * ROW_SUM), math.ceil(0.03 * ROW_SUM)
+    assert (probability[:, ::2] <= cap).all()
+    assert probability[0, 1] >= least
+    assert mechanism.attrs["lower_bound_of"] == "the program"
+    assert mechanism.attrs["objective"] >= optimum(case).attrs["lower_bound"]
+    assert problem.reports.size == mechanism.sizes["report"]
+
+
+def test_an_error_cap_holds_and_costs_what_the_statement_says() -> None:
+    case = "eikonal, 8 neighbours"
+    problem = problem_of(case)
+    beyond = problem.domain.euclidean_to(problem.reports) > 1.5
+    free = (table_of(optimum(case)) * beyond).sum(axis=1)
+    program = md.Constrained(problem=problem, constraints=[md.ErrorCap(radius=1.5, share=0.9 * float(free.max()))])
+    mechanism = md.solve(program, gap=SOLVED)
+    held = (table_of(mechanism) * beyond).sum(axis=1)
+    assert held.max() <= 0.9 * free.max()
+    assert held.max() == pytest.approx(0.9 * free.max(), rel=ORACLE)
+    assert mechanism.attrs["lower_bound"] > optimum(case).attrs["expected_loss"]
+    assert program.statement().solve(solver="HIGHS") == pytest.approx(mechanism.attrs["objective"], rel=ORACLE)
+    assert md.verify(mechanism).certified
+
+
+def test_constraints_that_contradict_each_other_are_named() -> None:
+    problem = problem_of("eikonal, masked")
+    both = [md.RequiredReport(report=2, least=0.5, secrets=[4]), md.ReportCap(cap=0.4, reports=[2])]
+    with pytest.raises(InfeasibleError, match=r"required-report.*report 2|report-cap.*report 2") as caught:
+        md.solve(md.Constrained(problem=problem, constraints=both))
+    assert caught.value.field == "constraints"
+    far = [md.ErrorCap(radius=0.1, share=1e-4)]
+    with pytest.raises(InfeasibleError, match="far report at secret"):
+        md.solve(md.Constrained(problem=problem, constraints=far))
+
+
+def test_limits_with_no_room_are_no_proof_and_no_table() -> None:
+    problem = load_problem("discrete", secrets=4, epsilon=1.0)
+    exact = 3 / (3 + math.e)
+    with pytest.raises(DesignError) as caught:
+        md.solve(md.Bounded(problem=problem, worst_loss=exact * (1 - UNRESOLVED)))
+    assert caught.value.exit_code == 1
+
+
+def test_affine_constraints_of_ones_own_have_a_tight_bound() -> None:
+    case = "reports apart from secrets"
+    problem = problem_of(case)
+    cap = 0.8 * float(table_of(optimum(case))[:, 1].max())
+    built_in = md.Constrained(problem=problem, constraints=[md.ReportCap(cap=cap, reports=[1])])
+    own = md.Constrained(problem=problem, constraints=[lambda table: [table[:, 1] <= cap]])
+    expected, found = (md.solve(program, gap=SOLVED).attrs for program in (built_in, own))
+    assert expected["lower_bound"] > optimum(case).attrs["expected_loss"]
+    assert found["objective"] == pytest.approx(expected["objective"], rel=2 * SOLVED)
+    assert found["stopped"] == "gap"
+    mixed = md.Constrained(
+        problem=problem, constraints=[lambda P: [P[0, 1] - 2 * P[3, 2] >= 0.1, cp.sum(P[:, 0]) <= 2]]
+    )
+    mechanism = md.solve(mixed, gap=SOLVED)
+    table = table_of(mechanism)
+    assert table[0, 1] - 2 * table[3, 2] >= 0.1
+    assert table[:, 0].sum() <= 2
+    assert mixed.statement().solve(solver="HIGHS") == pytest.approx(mechanism.attrs["objective"], rel=ORACLE)
+    result = md.verify(mechanism)
+    assert result.certified
+    assert result.lower_bound_checked is None
+
+
+def test_other_convex_constraints_hold_with_the_bound_of_the_relaxation() -> None:
+    case = "eikonal, masked"
+    problem = problem_of(case)
+    free = table_of(optimum(case))
+    most = 0.8 * float(np.abs(free[0] - free[1]).sum())
+    program = md.Constrained(problem=problem, constraints=[lambda table: [cp.norm1(table[0] - table[1]) <= most]])
+    mechanism = md.solve(program, gap=SOLVED)
+    table = table_of(mechanism)
+    assert np.abs(table[0] - table[1]).sum() <= most
+    assert mechanism.attrs["stopped"] == "relaxation"
+    assert "without" in mechanism.attrs["lower_bound_of"]
+    assert mechanism.attrs["lower_bound"] == pytest.approx(optimum(case).attrs["expected_loss"], rel=2 * SOLVED)
+    assert mechanism.attrs["objective"] > mechanism.attrs["lower_bound"] * (1 + ORACLE)
+    assert program.statement().solve(solver="HIGHS") == pytest.approx(mechanism.attrs["objective"], rel=ORACLE)
+    assert md.verify(mechanism).certified
+
+
+def test_forbidden_reports_leave_the_problem() -> None:
+    for case in ("eikonal, masked", "graph, table loss", "reports apart from secrets", "line, zero-one"):
+        problem = problem_of(case)
+        fewer = md.without_reports(problem, [1])
+        kept = [y for y in range(problem.reports.size) if y != 1]
+        assert (fewer.loss_matrix == problem.loss_matrix[:, kept]).all()
+        mechanism = md.solve(md.Optimal(problem=fewer), gap=SOLVED)
+        assert mechanism.sizes["report"] == len(kept)
+        assert md.verify(mechanism).certified
+        table = cp.Variable(problem.loss_matrix.shape)
+        statement = md.Optimal(problem=problem).statement()
+        (whole,) = statement.variables()
+        oracle = cp.Problem(statement.objective, [*statement.constraints, whole[:, 1] == 0])
+        assert table.shape == whole.shape
+        assert oracle.solve(solver="HIGHS") == pytest.approx(mechanism.attrs["expected_loss"], rel=ORACLE)
+
+
+LINE = load_problem("line", cells=4)
+BAD = {
+    "priors flat": (lambda: md.Robust(problem=LINE, priors=np.full(4, 0.25)), "priors"),
+    "priors none": (lambda: md.Robust(problem=LINE, priors=np.zeros((0, 4))), "priors"),
+    "prior unnormalised": (lambda: md.Robust(problem=LINE, priors=np.ones((1, 4))), "prior"),
+    "bound zero": (lambda: md.Bounded(problem=LINE, worst_loss=0.0), "worst-loss"),
+    "bound nan": (lambda: md.Bounded(problem=LINE, worst_loss=math.nan), "worst-loss"),
+    "bound shape": (lambda: md.Bounded(problem=LINE, worst_loss=[1.0, 2.0]), "worst-loss"),
+    "cap zero": (lambda: md.ReportCap(cap=0.0), "cap"),
+    "cap above one": (lambda: md.ReportCap(cap=1.5), "cap"),
+    "least zero": (lambda: md.RequiredReport(report=0, least=0.0), "least"),
+    "share zero": (lambda: md.ErrorCap(radius=1.0, share=0.0), "share"),
+    "radius negative": (lambda: md.ErrorCap(radius=-1.0, share=0.5), "radius"),
+    "sources empty": (lambda: md.Dictionary(problem=LINE, sources=[[]]), "sources"),
+    "sources outside": (lambda: md.Dictionary(problem=LINE, sources=[[4]]), "sources"),
+    "forbidden outside": (lambda: md.without_reports(LINE, [7]), "forbidden"),
+    "forbidden all but one": (lambda: md.without_reports(LINE, [0, 1, 2]), "forbidden"),
+    "no constraint": (lambda: md.Constrained(problem=LINE, constraints=[0.5]), "constraints"),  # type: ignore[list-item]
+}
+BAD_CONSTRAINTS = {
+    "report outside": (md.ReportCap(cap=0.5, reports=[4]), "reports"),
+    "secret outside": (md.RequiredReport(report=0, least=0.1, secrets=[-1]), "secrets"),
+    "equality": (lambda table: [table[0, 0] == 0.5], "constraints"),
+    "not convex": (lambda table: [cp.sqrt(table[0, 0]) <= 0.5], "constraints"),
+    "another variable": (lambda table: [table[0, 0] <= cp.Variable()], "constraints"),
+    "a cone": (lambda table: [cp.norm2(table[0]) <= 0.7], "constraints"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_bad_programs(bad: str) -> None:
+    make, field = BAD[bad]
+    with pytest.raises(InputError) as caught:
+        make()
+    assert caught.value.field == field
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize("bad", BAD_CONSTRAINTS)
+def test_bad_constraints(bad: str) -> None:
+    given, field = BAD_CONSTRAINTS[bad]
+    with pytest.raises(InputError) as caught:
+        md.solve(md.Constrained(problem=LINE, constraints=[given]))
+    assert caught.value.field == field
+
+
+def test_nodes_have_no_radius() -> None:
+    with pytest.raises(InputError, match="no place"):
+        md.solve(md.Constrained(problem=problem_of("discrete"), constraints=[md.ErrorCap(radius=1.0, share=0.5)]))
+
+
+def test_a_cap_of_zero_says_how_to_forbid_a_report() -> None:
+    with pytest.raises(InputError, match="without_reports"):
+        md.ReportCap(cap=0.0, secrets=[3])
+
+
+def test_a_margin_that_does_not_hold_is_replaced_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = "eikonal, masked"
+    free = table_of(optimum(case))
+    most = 0.8 * float(np.abs(free[0] - free[1]).sum())
+    program = md.Constrained(
+        problem=problem_of(case), constraints=[lambda table: [cp.norm1(table[0] - table[1]) <= most]]
+    )
+    monkeypatch.setattr(stated, "_MARGINS", (-1e-3,))
+    with pytest.raises(DesignError, match="no certified table"):
+        md.solve(program)
+    monkeypatch.setattr(stated, "_MARGINS", (-1e-3, 1e-6))
+    table = table_of(md.solve(program))
+    assert np.abs(table[0] - table[1]).sum() <= most

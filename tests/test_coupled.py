@@ -1,0 +1,191 @@
+"""Coupled programs: the statement against the linear program, the bound, the rounding, the files, the limits."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from designs import (
+    ALL,
+    COUPLED,
+    PROGRAMS,
+    problem_of,
+    program_of,
+    solved,
+)
+from tolerances import ORACLE, SOLVED
+
+import mechdesign as md
+from mechdesign.errors import DesignError, InfeasibleError, SizeError, SolverError
+from mechdesign.mechanism.certificate import ROW_SUM
+from mechdesign.mechanism.table import seal
+from mechdesign.problem_files import load_problem
+from mechdesign.programs.coupled import SideRows, objective, stack_rows
+from mechdesign.programs.whole import MOST_ROWS, assemble_whole
+from mechdesign.solvers import coupled
+from mechdesign.solvers.aggregation import Progress
+from mechdesign.solvers.coupled import admit, coupled_bound, no_table, solve_coupled, task_of
+from mechdesign.solvers.highs import solve_linear_program
+
+
+@ALL
+@COUPLED
+def test_the_bounds_meet_at_the_value_of_the_statement(case: str, program: str) -> None:
+    attrs = solved(case, program).attrs
+    assert attrs["stopped"] == "gap"
+    assert attrs["lower_bound"] <= attrs["objective"] <= attrs["lower_bound"] * (1 + 2 * SOLVED)
+    statement = program_of(case, program).statement()
+    assert statement.is_dcp()
+    assert statement.solve(solver="HIGHS") == pytest.approx(attrs["objective"], rel=ORACLE)
+
+
+@ALL
+@COUPLED
+def test_certified_with_the_bound_proved_from_the_file(case: str, program: str) -> None:
+    result = md.verify(solved(case, program))
+    assert result.certified
+    assert result.lower_bound_checked is True
+
+
+def test_minimax_where_far_entries_range_widely() -> None:
+    problem = load_problem("philadelphia", cells=7)
+    seen: list[Progress] = []
+    design = solve_coupled(md.Minimax(problem=problem), gap=1e-3, report=seen.append)
+    assert design.stopped == "gap"
+    assert design.objective - design.lower_bound <= 1e-3 * design.objective
+    assert seen[-1].lower_bound == design.lower_bound
+    assert seen[-1].loss == design.objective
+
+
+def test_any_multipliers_give_a_bound_and_wrong_ones_a_worse_one() -> None:
+    case = "eikonal, 8 neighbours"
+    rng = np.random.default_rng(2)
+    for name in PROGRAMS:
+        task, mechanism = task_of(program_of(case, name)), solved(case, name)
+        value = mechanism.attrs["objective"]
+        for _ in range(20):
+            multipliers = mechanism["multiplier"].values * rng.uniform(-1, 3, task.rows.size) + rng.normal(size=1) / 50
+            dual = mechanism["dual"].values + rng.normal(size=16) * value * rng.choice([1e-9, 1e-2, 1])
+            admissible = admit(multipliers, task.rows.share)
+            assert (admissible >= 0).all()
+            assert math.fsum(admissible * task.rows.share) <= 1
+            folded = task.rows.fold_down(task.cost, admissible)
+            found = coupled_bound(task.pricer, folded, task.rows.limit, dual, admissible)
+            assert found <= value
+
+
+def test_the_folded_cost_is_rounded_down() -> None:
+    rng = np.random.default_rng(5)
+    entries = rng.normal(size=(40, 12)) * 10.0 ** rng.integers(-6, 6, (40, 12))
+    rows = SideRows(
+        matrix=stack_rows([], 12).matrix.__class__(entries), limit=np.zeros(40), share=np.zeros(40), names=[""] * 40
+    )
+    cost, multipliers = rng.random((3, 4)), rng.random(40)
+    folded = rows.fold_down(cost, multipliers).ravel()
+    for j in range(12):
+        pairs = zip(entries[:, j].tolist(), multipliers.tolist(), strict=True)
+        exact = Fraction(float(cost.flat[j])) + sum(Fraction(a) * Fraction(b) for a, b in pairs)
+        size = abs(float(cost.flat[j])) + float(np.abs(entries[:, j]) @ multipliers)
+        assert Fraction(folded[j]) < exact
+        assert float(exact) - folded[j] <= 1e-13 * size
+
+
+def test_excess_is_rounded_up_and_left_out_where_t_takes_it() -> None:
+    thirds = np.full((1, 3), 1 / 3)
+    matrix = stack_rows([], 3).matrix.__class__(np.ones((2, 3)))
+    rows = SideRows(matrix=matrix, limit=np.array([1.0, 0.0]), share=np.array([0.0, 1.0]), names=["a", "b"])
+    assert 0 < rows.excess_up(thirds)[0] < 1e-14
+    assert rows.excess_up(thirds)[1] == 0
+    assert (rows.tightened(np.array([-1e-9, 0.0])).excess_up(thirds) == 0).all()
+    assert objective(np.ones((1, 3)), rows, thirds) == pytest.approx(2.0)
+
+
+def test_the_scaled_program_has_the_value_of_the_plain_one() -> None:
+    program = program_of("eikonal, masked", "robust")
+    task = task_of(program)
+    values = []
+    for cap, unit in ((9.0, 1.0), (2.0, 0.01), (18.0, 30.0)):
+        whole = assemble_whole(program.problem, task.cost, task.rows, task.pricer.distance, cap=cap, unit=unit)
+        values.append(solve_linear_program(whole.program).objective / whole.scale)
+    assert values == pytest.approx([solved("eikonal, masked", "robust").attrs["objective"]] * 3, rel=ORACLE)
+
+
+def test_a_file_that_says_too_much_is_refused(tmp_path: Path) -> None:
+    case = "graph, table loss"
+    for program in PROGRAMS:
+        mechanism = solved(case, program)
+        for name, factor in (("objective", 0.99), ("lower_bound", 1.01)):
+            told = seal(mechanism.assign_attrs({name: mechanism.attrs[name] * factor}))
+            result = md.verify(told)
+            assert not result.certified
+            assert any(reason.startswith(name) for reason in result.reasons)
+    tighter = json.loads(solved(case, "bounded").attrs["parameters"])
+    tighter["worst_loss"] *= 0.9
+    told = seal(solved(case, "bounded").assign_attrs(parameters=json.dumps(tighter)))
+    assert any("bound on the loss at secret" in reason for reason in md.verify(told).reasons)
+    path = md.save(solved(case, "robust"), tmp_path / "robust.nc")
+    assert md.verify(path).lower_bound_checked is True
+
+
+def test_a_remapped_minimax_makes_no_claim_about_its_worst_case() -> None:
+    remapped = md.bayes_remap(solved("eikonal, masked", "minimax"))
+    assert "objective" not in remapped.attrs
+    assert md.verify(remapped).certified
+
+
+def test_what_does_not_fit_is_refused_before_it_is_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(md.Minimax, "side_rows", lambda self: pytest.fail("allocated"))
+    with pytest.raises(SizeError, match=str(MOST_ROWS)):
+        md.solve(md.Minimax(problem=load_problem("philadelphia", cells=30)))
+    with pytest.raises(SizeError, match="GB"):
+        md.solve(md.Dictionary(problem=load_problem("philadelphia", cells=250)))
+
+
+def test_no_time_gives_no_table() -> None:
+    with pytest.raises(SolverError, match="before any table"):
+        solve_coupled(md.Minimax(problem=problem_of("discrete")), gap=1e-3, time_limit=-1.0)
+
+
+def test_the_interior_point_route_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coupled, "SIMPLEX_LIMIT", 0)
+    case = "eikonal, 8 neighbours"
+    for program in ("minimax", "bounded"):
+        design = solve_coupled(program_of(case, program), gap=1e-4)
+        assert design.stopped == "gap"
+        assert design.lower_bound <= solved(case, program).attrs["objective"]
+        assert design.objective >= solved(case, program).attrs["lower_bound"]
+
+
+@pytest.mark.parametrize("program", ["constrained", "bounded"])
+def test_multipliers_of_the_optimal_program_restore_the_bound(program: str) -> None:
+    case = "reports apart from secrets"
+    task, mechanism = task_of(program_of(case, program)), solved(case, program)
+    multipliers = mechanism["multiplier"].values
+    poor = task.bound(np.zeros(task.problem.domain.size), multipliers)
+    polished = task.polished(poor, SOLVED, math.inf)
+    assert polished.folded.min(axis=1).max() > 0
+    assert poor.value < 0.5 * mechanism.attrs["objective"]
+    assert polished.value == pytest.approx(mechanism.attrs["objective"], rel=3 * SOLVED)
+    assert polished.value <= mechanism.attrs["objective"]
+
+
+def test_constraints_that_can_be_met_are_never_called_contradictory() -> None:
+    program = program_of("eikonal, masked", "bounded")
+    error = no_table(task_of(program), program)
+    assert isinstance(error, DesignError)
+    assert not isinstance(error, InfeasibleError)
+
+
+def test_the_margin_grows_until_the_limits_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coupled, "_MARGIN", -1e-6)
+    program = program_of("eikonal, 8 neighbours", "bounded")
+    seen: list[Progress] = []
+    design = solve_coupled(program, gap=1e-5, report=seen.append)
+    assert len(seen) > 1
+    assert seen[0].loss == math.inf
+    assert not task_of(program).rows.excess_up(design.mass / float(ROW_SUM)).any()
+    assert design.stopped == "gap"
