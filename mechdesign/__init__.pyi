@@ -8,6 +8,7 @@ from .mechanism.storage import load as load
 from .mechanism.storage import save as save
 from .mechanism.table import probabilities as probabilities
 from .problem_files import load_problem as load_problem
+from .programs.edge_average import EdgeAverage as EdgeAverage
 from .programs.eikonal_weights import EikonalWeights as EikonalWeights
 from .programs.optimal import Optimal as Optimal
 from .reports.compare import compare as compare

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import xarray as xr
 
 from mechdesign.errors import InputError
-from mechdesign.mechanism.table import make_mechanism
+from mechdesign.mechanism.table import certified_multiple, make_mechanism
+from mechdesign.programs.edge_average import EdgeAverage
 from mechdesign.programs.eikonal_weights import EikonalWeights
 from mechdesign.programs.optimal import Optimal
 from mechdesign.programs.program import Program
@@ -26,11 +27,15 @@ def solve(
     time_limit: float = math.inf,
     report: Callable[[Progress], None] | None = None,
 ) -> xr.Dataset:
-    """Solve a program and return its mechanism: repaired, certified at the claim of the problem's metric, sealed.
+    """Solve a program and return its mechanism: repaired, certified, sealed.
+
+    Certified at the claim of the problem's metric; the mechanism of `EdgeAverage`, which breaks that claim, at the
+    smallest multiple that holds, with the lower bound of its own program among the parameters.
 
     How: `EikonalWeights` by one dense factorisation, or by its remedy where it has no solution (solvers/eikonal.py);
     `Optimal` by adaptive tree aggregation (solvers/aggregation.py), which starts from the whole linear program when
-    that has at most 60,000 constraints, from the eikonal kernels otherwise, with HiGHS underneath.
+    that has at most 60,000 constraints, from the eikonal kernels otherwise, with HiGHS underneath; `EdgeAverage`
+    as the optimal program of its own edge lengths.
     Parameters: gap, target of (loss - lower_bound) / loss for `Optimal`; time_limit in seconds; report, called with a
     `Progress` after every round.
     Returns: the mechanism Dataset; attrs expected_loss and lower_bound enclose the optimum, stopped says why it ended.
@@ -62,8 +67,21 @@ def solve(
             lower_bound=design.lower_bound,
             stopped=design.stopped,
         )
+    if isinstance(program, EdgeAverage):
+        design = aggregate(program.as_optimal(), gap=gap, time_limit=time_limit, report=report)
+        return make_mechanism(
+            problem,
+            design.mass,
+            program=program.name,
+            multiple=certified_multiple(problem, design.mass),
+            parameters={**program.parameters(), "gap": gap, "program_lower_bound": design.lower_bound},
+            stopped=design.stopped,
+        )
     raise InputError(
-        "no solver for this program", field="program", value=program.name, remedy="use Optimal or EikonalWeights"
+        "no solver for this program",
+        field="program",
+        value=program.name,
+        remedy="use Optimal, EikonalWeights or EdgeAverage",
     )
 
 
