@@ -12,16 +12,18 @@ import xarray as xr
 from cases import CASES, grid, varying_level
 from tolerances import ORACLE, SOLVED
 
+from mechdesign.errors import SolverError
 from mechdesign.mechanism.certificate import violations
 from mechdesign.mechanism.table import probabilities
 from mechdesign.problem_files import load_problem, read_problem_file
-from mechdesign.programs.edge_average import UNFELT, EdgeAverage
+from mechdesign.programs.edge_average import EdgeAverage
 from mechdesign.programs.optimal import Optimal
 from mechdesign.reports.verification import verify
 from mechdesign.setting import priors
 from mechdesign.setting.losses import SquaredDistance
 from mechdesign.setting.metrics import Eikonal
 from mechdesign.setting.problem import DesignProblem
+from mechdesign.solvers.edge_average import solve_edge_average
 from mechdesign.solvers.solve import solve
 
 
@@ -96,12 +98,22 @@ def test_on_a_line_it_is_the_geometric_mechanism_of_longer_edges(cells: int, eps
 def test_two_nats_and_more_constrain_nothing() -> None:
     problem = load_problem("line", cells=5, epsilon=2.1)
     program = EdgeAverage(problem=problem)
-    assert program.lengths().tolist() == [UNFELT] * 4
-    assert program.parameters() == {"edges": 4, "unconstrained_edges": 4}
+    assert program.parameters() == {"edges": 4, "unconstrained_edges": 4, "parts": 5}
     mechanism = solve(program)
     assert mechanism.attrs["expected_loss"] < 1e-9
     assert mechanism.attrs["effective_epsilon"] > 20  # 62 ln 2 nats over 2.1
     assert verify(mechanism).certified
+
+
+def test_parts_are_held_together_by_the_edges_that_bind() -> None:
+    program = EdgeAverage(problem=problem_of("half vacuous"))
+    parts, edges = program.parts(), program.problem.edges
+    assert sorted(np.concatenate(parts).tolist()) == list(range(16))
+    assert 1 < len(parts) < 16
+    label = np.empty(16, int)
+    for k, part in enumerate(parts):
+        label[part] = k
+    assert (label[edges.tail] == label[edges.head])[edges.length < 2].all()
 
 
 def test_a_finer_grid_brings_it_to_the_optimal_program() -> None:
@@ -113,8 +125,15 @@ def test_a_finer_grid_brings_it_to_the_optimal_program() -> None:
     assert 0 < excess(0.5) < excess(1.0) / 3 < excess(1.9)
 
 
-def test_its_problem_keeps_everything_but_the_metric() -> None:
-    problem = replace(problem_of("4 neighbours"), name="mine", knobs={"k": 1})
-    own = EdgeAverage(problem=problem).as_optimal()
+def test_a_program_in_one_part_keeps_everything_but_the_metric() -> None:
+    problem = replace(problem_of("line"), name="mine", knobs={"k": 1})
+    program = EdgeAverage(problem=problem)
+    (part,) = program.parts()
+    own = program.as_optimal(part)
     assert (own.name, own.knobs, own.loss, own.reports) == ("mine", {"k": 1}, problem.loss, own.domain)
     assert (own.edges.length > problem.edges.length).all()
+
+
+def test_time_running_out() -> None:
+    with pytest.raises(SolverError, match="before any table"):
+        solve_edge_average(EdgeAverage(problem=problem_of("line")), gap=1e-3, time_limit=-1.0)

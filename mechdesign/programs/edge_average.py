@@ -23,15 +23,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from mechdesign.programs.program import Program, expected_loss, simplex
+from mechdesign.setting import priors
+from mechdesign.setting.domain import Domain
+from mechdesign.setting.losses import TableLoss
 from mechdesign.setting.metrics import Graph
 from mechdesign.setting.problem import DesignProblem
 
 if TYPE_CHECKING:
     import cvxpy as cp
-
-UNFELT = 80.0  # nats: an edge this long constrains no two integers between 1 and 2^62
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,16 +53,40 @@ class EdgeAverage(Program):
         constraints = [*simplex(table), cp.abs((at_tail - at_head) @ table) <= half_sum]
         return cp.Problem(cp.Minimize(expected_loss(table, self.problem)), constraints)
 
-    def lengths(self) -> NDArray[np.float64]:
-        """The length (e,) in nats that each edge really has: 2 atanh(d_e / 2), and 80 where nothing is constrained."""
-        half = self.problem.edges.length / 2
-        return np.where(half < 1, 2 * np.arctanh(np.where(half < 1, half, 0.0)), UNFELT)
+    @property
+    def binding(self) -> NDArray[np.bool_]:
+        """The edges (e,) that constrain anything: those with d_e < 2."""
+        return self.problem.edges.length < 2
 
-    def as_optimal(self) -> DesignProblem:
-        """The problem whose optimal program, over tables of integers with row sum 2^62, is this program."""
-        edges = self.problem.edges
-        return replace(self.problem, metric=Graph(tail=edges.tail, head=edges.head, length=self.lengths()))
+    def parts(self) -> list[NDArray[np.int64]]:
+        """The secrets, split where no binding edge joins them: between the parts the program constrains nothing."""
+        edges, binding, n = self.problem.edges, self.binding, self.problem.domain.size
+        joined = sp.csr_array((np.ones(binding.sum()), (edges.tail[binding], edges.head[binding])), shape=(n, n))
+        count, label = connected_components(joined, directed=False)
+        return [np.flatnonzero(label == part) for part in range(count)]
+
+    def as_optimal(self, part: NDArray[np.int64]) -> DesignProblem:
+        """The problem whose optimal program is this one on a part of two places or more: edges of 2 atanh(d_e / 2).
+
+        Its prior is that of the part divided by its sum, uniform where that is zero.
+        """
+        problem, edges = self.problem, self.problem.edges
+        place = np.full(problem.domain.size, -1, np.int64)
+        place[part] = np.arange(len(part))
+        inside = self.binding & (place[edges.tail] >= 0)
+        length = 2 * np.arctanh(edges.length[inside] / 2)
+        metric = Graph(tail=place[edges.tail[inside]], head=place[edges.head[inside]], length=length)
+        if len(part) == problem.domain.size:
+            return replace(problem, metric=metric)
+        prior = problem.prior_array[part]
+        return DesignProblem(
+            domain=Domain.points_at(problem.domain.points[part], unit=problem.domain.unit),
+            metric=metric,
+            prior=priors.proportional(prior) if prior.any() else np.full(len(part), 1 / len(part)),
+            loss=TableLoss(values=problem.loss_matrix[part]),
+            reports=problem.reports,
+        )
 
     def parameters(self) -> dict[str, Any]:
-        lengths = self.lengths()
-        return {"edges": len(lengths), "unconstrained_edges": int((lengths == UNFELT).sum())}
+        binding = self.binding
+        return {"edges": len(binding), "unconstrained_edges": int((~binding).sum()), "parts": len(self.parts())}

@@ -15,6 +15,7 @@ from mechdesign.programs.optimal import Optimal
 from mechdesign.programs.program import Program
 from mechdesign.setting.size import require_memory
 from mechdesign.solvers.aggregation import Progress, aggregate
+from mechdesign.solvers.edge_average import solve_edge_average
 from mechdesign.solvers.eikonal import solve_weights
 
 TABLES = 10  # 64-bit tables over secrets x reports that a solve holds at once
@@ -35,7 +36,7 @@ def solve(
     How: `EikonalWeights` by one dense factorisation, or by its remedy where it has no solution (solvers/eikonal.py);
     `Optimal` by adaptive tree aggregation (solvers/aggregation.py), which starts from the whole linear program when
     that has at most 60,000 constraints, from the eikonal kernels otherwise, with HiGHS underneath; `EdgeAverage`
-    as the optimal program of its own edge lengths.
+    as optimal programs of its own edge lengths (solvers/edge_average.py).
     Parameters: gap, target of (loss - lower_bound) / loss for `Optimal`; time_limit in seconds; report, called with a
     `Progress` after every round.
     Returns: the mechanism Dataset; attrs expected_loss and lower_bound enclose the optimum, stopped says why it ended.
@@ -68,7 +69,7 @@ def solve(
             stopped=design.stopped,
         )
     if isinstance(program, EdgeAverage):
-        design = aggregate(program.as_optimal(), gap=gap, time_limit=time_limit, report=report)
+        design = solve_edge_average(program, gap=gap, time_limit=time_limit, report=report)
         return make_mechanism(
             problem,
             design.mass,
