@@ -13,6 +13,12 @@ from .programs.eikonal_weights import EikonalWeights as EikonalWeights
 from .programs.optimal import Optimal as Optimal
 from .reports.compare import compare as compare
 from .reports.export import export as export
+from .reports.plot import plot_sweep as plot_sweep
+from .reports.plot import save_plot as save_plot
+from .reports.sweep import load_sweep as load_sweep
+from .reports.sweep import multiplier_range as multiplier_range
+from .reports.sweep import sweep as sweep
+from .reports.sweep import sweep_rows as sweep_rows
 from .reports.verification import Verification as Verification
 from .reports.verification import verify as verify
 from .setting import losses as losses
