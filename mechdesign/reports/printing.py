@@ -136,7 +136,7 @@ def print_sweep(rows: Sequence[SweepRow], problem: DesignProblem) -> None:
         levels.add_column(name.replace("_", " "), justify="right")
     for row in rows:
         at, star = _text(row["multiplier"], ".4g"), {None: "", False: " ", True: "*"}
-        own = [_text(row["loss"], ".5g"), _text(row["lower_bound"], ".5g"), _text(row["gap"], ".1e")]
+        own = [_text(row["loss"], ".5g"), _text(row["lower_bound"], ".5g"), _text(row["gap"], ".0e")]
         rival = [_text(row[f"{name}_loss"], ".4g") + star[broken] for name, broken in rivals_of(row).items()]
         losses.add_row(at, *own, *rival)
         levels.add_row(at, *(_text(row[f"{name}_effective_epsilon"], ".4f") for name in rivals))
