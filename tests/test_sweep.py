@@ -202,6 +202,16 @@ def test_the_picture_states_problem_metric_and_units(case: str) -> None:
     assert ("breaks its claim" in drawn) == any(any(rivals_of(row).values()) for row in sweep_rows(curve))
 
 
+@pytest.mark.parametrize(
+    ("gap", "printed"), [(2.4e-6, "0.0003 %"), (0.011, "2 %"), (0.51, "60 %"), (1.1, "200 %"), (0.0, "0 %")]
+)
+def test_the_legend_rounds_the_certified_gap_up(gap: float, printed: str) -> None:
+    curve = curve_of("discrete")
+    widened = curve.assign(gap=("multiplier", np.full(len(MULTIPLIERS), gap)))
+    labels = [line.get_label() for line in plot_sweep(widened).axes[0].lines]
+    assert f"optimal, certified within {printed}" in labels
+
+
 @pytest.mark.parametrize("suffix", ["png", "PDF", "svg"])
 def test_pictures_are_written_whole(tmp_path: Path, suffix: str) -> None:
     head = {"png": b"\x89PNG", "PDF": b"%PDF", "svg": b"<?xml"}[suffix]

@@ -189,6 +189,6 @@ def _word(name: str) -> str:
 def _percent(share: float) -> str:
     """One digit, rounded up."""
     if not 0 < share < math.inf:
-        return f"{share:g}"
+        return f"{100 * share:g} %"
     digit = 10.0 ** math.floor(math.log10(100 * share))
-    return f"{math.ceil(100 * share / digit) * digit:.1g} %"
+    return f"{math.ceil(100 * share / digit) * digit:.12g} %"
