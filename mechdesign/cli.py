@@ -61,6 +61,7 @@ def solve(
     output: Annotated[Path | None, typer.Option("-o", "--output", help="NetCDF file to write.")] = None,
     gap: GapOption = 1e-3,
     time_limit: LimitOption = float("inf"),
+    method: Annotated[str, typer.Option("--method", help="For optimal: auto, whole, blocks or aggregation.")] = "auto",
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -76,7 +77,8 @@ def solve(
         check_target(output, overwrite=overwrite)
     with printing.progress(f"{built.name}, {program}") as report:
         asked = _program(program, built, distances=distances, worst_loss=worst_loss)
-        mechanism = solve_program(asked, gap=gap, time_limit=time_limit, report=report)
+        route: Any = method
+        mechanism = solve_program(asked, gap=gap, time_limit=time_limit, method=route, report=report)
     if output is not None:
         save(mechanism, output, overwrite=overwrite)
     summary = summarise(mechanism, seconds=time.monotonic() - started, file=output)
@@ -120,6 +122,52 @@ def compare(
         printing.print_json(table)
     else:
         printing.print_rows(table, built)
+
+
+@app.command(context_settings=_TAKES_KNOBS)
+def sweep(
+    context: typer.Context,
+    problem: ProblemArgument,
+    first: Annotated[float, typer.Option("--from", help="Smallest multiple of the metric.")] = 0.25,
+    last: Annotated[float, typer.Option("--to", help="Largest multiple of the metric.")] = 4.0,
+    points: Annotated[int, typer.Option("--points", help="How many multiples, equally spaced in the logarithm.")] = 9,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="NetCDF file to write.")] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Picture to draw: .png, .pdf or .svg.")] = None,
+    gap: GapOption = 1e-3,
+    time_limit: Annotated[float, typer.Option("--time-limit", help="Seconds for each multiple.")] = float("inf"),
+    overwrite: OverwriteOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Trace the optimal loss against a multiple of the metric: the privacy-utility curve, rivals beside it."""
+    built = _build(problem, context)
+    from mechdesign.mechanism.storage import check_target, save
+    from mechdesign.reports import printing
+    from mechdesign.reports.plot import check_plot_target, save_plot
+    from mechdesign.reports.sweep import multiplier_range, sweep_rows
+    from mechdesign.reports.sweep import sweep as trace
+
+    multipliers = multiplier_range(first, last, points)
+    if output is not None:
+        check_target(output, overwrite=overwrite)
+    if plot is not None:
+        check_plot_target(plot, overwrite=overwrite)
+    with printing.steps(built.name, total=points) as advance:
+        curve = trace(
+            built,
+            multipliers,
+            gap=gap,
+            time_limit=time_limit,
+            report=lambda row: advance(f"multiplier {row['multiplier']:.4g}"),
+        )
+    if output is not None:
+        save(curve, output, overwrite=overwrite)
+    if plot is not None:
+        save_plot(curve, plot, overwrite=overwrite)
+    rows = sweep_rows(curve)
+    if as_json:
+        printing.print_json(rows)
+    else:
+        printing.print_sweep(rows, built)
 
 
 @app.command()

@@ -21,7 +21,8 @@ from mechdesign.setting.losses import SquaredDistance, TableLoss, ZeroOne
 from mechdesign.setting.metrics import Eikonal, Euclidean
 from mechdesign.setting.problem import DesignProblem
 from mechdesign.solvers import aggregation
-from mechdesign.solvers.aggregation import Progress, aggregate
+from mechdesign.solvers.aggregation import aggregate
+from mechdesign.solvers.progress import Progress
 from mechdesign.solvers.solve import solve
 
 PHILADELPHIA = 0.769355  # 15 x 15, 8 neighbours, edges integrated exactly

@@ -1,4 +1,4 @@
-"""The first script of the README runs and gives the figures of the README's table."""
+"""The first script of the README runs, and the README's tables show what is computed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+
+from mechdesign.problem_files import load_problem
+from mechdesign.reports.sweep import RIVALS, rivals_of, sweep, sweep_rows
 
 README = Path(__file__).parent.parent / "README.md"
 
@@ -27,3 +30,14 @@ def test_the_first_script_prints_the_table_of_the_readme(
         assert f"{float(loss):.6g}" == table[name][0]
         assert f"{float(effective):.4f}" == table[name][-1]
     assert [f"{float(x):.6g}" for x in first.split()] == table["optimal"][:2]
+
+
+def test_the_curve_of_the_readme_is_the_computed_one() -> None:
+    text = README.read_text(encoding="utf-8").split("## The privacy-utility curve")[1]
+    table = {line.split()[0]: line.split()[1:] for line in re.findall(r"^ +\d.*$", text, re.M)}
+    assert list(table) == ["0.5", "0.7071", "1", "1.414", "2"]
+    gap = 1e-3
+    for row in sweep_rows(sweep(load_problem("philadelphia", cells=12), [0.5, 2.0], gap=gap)):
+        loss, bound, _, *rivals = table[f"{row['multiplier']:g}"]
+        assert [float(loss), float(bound)] == pytest.approx([row["loss"], row["lower_bound"]], rel=gap)
+        assert rivals == [f"{row[f'{name}_loss']:.4g}" + "*" * bool(rivals_of(row)[name]) for name in RIVALS]

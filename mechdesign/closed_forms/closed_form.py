@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,14 +9,11 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.errors import DesignError, UnsuitableError
-from mechdesign.mechanism.certificate import steepest, violations
+from mechdesign.errors import UnsuitableError
 from mechdesign.mechanism.repair import round_to_integers
-from mechdesign.mechanism.table import make_mechanism
+from mechdesign.mechanism.table import certified_multiple, make_mechanism
 from mechdesign.setting.levels import check_epsilon
 from mechdesign.setting.problem import DesignProblem
-
-_STEP = 2.0**-40  # relative; the multiple is raised by this, then twice this and so on, until the integers certify
 
 
 def closed_form_mechanism(
@@ -30,20 +26,12 @@ def closed_form_mechanism(
 ) -> xr.Dataset:
     """The mechanism of probabilities `table` (n, m), unrepaired, at its true level.
 
-    The integers are certified for `multiple` times the problem's metric, the smallest multiple that holds, to 2^-40 (to
-    twice the rounding of the logarithms where lengths are under 1e-4 nats);
+    The integers are certified for `multiple` times the problem's metric, the smallest multiple that holds;
     `effective_epsilon` is that multiple before rounding, so 1.525 means: not private at the claim, private at 1.525
     of it.
     """
     mass = round_to_integers(table, problem.edges)
-    multiple = max(steepest(mass, problem.edges).value, 0.0)
-    step = _STEP
-    while math.isfinite(multiple):
-        if violations(mass, (multiple * problem.metric).edges(problem.domain)) == 0:
-            break
-        multiple, step = multiple * (1 + step) + math.ulp(0.0), 2 * step
-    else:
-        raise DesignError("no multiple of the metric holds", field="table", remedy="report this closed form")
+    multiple = certified_multiple(problem, mass)
     return make_mechanism(
         problem, mass, program=name, multiple=multiple, parameters=parameters, claimed_epsilon=claimed_epsilon
     )

@@ -1,4 +1,4 @@
-"""Storage: a mechanism as a NetCDF-4 file that is either whole or not there.
+"""Storage: a mechanism, or another sealed Dataset, as a NetCDF-4 file that is either whole or not there.
 
 Written to a temporary file beside the target, flushed to the disk, then renamed over it. Read without masking or
 scaling, so that a fill value or scale factor cannot turn integers into other numbers.
@@ -40,7 +40,7 @@ def check_target(path: str | Path, *, overwrite: bool = False) -> Path:
 
 
 def save(mechanism: xr.Dataset, path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write a sealed mechanism to `path` (NetCDF-4) atomically: on failure the old file stands and no new one does.
+    """Write a sealed Dataset to `path` (NetCDF-4) atomically: on failure the old file stands and no new one does.
 
     Raises: InputError for an existing file without `overwrite` or a missing folder; FileFormatError if the disk
     refuses.
@@ -106,9 +106,14 @@ def load(path: str | Path) -> xr.Dataset:
 
     Raises: InputError if there is no such file; VerificationError if it is damaged, of another schema or altered.
     """
+    return load_sealed(path, schema=SCHEMA, what="a mechanism")
+
+
+def load_sealed(path: str | Path, *, schema: str, what: str) -> xr.Dataset:
+    """Read a sealed Dataset of a schema and check its checksum; `what` names it in the errors of `load`."""
     source = Path(path)
     if not source.is_file():
-        raise InputError("no such file", field="file", value=source, remedy="give the path of a mechanism")
+        raise InputError("no such file", field="file", value=source, remedy=f"give the path of {what}")
     try:
         _check_mark(source.read_bytes())
         with xr.open_dataset(source, engine="h5netcdf", mask_and_scale=False, decode_times=False) as opened:
@@ -120,10 +125,10 @@ def load(path: str | Path) -> xr.Dataset:
             value=source,
             remedy="restore it from a good copy",
         ) from error
-    schema = mechanism.attrs.get("schema")
-    if schema != SCHEMA:
+    found_schema = mechanism.attrs.get("schema")
+    if found_schema != schema:
         raise VerificationError(
-            "not a mechanism of this schema", field="schema", value=schema, remedy=f"use a {SCHEMA} file"
+            f"not {what} of this schema", field="schema", value=found_schema, remedy=f"use a {schema} file"
         )
     for name, variable in mechanism.variables.items():
         found = [key for key in _FORBIDDEN if key in variable.attrs]

@@ -22,6 +22,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from mechdesign.errors import DesignError
 from mechdesign.mechanism.certificate import ROW_SUM, steepest, violations
 from mechdesign.setting.domain import AXES, Domain
 from mechdesign.setting.geodesic import Edges
@@ -30,6 +31,7 @@ from mechdesign.setting.problem import DesignProblem
 
 SCHEMA = "mechdesign/mechanism/1"
 RESOLUTION = 1e-9  # of the loss of the best constant report: gaps are not measured finer
+_STEP = 2.0**-40  # relative; a multiple is raised by this, then twice this and so on, until the integers certify
 _VERSIONED = ("mechdesign", "numpy", "scipy", "highspy", "cvxpy", "xarray")
 
 
@@ -90,7 +92,7 @@ def make_mechanism(
         "expected_loss": expected_loss(mass, problem.prior_array, loss),
         "multiple": float(multiple),
         "effective_epsilon": value,
-        "versions": json.dumps({name: _version(name) for name in _VERSIONED}, sort_keys=True),
+        "versions": versions(),
     }
     optional = {"lower_bound": lower_bound, "claimed_epsilon": claimed_epsilon, "stopped": stopped}
     attrs |= {name: given for name, given in optional.items() if given is not None}
@@ -126,6 +128,20 @@ def relative_gap(loss: float, bound: float, scale: float) -> float:
     measured against that instead: a table cannot resolve less.
     """
     return (loss - bound) / max(loss, RESOLUTION * scale)
+
+
+def certified_multiple(problem: DesignProblem, mass: NDArray[np.uint64]) -> float:
+    """The smallest multiple of the problem's metric that the integers (n, m) are certified for.
+
+    Smallest to 2^-40 (to twice the rounding of the logarithms where lengths are under 1e-4 nats).
+    Raises: DesignError where no multiple holds.
+    """
+    multiple, step = max(steepest(mass, problem.edges).value, 0.0), _STEP
+    while math.isfinite(multiple):
+        if violations(mass, (multiple * problem.metric).edges(problem.domain)) == 0:
+            return multiple
+        multiple, step = multiple * (1 + step) + math.ulp(0.0), 2 * step
+    raise DesignError("no multiple of the metric holds", field="table", remedy="report this mechanism")
 
 
 def probabilities(mechanism: xr.Dataset) -> xr.DataArray:
@@ -200,6 +216,11 @@ def _coordinates(dim: str, domain: Domain) -> dict[str, tuple[str, NDArray[np.fl
         f"{dim}_{axis}": (dim, np.ascontiguousarray(values), {"units": domain.unit})
         for axis, values in zip(AXES, domain.points.T, strict=False)
     }
+
+
+def versions() -> str:
+    """The versions of the packages that figures depend on, as JSON."""
+    return json.dumps({name: _version(name) for name in _VERSIONED}, sort_keys=True)
 
 
 def _version(package: str) -> str:

@@ -19,9 +19,10 @@ from mechdesign.setting.units import unit_word
 
 if TYPE_CHECKING:
     from mechdesign.reports.compare import Row
+    from mechdesign.reports.sweep import Row as SweepRow
     from mechdesign.reports.verification import Verification
     from mechdesign.setting.problem import DesignProblem
-    from mechdesign.solvers.aggregation import Progress as SolverProgress
+    from mechdesign.solvers.progress import Progress as SolverProgress
 
 _LARGEST_EXACT = 1 << 53
 _NARROWEST = 118  # columns
@@ -59,28 +60,35 @@ def _plain(value: Any) -> Any:
 
 @contextmanager
 def progress(title: str) -> Iterator[Callable[[SolverProgress], None]]:
-    """A live line on stderr with the bounds of a solve; gives the function to report rounds to."""
+    """A live line on stderr with the bounds of a solve, or a line for every round where stderr is no terminal; gives
+    the function to report to.
+    """
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(title, total=None)
 
         def report(state: SolverProgress) -> None:
-            bar.update(
-                task,
-                description=f"{title}: [{state.lower_bound:.7g}, {state.loss:.7g}] gap {state.gap:.1e}, "
-                f"{state.variables} variables, {state.constraints} constraints",
-            )
+            where = f"{state.method}, round {state.round + 1}"
+            if state.iteration is not None:
+                where += f", iteration {state.iteration}"
+            bounds = f"[{state.lower_bound:.7g}, {state.loss:.7g}] gap {state.gap:.1e}"
+            size = f"{state.variables} variables, {state.constraints} constraints, {state.memory_mb:.0f} MB"
+            line = f"{title}: {bounds}, {where}, {size}"
+            bar.update(task, description=line)
+            if state.iteration is None and not console.is_terminal:
+                note(f"{line}, {state.seconds:.1f} s")
 
         yield report
 
 
 @contextmanager
-def steps(title: str) -> Iterator[Callable[[str], None]]:
-    """A live line on stderr that counts finished mechanisms; gives the function to report them to."""
+def steps(title: str, total: int | None = None) -> Iterator[Callable[[str], None]]:
+    """A live line on stderr that counts steps, of `total` where known; gives the function to report one to."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda name: bar.update(task, description=f"{title}: {name} done")
+        task = bar.add_task(title, total=total)
+        yield lambda name: bar.update(task, advance=1, description=f"{title}: {name} done")
 
 
 def print_problems(listed: Sequence[Mapping[str, Any]]) -> None:
@@ -120,19 +128,53 @@ def print_rows(rows: Sequence[Row], problem: DesignProblem) -> None:
     _console().print(table)
 
 
+def print_sweep(rows: Sequence[SweepRow], problem: DesignProblem) -> None:
+    """The losses along a sweep, a star where a rival breaks its claim, then the levels that the rivals truly have."""
+    from mechdesign.reports.sweep import rivals_of
+
+    rivals = list(rivals_of(rows[0]))
+    losses, levels = (
+        Table(box=SIMPLE_HEAD, title=title, title_justify="left", collapse_padding=True, pad_edge=False)
+        for title in ("expected loss", "effective eps")
+    )
+    for name in ("multiple", "loss", "lower bound", "gap", *rivals):
+        losses.add_column(name.replace("_", " "), justify="right")
+    for name in ("multiple", *rivals):
+        levels.add_column(name.replace("_", " "), justify="right")
+    for row in rows:
+        at, star = _text(row["multiplier"], ".4g"), {None: "", False: " ", True: "*"}
+        own = [_text(row["loss"], ".5g"), _text(row["lower_bound"], ".5g"), _text(row["gap"], ".0e")]
+        rival = [_text(row[f"{name}_loss"], ".4g") + star[broken] for name, broken in rivals_of(row).items()]
+        losses.add_row(at, *own, *rival)
+        levels.add_row(at, *(_text(row[f"{name}_effective_epsilon"], ".4f") for name in rivals))
+    for part in (losses, levels, _sweep_caption(problem)):
+        _console().print(part, highlight=False)
+
+
+def _sweep_caption(problem: DesignProblem) -> str:
+    return (
+        f"{problem.name}: {problem.domain.size} secrets, {_judged(problem)}. loss and lower bound enclose the optimum "
+        "at a multiple of the problem's metric; effective eps is a multiple of that metric too. A star: the mechanism "
+        "is not private at the multiple it was made for, its loss belongs to its effective eps."
+    )
+
+
 def _caption(problem: DesignProblem) -> str:
     unit = problem.domain.unit
     length = "units" if unit == "1" else unit
-    squared = problem.loss.unit(unit)
-    judged = f"{problem.loss.name} loss" + ("" if squared == "1" else f" in {squared}")
     within = problem.loss.within_cell(problem.domain)
     snapping = "" if within is None else f" Snapping a user to the cell centre costs {within:.4g} on top of every loss."
     return (
-        f"{problem.name}: {problem.domain.size} secrets, {judged}, distance in {length}.{snapping} "
+        f"{problem.name}: {problem.domain.size} secrets, {_judged(problem)}, distance in {length}.{snapping} "
         "lower bound: no mechanism with this claim does better; gap = (loss - lower bound) / loss. claimed eps: nats "
         f"per {unit_word(unit)} (randomized response: nats). effective eps: largest log-ratio over the claimed "
         "distance; above 1 the claim is broken."
     )
+
+
+def _judged(problem: DesignProblem) -> str:
+    unit = problem.loss.unit(problem.domain.unit)
+    return f"{problem.loss.name} loss" + ("" if unit == "1" else f" in {unit}")
 
 
 def print_verification(result: Verification) -> None:

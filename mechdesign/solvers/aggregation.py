@@ -23,7 +23,6 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 import numpy as np
-import psutil
 import scipy.linalg
 from numpy.typing import NDArray
 
@@ -36,6 +35,7 @@ from mechdesign.solvers.block_interior_point import solve_blocks
 from mechdesign.solvers.highs import Method as HighsMethod
 from mechdesign.solvers.highs import solve_linear_program
 from mechdesign.solvers.pricing import ConePricer, lower_bound
+from mechdesign.solvers.progress import Progress
 
 Method = Literal["auto", "whole", "blocks", "aggregation"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -55,28 +55,9 @@ _FINE = 1e-6  # target gap from which the smaller shrinks are tried too
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Progress:
-    """Where a search stands: the method and its round; its iteration, None when the round is over; loss of the best
-    certified table (inf before the first), lower bound and gap; size of the restricted program; resident memory in MB;
-    seconds so far.
-    """
-
-    method: str
-    round: int
-    iteration: int | None
-    loss: float
-    lower_bound: float
-    gap: float
-    variables: int
-    constraints: int
-    memory_mb: float
-    seconds: float
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Design:
     """The certified table (n, m), its loss; the multipliers (n,) with their bound; why the search stopped; the cuts
-    (m, n) it ended with, from which a search for another multiple of the same metric can start.
+    (m, n) it ended with, where there are any, from which a search for another multiple of the same metric can start.
     """
 
     mass: NDArray[np.uint64]
@@ -84,7 +65,7 @@ class Design:
     dual: NDArray[np.float64]
     lower_bound: float
     stopped: str
-    cut: NDArray[np.bool_]
+    cut: NDArray[np.bool_] | None = None
 
 
 def aggregate(
@@ -180,7 +161,7 @@ class _Search:
         for number, attempt in enumerate(attempts):
             if attempt.whole:
                 self.cut = self.pricer.distance <= _FAR
-            elif number == 0 and start is not None:
+            elif number == 0 and start is not None and start.cut is not None:
                 self.cut = start.cut.copy()
             elif number == 0 or attempts[number - 1].whole:
                 self.cut = self._eikonal_cuts()
@@ -288,7 +269,6 @@ class _Search:
                     gap=self.reached if np.isfinite(self.loss) else np.inf,
                     variables=program.variables,
                     constraints=program.constraints,
-                    memory_mb=psutil.Process().memory_info().rss / 2**20,
                     seconds=time.monotonic() - self.started,
                 )
             )

@@ -28,9 +28,10 @@ from mechdesign.programs.whole import WholeProgram, assemble_whole, count_rows, 
 from mechdesign.setting.losses import TableLoss
 from mechdesign.setting.priors import uniform
 from mechdesign.setting.problem import DesignProblem
-from mechdesign.solvers.aggregation import Progress, aggregate
+from mechdesign.solvers.aggregation import aggregate
 from mechdesign.solvers.highs import LinearSolution, Method, solve_linear_program
 from mechdesign.solvers.pricing import ConePricer, lower_bound
+from mechdesign.solvers.progress import Progress
 
 SIMPLEX_LIMIT = 10_000  # rows up to which the simplex method is used
 _SMALL: list[tuple[Method, float]] = [("simplex", 9.0), ("simplex", 18.0), ("ipm", 9.0)]  # method, cap in nats
@@ -275,5 +276,13 @@ def no_table(task: Task, program: Coupled) -> DesignError:
 
 def _progress(number: int, loss: float, bound: float, gap: float, size: tuple[int, int], seconds: float) -> Progress:
     return Progress(
-        round=number, loss=loss, lower_bound=bound, gap=gap, variables=size[1], constraints=size[0], seconds=seconds
+        method="whole",
+        round=number,
+        iteration=None,
+        loss=loss,
+        lower_bound=bound,
+        gap=gap,
+        variables=size[1],
+        constraints=size[0],
+        seconds=seconds,
     )

@@ -1,0 +1,272 @@
+"""The privacy-utility curve: its laws, its file, its picture and its command."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from cases import CASES
+from tolerances import DESIGN_MARGIN, SOLVED
+
+from mechdesign import cli
+from mechdesign.errors import InputError, VerificationError
+from mechdesign.mechanism.storage import load, save
+from mechdesign.mechanism.table import checksum
+from mechdesign.problem_files import load_problem, read_problem_file
+from mechdesign.programs.optimal import Optimal
+from mechdesign.reports import sweep as module
+from mechdesign.reports.plot import plot_sweep, save_plot
+from mechdesign.reports.sweep import RIVALS, load_sweep, multiplier_range, rivals_of, sweep, sweep_rows
+from mechdesign.setting.problem import DesignProblem
+from mechdesign.solvers.solve import solve
+
+MULTIPLIERS = (2.0, 0.25, 0.5, 1.0)
+CURVES = ("line, zero-one", "discrete", "euclidean lattice", "eikonal, masked", "graph, table loss", "scattered points")
+ALL = pytest.mark.parametrize("case", CURVES)
+
+
+@cache
+def problem_of(case: str) -> DesignProblem:
+    return CASES[case]()
+
+
+@cache
+def curve_of(case: str) -> xr.Dataset:
+    return sweep(problem_of(case), MULTIPLIERS, gap=SOLVED)
+
+
+def optimum_at(problem: DesignProblem, multiplier: float) -> float:
+    there = replace(problem, metric=multiplier * problem.metric)
+    return float(solve(Optimal(problem=there), gap=SOLVED).attrs["lower_bound"])
+
+
+@ALL
+def test_every_point_encloses_the_optimum(case: str) -> None:
+    curve = curve_of(case)
+    assert curve["multiplier"].values.tolist() == sorted(MULTIPLIERS)
+    assert (curve["lower_bound"] <= curve["loss"]).all()
+    assert (curve["gap"] <= SOLVED).all()
+    assert (curve["effective_epsilon"] <= curve["multiplier"]).all()
+    for k, multiplier in enumerate(sorted(MULTIPLIERS)):
+        assert optimum_at(problem_of(case), multiplier) <= curve["loss"].values[k]
+    assert json.loads(curve.attrs["stopped"]) == ["gap"] * len(MULTIPLIERS)
+
+
+@ALL
+def test_the_optimum_falls_as_the_claim_weakens(case: str) -> None:
+    curve = curve_of(case)
+    for (_, bound), (loss, _) in pairwise(zip(curve["loss"].values, curve["lower_bound"].values, strict=True)):
+        assert loss < bound
+
+
+@ALL
+def test_no_rival_beats_the_optimum_at_the_level_it_truly_has(case: str) -> None:
+    found = 0
+    for row in sweep_rows(curve_of(case)):
+        for name, broken in rivals_of(row).items():
+            level, loss = row[f"{name}_effective_epsilon"], row[f"{name}_loss"]
+            bound = row["lower_bound"] if not broken else optimum_at(problem_of(case), level)
+            assert loss >= bound * (1 - DESIGN_MARGIN)
+            found += 1
+    assert found >= 3 * len(MULTIPLIERS)
+
+
+def test_a_rival_that_breaks_its_claim_shows() -> None:
+    broken = {name for row in sweep_rows(curve_of("line, zero-one")) for name, told in rivals_of(row).items() if told}
+    assert broken == {"geometric_normalised"}
+    curve = curve_of("line, zero-one")
+    assert (curve["geometric_normalised_effective_epsilon"] > 1.05 * curve["multiplier"]).all()
+
+
+@pytest.mark.parametrize("case", ["line, zero-one", "euclidean lattice", "graph, table loss"])
+def test_a_vanishing_multiplier_leaves_the_best_constant(case: str) -> None:
+    problem = problem_of(case)
+    curve = sweep(problem, [1e-5], gap=SOLVED)
+    assert curve["loss"].item() == pytest.approx(problem.constant_loss, rel=1e-3)
+    assert curve.attrs["constant_loss"] == problem.constant_loss
+
+
+def test_the_curve_of_a_line_is_the_closed_form() -> None:
+    multipliers = multiplier_range(0.2, 5.0, 5)
+    curve = sweep(load_problem("line"), multipliers, gap=SOLVED)
+    published = [read_problem_file("line").module.published(epsilon=0.9 * s)["optimal"] for s in multipliers]
+    assert curve["loss"].values == pytest.approx(published, rel=SOLVED)
+    assert curve["eikonal_loss"].values == pytest.approx(published, rel=SOLVED)
+    assert curve["geometric_clamped_loss"].values == pytest.approx(published, rel=SOLVED)
+
+
+def test_multiples_of_a_multiple() -> None:
+    problem = problem_of("eikonal, multiplied")
+    there = replace(problem, metric=0.5 * problem.metric)
+    one, other = sweep(there, [2.0], gap=SOLVED), sweep(problem, [1.0], gap=SOLVED)
+    assert one["loss"].item() == pytest.approx(other["loss"].item(), rel=2 * SOLVED)
+    assert one["exponential_effective_epsilon"].item() == pytest.approx(
+        2 * other["exponential_effective_epsilon"].item(), rel=1e-9
+    )
+
+
+def test_solves_run_downwards_each_started_from_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, reported = [], []
+    solved = module._solve
+
+    def spy(problem: DesignProblem, start: object, **given: float) -> object:
+        design = solved(problem, start, **given)
+        seen.append((problem.metric.multiplier, start, design))
+        return design
+
+    monkeypatch.setattr(module, "_solve", spy)
+    sweep(problem_of("discrete"), [1.0, 4.0, 2.0], report=lambda row: reported.append(row["multiplier"]))
+    assert [multiplier for multiplier, _, _ in seen] == reported == [4.0, 2.0, 1.0]
+    assert [start for _, start, _ in seen] == [None, seen[0][2], seen[1][2]]
+
+
+def test_an_interrupt_keeps_the_points_that_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    solved = module._solve
+
+    def stop(problem: DesignProblem, start: object, **given: float) -> object:
+        design = solved(problem, start, **given)
+        return design if start is None else replace(design, stopped="interrupt")
+
+    monkeypatch.setattr(module, "_solve", stop)
+    curve = sweep(problem_of("discrete"), [1.0, 2.0, 4.0])
+    assert curve["multiplier"].values.tolist() == [2.0, 4.0]
+    assert json.loads(curve.attrs["stopped"]) == ["interrupt", "gap"]
+
+
+@pytest.mark.parametrize(
+    ("multipliers", "given", "field"),
+    [
+        ([], {}, "multipliers"),
+        ([0.0, 1.0], {}, "multipliers"),
+        ([1.0, float("nan")], {}, "multipliers"),
+        ([1.0, 1.0], {}, "multipliers"),
+        ([1.0], {"gap": -1.0}, "gap"),
+    ],
+)
+def test_bad_requests(multipliers: list[float], given: dict[str, float], field: str) -> None:
+    with pytest.raises(InputError) as caught:
+        sweep(problem_of("discrete"), multipliers, **given)
+    assert caught.value.field == field
+
+
+def test_a_file_keeps_everything_and_is_told_from_a_mechanism(tmp_path: Path) -> None:
+    curve = curve_of("graph, table loss")
+    path = save(curve, tmp_path / "curve.nc")
+    again = load_sweep(path)
+    xr.testing.assert_identical(again, curve)
+    assert again.attrs["sha256"] == checksum(again)
+    assert (again.attrs["schema"], again["loss"].attrs["units"], again["gap"].attrs["units"]) == (
+        "mechdesign/sweep/1",
+        "1",
+        "1",
+    )
+    with pytest.raises(VerificationError, match="not a mechanism"):
+        load(path)
+    other = save(solve(Optimal(problem=problem_of("discrete"))), tmp_path / "mechanism.nc")
+    with pytest.raises(VerificationError, match="not a sweep"):
+        load_sweep(other)
+    altered = again.assign(loss=again["loss"] * 0.9)
+    with pytest.raises(VerificationError, match="checksum"):
+        load_sweep(save(altered, tmp_path / "altered.nc"))
+
+
+def test_what_fits_nowhere_has_no_variables() -> None:
+    names = {name for name in RIVALS if f"{name}_loss" in curve_of("graph, table loss")}
+    assert names == {"eikonal", "exponential", "randomized_response"}
+    assert curve_of("euclidean lattice")["loss"].attrs["units"] == "cell^2"
+
+
+@ALL
+def test_the_picture_states_problem_metric_and_units(case: str) -> None:
+    curve = curve_of(case)
+    above, below = plot_sweep(curve).axes
+    title = above.get_title(loc="left")
+    assert title.startswith("problem: ")
+    assert "metric" in title.splitlines()[1]
+    unit = {"cell^2": "(cell²)", "cell": "(cell)", "km": "(km)"}.get(curve["loss"].attrs["units"], "")
+    assert above.get_ylabel().endswith(unit)
+    assert above.get_xscale() == below.get_xscale() == "log"
+    drawn = {line.get_label(): line for line in above.lines}
+    assert drawn["exponential"].get_xdata().tolist() == curve["exponential_effective_epsilon"].values.tolist()
+    (optimal,) = (line for label, line in drawn.items() if str(label).startswith("optimal"))
+    assert optimal.get_ydata().tolist() == curve["loss"].values.tolist()
+    losses = np.concatenate([curve[name].values for name in curve if str(name).endswith("loss")])
+    assert above.get_yscale() == ("log" if losses.max() > 10 * losses.min() else "linear")
+    assert ("breaks its claim" in drawn) == any(any(rivals_of(row).values()) for row in sweep_rows(curve))
+
+
+@pytest.mark.parametrize(
+    ("gap", "printed"), [(2.4e-6, "0.0003 %"), (0.011, "2 %"), (0.51, "60 %"), (1.1, "200 %"), (0.0, "0 %")]
+)
+def test_the_legend_rounds_the_certified_gap_up(gap: float, printed: str) -> None:
+    curve = curve_of("discrete")
+    widened = curve.assign(gap=("multiplier", np.full(len(MULTIPLIERS), gap)))
+    labels = [line.get_label() for line in plot_sweep(widened).axes[0].lines]
+    assert f"optimal, certified within {printed}" in labels
+
+
+@pytest.mark.parametrize("suffix", ["png", "PDF", "svg"])
+def test_pictures_are_written_whole(tmp_path: Path, suffix: str) -> None:
+    head = {"png": b"\x89PNG", "PDF": b"%PDF", "svg": b"<?xml"}[suffix]
+    path = save_plot(curve_of("discrete"), tmp_path / f"curve.{suffix}")
+    assert path.read_bytes().startswith(head)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_pictures_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match=r"\.png, \.pdf, \.svg"):
+        save_plot(curve_of("discrete"), tmp_path / "curve.gif")
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(InputError, match=r"mechdesign\[plot\]"):
+        save_plot(curve_of("discrete"), tmp_path / "curve.png")
+    assert not list(tmp_path.iterdir())
+
+
+def command(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["mechdesign", *map(str, words)])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    return int(str(ended.value.code))
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("sweep", "line", "--cells", 5, "--from", 0.5, "--to", 2, "--points", 3, "--gap", 1e-6)
+    files = tmp_path / "curve.nc", tmp_path / "curve.png"
+    assert command(monkeypatch, *words, "-o", files[0], "--plot", files[1], "--json") == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert rows == sweep_rows(load_sweep(files[0]))
+    assert [row["multiplier"] for row in rows] == [0.5, 1.0, 2.0]
+    assert files[1].stat().st_size > 10_000
+    assert command(monkeypatch, *words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 118
+    assert "…" not in "".join(lines)
+    printed = [line.split()[:2] for line in lines if line.split()[:1] == ["0.5"]]
+    assert printed[0] == ["0.5", f"{rows[0]['loss']:.5g}"]
+    assert any("*" in line for line in lines)
+    assert command(monkeypatch, *words, "-o", files[0]) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (("--from", 0), "from"),
+        (("--from", 2, "--to", 1), "to"),
+        (("--to", "inf"), "to"),
+        (("--points", 1), "points"),
+        (("--plot", "x.gif"), "plot"),
+        (("--level", 1), "--level"),
+    ],
+)
+def test_the_command_refuses(
+    words: tuple[object, ...], field: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(monkeypatch, "sweep", "line", *words, "--json") == 2
+    assert json.loads(capsys.readouterr().out)["error"]["field"] == field
