@@ -27,9 +27,9 @@ from mechdesign.problem_files import load_problem
 from mechdesign.programs.coupled import SideRows, objective, stack_rows
 from mechdesign.programs.whole import MOST_ROWS, assemble_whole
 from mechdesign.solvers import coupled
-from mechdesign.solvers.progress import Progress
 from mechdesign.solvers.coupled import admit, coupled_bound, no_table, solve_coupled, task_of
 from mechdesign.solvers.highs import solve_linear_program
+from mechdesign.solvers.progress import Progress
 
 
 @ALL

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from cases import CASES
-from tolerances import DESIGN_MARGIN, ORACLE, SOLVED
+from tolerances import BLOCKS, DESIGN_MARGIN, ORACLE, SOLVED
 
 from mechdesign.closed_forms import constant, exponential, randomized_response
 from mechdesign.mechanism.certificate import reference_violations, row_sums_exact, violations
@@ -51,11 +51,20 @@ def test_the_cvxpy_statement_has_the_same_optimum(case: str) -> None:
 
 @ALL
 def test_the_whole_program_and_aggregation_agree(case: str) -> None:
-    whole = aggregate(problem_of(case), gap=SOLVED, whole=True)
-    grown = aggregate(problem_of(case), gap=SOLVED, whole=False)
+    whole = aggregate(problem_of(case), gap=SOLVED, method="whole")
+    grown = aggregate(problem_of(case), gap=SOLVED, method="aggregation")
     assert whole.lower_bound <= grown.loss
     assert grown.lower_bound <= whole.loss
     assert grown.loss == pytest.approx(whole.loss, rel=2 * SOLVED)
+
+
+@ALL
+def test_the_block_interior_point_agrees_with_the_whole_program(case: str) -> None:
+    whole = aggregate(problem_of(case), gap=SOLVED, method="whole")
+    blocks = aggregate(problem_of(case), gap=BLOCKS, method="blocks")
+    assert whole.lower_bound <= blocks.loss
+    assert blocks.lower_bound <= whole.loss
+    assert blocks.loss == pytest.approx(whole.loss, rel=2 * BLOCKS)
 
 
 @ALL

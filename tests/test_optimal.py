@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from cases import grid
-from tolerances import PRINTED, SOLVED
+from tolerances import BLOCKS, PRINTED, SOLVED
 
-from mechdesign.errors import InputError, SizeError, SolverError
+from mechdesign.closed_forms import exponential
+from mechdesign.errors import InputError, SizeError
 from mechdesign.mechanism.certificate import violations
+from mechdesign.mechanism.table import RESOLUTION
 from mechdesign.problem_files import load_problem, read_problem_file
+from mechdesign.programs.eikonal_weights import EikonalWeights
 from mechdesign.programs.optimal import Optimal
 from mechdesign.setting import priors
 from mechdesign.setting.levels import PrivacyLevel
-from mechdesign.setting.losses import SquaredDistance, TableLoss, ZeroOne
+from mechdesign.setting.losses import Distance, SquaredDistance, TableLoss, ZeroOne
 from mechdesign.setting.metrics import Eikonal, Euclidean
 from mechdesign.setting.problem import DesignProblem
 from mechdesign.solvers import aggregation
-from mechdesign.solvers.aggregation import aggregate
+from mechdesign.solvers.aggregation import METHODS, Method, aggregate
 from mechdesign.solvers.progress import Progress
 from mechdesign.solvers.solve import solve
 
@@ -86,8 +91,8 @@ def test_improbable_secrets_do_not_cost_the_bound(epsilon: float, rest: float) -
 
 def test_far_entries_are_resolved_where_distances_range_widely() -> None:
     problem = load_problem("philadelphia", cells=10)  # edges of 4 to 26 nats
-    for whole in (True, False):
-        design = aggregate(problem, gap=1e-5, whole=whole)
+    for method in METHODS:
+        design = aggregate(problem, gap=1e-5, method=method)
         assert design.stopped == "gap"
         assert design.lower_bound <= FARTHEST <= design.loss * (1 + PRINTED)
 
@@ -126,48 +131,100 @@ def test_limits_in_epsilon() -> None:
     assert loss(0.5) > loss(1.0) > loss(2.0)
 
 
-def test_random_small_problems_have_certified_meeting_bounds() -> None:
-    rng = np.random.default_rng(8)
-    for _ in range(12):
-        shape = tuple(int(k) for k in rng.integers(2, 5, 2))
-        domain = grid(shape)
-        level = PrivacyLevel.from_values(domain, rng.uniform(0.1, 3.0, shape))
-        metric = Eikonal(level=level, stencil=int(rng.choice([4, 8, 16])))
-        prior = priors.proportional(rng.random(domain.size) * (rng.random(domain.size) > 0.2))
-        problem = DesignProblem(domain=domain, metric=metric, prior=prior, loss=SquaredDistance())
-        design = aggregate(problem, gap=1e-6, whole=bool(rng.integers(2)))
-        assert design.stopped == "gap"
-        assert design.lower_bound <= design.loss
-        assert violations(design.mass, problem.edges) == 0
+def random_problem(seed: int) -> DesignProblem:
+    """Random shape, mask, level, stencil, prior (with improbable secrets) and loss."""
+    rng = np.random.default_rng(seed)
+    shape = tuple(int(k) for k in rng.integers(2, 5, 2))
+    mask = rng.random(shape) > 0.15
+    mask[0, :], mask[:, 0] = True, True  # keeps every cell joined for 8 and 16 neighbours
+    stencil = int(rng.choice([4, 8, 16])) if mask.all() else 8
+    domain = grid(shape, mask=mask)
+    level = PrivacyLevel.from_values(grid(shape), np.exp(rng.uniform(np.log(0.05), np.log(4.0), shape)))
+    prior = priors.proportional(rng.random(domain.size) * (rng.random(domain.size) > 0.2) + 1e-9)
+    losses = (SquaredDistance(), Distance(), ZeroOne(), TableLoss(values=rng.random((domain.size, domain.size))))
+    loss = losses[int(rng.integers(len(losses)))]
+    return DesignProblem(domain=domain, metric=Eikonal(level=level, stencil=stencil), prior=prior, loss=loss)
 
 
-def test_progress_is_monotone_and_the_gap_is_what_it_says() -> None:
+@pytest.mark.parametrize("seeds", range(10))
+def test_on_200_random_problems_every_method_encloses_the_optimum(seeds: int) -> None:
+    for seed in range(20 * seeds, 20 * seeds + 20):
+        problem = random_problem(seed)
+        designs = [aggregate(problem, gap=BLOCKS, method=method) for method in ("whole", "blocks", "aggregation")]
+        assert all(violations(design.mass, problem.edges) == 0 for design in designs), seed
+        assert max(design.lower_bound for design in designs) <= min(design.loss for design in designs), seed
+        floor = RESOLUTION * problem.constant_loss
+        assert all(design.loss - design.lower_bound <= BLOCKS * max(design.loss, floor) for design in designs), seed
+
+
+@pytest.mark.parametrize("method", ["blocks", "aggregation"])
+def test_progress_is_monotone_and_the_gap_is_what_it_says(method: Method) -> None:
     seen: list[Progress] = []
-    aggregate(load_problem("philadelphia", cells=12), gap=1e-7, whole=False, report=seen.append)
+    aggregate(load_problem("philadelphia", cells=12), gap=1e-7, method=method, report=seen.append)
     assert len(seen) > 1
     assert all(a.loss >= b.loss and a.lower_bound <= b.lower_bound for a, b in pairwise(seen))
+    assert all(a.seconds <= b.seconds for a, b in pairwise(seen))
+    assert all(state.memory_mb > 1 for state in seen)
     assert seen[-1].gap == (seen[-1].loss - seen[-1].lower_bound) / seen[-1].loss <= 1e-7
 
 
-def test_an_interrupt_keeps_the_best_certified_table() -> None:
+@pytest.mark.parametrize("method", ["blocks", "aggregation"])
+@pytest.mark.parametrize("when", [0, 1, 5])
+def test_an_interrupt_keeps_a_certified_table_with_its_true_gap(method: Method, when: int) -> None:
+    told = 0
+
     def stop(state: Progress) -> None:
-        raise KeyboardInterrupt
+        nonlocal told
+        told += 1
+        if told > when:
+            raise KeyboardInterrupt
 
     problem = load_problem("philadelphia", cells=8)
-    design = aggregate(problem, gap=1e-12, whole=False, report=stop)
+    design = aggregate(problem, gap=1e-12, method=method, report=stop)
     assert design.stopped == "interrupt"
     assert violations(design.mass, problem.edges) == 0
-    assert 0 <= design.lower_bound <= design.loss
+    assert 0 <= design.lower_bound <= optimum_of_eight() * (1 + SOLVED)
+    assert optimum_of_eight() <= design.loss * (1 + SOLVED)
+
+
+@cache
+def optimum_of_eight() -> float:
+    return aggregate(load_problem("philadelphia", cells=8), gap=SOLVED, method="whole").loss
 
 
 def test_time_running_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter([0.0, 0.0, 1.0] + [100.0] * 10)
+    problem = load_problem("philadelphia", cells=20)
+    clock = iter([0.0, 0.0, 1.0] + [100.0] * 100)
     monkeypatch.setattr(aggregation, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    design = aggregate(load_problem("philadelphia", cells=20), gap=1e-14, time_limit=50, report=lambda _: None)
+    design = aggregate(problem, gap=1e-14, time_limit=50, report=lambda _: None)
     assert design.stopped == "time"
     assert 0 < design.lower_bound < design.loss
-    with pytest.raises(SolverError, match="before any table"):
-        aggregate(load_problem("line"), gap=1e-3, time_limit=-1.0)
+    assert violations(design.mass, problem.edges) == 0
+
+
+def test_without_any_time_the_exponential_mechanism_is_returned() -> None:
+    problem = load_problem("line")
+    design = aggregate(problem, gap=1e-3, time_limit=-1.0)
+    attrs = exponential.mechanism(problem).attrs
+    assert design.stopped == "time"
+    assert design.loss == pytest.approx(attrs["expected_loss"], rel=SOLVED)
+    assert 0 <= design.lower_bound <= design.loss
+
+
+def test_a_start_from_another_multiple_of_the_metric_gives_the_same_optimum() -> None:
+    problem = load_problem("philadelphia", cells=10, extent=20.0)
+    whole, half = (replace(problem, metric=factor * problem.metric) for factor in (1.0, 0.5))
+    start = aggregate(whole, gap=1e-4, method="blocks")
+    cold, warm = (aggregate(half, gap=1e-4, method="blocks", start=given) for given in (None, start))
+    assert cold.stopped == warm.stopped == "gap"
+    assert max(cold.lower_bound, warm.lower_bound) <= min(cold.loss, warm.loss)
+
+
+def test_an_unknown_method_is_refused() -> None:
+    with pytest.raises(InputError, match="unknown method"):
+        aggregate(load_problem("line"), gap=1e-3, method="magic")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="optimal program"):
+        solve(EikonalWeights(problem=load_problem("line")), method="blocks")
 
 
 @pytest.mark.parametrize(

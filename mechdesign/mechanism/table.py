@@ -123,6 +123,11 @@ def expected_loss(mass: NDArray[np.uint64], prior: NDArray[np.float64], loss: ND
     return math.fsum(p * float(row.astype(float) @ l) for p, row, l in zip(prior, mass, loss, strict=True)) / ROW_SUM
 
 
+def total_cost(mass: NDArray[np.uint64], cost: NDArray[np.float64]) -> float:
+    """Sum over u, y of mass(u, y) 2^-62 cost(u, y), in floating point: the expected loss for cost = prior times loss."""
+    return math.fsum(float(row.astype(float) @ c) for row, c in zip(mass, cost, strict=True)) / ROW_SUM
+
+
 def relative_gap(loss: float, bound: float, scale: float) -> float:
     """(loss - bound) / loss. Under a loss below 1e-9 of `scale`, that of the best constant report, (loss - bound) is
     measured against that instead: a table cannot resolve less.

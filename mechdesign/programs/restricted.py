@@ -86,16 +86,21 @@ def restrict(
     tail, head, length = problem.edges.both_ways()
     component = np.empty((m, n), np.int32)
     sizes, rows = np.ones(m + 1, np.int64), np.zeros(m + 1, np.int64)
-    costs, heads, lower, upper, slack = [], [], [], [], []
+    costs: list[NDArray[np.float64]] = []
+    heads: list[NDArray[np.float64]] = []
+    lower: list[NDArray[np.int32]] = []
+    upper: list[NDArray[np.int32]] = []
+    slack: list[NDArray[np.float64]] = []
     crossing = np.empty((3, len(tail)))
     for y in range(m):
-        block_cost, block_head = _components(
-            parent[y], distance[y], cut[y], cost[:, y] * scale, component[y]
-        )
+        block_cost, block_head = _components(parent[y], distance[y], cut[y], cost[:, y] * scale, component[y])
         a, b, k = _crossings(component[y], distance[y], tail, head, length, len(block_cost), crossing)
         sizes[y], rows[y] = len(block_cost), len(k)
-        for parts, part in zip((costs, heads, lower, upper, slack), (block_cost, block_head, a, b, k), strict=True):
-            parts.append(part)
+        costs.append(block_cost)
+        heads.append(block_head)
+        lower.append(a)
+        upper.append(b)
+        slack.append(k)
     constant = problem.best_constant
     return RestrictedProgram(
         first=np.concatenate([[0], np.cumsum(sizes)]),

@@ -23,7 +23,7 @@ class DesignProblem:
 
     Fields: domain, the n secrets; metric, the claim; prior (n,), sums to 1; loss; reports, the m possible reports
     (the domain itself by default); name; knobs, the parameters it was built from (kept in files).
-    Derived, computed once: edges, distances (n, n) in nats, loss_matrix (n, m), cost (n, m) = prior times loss.
+    Derived, computed once: edges, distances (n, n) in nats, cost (n, m) = prior times loss.
     Raises: InputError where shapes, signs or sums are off; SizeError where a table over the secrets would not fit.
     """
 
@@ -56,9 +56,9 @@ class DesignProblem:
         require_memory(self.domain.size, self.domain.size, tables=3, what="the distances between all secrets")
         return shortest_paths(self.edges, self.domain.size)
 
-    @cached_property
+    @property
     def loss_matrix(self) -> NDArray[np.float64]:
-        """l(u, y), (n, m), checked."""
+        """l(u, y), (n, m), checked; computed at every call, because a search works on the cost and needs the room."""
         require_memory(self.domain.size, self.reports.size, tables=3, what="the table of losses")
         return check_loss(self.loss.matrix(self.domain, self.reports))
 

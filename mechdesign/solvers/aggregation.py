@@ -20,6 +20,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import InputError
 from mechdesign.mechanism.repair import repair
-from mechdesign.mechanism.table import expected_loss, relative_gap
+from mechdesign.mechanism.table import relative_gap, total_cost
 from mechdesign.programs.restricted import RestrictedProgram, linear_program, restrict
 from mechdesign.setting.problem import DesignProblem
 from mechdesign.solvers.block_interior_point import solve_blocks
@@ -177,22 +178,20 @@ class _Search:
             return np.zeros(kernel.shape, np.bool_)
         own = np.einsum("uy,yu->y", self.problem.cost, kernel)
         try:
-            multipliers = scipy.linalg.lu_solve(scipy.linalg.lu_factor(kernel, overwrite_a=True), own)
+            multipliers = scipy.linalg.solve(kernel.T, own, overwrite_a=True)
         except (scipy.linalg.LinAlgError, scipy.linalg.LinAlgWarning, ValueError):
             return np.zeros(self.cut.shape, np.bool_)
         self.latest = multipliers
         return self._price(multipliers)[0]
 
     def _rounds(self, attempt: _Attempt) -> str:
-        tolerance = min(1e-4, self.gap) if attempt.method != "blocks" else self.gap / 3
+        tolerance = min(1e-4, self.gap) if attempt.method != "blocks" else self.gap / 2
         for number in range(_ROUNDS):
             if time.monotonic() >= self.deadline:
                 return "time"
             restricted = restrict(self.problem, self.scale, self.pricer.distance, self.pricer.parent, self.cut)
 
-            def tell(iteration: int | None, number: int = number, program: RestrictedProgram = restricted) -> None:
-                self._tell(attempt, number, iteration, program)
-
+            tell = partial(self._tell, attempt, number, restricted)
             solve = self._solve_blocks if attempt.method == "blocks" else self._solve_highs
             solved = solve(restricted, attempt, tolerance, tell)
             self.latest = solved.dual / self.scale
@@ -213,7 +212,7 @@ class _Search:
         return "precision"
 
     def _solve_blocks(
-        self, program: RestrictedProgram, attempt: _Attempt, tolerance: float, tell: Callable[[int], None]
+        self, program: RestrictedProgram, attempt: _Attempt, tolerance: float, tell: Callable[[int | None], None]
     ) -> _Solved:
         """By the block interior-point method."""
         found = solve_blocks(
@@ -223,7 +222,7 @@ class _Search:
         return _Solved(point=found.q, dual=found.dual, exact=exact, stopped=found.stopped)
 
     def _solve_highs(
-        self, program: RestrictedProgram, attempt: _Attempt, tolerance: float, tell: Callable[[int], None]
+        self, program: RestrictedProgram, attempt: _Attempt, tolerance: float, tell: Callable[[int | None], None]
     ) -> _Solved:
         """By HiGHS."""
         method: HighsMethod = "simplex" if program.variables <= SIMPLEX_LIMIT else "ipm"
@@ -238,7 +237,7 @@ class _Search:
         large = table.size > _SPREAD_LIMIT
         kernel = None if large or table.shape[0] != table.shape[1] else np.exp(-self.pricer.distance).T
         mass = repair(table if large else np.maximum(table, 0.0), problem.edges, problem.cost, kernel, overwrite=large)
-        value = expected_loss(mass, problem.prior_array, problem.loss_matrix)
+        value = total_cost(mass, problem.cost)
         if value >= self.loss:
             return False
         self.mass, self.loss = mass, value
@@ -257,7 +256,7 @@ class _Search:
                 self.bound, self.dual, better = bound, trial, True
         return turns, better
 
-    def _tell(self, attempt: _Attempt, number: int, iteration: int | None, program: RestrictedProgram) -> None:
+    def _tell(self, attempt: _Attempt, number: int, program: RestrictedProgram, iteration: int | None) -> None:
         if self.report is not None:
             self.report(
                 Progress(

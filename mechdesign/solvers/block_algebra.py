@@ -65,12 +65,12 @@ class BlockAlgebra:
 
     def cone(self, q: Vector) -> Vector:
         """A q (c,)."""
-        return q[self.above] - self._ratio * q[self._tail]
+        return np.asarray(q[self.above] - self._ratio * q[self._tail])
 
     def cone_transposed(self, z: Vector) -> Vector:
         """A' z (v,)."""
-        v = self.program.variables
-        return np.bincount(self.above, z, v) - np.bincount(self._tail, self._ratio * z, v)
+        above = np.bincount(self.above, z, self.program.variables)
+        return np.asarray(above - np.bincount(self._tail, self._ratio * z, self.program.variables), float)
 
     def sums(self, q: Vector) -> Vector:
         """M q (n,), all entries."""

@@ -34,6 +34,7 @@ _MANY = 1500  # secrets from which a factorisation costs more than the two centr
 _CENTRED = 0.1  # complementarity products are pushed into [0.1, 10] times their target
 _ROWS = 1e-5  # error of a row sum with which the method may end; restoration removes it
 _ITERATIONS = 150
+_RARELY = 1e3  # inverse of the probability of the constant report at the start
 _CORRECTORS = 2
 _WIDER = 1.08  # a corrector aims at steps this much longer, and as much of a full step more
 _WORTH = 0.02  # gain of the two step lengths together that makes a corrector worth another
@@ -60,12 +61,12 @@ def solve_blocks(
     dual: Vector,
     tolerance: float,
     deadline: float = np.inf,
-    report: Callable[[int, float], None] | None = None,
+    report: Callable[[int], None] | None = None,
 ) -> InteriorPoint:
     """Solve a restricted program to a relative complementarity gap.
 
-    Parameters: dual (n,), multipliers to start from; deadline, of time.monotonic(); report, called with iteration and
-    gap. An interrupt (Ctrl-C) ends the method and returns its best point.
+    Parameters: dual (n,), multipliers to start from; deadline, of time.monotonic(); report, called with the
+    number of every iteration. An interrupt (Ctrl-C) ends the method and returns its best point.
     Memory: `BlockAlgebra`, and a dozen vectors over rows.
     """
     algebra = BlockAlgebra(program)
@@ -80,7 +81,7 @@ def solve_blocks(
             if found < merit:
                 best, merit = state, found
             if report is not None:
-                report(iteration, errors.gap)
+                report(iteration)
             if found < tolerance:
                 stopped = "gap"
                 break
@@ -143,7 +144,8 @@ class _Errors:
 
 
 def _start(program: RestrictedProgram, algebra: BlockAlgebra, dual: Vector) -> _State:
-    widths = np.append(np.exp(-program.distance).sum(axis=1), 1e3)
+    widths = np.add.reduceat(algebra.sums_transposed(np.ones(algebra.secrets)), program.first[:-1])
+    widths[-1] = _RARELY
     q = (1 + program.head / (program.head + 3)) / np.repeat(widths, np.diff(program.first))
     s = np.maximum(algebra.cone(q), _FLOOR * q[algebra.above])
     mu = float(program.cost @ q) / algebra.rows
@@ -187,7 +189,7 @@ def _direction(algebra: BlockAlgebra, at: _State, errors: _Errors, products: Vec
 
 
 def _restored(algebra: BlockAlgebra, q: Vector) -> Vector:
-    """q moved onto the row sums, inside the cone, by a few steps with the last factors."""
+    """Q moved onto the row sums, inside the cone, by a few steps with the last factors."""
     for _ in range(_RESTORATIONS):
         row = 1 - algebra.sums(q)
         step = algebra.inverse(algebra.near_sums_transposed(algebra.solve(row)))

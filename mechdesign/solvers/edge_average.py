@@ -32,12 +32,13 @@ def solve_edge_average(
     """
     started = time.monotonic()
     problem = program.problem
+    losses = problem.loss_matrix
     mass = np.ones((problem.domain.size, problem.reports.size), np.uint64)
     dual, bound, stopped = np.zeros(problem.domain.size), 0.0, "gap"
     for part in program.parts():
         weight = float(problem.prior_array[part].sum())
         if len(part) == 1:
-            best = int(problem.loss_matrix[part[0]].argmin())
+            best = int(losses[part[0]].argmin())
             mass[part[0], best] = ROW_SUM - problem.reports.size + 1
             dual[part[0]] = problem.cost[part[0], best]
             bound += float(dual[part[0]])
@@ -47,5 +48,5 @@ def solve_edge_average(
         mass[part], dual[part] = design.mass, weight * design.dual
         bound += weight * design.lower_bound
         stopped = design.stopped if stopped == "gap" else stopped
-    loss = expected_loss(mass, problem.prior_array, problem.loss_matrix)
+    loss = expected_loss(mass, problem.prior_array, losses)
     return Design(mass=mass, loss=loss, dual=dual, lower_bound=bound, stopped=stopped)

@@ -24,8 +24,8 @@ from mechdesign.solvers.coupled import solve_coupled
 from mechdesign.solvers.dictionary import solve_dictionary
 from mechdesign.solvers.edge_average import solve_edge_average
 from mechdesign.solvers.eikonal import solve_weights
-from mechdesign.solvers.stated import solve_stated
 from mechdesign.solvers.progress import Progress
+from mechdesign.solvers.stated import solve_stated
 
 TABLES = 8  # 64-bit tables over secrets x reports that a solve holds at once
 

@@ -48,7 +48,7 @@ def _preorder(root, parent, child, following, stack, order):  # type: ignore[no-
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _sum_up(root, r, parent, grow, g, order, share, size):  # type: ignore[no-untyped-def]
-    """g along the tree, and the sums of r g (share) and |r| g (size) over every subtree. grow[v] = g(v)/g(parent)."""
+    """G along the tree, and the sums of r g (share) and |r| g (size) over every subtree. grow[v] = g(v)/g(parent)."""
     n = r.size
     g[root] = 1.0
     for i in range(1, n):
@@ -83,7 +83,24 @@ def _link(v, up, parent, child, following, before):  # type: ignore[no-untyped-d
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _pivot(  # type: ignore[no-untyped-def]
-    at, root, first, near, factor, parent, child, following, before, stack, order, rises, grow, g, share, size, inside, stamp
+    at,
+    root,
+    first,
+    near,
+    factor,
+    parent,
+    child,
+    following,
+    before,
+    stack,
+    order,
+    rises,
+    grow,
+    g,
+    share,
+    size,
+    inside,
+    stamp,
 ):
     """Move the subtree of `at` to where its next constraint is tight. Marks with `stamp` every node whose sums change."""
     stack[0], top, count = at, 1, 0

@@ -1,0 +1,161 @@
+"""Restricted programs, their block algebra and the block interior-point method, against dense algebra and HiGHS."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from cases import CASES
+from tolerances import BLOCKS, LINEAR_ALGEBRA, SOLVED
+
+from mechdesign.programs.restricted import RestrictedProgram, linear_program, restrict
+from mechdesign.setting.problem import DesignProblem
+from mechdesign.solvers.block_algebra import BlockAlgebra
+from mechdesign.solvers.block_interior_point import solve_blocks
+from mechdesign.solvers.highs import solve_linear_program
+from mechdesign.solvers.parallel import in_blocks
+from mechdesign.solvers.pricing import ConePricer
+
+CUTS = ("none", "some", "all")
+ROUNDED = 1e-12  # relative: sums of a few hundred terms
+
+
+@cache
+def problem_of(case: str) -> DesignProblem:
+    return CASES[case]()
+
+
+@cache
+def program_of(case: str, cuts: str) -> RestrictedProgram:
+    problem = problem_of(case)
+    pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
+    chance = {"none": 0.0, "some": 0.4, "all": 1.0}[cuts]
+    cut = np.random.default_rng(3).random(pricer.distance.shape) < chance
+    return restrict(problem, 1 / problem.constant_loss, pricer.distance, pricer.parent, cut)
+
+
+ALL = [pytest.mark.parametrize("case", CASES), pytest.mark.parametrize("cuts", CUTS)]
+
+
+def every(test):  # type: ignore[no-untyped-def]
+    for mark in ALL:
+        test = mark(test)
+    return test
+
+
+def dense_sums(program: RestrictedProgram) -> np.ndarray:
+    """M (n, v), from the definition P(y|u) = q(component) e^{-D}."""
+    m, n = program.component.shape
+    sums = np.zeros((n, program.variables))
+    for y in range(m):
+        for u in range(n):
+            sums[u, program.first[y] + program.component[y, u]] += np.exp(-program.distance[y, u])
+    sums[:, -1] = 1.0
+    return sums
+
+
+@every
+def test_points_of_the_program_are_exactly_the_private_tables_with_its_profiles(case: str, cuts: str) -> None:
+    problem, program = problem_of(case), program_of(case, cuts)
+    tail, head, length = problem.edges.both_ways()
+    rng = np.random.default_rng(1)
+    block = np.repeat(np.arange(len(program.first) - 1), np.diff(program.rows))
+    lower, upper = program.first[block] + program.lower, program.first[block] + program.upper
+    for _ in range(20):
+        x = np.exp(rng.uniform(-0.5, 0.5, program.variables))
+        x[-1] = 0.0
+        table = program.table(x)
+        kept = (x[lower] <= np.exp(program.slack) * x[upper] * (1 + ROUNDED)).all()
+        private = (table[tail] <= np.exp(length)[:, None] * table[head] * (1 + ROUNDED)).all()
+        assert kept == private
+        assert (program.cost * x).sum() == pytest.approx(
+            (problem.cost * table).sum() / problem.constant_loss, rel=ROUNDED
+        )
+
+
+@every
+def test_row_sums_and_their_transpose_against_the_dense_matrix(case: str, cuts: str) -> None:
+    program = program_of(case, cuts)
+    algebra, sums = BlockAlgebra(program), dense_sums(program)
+    rng = np.random.default_rng(2)
+    q, dual = rng.random(program.variables), rng.standard_normal(sums.shape[0])
+    assert algebra.sums(q) == pytest.approx(sums @ q, rel=ROUNDED)
+    assert algebra.sums_transposed(dual) == pytest.approx(dual @ sums, rel=ROUNDED, abs=ROUNDED)
+    assert algebra.near_sums(q) @ dual == pytest.approx(q @ algebra.near_sums_transposed(dual), rel=ROUNDED)
+    near = np.abs(algebra.near_sums(q) - algebra.sums(q)).max()
+    assert near <= np.exp(-11.5) * q.max() * len(q)
+
+
+@every
+def test_factors_solve_the_normal_equations(case: str, cuts: str) -> None:
+    program = program_of(case, cuts)
+    algebra = BlockAlgebra(program)
+    rng = np.random.default_rng(4)
+    theta = np.exp(rng.uniform(-1, 1, algebra.rows))
+    cone = np.array([algebra.cone(unit) for unit in np.eye(program.variables)]).T
+    assert algebra.cone_transposed(theta) == pytest.approx(cone.T @ theta, rel=ROUNDED, abs=ROUNDED)
+    normal = cone.T @ (theta[:, None] * cone)
+    sums = np.array([algebra.near_sums(unit) for unit in np.eye(program.variables)]).T
+    assert algebra.factor(theta)
+    g, right = rng.standard_normal(program.variables), rng.standard_normal(algebra.secrets)
+    exact = np.linalg.solve(normal, g)
+    assert algebra.inverse(g) == pytest.approx(exact, rel=1e-9, abs=1e-9 * np.abs(exact).max())
+    coupled = np.linalg.solve(sums @ np.linalg.solve(normal, sums.T), right)
+    assert algebra.solve(right) == pytest.approx(coupled, rel=1e-7, abs=1e-7 * np.abs(coupled).max())
+
+
+@every
+def test_the_interior_point_ends_where_highs_does(case: str, cuts: str) -> None:
+    program = program_of(case, cuts)
+    n = program.component.shape[1]
+    found = solve_blocks(program, dual=np.zeros(n), tolerance=BLOCKS / 10)
+    assert found.stopped == "gap"
+    linear, scale = linear_program(program, 18.0)
+    reference = solve_linear_program(linear, tolerance=SOLVED)
+    assert program.cost @ found.q == pytest.approx(reference.objective, rel=BLOCKS)
+    assert program.cost @ (reference.x * scale) == pytest.approx(reference.objective, rel=SOLVED)
+    assert found.dual.sum() == pytest.approx(reference.objective, rel=BLOCKS)
+    assert np.abs(program.table(found.q).sum(axis=1) - 1).max() <= LINEAR_ALGEBRA * 100
+    assert BlockAlgebra(program).cone(found.q).min() >= -ROUNDED
+
+
+def test_a_program_with_every_node_cut_is_the_whole_program() -> None:
+    problem = problem_of("eikonal, 8 neighbours")
+    program = program_of("eikonal, 8 neighbours", "all")
+    assert program.variables == problem.domain.size**2 + 1
+    assert len(program.slack) == 2 * len(problem.edges.tail) * problem.domain.size
+    assert program.constraints == len(program.slack) + problem.domain.size
+
+
+def test_time_and_interrupts_return_a_point_inside() -> None:
+    program = program_of("eikonal, 8 neighbours", "some")
+
+    def stop(iteration: int) -> None:
+        if iteration == 3:
+            raise KeyboardInterrupt
+
+    start = np.zeros(program.component.shape[1])
+    interrupted = solve_blocks(program, dual=start, tolerance=1e-9, report=stop)
+    late = solve_blocks(program, dual=start, tolerance=1e-9, deadline=0.0)
+    assert (interrupted.stopped, interrupted.iterations) == ("interrupt", 3)
+    assert (late.stopped, late.iterations) == ("time", 0)
+    assert np.isfinite(interrupted.q).all()
+    assert (interrupted.q > 0).all()
+    assert (late.q > 0).all()
+
+
+def test_blocks_of_work_cover_their_range_once_and_pass_errors_on() -> None:
+    done = np.zeros(103, np.int64)
+
+    def work(start: int, stop: int) -> None:
+        done[start:stop] += 1
+
+    in_blocks(work, len(done), 10)
+    assert (done == 1).all()
+
+    def fail(start: int, stop: int) -> None:
+        raise ValueError(start)
+
+    with pytest.raises(ValueError, match="0"):
+        in_blocks(fail, 100, 10)
