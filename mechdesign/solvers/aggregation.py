@@ -47,6 +47,8 @@ _CAPS = {"simplex": (18.0, 9.0), "ipm": (9.0, 18.0)}  # nats up to which far ent
 _FAR = 20.0  # nats from the anchor beyond which the whole program starts from the eikonal profile
 _SPREAD_LIMIT = 1_000_000  # entries of a table up to which its repair may solve a system of eikonal weights
 _ROUNDS = 40
+_CHEAP = 3_000  # variables up to which blocks are solved to a gap of 1e-5 at least
+_ACCURATE = 1e-5
 _FINEST = 1e-10  # tolerance of a solver below which nothing is gained
 # Before pricing, multipliers are lowered by these shares of themselves and of the loss per secret: a solver's
 # multipliers are infeasible by its tolerance, and rays that grow away from the anchor multiply that. A share t costs
@@ -81,7 +83,7 @@ def aggregate(
     """Solve the optimal program of `problem` to a relative gap; see the module docstring for the methods.
 
     Parameters: gap, target of (loss - lower_bound) / loss; time_limit in seconds, for the search: certifying its last
-    point takes a little longer; start, a design for a multiple of the same metric, whose cuts are taken over; report,
+    point takes a little longer; start, a design for a multiple of the same metric, whose cuts are added; report,
     called after every round and iteration.
     Returns: the best certified table found; `stopped` is "gap", "time", "interrupt" (Ctrl-C) or "precision" (every
     method's accuracy is exhausted above the target). Stopped before its first round it returns the exponential
@@ -162,10 +164,10 @@ class _Search:
         for number, attempt in enumerate(attempts):
             if attempt.whole:
                 self.cut = self.pricer.distance <= _FAR
-            elif number == 0 and start is not None and start.cut is not None:
-                self.cut = start.cut.copy()
             elif number == 0 or attempts[number - 1].whole:
                 self.cut = self._eikonal_cuts()
+            if number == 0 and start is not None and start.cut is not None:
+                self.cut |= start.cut
             stopped = self._rounds(attempt)
             if stopped != "precision":
                 break
@@ -185,7 +187,7 @@ class _Search:
         return self._price(multipliers)[0]
 
     def _rounds(self, attempt: _Attempt) -> str:
-        tolerance = min(1e-4, self.gap) if attempt.method != "blocks" else self.gap / 2
+        tolerance = self.gap / 2 if attempt.method == "blocks" else min(1e-4, self.gap)
         for number in range(_ROUNDS):
             if time.monotonic() >= self.deadline:
                 return "time"
@@ -215,6 +217,8 @@ class _Search:
         self, program: RestrictedProgram, attempt: _Attempt, tolerance: float, tell: Callable[[int | None], None]
     ) -> _Solved:
         """By the block interior-point method."""
+        if program.variables <= _CHEAP:
+            tolerance = min(tolerance, _ACCURATE)
         found = solve_blocks(
             program, dual=self.latest * self.scale, tolerance=tolerance, deadline=self.deadline, report=tell
         )

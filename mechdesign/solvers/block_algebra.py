@@ -22,6 +22,7 @@ from mechdesign.programs.restricted import RestrictedProgram
 from mechdesign.solvers.parallel import in_blocks
 
 NEAR = 11.5  # nats
+_RIDGE = 1e-13  # relative increase of the diagonal: row sums that say the same leave S singular
 _PARTS = 32  # pieces of work handed to the cores
 _BLAS = ThreadpoolController()
 
@@ -142,6 +143,7 @@ class BlockAlgebra:
         except np.linalg.LinAlgError:
             return False
         in_blocks(couple, self.secrets, _size(self.secrets))
+        self._schur[np.diag_indices(self.secrets)] *= 1 + _RIDGE
         _, failed = scipy.linalg.lapack.dpotrf(self._schur.T, lower=0, overwrite_a=1, clean=0)
         return failed == 0
 

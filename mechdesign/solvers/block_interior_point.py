@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.mechanism.table import RESOLUTION
 from mechdesign.programs.restricted import RestrictedProgram
 from mechdesign.solvers.block_algebra import BlockAlgebra
 
@@ -39,6 +40,11 @@ _CORRECTORS = 2
 _WIDER = 1.08  # a corrector aims at steps this much longer, and as much of a full step more
 _WORTH = 0.02  # gain of the two step lengths together that makes a corrector worth another
 _RESTORATIONS = 4
+_SHORT = 0.1  # share of the way below which a step towards the central path, without second order, is tried
+_STUCK = 2  # iterations without a better point from which it is always tried
+_CENTRING = 0.3  # its target, as a share of the mean product s z
+_FINE = 1e-4  # tolerance below which directions are refined once
+_LEAST = 0.3  # share of the tolerance at which the products s z are held
 _STALLED = 8  # iterations without a better point after which rounding is taken to have won
 
 
@@ -71,13 +77,14 @@ def solve_blocks(
     """
     algebra = BlockAlgebra(program)
     state = _start(program, algebra, dual)
-    best, merit, since, stopped, factored = state, np.inf, 0, "precision", False
+    best, merit, mu, since, stopped, factored = state, np.inf, np.inf, 0, "precision", False
     iteration = 0
     try:
         for iteration in range(_ITERATIONS):
             errors = _Errors.of(program, algebra, state)
             found = max(errors.gap, errors.dual_share, float(np.abs(errors.row).max()) - _ROWS)
-            since = 0 if found < merit else since + 1
+            since = 0 if found < merit or errors.mu < mu / 2 else since + 1
+            mu = min(mu, errors.mu)
             if found < merit:
                 best, merit = state, found
             if report is not None:
@@ -91,7 +98,9 @@ def solve_blocks(
             if since >= _STALLED or not algebra.factor(state.z / state.s):
                 break
             factored = True
-            state = _advance(algebra, state, errors)
+            newton = _Newton(algebra=algebra, at=state, errors=errors, refinements=int(tolerance < _FINE))
+            least = _LEAST * tolerance * float(program.cost @ state.q) / algebra.rows
+            state = newton.advanced(least=least, short=_SHORT if since < _STUCK else 1.0)
     except KeyboardInterrupt:
         stopped = "interrupt"
     q = _restored(algebra, best.q) if factored else best.q
@@ -119,7 +128,7 @@ class _State:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Errors:
     """What a point violates: dual (v,), row (n,), slack (c,); mu, the mean product s z; gap and dual_share, relative
-    to the cost.
+    to the cost, or to 1e-9 of that of the constant report where the cost is less.
     """
 
     dual: Vector
@@ -132,7 +141,8 @@ class _Errors:
     @classmethod
     def of(cls, program: RestrictedProgram, algebra: BlockAlgebra, at: _State) -> _Errors:
         dual = program.cost - algebra.sums_transposed(at.dual) - algebra.cone_transposed(at.z)
-        product, cost = float(at.s @ at.z), float(program.cost @ at.q)
+        product = float(at.s @ at.z)
+        cost = max(float(program.cost @ at.q), RESOLUTION * float(program.cost[-1]))
         return cls(
             dual=dual,
             row=1 - algebra.sums(at.q),
@@ -152,40 +162,70 @@ def _start(program: RestrictedProgram, algebra: BlockAlgebra, dual: Vector) -> _
     z = mu / s
     room = float(program.cost[-1] - dual.sum())
     if room > 0:
-        q[-1] = s[-1] = mu / room
-        z[-1] = room
+        q[-1] = s[-1] = min(mu / room, 1.0)
+        z[-1] = mu / q[-1]
     return _State(q=q, s=s, z=z, dual=dual)
 
 
-def _advance(algebra: BlockAlgebra, at: _State, errors: _Errors) -> _State:
-    """One iteration: predictor, corrector, centrality correctors while they lengthen the step."""
-    affine = _direction(algebra, at, errors, -at.s * at.z)
-    ahead = at.moved(affine, _longest(at.s, affine.s), _longest(at.z, affine.z))
-    target = errors.mu * (float(ahead.s @ ahead.z) / algebra.rows / errors.mu) ** 3
-    products = target - at.s * at.z - affine.s * affine.z
-    step = _direction(algebra, at, errors, products)
-    along, across = _longest(at.s, step.s), _longest(at.z, step.z)
-    for _ in range(_CORRECTORS if algebra.secrets >= _MANY else 0):
-        wider = min(1.0, along * _WIDER + _WIDER - 1), min(1.0, across * _WIDER + _WIDER - 1)
-        reached = (at.s + wider[0] * step.s) * (at.z + wider[1] * step.z)
-        pull = np.clip(reached, _CENTRED * target, target / _CENTRED) - reached
-        trial = _direction(algebra, at, errors, products + np.maximum(pull, -target / _CENTRED))
-        longer = _longest(at.s, trial.s), _longest(at.z, trial.z)
-        if min(longer) < min(along, across) or sum(longer) < along + across + _WORTH:
-            break
-        products = products + np.maximum(pull, -target / _CENTRED)
-        step, (along, across) = trial, longer
-    return at.moved(step, min(1.0, _STEP * along), min(1.0, _STEP * across))
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Newton:
+    """Newton steps from one point with one factorisation; `refinements` of each against rounding."""
+
+    algebra: BlockAlgebra
+    at: _State
+    errors: _Errors
+    refinements: int
+
+    def advanced(self, *, least: float, short: float) -> _State:
+        """One iteration: predictor, corrector, centrality correctors while they lengthen the step.
+
+        least: the product s z below which the target is not set, because rounding grows as it shrinks; short: a step
+        shorter than this share of the way gives way to one towards the central path, if that is longer.
+        """
+        at, rows = self.at, self.algebra.rows
+        affine = self.direction(-at.s * at.z)
+        ahead = at.moved(affine, _longest(at.s, affine.s), _longest(at.z, affine.z))
+        target = max(self.errors.mu * (float(ahead.s @ ahead.z) / rows / self.errors.mu) ** 3, least)
+        products = target - at.s * at.z - affine.s * affine.z
+        step = self.direction(products)
+        along, across = _longest(at.s, step.s), _longest(at.z, step.z)
+        if min(along, across) < short:
+            plain = max(target, _CENTRING * self.errors.mu) - at.s * at.z
+            centring = self.direction(plain)
+            lengths = _longest(at.s, centring.s), _longest(at.z, centring.z)
+            if min(lengths) > min(along, across):
+                step, products, (along, across) = centring, plain, lengths
+        for _ in range(_CORRECTORS if self.algebra.secrets >= _MANY else 0):
+            wider = min(1.0, along * _WIDER + _WIDER - 1), min(1.0, across * _WIDER + _WIDER - 1)
+            reached = (at.s + wider[0] * step.s) * (at.z + wider[1] * step.z)
+            pull = np.clip(reached, _CENTRED * target, target / _CENTRED) - reached
+            corrected = products + np.maximum(pull, -target / _CENTRED)
+            trial = self.direction(corrected)
+            longer = _longest(at.s, trial.s), _longest(at.z, trial.z)
+            if min(longer) < min(along, across) or sum(longer) < along + across + _WORTH:
+                break
+            step, products, (along, across) = trial, corrected, longer
+        return at.moved(step, min(1.0, _STEP * along), min(1.0, _STEP * across))
+
+    def direction(self, products: Vector) -> _State:
+        """The Newton step towards s z + `products`, and towards no errors."""
+        algebra, at, errors = self.algebra, self.at, self.errors
+        right = algebra.cone_transposed((products - at.z * errors.slack) / at.s) - errors.dual
+        q, dual = _eliminate(algebra, right, errors.row)
+        for _ in range(self.refinements):
+            normal = algebra.cone_transposed(at.z / at.s * algebra.cone(q))
+            left = right + algebra.near_sums_transposed(dual) - normal
+            more, more_dual = _eliminate(algebra, left, errors.row - algebra.near_sums(q))
+            q, dual = q + more, dual + more_dual
+        s = algebra.cone(q) + errors.slack
+        return _State(q=q, s=s, z=(products - at.z * s) / at.s, dual=dual)
 
 
-def _direction(algebra: BlockAlgebra, at: _State, errors: _Errors, products: Vector) -> _State:
-    """The Newton step towards s z + `products`, and towards no errors."""
-    right = algebra.cone_transposed((products - at.z * errors.slack) / at.s) - errors.dual
+def _eliminate(algebra: BlockAlgebra, right: Vector, row: Vector) -> tuple[Vector, Vector]:
+    """The pair q, dual with H q - M' dual = right, M q = row."""
     free = algebra.inverse(right)
-    dual = algebra.solve(errors.row - algebra.near_sums(free))
-    q = free + algebra.inverse(algebra.near_sums_transposed(dual))
-    s = algebra.cone(q) + errors.slack
-    return _State(q=q, s=s, z=(products - at.z * s) / at.s, dual=dual)
+    dual = algebra.solve(row - algebra.near_sums(free))
+    return free + algebra.inverse(algebra.near_sums_transposed(dual)), dual
 
 
 def _restored(algebra: BlockAlgebra, q: Vector) -> Vector:

@@ -102,7 +102,7 @@ def _pivot(  # type: ignore[no-untyped-def]
     inside,
     stamp,
 ):
-    """Move the subtree of `at` to where its next constraint is tight. Marks with `stamp` every node whose sums change."""
+    """Move the subtree of `at` to where its next constraint is tight; `stamp` marks every node whose sums change."""
     stack[0], top, count = at, 1, 0
     while top > 0:
         top -= 1
