@@ -3,7 +3,7 @@
 pip install qif; python benchmarks/libqif.py [--cells 8] [--repeats 1]
 
 Uniform prior, Euclidean metric on all pairs, eps = 1 per cell, loss the expected Euclidean distance: libqif's
-`mechanism.d_privacy.min_loss_given_d` returns an uncertified table; ours a certified one with a bound, to a gap of 1e-6.
+`mechanism.d_privacy.min_loss_given_d` returns an uncertified table, ours is certified, with a bound, to a gap of 1e-6.
 """
 
 import argparse

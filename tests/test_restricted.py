@@ -19,7 +19,7 @@ from mechdesign.solvers.pricing import ConePricer
 
 CUTS = ("none", "some", "all")
 ROUNDED = 1e-12  # relative: sums of a few hundred terms
-RESTORED = 1e-7  # of row sums: restoration stops at the boundary where only the constant report is left inside
+RESTORED = 1e-5  # of row sums: what the method ends with; restoration stops where only the constant report is left
 
 
 @cache

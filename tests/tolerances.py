@@ -18,7 +18,7 @@ LINEAR_ALGEBRA = 1e-12
 # A limit below the attainable one by this share is neither met nor proved impossible in double precision.
 UNRESOLVED = 1e-15
 
-# The block interior-point method inverts dense blocks explicitly: on ill-scaled problems it resolves gaps of a few 1e-5.
+# The block interior-point method inverts dense blocks explicitly: ill-scaled problems it resolves to a few 1e-5.
 BLOCKS = 1e-4
 
 # The same sum in another order.

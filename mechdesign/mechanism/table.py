@@ -124,7 +124,7 @@ def expected_loss(mass: NDArray[np.uint64], prior: NDArray[np.float64], loss: ND
 
 
 def total_cost(mass: NDArray[np.uint64], cost: NDArray[np.float64]) -> float:
-    """Sum over u, y of mass(u, y) 2^-62 cost(u, y), in floating point: the expected loss for cost = prior times loss."""
+    """Sum over u, y of mass(u, y) 2^-62 cost(u, y), rounded; for cost = prior times loss, the expected loss."""
     return math.fsum(float(row.astype(float) @ c) for row, c in zip(mass, cost, strict=True)) / ROW_SUM
 
 

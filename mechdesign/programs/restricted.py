@@ -32,9 +32,9 @@ class RestrictedProgram:
     """Blocks of variables, one for each of the m reports and a last one for the constant report.
 
     first (m + 2,): the variables of block y are first[y]:first[y + 1]; component (m, n): the variable of report y at
-    secret u, counted within its block; cost (v,); head (v,): the distance D at the head of the component; rows (m + 2,),
-    lower, upper (c,), slack (c,): the constraints of block y are q[lower] <= e^{slack} q[upper], numbers within the
-    block; distance (m, n) in nats; constant: the report that is made from everywhere.
+    secret u, counted within its block; cost (v,); head (v,): the distance D at the head of the component; rows
+    (m + 2,), lower, upper (c,), slack (c,): the constraints of block y are q[lower] <= e^{slack} q[upper], numbers
+    within the block; distance (m, n) in nats; constant: the report that is made from everywhere.
     """
 
     first: NDArray[np.int64]
@@ -77,9 +77,9 @@ def restrict(
 ) -> RestrictedProgram:
     """The restricted program for given cuts.
 
-    Parameters: scale, a factor on prior times loss that brings the optimum into a solver's range; distance and parent (m, n), the
-    shortest-path trees from the anchors (parent[y, anchor] = anchor); cut (m, n), True where a node starts its own
-    component (all True gives the whole program). Cost: O(m e).
+    Parameters: scale, a factor on prior times loss that brings the optimum into a solver's range; distance and parent
+    (m, n), the shortest-path trees from the anchors (parent[y, anchor] = anchor); cut (m, n), True where a node starts
+    its own component (all True gives the whole program). Cost: O(m e).
     """
     cost = problem.cost
     n, m = cost.shape
@@ -120,8 +120,8 @@ def linear_program(restricted: RestrictedProgram, cap: float) -> tuple[LinearPro
     """The restricted program as a linear program, and the scale (v,) by which its point is multiplied to give q.
 
     Variables are q e^{-max(head - cap, 0)}: without the cap entries further than `cap` nats would weigh nothing in the
-    row sums and could take any value. Where that asks for an entry below e^{-cap} of its neighbour, equality is allowed:
-    the envelope of the repair sees to the rest.
+    row sums and could take any value. Where that asks for an entry below e^{-cap} of its neighbour, equality is
+    allowed: the envelope of the repair sees to the rest.
     """
     m, n = restricted.component.shape
     shift = np.maximum(restricted.head - cap, 0.0)

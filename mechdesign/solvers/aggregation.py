@@ -47,8 +47,9 @@ _CAPS = {"simplex": (18.0, 9.0), "ipm": (9.0, 18.0)}  # nats up to which far ent
 _FAR = 20.0  # nats from the anchor beyond which the whole program starts from the eikonal profile
 _SPREAD_LIMIT = 1_000_000  # entries of a table up to which its repair may solve a system of eikonal weights
 _ROUNDS = 40
-_CHEAP = 3_000  # variables up to which blocks are solved to a gap of 1e-5 at least
-_ACCURATE = 1e-5
+_ROUGH = 5e-4  # gap to which the first blocks are solved: their cuts are incomplete, and a first bound is soon there
+_CHEAP = 3_000  # variables up to which blocks are solved to a gap of 1e-6, if they can be
+_ACCURATE = 1e-6
 _FINEST = 1e-10  # tolerance of a solver below which nothing is gained
 # Before pricing, multipliers are lowered by these shares of themselves and of the loss per secret: a solver's
 # multipliers are infeasible by its tolerance, and rays that grow away from the anchor multiply that. A share t costs
@@ -82,9 +83,9 @@ def aggregate(
 ) -> Design:
     """Solve the optimal program of `problem` to a relative gap; see the module docstring for the methods.
 
-    Parameters: gap, target of (loss - lower_bound) / loss; time_limit in seconds, for the search: certifying its last
-    point takes a little longer; start, a design for a multiple of the same metric, whose cuts are added; report,
-    called after every round and iteration.
+    Parameters: gap, target of (loss - lower_bound) / loss; time_limit in seconds, for the search: certifying and
+    pricing its last point takes a little longer; start, a design for a multiple of the same metric, whose cuts are
+    added; report, called after every round and iteration.
     Returns: the best certified table found; `stopped` is "gap", "time", "interrupt" (Ctrl-C) or "precision" (every
     method's accuracy is exhausted above the target). Stopped before its first round it returns the exponential
     mechanism e^{-d/2}, which is private as it stands.
@@ -187,7 +188,8 @@ class _Search:
         return self._price(multipliers)[0]
 
     def _rounds(self, attempt: _Attempt) -> str:
-        tolerance = self.gap / 2 if attempt.method == "blocks" else min(1e-4, self.gap)
+        finest = self.gap / 2
+        tolerance = max(finest, _ROUGH) if attempt.method == "blocks" else min(1e-4, self.gap)
         for number in range(_ROUNDS):
             if time.monotonic() >= self.deadline:
                 return "time"
@@ -198,18 +200,19 @@ class _Search:
             solved = solve(restricted, attempt, tolerance, tell)
             self.latest = solved.dual / self.scale
             gained = self._offer(restricted.table(solved.point))
-            if solved.stopped in ("time", "interrupt"):
-                return solved.stopped
             fresh, better = self._price(self.latest)
             gained |= better
             tell(None)
             if self.reached <= self.gap:
                 return "gap"
+            if solved.stopped in ("time", "interrupt"):
+                return solved.stopped
             fresh &= ~self.cut
             exact = solved.exact or tolerance <= _FINEST
             if not fresh.any() and (exact or not gained):
                 return "precision"
-            tolerance = max(_FINEST, min(tolerance, self.reached) / (3 if fresh.any() else 10))
+            rough = attempt.method == "blocks" and tolerance > finest
+            tolerance = finest if rough else max(_FINEST, min(tolerance, self.reached) / (3 if fresh.any() else 10))
             self.cut |= fresh
         return "precision"
 

@@ -109,7 +109,7 @@ def solve_blocks(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _State:
-    """A point or a direction: q (v,), slacks s and multipliers z (c,) of the rows, multipliers dual (n,) of the sums."""
+    """A point or a direction: q (v,); slacks s and multipliers z (c,) of the rows; dual (n,), those of the sums."""
 
     q: Vector
     s: Vector
