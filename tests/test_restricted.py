@@ -9,6 +9,7 @@ import pytest
 from cases import CASES
 from tolerances import BLOCKS, SOLVED
 
+from mechdesign.problem_files import load_problem
 from mechdesign.programs.restricted import RestrictedProgram, linear_program, restrict
 from mechdesign.setting.problem import DesignProblem
 from mechdesign.solvers.block_algebra import BlockAlgebra
@@ -122,6 +123,17 @@ def test_the_interior_point_ends_where_highs_does(case: str, cuts: str) -> None:
     assert found.dual.sum() == pytest.approx(reference.objective, rel=BLOCKS)
     assert np.abs(program.table(found.q).sum(axis=1) - 1).max() <= RESTORED
     assert BlockAlgebra(program).cone(found.q).min() >= -BLOCKS * 1e-3
+
+
+@pytest.mark.parametrize("tolerance", [1e-1, 1e-3])
+def test_restoration_ends_the_drift_of_row_sums(tolerance: float) -> None:
+    problem = load_problem("philadelphia", cells=12)
+    pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
+    cut = np.random.default_rng(5).random(pricer.distance.shape) < 0.1
+    program = restrict(problem, 1 / problem.constant_loss, pricer.distance, pricer.parent, cut)
+    found = solve_blocks(program, dual=np.zeros(problem.domain.size), tolerance=tolerance)
+    assert found.stopped == "gap"
+    assert np.abs(program.table(found.q).sum(axis=1) - 1).max() <= ROUNDED
 
 
 def test_a_program_with_every_node_cut_is_the_whole_program() -> None:

@@ -15,6 +15,7 @@ from mechdesign.setting.domain import Domain
 from mechdesign.setting.losses import LOSSES, TableLoss
 from mechdesign.setting.metrics import Discrete, Euclidean, Graph
 from mechdesign.setting.problem import DesignProblem
+from mechdesign.utility import remap
 from mechdesign.utility.loss import expected_distance, loss_matrix, mechanism_loss
 from mechdesign.utility.remap import bayes_remap, remap_targets, remapped_loss
 
@@ -137,3 +138,12 @@ def test_two_reports(prior, targets, left):
     assert verify(remapped).certified
     assert mechanism_loss(remapped) == pytest.approx(min(prior) if left == 1 else 1 / (1 + np.e), rel=FLOAT)
     assert expected_distance(remapped) == pytest.approx(mechanism_loss(remapped), rel=FLOAT)
+
+
+def test_remapping_in_blocks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    mechanism = makers(grid_problem())["geometric_normalised"]()
+    whole, value = remap_targets(mechanism), remapped_loss(mechanism)
+    monkeypatch.setattr(remap, "_BLOCK", 5)
+    assert (remap_targets(mechanism) == whole).all()
+    assert remapped_loss(mechanism) == pytest.approx(value, rel=FLOAT)
+    assert (whole != np.arange(len(whole))).any()

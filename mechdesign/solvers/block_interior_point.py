@@ -95,9 +95,12 @@ def solve_blocks(
             if time.monotonic() > deadline:
                 stopped = "time"
                 break
-            if since >= _STALLED or not algebra.factor(state.z / state.s):
+            if since >= _STALLED:
                 break
-            factored = True
+            factored = False
+            factored = algebra.factor(state.z / state.s)
+            if not factored:
+                break
             newton = _Newton(algebra=algebra, at=state, errors=errors, refinements=int(tolerance < _FINE))
             least = _LEAST * tolerance * float(program.cost @ state.q) / algebra.rows
             state = newton.advanced(least=least, short=_SHORT if since < _STUCK else 1.0)
@@ -235,8 +238,10 @@ def _restored(algebra: BlockAlgebra, q: Vector) -> Vector:
         step = algebra.inverse(algebra.near_sums_transposed(algebra.solve(row)))
         slack, change = algebra.cone(q), algebra.cone(step)
         inside = slack > 0
+        if not inside.any():
+            break
         moved = q + min(1.0, _STEP * _longest(slack[inside], change[inside])) * step
-        if np.abs(1 - algebra.sums(moved)).max() >= np.abs(row).max():
+        if not np.abs(1 - algebra.sums(moved)).max() < np.abs(row).max():
             break
         q = moved
     return q
