@@ -15,7 +15,7 @@ from scipy.ndimage import label
 from tolerances import BLOCKS, PRINTED, SOLVED
 
 from mechdesign.closed_forms import exponential
-from mechdesign.errors import InputError, SizeError
+from mechdesign.errors import InputError, SizeError, SolverError
 from mechdesign.mechanism.certificate import violations
 from mechdesign.mechanism.table import RESOLUTION
 from mechdesign.problem_files import load_problem, read_problem_file
@@ -210,6 +210,21 @@ def test_without_any_time_the_exponential_mechanism_is_returned() -> None:
     assert design.stopped == "time"
     assert design.loss == pytest.approx(attrs["expected_loss"], rel=SOLVED)
     assert 0 <= design.lower_bound <= design.loss
+
+
+def test_a_solver_that_fails_costs_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise SolverError("HiGHS gave no finite point", field="solver", value="", remedy="")
+
+    optimum = optimum_of_eight()
+    monkeypatch.setattr(aggregation, "solve_linear_program", fail)
+    problem = load_problem("philadelphia", cells=8)
+    design = aggregate(problem, gap=1e-4)
+    assert design.stopped == "gap"
+    assert design.lower_bound <= optimum * (1 + SOLVED) <= design.loss * (1 + 2 * SOLVED)
+    nothing = aggregate(problem, gap=1e-4, method="whole")
+    assert nothing.stopped == "precision"
+    assert violations(nothing.mass, problem.edges) == 0
 
 
 def test_a_start_from_another_multiple_of_the_metric_gives_the_same_optimum() -> None:

@@ -27,7 +27,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, SolverError
 from mechdesign.mechanism.repair import repair
 from mechdesign.mechanism.table import relative_gap, total_cost
 from mechdesign.programs.restricted import RestrictedProgram, linear_program, restrict
@@ -87,8 +87,8 @@ def aggregate(
     pricing its last point takes a little longer; start, a design for a multiple of the same metric, whose cuts are
     added; report, called after every round and iteration.
     Returns: the best certified table found; `stopped` is "gap", "time", "interrupt" (Ctrl-C) or "precision" (every
-    method's accuracy is exhausted above the target). Stopped before its first round it returns the exponential
-    mechanism e^{-d/2}, which is private as it stands.
+    method's accuracy is exhausted above the target). Without a table from any round it returns the
+    exponential mechanism e^{-d/2}, which is private as it stands.
     Raises: InputError for an unknown method.
     """
     if method not in METHODS:
@@ -169,7 +169,10 @@ class _Search:
                 self.cut = self._eikonal_cuts()
             if number == 0 and start is not None and start.cut is not None:
                 self.cut |= start.cut
-            stopped = self._rounds(attempt)
+            try:
+                stopped = self._rounds(attempt)
+            except SolverError:  # HiGHS gave nothing to work on; what other attempts found is kept
+                stopped = "time" if time.monotonic() >= self.deadline else "precision"
             if stopped != "precision":
                 break
         return stopped

@@ -183,7 +183,8 @@ class _Newton:
         """One iteration: predictor, corrector, centrality correctors while they lengthen the step.
 
         least: the product s z below which the target is not set, because rounding grows as it shrinks; short: a step
-        shorter than this share of the way gives way to one towards the central path, if that is longer.
+        shorter than this share of the way gives way to one towards the central path, if that is longer; not from
+        1500 secrets, where that loses more than it gains.
         """
         at, rows = self.at, self.algebra.rows
         affine = self.direction(-at.s * at.z)
@@ -192,7 +193,7 @@ class _Newton:
         products = target - at.s * at.z - affine.s * affine.z
         step = self.direction(products)
         along, across = _longest(at.s, step.s), _longest(at.z, step.z)
-        if min(along, across) < short:
+        if min(along, across) < short and self.algebra.secrets < _MANY:
             plain = max(target, _CENTRING * self.errors.mu) - at.s * at.z
             centring = self.direction(plain)
             lengths = _longest(at.s, centring.s), _longest(at.z, centring.z)

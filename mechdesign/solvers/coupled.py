@@ -107,10 +107,7 @@ class Task:
         if not loss.max() > 0:
             return bound
         judged = replace(self.problem, prior=uniform(self.problem.domain), loss=TableLoss(values=loss))
-        try:
-            design = aggregate(judged, gap=gap, time_limit=time_limit)
-        except SolverError:
-            return bound
+        design = aggregate(judged, gap=gap, time_limit=time_limit)
         found = self._bound(design.dual + least, bound.multipliers, bound.folded)
         return found if found.value > bound.value else bound
 
