@@ -62,7 +62,8 @@ class Robust(Coupled):
         import cvxpy as cp
 
         table = cp.Variable((self.problem.domain.size, self.problem.reports.size), name="P")
-        costs = [prior[:, None] * self.problem.loss_matrix for prior in self.priors_array]
+        loss = self.problem.loss_matrix
+        costs = [prior[:, None] * loss for prior in self.priors_array]
         worst = cp.max(cp.hstack([cp.sum(cp.multiply(cost, table)) for cost in costs]))
         return cp.Problem(cp.Minimize(worst), simplex(table) + lipschitz(table, self.problem))
 

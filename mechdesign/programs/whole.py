@@ -1,7 +1,7 @@
 """The whole linear program of a coupled program, with variables and rows in the scale that suits a solver.
 
 P(y|u) = q(u, y) e^{-E(u, y)} with E = min(D, cap) and D(u, y) the distance from the anchor of report y, as in
-programs/optimal.py, where the reason stands. The objective is counted in units of that of the best constant report.
+programs/restricted.py, where the reason stands. The objective is counted in units of that of the best constant report.
 """
 
 from __future__ import annotations

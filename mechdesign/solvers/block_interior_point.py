@@ -233,7 +233,7 @@ def _eliminate(algebra: BlockAlgebra, right: Vector, row: Vector) -> tuple[Vecto
 
 
 def _restored(algebra: BlockAlgebra, q: Vector) -> Vector:
-    """Q moved onto the row sums, inside the cone, by a few steps with the last factors."""
+    """The point q moved onto the row sums, inside the cone, by a few steps with the last factors."""
     for _ in range(_RESTORATIONS):
         row = 1 - algebra.sums(q)
         step = algebra.inverse(algebra.near_sums_transposed(algebra.solve(row)))

@@ -6,18 +6,16 @@ The multipliers of its rows are priced over the whole cone, so the bound is one 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from mechdesign.errors import InfeasibleError
 from mechdesign.mechanism.repair import repair
 from mechdesign.programs.dictionary import Dictionary
 from mechdesign.programs.program import LinearProgram
 from mechdesign.setting.size import require_memory
+from mechdesign.solvers.eikonal import WeightedDesign
 from mechdesign.solvers.highs import solve_linear_program
 from mechdesign.solvers.pricing import ConePricer, lower_bound
 
@@ -26,17 +24,7 @@ _SHRINK = (0.0, 1e-7, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3)  # shares by which multi
 _TABLES = 250  # tables (n, n) that n log n kernels and the simplex method take
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class DictionaryDesign:
-    """Certified mass (n, m), the multipliers (n,) with the lower bound on the optimal program, and what was used."""
-
-    mass: NDArray[np.uint64]
-    dual: NDArray[np.float64]
-    lower_bound: float
-    parameters: dict[str, Any]
-
-
-def solve_dictionary(program: Dictionary, *, time_limit: float = math.inf) -> DictionaryDesign:
+def solve_dictionary(program: Dictionary, *, time_limit: float = math.inf) -> WeightedDesign:
     """Solve the dictionary program by the simplex method, repair and certify, price the multipliers.
 
     Raises: SizeError before kernels that do not fit; InfeasibleError where no mixture of given kernels sums to 1.
@@ -72,7 +60,7 @@ def solve_dictionary(program: Dictionary, *, time_limit: float = math.inf) -> Di
     trials = [dual - share * (np.abs(dual) + value / n) for share in _SHRINK]
     bounds = [lower_bound(trial, pricer.price(problem.cost, trial).value) for trial in trials]
     best = int(np.argmax(bounds))
-    return DictionaryDesign(
+    return WeightedDesign(
         mass=mass,
         dual=trials[best],
         lower_bound=bounds[best],

@@ -34,8 +34,8 @@ _DROP = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class EikonalDesign:
-    """Certified mass (n, n), the multipliers (n,) with the lower bound on the optimal program, and what was done."""
+class WeightedDesign:
+    """Certified mass (n, m), the multipliers (n,) with the lower bound on the optimal program, and what was done."""
 
     mass: NDArray[np.uint64]
     dual: NDArray[np.float64]
@@ -43,7 +43,7 @@ class EikonalDesign:
     parameters: dict[str, Any]
 
 
-def solve_weights(program: EikonalWeights) -> EikonalDesign:
+def solve_weights(program: EikonalWeights) -> WeightedDesign:
     """Solve the weight system of `program`, or its remedy; see the module docstring.
 
     Cost: O(n^3) for the factorisation, O(n^2) for each pricing pivot. Raises: SizeError for tables that do not fit.
@@ -65,7 +65,7 @@ def solve_weights(program: EikonalWeights) -> EikonalDesign:
     mass = repair(table, problem.edges, problem.cost, kernel)
     pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
     bound = lower_bound(dual, pricer.price(problem.cost, dual).value)
-    return EikonalDesign(mass=mass, dual=dual, lower_bound=bound, parameters={**program.parameters(), **parameters})
+    return WeightedDesign(mass=mass, dual=dual, lower_bound=bound, parameters={**program.parameters(), **parameters})
 
 
 def _remedy(problem: DesignProblem) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:

@@ -23,7 +23,7 @@ from mechdesign.solvers.aggregation import Method, aggregate
 from mechdesign.solvers.coupled import solve_coupled
 from mechdesign.solvers.dictionary import solve_dictionary
 from mechdesign.solvers.edge_average import solve_edge_average
-from mechdesign.solvers.eikonal import solve_weights
+from mechdesign.solvers.eikonal import WeightedDesign, solve_weights
 from mechdesign.solvers.progress import Progress
 from mechdesign.solvers.stated import solve_stated
 
@@ -97,15 +97,7 @@ def _solve(program: Program, targets: _Targets) -> xr.Dataset:
 
 @_solve.register
 def _(program: EikonalWeights, targets: _Targets) -> xr.Dataset:
-    weights = solve_weights(program)
-    return make_mechanism(
-        program.problem,
-        weights.mass,
-        program=program.name,
-        parameters=weights.parameters,
-        dual=weights.dual,
-        lower_bound=weights.lower_bound,
-    )
+    return _weighted(program, solve_weights(program))
 
 
 @_solve.register
@@ -130,14 +122,17 @@ def _(program: Optimal, targets: _Targets) -> xr.Dataset:
 
 @_solve.register
 def _(program: Dictionary, targets: _Targets) -> xr.Dataset:
-    mixture = solve_dictionary(program, time_limit=targets.time_limit)
+    return _weighted(program, solve_dictionary(program, time_limit=targets.time_limit))
+
+
+def _weighted(program: EikonalWeights | Dictionary, found: WeightedDesign) -> xr.Dataset:
     return make_mechanism(
         program.problem,
-        mixture.mass,
+        found.mass,
         program=program.name,
-        parameters=mixture.parameters,
-        dual=mixture.dual,
-        lower_bound=mixture.lower_bound,
+        parameters=found.parameters,
+        dual=found.dual,
+        lower_bound=found.lower_bound,
     )
 
 
