@@ -97,8 +97,8 @@ def make_mechanism(
     optional = {"lower_bound": lower_bound, "claimed_epsilon": claimed_epsilon, "stopped": stopped}
     attrs |= {name: given for name, given in optional.items() if given is not None}
     attrs |= attributes or {}
-    coordinates = _coordinates("secret", domain) | _coordinates("report", places)
-    return seal(xr.Dataset(variables, coords=coordinates, attrs=attrs))
+    placed = coordinates("secret", domain) | coordinates("report", places)
+    return seal(xr.Dataset(variables, coords=placed, attrs=attrs))
 
 
 def claim_sentence(metric: Metric, domain: Domain, edges: Edges) -> str:
@@ -216,7 +216,8 @@ def _fingerprint(edges: Edges) -> str:
     return digest.hexdigest()[:12]
 
 
-def _coordinates(dim: str, domain: Domain) -> dict[str, tuple[str, NDArray[np.float64], dict[str, str]]]:
+def coordinates(dim: str, domain: Domain) -> dict[str, tuple[str, NDArray[np.float64], dict[str, str]]]:
+    """The coordinates of a Dataset for the places of `domain`: dim_x, dim_y, dim_z over `dim`, with units."""
     return {
         f"{dim}_{axis}": (dim, np.ascontiguousarray(values), {"units": domain.unit})
         for axis, values in zip(AXES, domain.points.T, strict=False)

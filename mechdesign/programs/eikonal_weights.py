@@ -25,6 +25,7 @@ from scipy.ndimage import distance_transform_cdt, maximum_filter
 
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.programs.program import Program
+from mechdesign.setting.curvature import curvature_excess
 from mechdesign.setting.geodesic import fast_marching_kernel
 from mechdesign.setting.metrics import Eikonal
 from mechdesign.setting.problem import DesignProblem
@@ -126,8 +127,8 @@ class Diagnosis:
 def diagnose(problem: DesignProblem, weights: NDArray[np.float64]) -> Diagnosis:
     """Classify the negative weights of a signed solution (n,) of K w = 1. Cost: O(n)."""
     cells = np.flatnonzero(weights < 0)
-    ring = _rings(problem)
-    excess = _curvature_excess(problem)
+    ring = rings(problem)
+    excess = _excess(problem)
     curved = _near_positive(problem, excess)
     on_grid = problem.domain.kind == "grid"
     cause = [("curvature" if curved[c] else "boundary") if on_grid else "unknown" for c in cells]
@@ -144,7 +145,8 @@ def _near_positive(problem: DesignProblem, excess: NDArray[np.float64]) -> NDArr
     return maximum_filter(positive, size=3, mode="constant")[inside]
 
 
-def _rings(problem: DesignProblem) -> NDArray[np.int64]:
+def rings(problem: DesignProblem) -> NDArray[np.int64]:
+    """Rings (n,) from the border of the domain, masked cells included: 0 at the border; 0 everywhere off grids."""
     if problem.domain.kind != "grid":
         return np.zeros(problem.domain.size, np.int64)
     inside = np.pad(problem.domain.lookup >= 0, 1)
@@ -153,15 +155,9 @@ def _rings(problem: DesignProblem) -> NDArray[np.int64]:
     return core[problem.domain.lookup >= 0].astype(np.int64)
 
 
-def _curvature_excess(problem: DesignProblem) -> NDArray[np.float64]:
-    """Laplacian(log eps) - eps^2 at every cell, by second differences over one cell; per squared unit of length."""
+def _excess(problem: DesignProblem) -> NDArray[np.float64]:
+    """The curvature excess of a grid, minus infinity where there is no curvature."""
     domain, metric = problem.domain, problem.metric
-    if not isinstance(metric, Eikonal) or domain.cell is None or domain.dimension == 1:
+    if not isinstance(metric, Eikonal) or domain.kind != "grid" or domain.dimension == 1:
         return np.full(domain.size, -np.inf)
-    level = metric.level.at
-    laplacian = np.zeros(domain.size)
-    for axis, h in enumerate(domain.cell):
-        step = np.eye(domain.dimension)[axis] * h
-        ahead, behind = np.log(level(domain.points + step)), np.log(level(domain.points - step))
-        laplacian += (ahead + behind - 2 * np.log(level(domain.points))) / h**2
-    return laplacian - (metric.multiplier * level(domain.points)) ** 2
+    return curvature_excess(domain, metric)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mechdesign.reports.sweep import Row as SweepRow
     from mechdesign.reports.verification import Verification
     from mechdesign.setting.problem import DesignProblem
-    from mechdesign.solvers.progress import Progress as SolverProgress
+    from mechdesign.solvers.progress import Reported
 
 _LARGEST_EXACT = 1 << 53
 _NARROWEST = 118  # columns
@@ -59,7 +59,7 @@ def _plain(value: Any) -> Any:
 
 
 @contextmanager
-def progress(title: str) -> Iterator[Callable[[SolverProgress], None]]:
+def progress(title: str) -> Iterator[Callable[[Reported], None]]:
     """A live line on stderr with the bounds of a solve, or a line for every round where stderr is no terminal; gives
     the function to report to.
     """
@@ -68,15 +68,10 @@ def progress(title: str) -> Iterator[Callable[[SolverProgress], None]]:
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(title, total=None)
 
-        def report(state: SolverProgress) -> None:
-            where = f"{state.method}, round {state.round + 1}"
-            if state.iteration is not None:
-                where += f", iteration {state.iteration}"
-            bounds = f"[{state.lower_bound:.7g}, {state.loss:.7g}] gap {state.gap:.1e}"
-            size = f"{state.variables} variables, {state.constraints} constraints, {state.memory_mb:.0f} MB"
-            line = f"{title}: {bounds}, {where}, {size}"
+        def report(state: Reported) -> None:
+            line = f"{title}: {state}"
             bar.update(task, description=line)
-            if state.iteration is None and not console.is_terminal:
+            if state.milestone and not console.is_terminal:
                 note(f"{line}, {state.seconds:.1f} s")
 
         yield report

@@ -19,17 +19,18 @@ from mechdesign.setting.metrics import Eikonal, Euclidean
 from mechdesign.setting.problem import DesignProblem
 
 FRAME_NATS = 3.0  # the frame is at least this wide, measured at the smallest eps
-FRAME_CELLS = 6  # and at most this many cells
+FRAME_CELLS = 6  # and, where tables hold its columns, at most this many cells
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Framed:
     """A problem whose graph is extended by a frame.
 
-    edges over all k places; inner (n,), the places that are the secrets; target (k,), the secret that each place is
-    moved to; width of the frame in cells, 0 where the domain is no grid.
+    domain, the k places; edges over them; inner (n,), the places that are the secrets; target (k,), the secret that
+    each place is moved to; width of the frame in cells, 0 where the domain is no grid.
     """
 
+    domain: Domain
     edges: Edges
     inner: NDArray[np.int64]
     target: NDArray[np.int64]
@@ -52,15 +53,17 @@ class Framed:
         return merged
 
 
-def framed(problem: DesignProblem) -> Framed:
-    """Extend a grid problem with an eikonal or Euclidean metric by a frame; other problems get a frame of width 0."""
+def framed(problem: DesignProblem, most: int = FRAME_CELLS) -> Framed:
+    """Extend a grid problem with an eikonal or Euclidean metric by a frame of at most `most` cells; other problems get
+    a frame of width 0.
+    """
     domain, metric = problem.domain, problem.metric
     everyone = np.arange(domain.size)
-    if domain.cell is None or domain.shape is None or not isinstance(metric, (Eikonal, Euclidean)):
-        return Framed(edges=problem.edges, inner=everyone, target=everyone, width=0)
+    if most == 0 or domain.cell is None or domain.shape is None or not isinstance(metric, (Eikonal, Euclidean)):
+        return Framed(domain=domain, edges=problem.edges, inner=everyone, target=everyone, width=0)
     level = metric.smallest_level
     assert level is not None and domain.origin is not None
-    width = min(FRAME_CELLS, max(1, math.ceil(FRAME_NATS / (level * min(domain.cell)))))
+    width = min(most, max(1, math.ceil(FRAME_NATS / (level * min(domain.cell)))))
     wide = Domain.grid(
         [k + 2 * width for k in domain.shape],
         cell=domain.cell,
@@ -73,4 +76,4 @@ def framed(problem: DesignProblem) -> Framed:
     _, target = cKDTree(domain.points).query(wide.points)
     target = np.asarray(target, np.int64)
     target[inner] = everyone
-    return Framed(edges=metric.edges(wide), inner=inner, target=target, width=width)
+    return Framed(domain=wide, edges=metric.edges(wide), inner=inner, target=target, width=width)

@@ -30,3 +30,41 @@ class Progress:
     constraints: int
     seconds: float
     memory_mb: float = field(default_factory=_resident)
+
+    @property
+    def milestone(self) -> bool:
+        """Whether a round is over."""
+        return self.iteration is None
+
+    def __str__(self) -> str:
+        within = "" if self.iteration is None else f", iteration {self.iteration}"
+        return (
+            f"[{self.lower_bound:.7g}, {self.loss:.7g}] gap {self.gap:.1e}, {self.method}, round {self.round + 1}{within}, "
+            f"{self.variables} variables, {self.constraints} constraints, {self.memory_mb:.0f} MB"
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Streaming:
+    """Where a design that streams rows stands: the stage, rows done of all, kappa (largest log-ratio over claimed length
+    of the last full pass, inf before it), seconds so far, resident memory of the process in MB.
+    """
+
+    stage: str
+    done: int
+    total: int
+    kappa: float
+    seconds: float
+    memory_mb: float = field(default_factory=_resident)
+
+    @property
+    def milestone(self) -> bool:
+        """Whether the pass is over."""
+        return self.done == self.total
+
+    def __str__(self) -> str:
+        last = "" if self.kappa == float("inf") else f", kappa {self.kappa:.6f}"
+        return f"{self.stage}, {self.done} of {self.total} rows{last}, {self.memory_mb:.0f} MB"
+
+
+Reported = Progress | Streaming

@@ -1,0 +1,254 @@
+"""The eikonal mechanism without a table: weights and integer distances, certified in one last pass over the rows.
+
+1. Weights to start from: the closed form of the local curvature on grids (setting/curvature.py), the exact ones on a line.
+2. Rounds of weights and edge budgets, each one pass over the rows (factored_rounds.py), with a frame of reports around
+   grids of two and three axes.
+3. Weights become integers. The step of the metric is multiplied by a factor in [0.49, 1], and the exact row sums of the
+   scaled kernel either satisfy the certificate (mechanism/factors.py) or say how much smaller the factor must be; at
+   1/2 less the rounding the certificate holds for any weights.
+
+No pass holds more than a block of rows, on any number of cores or machines, and results do not depend on how many.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from mechdesign.errors import DesignError, InputError, UnsuitableError
+from mechdesign.mechanism.factored import ROWS, judge, make_factored
+from mechdesign.mechanism.factored_sums import Judged, RowBlock, join_words, row_block
+from mechdesign.mechanism.factors import WEIGHT_BITS, Factors
+from mechdesign.mechanism.table import versions
+from mechdesign.programs.eikonal_weights import EikonalWeights, rings
+from mechdesign.setting.curvature import curvature_excess, line_weights, local_weights
+from mechdesign.setting.metrics import Eikonal, Graph
+from mechdesign.solvers.blocks import Arrays, Folder, Workers, in_order, run_key, workers
+from mechdesign.solvers.factored_rounds import (
+    SETTLING,
+    Claim,
+    State,
+    Units,
+    advance,
+    pass_block,
+    shared_state,
+)
+from mechdesign.solvers.frame import Framed, framed
+from mechdesign.solvers.progress import Reported, Streaming
+
+ROUNDS = 24
+GOOD = 1.0 + 2e-5  # kappa at which the rounds end early
+_LEAST_FACTOR = 0.49
+_SHRINK = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Run:
+    """How a factored design is run: rounds at most; work, a folder that keeps finished blocks; scheduler, the address of
+    a dask scheduler; time_limit in seconds, checked after every round; report, called after every block.
+    """
+
+    rounds: int = ROUNDS
+    work: Path | None = None
+    scheduler: str | None = None
+    time_limit: float = math.inf
+    report: Callable[[Reported], None] | None = None
+    started: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        if self.rounds <= SETTLING:
+            raise InputError(
+                f"must be more than {SETTLING}, the rounds that settle the lengths",
+                field="rounds",
+                value=self.rounds,
+                remedy=f"use {ROUNDS}, or more where edges are short",
+            )
+
+
+def suits(program: EikonalWeights) -> str | None:
+    """Why a program has no factored form; None where it has one."""
+    problem = program.problem
+    if program.distances != "graph":
+        return "fast-marching fields are not symmetric, so a row needs the fields of all reports"
+    if not isinstance(problem.metric, (Eikonal, Graph)):
+        return f"the {problem.metric.kind} metric has no short list of edges"
+    if problem.loss.name == "table":
+        return "a loss given as a table is as large as the mechanism"
+    return None
+
+
+def solve_factored(program: EikonalWeights, run: Run) -> xr.Dataset:
+    """The factored mechanism of a weight program, certified; see the module docstring.
+
+    Cost: a pass per round and one or two exact ones; a pass relaxes n sources over the framed graph, 10 sweeps each.
+    Raises: UnsuitableError for a program without a factored form; InputError where `work` holds another run.
+    """
+    reason = suits(program)
+    if reason is not None:
+        raise UnsuitableError(
+            f"no factored form: {reason}", field="method", value="factored", remedy="use the method table"
+        )
+    problem = program.problem
+    shape = problem.domain.shape
+    frame = framed(problem, 0 if shape is None or len(shape) == 1 else max(6, max(shape) // 2))
+    claim, units = Claim.of(frame, problem.edges), Units.for_lengths(frame.edges.length)
+    state = State(number=0, weight=_first_weights(frame, problem.metric), length=frame.edges.length)
+    with workers(run.scheduler) as crew:
+        search = _Search(program, run, frame, claim, units, crew, state)
+        state, kappa, stopped = search.rounds(state)
+        judged, rows, factor = search.certify(state, kappa)
+    dataset = make_factored(
+        problem,
+        judged,
+        rows,
+        frame.target,
+        program=program.name,
+        parameters={
+            **program.parameters(),
+            "remedy": f"edge budgets with a frame of {frame.width} cells outside the domain",
+            "rounds": state.number + 1,
+            "factor": factor,
+            **_counts(program),
+        },
+        diagnosis=_diagnosis(program),
+        stopped=stopped,
+    )
+    search.folder.drop("*")
+    return dataset
+
+
+class _Search:
+    """A run under way."""
+
+    def __init__(
+        self,
+        program: EikonalWeights,
+        run: Run,
+        frame: Framed,
+        claim: Claim,
+        units: Units,
+        crew: Workers,
+        first: State,
+    ) -> None:
+        problem = program.problem
+        self.problem, self.run, self.frame, self.claim, self.units, self.crew = problem, run, frame, claim, units, crew
+        described = {
+            "metric": problem.metric.describe(),
+            "domain": problem.domain.describe(),
+            "loss": problem.loss.name,
+            "rounds": run.rounds,
+            "versions": versions(),
+        }
+        key = run_key(described, frame.domain.points, first.length, first.weight, problem.prior_array)
+        self.folder = Folder(path=run.work, run=key)
+
+    def rounds(self, state: State) -> tuple[State, float, str]:
+        """The last state, its kappa, and why it is the last: "rounds", "kappa" or "time"."""
+        kept = self.folder.read("state")
+        state = state if kept is None else State.from_arrays(kept)
+        while True:
+            arrays = self._pass(f"round {state.number + 1}", pass_block, shared_state(self.frame, self.units, state))
+            spent = self.claim.spent(arrays["row_sum"])
+            used = self.units.step * 2.0**-48 * self._units(state)
+            kappa = self.claim.kappa(used, spent)
+            self._tell(f"round {state.number + 1} of {self.run.rounds}", self.problem.domain.size, kappa)
+            if kappa <= GOOD:
+                return state, kappa, "kappa"
+            if state.number + 1 >= self.run.rounds:
+                return state, kappa, "rounds"
+            if time.monotonic() - self.run.started > self.run.time_limit:
+                return state, kappa, "time"
+            state = advance(state, self.claim, spent, arrays["rise"] / arrays["column"], rounds=self.run.rounds)
+            self.folder.write("state", state.as_arrays())
+            self.folder.drop(f"round {state.number}-*")
+
+    def certify(self, state: State, kappa: float) -> tuple[Judged, RowBlock, float]:
+        """Integers that satisfy the certificate, with the factor of the step."""
+        metric = self.units.metric(self.frame, state.length)
+        scaled = np.rint(state.weight / state.weight.max() * (1 << WEIGHT_BITS))
+        weight = np.maximum(scaled, 1).astype(np.uint32)
+        factor = 1.0 if kappa <= 1 else 1 / kappa
+        while True:
+            step = int(self.units.step * max(factor, _LEAST_FACTOR))
+            factors = Factors(metric=metric, step=step, weight=weight, inner=self.frame.inner)
+            judged = judge(self.problem, factors, self.frame.target)
+            arrays = self._pass(f"certificate {step}", exact_block, judged)
+            rows = RowBlock(**arrays)
+            if factors.breaches(self.problem.edges, join_words(rows.row_sum)) == 0:
+                return judged, rows, step / self.units.step
+            if factor <= _LEAST_FACTOR:
+                raise DesignError(
+                    "half the distances break the claim", field="weight", value=step, remedy="report this problem"
+                )
+            used = factors.nats_per_unit * self._units(state)
+            total = rows.row_sum[:, 0] * 2.0**64 + rows.row_sum[:, 1]
+            factor *= (1 - _SHRINK) / max(1.0, self.claim.kappa(used, self.claim.spent(total)))
+
+    def _units(self, state: State) -> NDArray[np.float64]:
+        return self.units.metric(self.frame, state.length).units[self.claim.own].astype(float)
+
+    def _pass(self, name: str, work: Callable[[Any, int, int], Arrays], shared: Any) -> Arrays:
+        """A pass over all rows: arrays over the rows are put together, others are summed, in the order of the rows."""
+        total = self.problem.domain.size
+        rows: dict[str, list[NDArray[Any]]] = {}
+        sums: Arrays = {}
+        for start, stop, arrays in in_order(self.crew, work, shared, total, ROWS, folder=self.folder, name=name):
+            for key, values in arrays.items():
+                if key in _OVER_ROWS:
+                    rows.setdefault(key, []).append(values)
+                else:
+                    sums[key] = sums[key] + values if key in sums else values
+            self._tell(name, stop, math.inf)
+        return {key: np.concatenate(parts) for key, parts in rows.items()} | sums
+
+    def _tell(self, stage: str, done: int, kappa: float) -> None:
+        if self.run.report is not None:
+            seconds = time.monotonic() - self.run.started
+            total = self.problem.domain.size
+            self.run.report(Streaming(stage=stage, done=done, total=total, kappa=kappa, seconds=seconds))
+
+
+_OVER_ROWS = ("row_sum", "loss")
+
+
+def exact_block(judged: Judged, start: int, stop: int) -> Arrays:
+    """`row_block` as arrays."""
+    return row_block(judged, start, stop).as_arrays()
+
+
+def _first_weights(frame: Framed, metric: Eikonal | Graph) -> NDArray[np.float64]:
+    domain = frame.domain
+    if not isinstance(metric, Eikonal):
+        return np.ones(domain.size)
+    if domain.dimension > 1:
+        return local_weights(domain, metric)
+    left, right = np.full(domain.size, np.inf), np.full(domain.size, np.inf)
+    right[frame.edges.tail], left[frame.edges.head] = frame.edges.length, frame.edges.length
+    return line_weights(left, right)
+
+
+def _diagnosis(program: EikonalWeights) -> dict[str, NDArray[Any]]:
+    domain, metric = program.problem.domain, program.problem.metric
+    if domain.kind != "grid" or not isinstance(metric, Eikonal):
+        return {}
+    return {"excess": curvature_excess(domain, metric), "ring": rings(program.problem)}
+
+
+def _counts(program: EikonalWeights) -> dict[str, Any]:
+    """How many cells the curvature rule predicts a negative weight for, and the shortest edge at the border."""
+    found = _diagnosis(program)
+    if not found:
+        return {}
+    level = program.problem.metric.level_at(program.problem.domain)
+    assert level is not None and program.problem.domain.cell is not None
+    border = level[found["ring"] == 0].min() * min(program.problem.domain.cell)
+    return {"cells_with_excess": int((found["excess"] > 0).sum()), "shortest_border_step": float(border)}
