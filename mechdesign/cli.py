@@ -30,6 +30,8 @@ app = typer.Typer(
 _TAKES_KNOBS = {"allow_extra_args": True, "ignore_unknown_options": True}
 PROGRAMS = ("optimal", "eikonal", "dictionary", "minimax", "bounded")
 
+_METHOD_HELP = "For optimal: auto, whole, blocks or aggregation. For eikonal: auto, table or factored."
+
 ProblemArgument = Annotated[str, typer.Argument(help="Path of a problem file, or the name of a shipped problem.")]
 FileArgument = Annotated[Path, typer.Argument(help="A mechanism file (NetCDF).")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
@@ -61,7 +63,14 @@ def solve(
     output: Annotated[Path | None, typer.Option("-o", "--output", help="NetCDF file to write.")] = None,
     gap: GapOption = 1e-3,
     time_limit: LimitOption = float("inf"),
-    method: Annotated[str, typer.Option("--method", help="For optimal: auto, whole, blocks or aggregation.")] = "auto",
+    method: Annotated[str, typer.Option("--method", help=_METHOD_HELP)] = "auto",
+    rounds: Annotated[int | None, typer.Option("--rounds", help="For the factored form: rounds of weights.")] = None,
+    work: Annotated[
+        Path | None, typer.Option("--work", help="For the factored form: folder of finished blocks, to resume from.")
+    ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option("--scheduler", help="For the factored form: address of a dask scheduler.")
+    ] = None,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -78,7 +87,16 @@ def solve(
     with printing.progress(f"{built.name}, {program}") as report:
         asked = _program(program, built, distances=distances, worst_loss=worst_loss)
         route: Any = method
-        mechanism = solve_program(asked, gap=gap, time_limit=time_limit, method=route, report=report)
+        mechanism = solve_program(
+            asked,
+            gap=gap,
+            time_limit=time_limit,
+            method=route,
+            report=report,
+            rounds=rounds,
+            work=work,
+            scheduler=scheduler,
+        )
     if output is not None:
         save(mechanism, output, overwrite=overwrite)
     summary = summarise(mechanism, seconds=time.monotonic() - started, file=output)

@@ -9,6 +9,7 @@
 | edge_tail, edge_head, edge_units | edge | the integer metric: uint16 lengths in steps |
 | row_sum | secret, word | S(u), high and low 64 bits |
 | row_loss | secret | expected loss from each secret |
+| claim_tail, claim_head, claim_length | claimed | the edges of the claim in nats, where they were given as a list |
 | prior, level, excess, ring | secret | prior; eps(u); curvature excess; rings from the border |
 | block_sha256 | block, byte | SHA-256 of row_sum and row_loss, `block` rows at a time |
 
@@ -97,6 +98,9 @@ def make_factored(
     level = problem.metric.level_at(domain)
     if level is not None:
         variables["level"] = ("secret", level, {"units": f"nats per {domain.unit}"})
+    if problem.metric.kind == "graph":
+        listed = {"tail": problem.edges.tail, "head": problem.edges.head, "length": problem.edges.length}
+        variables |= {f"claim_{name}": ("claimed", values) for name, values in listed.items()}
     variables |= {name: ("secret", values) for name, values in diagnosis.items()}
     attrs: dict[str, str | int | float] = {
         "schema": SCHEMA,

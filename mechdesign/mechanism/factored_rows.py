@@ -134,7 +134,10 @@ class FactoredMechanism:
         asked = np.atleast_1d(np.asarray(secrets))
         if asked.ndim != 1 or asked.dtype.kind not in "iu" or len(asked) == 0:
             raise InputError(
-                "must be place numbers", field="secret", value=str(secrets), remedy=f"use whole numbers 0..{self.size - 1}"
+                "must be place numbers",
+                field="secret",
+                value=str(secrets),
+                remedy=f"use whole numbers 0..{self.size - 1}",
             )
         if asked.min() < 0 or asked.max() >= self.size:
             raise InputError(
@@ -146,7 +149,7 @@ class FactoredMechanism:
 def _draw(
     high: NDArray[np.uint64], low: NDArray[np.uint64], size: int, bits: Callable[[int], bytes]
 ) -> NDArray[np.int64]:
-    """Places drawn by their share of exact cumulative masses (k,): how many are at most a uniform number below the last."""
+    """Places drawn by their share of cumulative masses (k,): how many of them are at most a uniform integer below the last."""
     found = np.empty(size, np.int64)
     done = 0
     last = (high[-1], low[-1])
@@ -162,4 +165,3 @@ def _draw(
         found[done : done + len(place)] = place
         done += len(place)
     return found
-

@@ -18,6 +18,7 @@ from pathlib import Path
 import xarray as xr
 
 from mechdesign.errors import FileFormatError, InputError, VerificationError
+from mechdesign.mechanism.factored import SCHEMA as FACTORED
 from mechdesign.mechanism.table import SCHEMA, checksum
 
 _MARK = b"mechdesign sha256"
@@ -102,15 +103,16 @@ def _sync_folder(folder: Path) -> None:
 
 
 def load(path: str | Path) -> xr.Dataset:
-    """Read a mechanism and check its schema and checksum; `verify` also proves its claim.
+    """Read a mechanism, a table or a factored one, and check its schema and checksum; `verify` also proves its claim.
 
     Raises: InputError if there is no such file; VerificationError if it is damaged, of another schema or altered.
     """
-    return load_sealed(path, schema=SCHEMA, what="a mechanism")
+    return load_sealed(path, schema=(SCHEMA, FACTORED), what="a mechanism")
 
 
-def load_sealed(path: str | Path, *, schema: str, what: str) -> xr.Dataset:
-    """Read a sealed Dataset of a schema and check its checksum; `what` names it in the errors of `load`."""
+def load_sealed(path: str | Path, *, schema: str | tuple[str, ...], what: str) -> xr.Dataset:
+    """Read a sealed Dataset of one of these schemas and check its checksum; `what` names it in the errors of `load`."""
+    accepted = (schema,) if isinstance(schema, str) else schema
     source = Path(path)
     if not source.is_file():
         raise InputError("no such file", field="file", value=source, remedy=f"give the path of {what}")
@@ -126,9 +128,12 @@ def load_sealed(path: str | Path, *, schema: str, what: str) -> xr.Dataset:
             remedy="restore it from a good copy",
         ) from error
     found_schema = mechanism.attrs.get("schema")
-    if found_schema != schema:
+    if found_schema not in accepted:
         raise VerificationError(
-            f"not {what} of this schema", field="schema", value=found_schema, remedy=f"use a {schema} file"
+            f"not {what} of this schema",
+            field="schema",
+            value=found_schema,
+            remedy="use a file of schema " + " or ".join(accepted),
         )
     for name, variable in mechanism.variables.items():
         found = [key for key in _FORBIDDEN if key in variable.attrs]

@@ -49,7 +49,7 @@ def makers(problem: DesignProblem, *, gap: float = 1e-3, time_limit: float = flo
     """What `compare` runs, by row name."""
     return {
         "optimal": lambda: solve(Optimal(problem=problem), gap=gap, time_limit=time_limit),
-        "eikonal": lambda: solve(EikonalWeights(problem=problem)),
+        "eikonal": lambda: solve(EikonalWeights(problem=problem), method="table"),
         "exponential": partial(exponential.mechanism, problem),
         "geometric_clamped": partial(geometric.mechanism, problem, border="clamped"),
         "geometric_normalised": partial(geometric.mechanism, problem, border="normalised"),

@@ -8,6 +8,7 @@ from typing import Any
 
 import xarray as xr
 
+from mechdesign.mechanism.factored import SCHEMA as FACTORED
 from mechdesign.mechanism.table import relative_gap, stored_points
 from mechdesign.reports.verification import verify
 from mechdesign.setting.domain import Domain
@@ -26,19 +27,20 @@ def summarise(mechanism: xr.Dataset, *, seconds: float, file: Path | None) -> di
     objective = attrs.get("objective")
     value = loss if objective is None else float(objective)
     parameters = json.loads(attrs["parameters"])
+    factored = attrs["schema"] == FACTORED
     checked = verify(mechanism)
     return {
         "problem": attrs["problem"],
         "program": attrs["program"],
         "secrets": mechanism.sizes["secret"],
-        "reports": mechanism.sizes["report"],
+        "reports": mechanism.sizes["secret" if factored else "report"],
         "claim": attrs["claim"],
         "loss": loss,
         "objective": None if objective is None else value,
         "objective_of": attrs.get("objective_of"),
         "lower_bound": None if bound is None else float(bound),
         "gap": None if bound is None else relative_gap(value, float(bound), constant_loss(mechanism)),
-        "remapped_loss": remapped_loss(mechanism),
+        "remapped_loss": attrs.get("remapped_loss") if factored else remapped_loss(mechanism),
         "within_cell_error": within_cell_error(mechanism),
         "effective_epsilon": float(attrs["effective_epsilon"]),
         "certified": checked.certified,

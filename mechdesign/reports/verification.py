@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import MechdesignError, VerificationError
 from mechdesign.mechanism.certificate import row_sums_exact, steepest, violations
+from mechdesign.mechanism.factored import SCHEMA as FACTORED
 from mechdesign.mechanism.storage import load
 from mechdesign.mechanism.table import claim_sentence, stored_edges, stored_points
+from mechdesign.reports.factored_verification import check_factored
 from mechdesign.reports.rebuilding import AGREE, check_objective
 from mechdesign.setting.domain import AXES, Domain
 from mechdesign.setting.geodesic import Edges, check_connected
@@ -100,6 +102,8 @@ def verify(source: str | Path | xr.Dataset) -> Verification:
 
 
 def _verify(mechanism: xr.Dataset) -> Verification:
+    if mechanism.attrs.get("schema") == FACTORED:
+        return Verification(**check_factored(mechanism))
     _check_types(mechanism)
     mass = np.ascontiguousarray(mechanism["mass"].values)
     reasons = []

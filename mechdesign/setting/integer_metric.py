@@ -89,7 +89,7 @@ class IntegerMetric:
                 for backwards, near in ((False, order.before), (True, order.after)):
                     found = _sweep(field, order.places, *near, backwards)
                     still, total = (still + 1 if found == total else 0), found
-                if still >= 2:  # noqa: PLR2004 - forwards and backwards over one order: every edge holds
+                if still >= 2:  # forwards and backwards over one order: every edge holds
                     return field
 
     @cached_property

@@ -1,7 +1,7 @@
 """Blocks of independent work: on this machine's cores, or on a dask cluster; kept in a folder so that a run can resume.
 
-The work is a function work(shared, start, stop) of a shared state; results come back in the order of the ranges, whatever
-finished first, so that sums over them repeat to the bit on any number of workers.
+The work is a function work(shared, start, stop) of a shared state; results come back in the order of the ranges,
+whatever finished first, so that sums over them repeat to the bit on any number of workers.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Cluster:
 
 @contextlib.contextmanager
 def workers(scheduler: str | None = None) -> Iterator[Workers]:
-    """This machine's cores, or the workers of the dask scheduler at an address such as "tcp://host:8786".
+    """The cores of this machine, or the workers of the dask scheduler at an address such as "tcp://host:8786".
 
     Raises: InputError without the extra `distributed`, or where no scheduler answers.
     """
@@ -150,10 +150,12 @@ class Folder:
         if self.path is None:
             return
         self.path.mkdir(parents=True, exist_ok=True)
-        variables = {
-            key: ([f"{key}_{axis}" for axis in range(values.ndim)], values) for key, values in arrays.items()
-        }
-        save(seal(xr.Dataset(variables, attrs={"schema": SCHEMA, "run": self.run})), self.path / f"{name}.nc", overwrite=True)
+        variables = {key: ([f"{key}_{axis}" for axis in range(values.ndim)], values) for key, values in arrays.items()}
+        save(
+            seal(xr.Dataset(variables, attrs={"schema": SCHEMA, "run": self.run})),
+            self.path / f"{name}.nc",
+            overwrite=True,
+        )
 
     def drop(self, pattern: str) -> None:
         """Remove results that are not needed any more."""

@@ -1,6 +1,7 @@
 """The eikonal mechanism without a table: weights and integer distances, certified in one last pass over the rows.
 
-1. Weights to start from: the closed form of the local curvature on grids (setting/curvature.py), the exact ones on a line.
+1. Weights to start from: the closed form of the local curvature on grids, the exact ones on a line
+   (setting/curvature.py).
 2. Rounds of weights and edge budgets, each one pass over the rows (factored_rounds.py), with a frame of reports around
    grids of two and three axes.
 3. Weights become integers. The step of the metric is multiplied by a factor in [0.49, 1], and the exact row sums of the
@@ -12,10 +13,9 @@ No pass holds more than a block of rows, on any number of cores or machines, and
 
 from __future__ import annotations
 
-import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,8 +31,8 @@ from mechdesign.mechanism.factors import WEIGHT_BITS, Factors
 from mechdesign.mechanism.table import versions
 from mechdesign.programs.eikonal_weights import EikonalWeights, rings
 from mechdesign.setting.curvature import curvature_excess, line_weights, local_weights
-from mechdesign.setting.metrics import Eikonal, Graph
-from mechdesign.solvers.blocks import Arrays, Folder, Workers, in_order, run_key, workers
+from mechdesign.setting.metrics import Eikonal, Graph, Metric
+from mechdesign.solvers.blocks import Arrays, Folder, Work, Workers, in_order, run_key, workers
 from mechdesign.solvers.factored_rounds import (
     SETTLING,
     Claim,
@@ -53,12 +53,12 @@ _SHRINK = 1e-6
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Run:
-    """How a factored design is run: rounds at most; work, a folder that keeps finished blocks; scheduler, the address of
-    a dask scheduler; time_limit in seconds, checked after every round; report, called after every block.
+    """How a factored design is run: rounds at most; work, a folder that keeps finished blocks; scheduler, the address
+    of a dask scheduler; time_limit in seconds, checked after every round; report, called after every block.
     """
 
     rounds: int = ROUNDS
-    work: Path | None = None
+    work: str | Path | None = None
     scheduler: str | None = None
     time_limit: float = math.inf
     report: Callable[[Reported], None] | None = None
@@ -149,7 +149,7 @@ class _Search:
             "versions": versions(),
         }
         key = run_key(described, frame.domain.points, first.length, first.weight, problem.prior_array)
-        self.folder = Folder(path=run.work, run=key)
+        self.folder = Folder(path=None if run.work is None else Path(run.work), run=key)
 
     def rounds(self, state: State) -> tuple[State, float, str]:
         """The last state, its kappa, and why it is the last: "rounds", "kappa" or "time"."""
@@ -183,41 +183,62 @@ class _Search:
             judged = judge(self.problem, factors, self.frame.target)
             arrays = self._pass(f"certificate {step}", exact_block, judged)
             rows = RowBlock(**arrays)
-            if factors.breaches(self.problem.edges, join_words(rows.row_sum)) == 0:
+            breaches = factors.breaches(self.problem.edges, join_words(rows.row_sum))
+            used = factors.nats_per_unit * self._units(state)
+            total = rows.row_sum[:, 0] * 2.0**64 + rows.row_sum[:, 1].astype(float)
+            kappa = self.claim.kappa(used, self.claim.spent(total))
+            self._tell(f"certificate, {breaches} breaches", self.problem.domain.size, kappa)
+            if breaches == 0:
                 return judged, rows, step / self.units.step
             if factor <= _LEAST_FACTOR:
                 raise DesignError(
                     "half the distances break the claim", field="weight", value=step, remedy="report this problem"
                 )
-            used = factors.nats_per_unit * self._units(state)
-            total = rows.row_sum[:, 0] * 2.0**64 + rows.row_sum[:, 1]
-            factor *= (1 - _SHRINK) / max(1.0, self.claim.kappa(used, self.claim.spent(total)))
+            factor *= (1 - _SHRINK) / max(1.0, kappa)
 
     def _units(self, state: State) -> NDArray[np.float64]:
         return self.units.metric(self.frame, state.length).units[self.claim.own].astype(float)
 
-    def _pass(self, name: str, work: Callable[[Any, int, int], Arrays], shared: Any) -> Arrays:
-        """A pass over all rows: arrays over the rows are put together, others are summed, in the order of the rows."""
-        total = self.problem.domain.size
-        rows: dict[str, list[NDArray[Any]]] = {}
-        sums: Arrays = {}
-        for start, stop, arrays in in_order(self.crew, work, shared, total, ROWS, folder=self.folder, name=name):
-            for key, values in arrays.items():
-                if key in _OVER_ROWS:
-                    rows.setdefault(key, []).append(values)
-                else:
-                    sums[key] = sums[key] + values if key in sums else values
-            self._tell(name, stop, math.inf)
-        return {key: np.concatenate(parts) for key, parts in rows.items()} | sums
+    def _pass(self, name: str, work: Work, shared: Any) -> Arrays:
+        """A pass over all rows."""
 
-    def _tell(self, stage: str, done: int, kappa: float) -> None:
+        def blocks() -> Iterator[Arrays]:
+            total = self.problem.domain.size
+            for _, stop, arrays in in_order(self.crew, work, shared, total, ROWS, folder=self.folder, name=name):
+                self._tell(name, stop, None)
+                yield arrays
+
+        return _together(blocks())
+
+    def _tell(self, stage: str, done: int, kappa: float | None) -> None:
         if self.run.report is not None:
             seconds = time.monotonic() - self.run.started
             total = self.problem.domain.size
             self.run.report(Streaming(stage=stage, done=done, total=total, kappa=kappa, seconds=seconds))
 
 
+def all_rows(judged: Judged) -> RowBlock:
+    """The exact sums of all rows, on this machine's cores. Cost: one pass."""
+    with workers() as crew:
+        total = len(judged.prior)
+        blocks = in_order(crew, exact_block, judged, total, ROWS, folder=Folder(path=None, run=""), name="rows")
+        return RowBlock(**_together(arrays for _, _, arrays in blocks))
+
+
 _OVER_ROWS = ("row_sum", "loss")
+
+
+def _together(blocks: Iterable[Arrays]) -> Arrays:
+    """Arrays over the rows put together, others summed, in the order of the blocks."""
+    rows: dict[str, list[NDArray[Any]]] = {}
+    sums: Arrays = {}
+    for arrays in blocks:
+        for key, values in arrays.items():
+            if key in _OVER_ROWS:
+                rows.setdefault(key, []).append(values)
+            else:
+                sums[key] = sums[key] + values if key in sums else values
+    return {key: np.concatenate(parts) for key, parts in rows.items()} | sums
 
 
 def exact_block(judged: Judged, start: int, stop: int) -> Arrays:
@@ -225,7 +246,7 @@ def exact_block(judged: Judged, start: int, stop: int) -> Arrays:
     return row_block(judged, start, stop).as_arrays()
 
 
-def _first_weights(frame: Framed, metric: Eikonal | Graph) -> NDArray[np.float64]:
+def _first_weights(frame: Framed, metric: Metric) -> NDArray[np.float64]:
     domain = frame.domain
     if not isinstance(metric, Eikonal):
         return np.ones(domain.size)

@@ -24,7 +24,9 @@ from mechdesign.setting.integer_metric import BLOCK, LARGEST, IntegerMetric
 from mechdesign.solvers.blocks import Arrays
 from mechdesign.solvers.frame import Framed
 
-RANGE = 28.0  # nats that distances tell apart: e^-28 of the mass of the own cell, in reports farther away, costs nothing
+RANGE = (
+    28.0  # nats that distances tell apart: e^-28 of the mass of the own cell, in reports farther away, costs nothing
+)
 SETTLING = 4  # last rounds, with fixed weights
 SLACK = 2.0**-19  # nats that an edge keeps free for the rounding of its certificate
 _RELAXED = 1.5  # power of the update of the weights
@@ -140,7 +142,9 @@ def advance(
     state: State, claim: Claim, spent: NDArray[np.float64], update: NDArray[np.float64], *, rounds: int
 ) -> State:
     """The state of the next round; update (k,) = rise / column."""
-    kept, weight = (_KEPT, state.weight) if state.number >= rounds - SETTLING else (0.0, state.weight * update**_RELAXED)
+    kept, weight = (
+        (_KEPT, state.weight) if state.number >= rounds - SETTLING else (0.0, state.weight * update**_RELAXED)
+    )
     full, length = claim.edges.length, state.length.copy()
     wanted = np.maximum(full - spent - SLACK, _LEAST * full)
     length[claim.own] = kept * length[claim.own] + (1 - kept) * wanted

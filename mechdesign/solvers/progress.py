@@ -39,32 +39,32 @@ class Progress:
     def __str__(self) -> str:
         within = "" if self.iteration is None else f", iteration {self.iteration}"
         return (
-            f"[{self.lower_bound:.7g}, {self.loss:.7g}] gap {self.gap:.1e}, {self.method}, round {self.round + 1}{within}, "
-            f"{self.variables} variables, {self.constraints} constraints, {self.memory_mb:.0f} MB"
+            f"[{self.lower_bound:.7g}, {self.loss:.7g}] gap {self.gap:.1e}, {self.method}, round {self.round + 1}"
+            f"{within}, {self.variables} variables, {self.constraints} constraints, {self.memory_mb:.0f} MB"
         )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Streaming:
-    """Where a design that streams rows stands: the stage, rows done of all, kappa (largest log-ratio over claimed length
-    of the last full pass, inf before it), seconds so far, resident memory of the process in MB.
+    """Where a design that streams rows stands: the stage, rows done of all; kappa, the largest log-ratio over claimed
+    length of a full pass, None within one; seconds so far, resident memory of the process in MB.
     """
 
     stage: str
     done: int
     total: int
-    kappa: float
+    kappa: float | None
     seconds: float
     memory_mb: float = field(default_factory=_resident)
 
     @property
     def milestone(self) -> bool:
-        """Whether the pass is over."""
-        return self.done == self.total
+        """Whether the pass is over and weighed."""
+        return self.kappa is not None
 
     def __str__(self) -> str:
-        last = "" if self.kappa == float("inf") else f", kappa {self.kappa:.6f}"
-        return f"{self.stage}, {self.done} of {self.total} rows{last}, {self.memory_mb:.0f} MB"
+        where = f"{self.done} of {self.total} rows" if self.kappa is None else f"kappa {self.kappa:.6f}"
+        return f"{self.stage}, {where}, {self.memory_mb:.0f} MB"
 
 
 Reported = Progress | Streaming

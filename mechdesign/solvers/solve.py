@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import singledispatch
+from pathlib import Path
+from typing import Literal, cast
 
 import xarray as xr
 
@@ -19,15 +21,21 @@ from mechdesign.programs.eikonal_weights import EikonalWeights
 from mechdesign.programs.optimal import Optimal
 from mechdesign.programs.program import Program
 from mechdesign.setting.size import require_memory
-from mechdesign.solvers.aggregation import Method, aggregate
+from mechdesign.solvers.aggregation import Method as Route
+from mechdesign.solvers.aggregation import aggregate
 from mechdesign.solvers.coupled import solve_coupled
 from mechdesign.solvers.dictionary import solve_dictionary
 from mechdesign.solvers.edge_average import solve_edge_average
 from mechdesign.solvers.eikonal import WeightedDesign, solve_weights
-from mechdesign.solvers.progress import Progress
+from mechdesign.solvers.factored import Run, solve_factored, suits
+from mechdesign.solvers.progress import Reported
 from mechdesign.solvers.stated import solve_stated
 
 TABLES = 8  # 64-bit tables over secrets x reports that a solve holds at once
+LARGEST_TABLE = 1600  # secrets up to which "auto" keeps eikonal weights as a table: 40 x 40
+
+Form = Literal["table", "factored"]
+Method = Route | Form
 
 
 def solve(
@@ -36,37 +44,68 @@ def solve(
     gap: float = 1e-3,
     time_limit: float = math.inf,
     method: Method = "auto",
-    report: Callable[[Progress], None] | None = None,
+    report: Callable[[Reported], None] | None = None,
+    rounds: int | None = None,
+    work: str | Path | None = None,
+    scheduler: str | None = None,
 ) -> xr.Dataset:
     """Solve a program and return its mechanism: repaired, certified, sealed.
 
     Certified at the claim of the problem's metric; the mechanism of `EdgeAverage`, which breaks that claim, at the
     smallest multiple that holds, with the lower bound of its own program among the parameters.
 
-    How: `EikonalWeights` by one dense factorisation, or by its remedy where it has no solution (solvers/eikonal.py);
-    `Optimal` by the whole linear program in HiGHS up to 60,000 constraints, beyond that by tree aggregation with a
-    block interior-point method, then with HiGHS (solvers/aggregation.py has the rule); `Dictionary` as one linear
-    program over its kernels (solvers/dictionary.py); `Minimax`, `Robust`, `Bounded` and `Constrained` as one whole
-    linear program (solvers/coupled.py), through cvxpy where a constraint is not affine (solvers/stated.py);
-    `EdgeAverage` as optimal programs of its own edge lengths (solvers/edge_average.py).
+    How: `EikonalWeights` by one dense factorisation, or by its remedy where it has no solution (solvers/eikonal.py),
+    on more than 1,600 secrets as factors instead of a table (solvers/factored.py); `Optimal` by the whole linear
+    program in HiGHS up to 60,000 constraints, beyond that by tree aggregation with a block interior-point method, then
+    with HiGHS (solvers/aggregation.py has the rule); `Dictionary` as one linear program over its kernels
+    (solvers/dictionary.py); `Minimax`, `Robust`, `Bounded` and `Constrained` as one whole linear program
+    (solvers/coupled.py), through cvxpy where a constraint is not affine (solvers/stated.py); `EdgeAverage` as optimal
+    programs of its own edge lengths (solvers/edge_average.py).
     Parameters: gap, target of (loss - lower_bound) / loss, not used for weights; time_limit in seconds; method, for
-    `Optimal`: "auto", "whole", "blocks" or "aggregation"; report, called with a `Progress` after every round and
-    iteration.
+    `Optimal`: "auto", "whole", "blocks" or "aggregation", for `EikonalWeights`: "auto", "table" or "factored"; report,
+    called with where the solve stands, after every round, iteration or block. For the factored form: rounds of weights
+    and lengths, 24 by default; work, a folder that keeps finished blocks so that a run that was stopped goes on;
+    scheduler, the address of a dask scheduler whose workers compute the blocks.
     Returns: the mechanism Dataset; attrs expected_loss and lower_bound enclose the optimum, stopped says why it ended.
         Where attrs hold an objective, that and lower_bound enclose the optimum, and objective_of says what it is.
-    Raises: InputError for a gap or limit that is not positive, or a method where there is no choice; SizeError before
-        allocating a table that does not fit.
+    Raises: InputError for a gap or limit that is not positive, or a method or option that the program has no use for;
+        UnsuitableError for a program without a factored form; SizeError before allocating a table that does not fit.
     """
     check_targets(gap, time_limit)
-    if method != "auto" and not isinstance(program, Optimal):
+    choices = next((names for kind, names in _METHODS.items() if isinstance(program, kind)), ("auto",))
+    if method not in choices:
         raise InputError(
-            "is a choice of the optimal program", field="method", value=method, remedy="leave it out for this program"
+            f"is no method of the {program.name} program",
+            field="method",
+            value=method,
+            remedy="use " + " or ".join(choices),
         )
+    given = {"rounds": rounds, "work": work, "scheduler": scheduler}
+    if isinstance(program, EikonalWeights) and _factored(program, method):
+        options = {name: value for name, value in given.items() if value is not None}
+        return solve_factored(program, Run(time_limit=time_limit, report=report, **options))  # type: ignore[arg-type]
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(
+                "is for the factored form of eikonal weights", field=name, value=value, remedy="pass method factored"
+            )
     problem = program.problem
     require_memory(
         problem.domain.size, problem.reports.size, tables=TABLES, what=f"a table for the {program.name} program"
     )
-    return _solve(program, _Targets(gap=gap, time_limit=time_limit, method=method, report=report))
+    return _solve(program, _Targets(gap=gap, time_limit=time_limit, method=cast(Route, method), report=report))
+
+
+_METHODS: dict[type[Program], tuple[str, ...]] = {
+    Optimal: ("auto", "whole", "blocks", "aggregation"),
+    EikonalWeights: ("auto", "table", "factored"),
+}
+
+
+def _factored(program: EikonalWeights, method: Method) -> bool:
+    if method == "auto":
+        return program.problem.domain.size > LARGEST_TABLE and suits(program) is None
+    return method == "factored"
 
 
 def check_targets(gap: float, time_limit: float) -> None:
@@ -81,8 +120,8 @@ def check_targets(gap: float, time_limit: float) -> None:
 class _Targets:
     gap: float
     time_limit: float
-    method: Method
-    report: Callable[[Progress], None] | None
+    method: Route
+    report: Callable[[Reported], None] | None
 
 
 @singledispatch

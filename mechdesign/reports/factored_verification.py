@@ -1,0 +1,153 @@
+"""Verify a factored mechanism: the certificate is derived again from its integers, row sums included.
+
+Edges and lengths of the claim are rebuilt from the metric and the geometry. The distances of every secret are relaxed
+again in whole numbers, the row sums added again exactly, and compared with the stored ones; then every edge is checked.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from mechdesign.errors import VerificationError
+from mechdesign.mechanism.factored import ROWS, block_digests, effective_epsilon, judgement, stored_factors
+from mechdesign.mechanism.factored_sums import Judged, RowBlock, join_words
+from mechdesign.mechanism.factors import Factors
+from mechdesign.mechanism.table import claim_sentence, stored_points
+from mechdesign.reports.rebuilding import AGREE
+from mechdesign.setting.domain import Domain
+from mechdesign.setting.geodesic import Edges, check_connected
+from mechdesign.setting.metrics import Graph, Metric, metric_from_description
+from mechdesign.setting.priors import check_prior
+from mechdesign.solvers.factored import all_rows
+
+_REQUIRED = {
+    "weight": (np.uint32, ("place",)),
+    "target": (np.int64, ("place",)),
+    "inner": (np.int64, ("secret",)),
+    "edge_tail": (np.int64, ("edge",)),
+    "edge_head": (np.int64, ("edge",)),
+    "edge_units": (np.uint16, ("edge",)),
+    "row_sum": (np.uint64, ("secret", "word")),
+    "row_loss": (np.float64, ("secret",)),
+    "prior": (np.float64, ("secret",)),
+    "block_sha256": (np.uint8, ("block", "byte")),
+}
+
+
+def check_factored(mechanism: xr.Dataset) -> dict[str, Any]:
+    """The fields of a `Verification` for a factored mechanism.
+
+    Raises: VerificationError, KeyError or MechdesignError where the Dataset is no complete factored mechanism.
+    """
+    _check_types(mechanism)
+    domain = Domain.from_description(json.loads(mechanism.attrs["domain"]), stored_points(mechanism, "secret"))
+    prior = check_prior(mechanism["prior"].values, domain.size)
+    factors, target = stored_factors(mechanism), mechanism["target"].values
+    metric, edges, rebuilt = _claimed(mechanism, domain, factors)
+    reasons = []
+    claim = claim_sentence(metric, domain, edges)
+    if claim != mechanism.attrs["claim"]:
+        reasons.append("claim: the stored sentence is not the one that the metric, level and grid give")
+    level = metric.level_at(domain)
+    if ("level" in mechanism) != (level is not None) or (
+        level is not None and (level != mechanism["level"].values).any()
+    ):
+        reasons.append("level: differs from the level map of the metric")
+    judged = Judged(
+        factors=factors,
+        secrets=domain.points,
+        reports=domain.points[target],
+        prior=prior,
+        loss=mechanism.attrs["loss"],
+    )
+    rows = all_rows(judged)
+    reasons += _row_differences(mechanism, rows)
+    bad = factors.breaches(edges, join_words(rows.row_sum))
+    if bad:
+        reasons.append(f"row_sum: {bad} (edge, direction) pairs break the claim")
+    value = effective_epsilon(factors, edges, rows.row_sum)
+    figures = judgement(judged, rows, domain)
+    found = {"expected_loss": figures.loss, "effective_epsilon": value, "remapped_loss": figures.remapped_loss}
+    for name, again in found.items():
+        said = mechanism.attrs.get(name)
+        if again is not None and not (said is not None and abs(said - again) <= AGREE * abs(again)):
+            reasons.append(f"{name}: the file says {said!r}, recomputed {again!r}")
+    return {
+        "certified": not reasons,
+        "violations": bad,
+        "claim": claim,
+        "rebuilt": rebuilt,
+        "effective_epsilon": value,
+        "worst": _worst(factors, edges, rows.row_sum),
+        "expected_loss": figures.loss,
+        "lower_bound_checked": None,
+        "reasons": reasons,
+    }
+
+
+def _check_types(mechanism: xr.Dataset) -> None:
+    for name, (dtype, dims) in _REQUIRED.items():
+        found = None if name not in mechanism else (mechanism[name].dtype, mechanism[name].dims)
+        if found != (np.dtype(dtype), dims):
+            raise VerificationError(
+                f"must be there as {np.dtype(dtype)} over {dims}",
+                field=name,
+                value=found,
+                remedy="use an unaltered file",
+            )
+    places, secrets = mechanism.sizes["place"], mechanism.sizes["secret"]
+    for name, most in (("target", secrets), ("inner", places), ("edge_tail", places), ("edge_head", places)):
+        values = mechanism[name].values
+        if len(values) == 0 or values.min() < 0 or values.max() >= most:
+            raise VerificationError(
+                f"must name places 0..{most - 1}", field=name, value="", remedy="use an unaltered file"
+            )
+    if len(np.unique(mechanism["inner"].values)) < secrets:
+        raise VerificationError("two secrets share a place", field="inner", value="", remedy="use an unaltered file")
+
+
+def _claimed(mechanism: xr.Dataset, domain: Domain, factors: Factors) -> tuple[Metric, Edges, str]:
+    """The metric, its edges over the secrets, and where they come from."""
+    description = json.loads(mechanism.attrs["metric"])
+    metric = metric_from_description(description)
+    if metric is not None:
+        return metric, metric.edges(domain), "geometry"
+    names = ("claim_tail", "claim_head", "claim_length")
+    tail, head, length = (mechanism[name].values for name in names)
+    edges = Edges(tail=tail, head=head, length=length)
+    check_connected(edges, domain.size)
+    graph = Graph(tail=tail, head=head, length=length, multiplier=float(description["multiplier"]))
+    return graph, edges, "edge list only"
+
+
+def _row_differences(mechanism: xr.Dataset, rows: RowBlock) -> list[str]:
+    reasons = []
+    different = np.flatnonzero((mechanism["row_sum"].values != rows.row_sum).any(axis=1))
+    if len(different):
+        reasons.append(f"row_sum: {len(different)} rows sum to something else, first secret {int(different[0])}")
+    stored = mechanism["block_sha256"].values
+    again = block_digests(mechanism["row_sum"].values, mechanism["row_loss"].values)
+    if stored.shape != again.shape:
+        reasons.append(f"block_sha256: {len(stored)} blocks, there should be {len(again)}")
+    else:
+        for block in np.flatnonzero((stored != again).any(axis=1)):
+            reasons.append(f"block_sha256: rows {block * ROWS} to {(block + 1) * ROWS - 1} were altered")
+    if not np.allclose(mechanism["row_loss"].values, rows.loss, rtol=AGREE, atol=0.0):
+        reasons.append("row_loss: differs from the losses recomputed")
+    return reasons
+
+
+def _worst(factors: Factors, edges: Edges, row_sum: NDArray[np.uint64]) -> dict[str, int]:
+    """The edge and report with the largest log-ratio over length; the report is the end of the edge."""
+    logarithm = np.log(row_sum[:, 0] * 2.0**64 + row_sum[:, 1])
+    rise = logarithm[edges.tail] - logarithm[edges.head]
+    ratio = (factors.nats_per_unit * factors.units_of(edges) + np.abs(rise)) / edges.length
+    e = int(np.argmax(ratio))
+    tail, head = int(edges.tail[e]), int(edges.head[e])
+    secret, other = (head, tail) if rise[e] > 0 else (tail, head)
+    return {"secret": secret, "other": other, "report": secret}
