@@ -28,9 +28,10 @@ def problem(
 ) -> DesignProblem:
     """The design problem.
 
-    Knobs: cells per side; stencil 4, 8 or 16; raster, a file of densities (ESRI ASCII or NetCDF) or "shipped"; slope in
-    nats per unit per density unit; floor in nats per unit; extent, the side of the square that the map is stretched to;
-    raster_unit, the unit that the axes of the raster must be in: a raster that declares another one is refused.
+    Knobs: cells per side; stencil 4, 8, 16, 32 or 64; raster, a file of densities (ESRI ASCII or NetCDF) or "shipped";
+    slope in nats per unit per density unit; floor in nats per unit; extent, the side of the square that the map is
+    stretched to; raster_unit, the unit that the axes of the raster must be in: a raster that declares another one is
+    refused.
     """
     if not 0 < extent < float("inf"):
         raise InputError(

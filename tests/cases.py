@@ -47,6 +47,18 @@ def _masked() -> DesignProblem:
     return _on(grid((4, 4), mask=mask), Eikonal(level=varying_level(seed=3), stencil=16), Distance(), seed=2)
 
 
+def _two_floors() -> DesignProblem:
+    """Two masked cells cut the step between the cells that both of them touch; eps is larger upstairs."""
+    mask = np.ones((3, 3, 2), bool)
+    mask[0, 1, 0] = mask[1, 0, 0] = False
+    flat = varying_level(seed=8).raster
+    deep = Raster(
+        x=flat.x, y=flat.y, z=np.array([0.7, 1.4]), values=flat.values[:, :, None] * np.array([0.6, 1.3]), unit="cell"
+    )
+    metric = Eikonal(level=PrivacyLevel(raster=deep), stencil=26)
+    return _on(grid((3, 3, 2), mask=mask), metric, SquaredDistance(), seed=8)
+
+
 def _ring_road() -> DesignProblem:
     domain = Domain.nodes(7)
     tail = np.arange(7)
@@ -74,7 +86,9 @@ CASES: dict[str, Callable[[], DesignProblem]] = {
     "eikonal, 4 neighbours": lambda: _eikonal_grid(4),
     "eikonal, 8 neighbours": lambda: _eikonal_grid(8),
     "eikonal, 16 neighbours": lambda: _eikonal_grid(16),
+    "eikonal, 32 neighbours": lambda: _eikonal_grid(32),
     "eikonal, masked": _masked,
+    "eikonal, two floors": _two_floors,
     "eikonal, multiplied": lambda: _on(
         grid((3, 4)), 0.7 * Eikonal(level=varying_level(seed=7), stencil=8), SquaredDistance(), seed=7
     ),

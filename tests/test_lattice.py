@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.ndimage import label
 
 from mechdesign.errors import InputError
 from mechdesign.setting.domain import Domain
@@ -66,51 +68,146 @@ def test_off_a_lattice_all_pairs_are_kept(make):
     assert pair_set(irreducible_pairs(domain)) == set(itertools.combinations(range(4), 2))
 
 
-@pytest.mark.parametrize("stencil", [4, 8, 16])
-@pytest.mark.parametrize(("kx", "ky"), [(1, 5), (2, 2), (2, 3), (5, 4), (7, 7)])
-def test_stencils_join_exactly_their_displacements(kx, ky, stencil):
-    domain = Domain.grid((kx, ky), cell=1.0, unit="m")
-    shapes = {4: {(0, 1)}, 8: {(0, 1), (1, 1)}, 16: {(0, 1), (1, 1), (1, 2)}}[stencil]
-    steps = np.abs(domain.index[:, None] - domain.index[None, :])
+# Displacements up to sign and order, written out here a second time.
+STEPS = {
+    4: {(0, 1)},
+    8: {(0, 1), (1, 1)},
+    16: {(0, 1), (1, 1), (1, 2)},
+    32: {(0, 1), (1, 1), (1, 2), (1, 3), (2, 3)},
+    64: {(0, 1), (1, 1), (1, 2), (1, 3), (2, 3), (1, 4), (3, 4), (2, 5), (3, 5)},
+    6: {(0, 0, 1)},
+    18: {(0, 0, 1), (0, 1, 1)},
+    26: {(0, 0, 1), (0, 1, 1), (1, 1, 1)},
+}
+PLANE, SPACE = (4, 8, 16, 32, 64), (6, 18, 26)
+FITTING = [
+    *itertools.product([(1, 5), (2, 2), (2, 3), (5, 4), (4, 9), (7, 7)], PLANE),
+    *itertools.product([(1, 1, 4), (2, 2, 2), (2, 3, 4), (4, 3, 3)], SPACE),
+]
+
+
+def apart(domain, stencil):
+    """Pairs of places that a step of the stencil joins, masked cells or not."""
+    steps = np.sort(np.abs(domain.index[:, None] - domain.index[None, :]), axis=2)
     pairs = itertools.combinations(range(domain.size), 2)
-    wanted = {(u, v) for u, v in pairs if tuple(sorted(steps[u, v].tolist())) in shapes}
-    found = pair_set(stencil_pairs(domain, stencil))
-    assert found == wanted
-    counts = ((kx - 1) * ky + kx * (ky - 1), 2 * (kx - 1) * (ky - 1))
-    knights = 2 * max(kx - 2, 0) * (ky - 1) + 2 * (kx - 1) * max(ky - 2, 0)
-    assert len(found) == sum((*counts, knights)[: {4: 1, 8: 2, 16: 3}[stencil]])
+    return {(u, v) for u, v in pairs if tuple(steps[u, v].tolist()) in STEPS[stencil]}
 
 
-TURNS = [lambda m: m, np.flipud, np.fliplr, lambda m: m[::-1, ::-1]]
-TURNS += [lambda m, turn=turn: turn(m).T for turn in TURNS]
+def crossed(start, end):
+    """Cells whose interior the segment between two cell centres meets, in the order it meets them; in fractions."""
+    found = []
+    for cell in itertools.product(*(range(min(a, b), max(a, b) + 1) for a, b in zip(start, end, strict=True))):
+        enter, leave = Fraction(0), Fraction(1)
+        for a, b, c in zip(start, end, cell, strict=True):
+            if a == b:
+                continue
+            moments = sorted(Fraction(2 * (c - a) + side, 2 * (b - a)) for side in (-1, 1))
+            enter, leave = max(enter, moments[0]), min(leave, moments[1])
+        if enter < leave:
+            found.append((enter, cell))
+    return [cell for _, cell in sorted(found)]
 
 
-@pytest.mark.parametrize("turn", TURNS)
+def clear(domain, tail, head):
+    """Whether the crossed cells are in the domain and each is joined to the next by faces, within their own block."""
+    cells = crossed(domain.index[tail].tolist(), domain.index[head].tolist())
+    inside = domain.lookup >= 0
+    for here, there in itertools.pairwise(cells):
+        low = np.minimum(here, there)
+        block = inside[tuple(slice(a, b + 1) for a, b in zip(low, np.maximum(here, there), strict=True))]
+        parts, _ = label(block)
+        ends = [parts[tuple(np.asarray(cell) - low)] for cell in (here, there)]
+        if ends[0] == 0 or ends[0] != ends[1]:
+            return False
+    return True
+
+
+@pytest.mark.parametrize(("shape", "stencil"), FITTING)
+def test_stencils_join_exactly_their_displacements(shape, stencil):
+    domain = Domain.grid(shape, cell=1.0, unit="m")
+    assert pair_set(stencil_pairs(domain, stencil)) == apart(domain, stencil)
+
+
+@pytest.mark.parametrize("stencil", STEPS)
+def test_a_cell_far_from_the_border_has_as_many_neighbours_as_the_stencil_says(stencil):
+    domain = Domain.grid((11, 11) if stencil in PLANE else (3, 3, 3), cell=1.0, unit="m")
+    assert sum(domain.size // 2 in pair for pair in pair_set(stencil_pairs(domain, stencil))) == stencil
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("shape", "stencil"), [((8, 9), s) for s in PLANE] + [((4, 3, 4), s) for s in SPACE])
+def test_a_step_is_left_out_exactly_where_it_cuts_through_masked_cells(shape, stencil, seed):
+    domain = random_grid(shape, seed, share=0.5 + 0.05 * seed)
+    wanted = {pair for pair in apart(domain, stencil) if clear(domain, *pair)}
+    assert pair_set(stencil_pairs(domain, stencil)) == wanted
+    assert stencil in (4, 6) or wanted < apart(domain, stencil)
+
+
+def turned(block):
+    """The block in all orientations."""
+    for order in itertools.permutations(range(block.ndim)):
+        for axes in itertools.product((False, True), repeat=block.ndim):
+            yield np.flip(block.transpose(order), [k for k, flip in enumerate(axes) if flip])
+
+
 @pytest.mark.parametrize(
-    ("start", "end", "present", "joined"),
+    ("end", "present", "joined"),
     [
-        ((0, 0), (1, 1), [], False),
-        ((0, 0), (1, 1), [(1, 0)], True),
-        ((0, 0), (1, 1), [(0, 1)], True),
-        ((0, 0), (2, 1), [(1, 0)], False),
-        ((0, 0), (2, 1), [(1, 1)], False),
-        ((0, 0), (2, 1), [(0, 1), (2, 0)], False),
-        ((0, 0), (2, 1), [(0, 1), (2, 0), (1, 0)], False),
-        ((0, 0), (2, 1), [(1, 0), (1, 1)], True),
+        ((1, 1), [], False),
+        ((1, 1), [(1, 0)], True),
+        ((1, 1), [(0, 1)], True),
+        ((2, 1), [(1, 0)], False),
+        ((2, 1), [(1, 1)], False),
+        ((2, 1), [(0, 1), (2, 0)], False),
+        ((2, 1), [(0, 1), (2, 0), (1, 0)], False),
+        ((2, 1), [(1, 0), (1, 1)], True),
+        ((3, 1), [(1, 0), (2, 1)], False),
+        ((3, 1), [(1, 0), (2, 1), (1, 1)], True),
+        ((3, 1), [(1, 0), (2, 1), (2, 0)], True),
+        ((3, 1), [(1, 0), (1, 1), (2, 0)], False),
+        ((3, 2), [(1, 0), (1, 1), (2, 1), (2, 2)], True),
+        ((3, 2), [(1, 0), (1, 1), (2, 1)], False),
+        ((3, 2), [(0, 1), (1, 1), (2, 1), (2, 2)], False),
+        ((1, 1, 0), [(1, 0, 0)], True),
+        ((1, 1, 0), [], False),
+        ((1, 1, 1), [(1, 0, 0), (1, 1, 0)], True),
+        ((1, 1, 1), [(0, 0, 1), (1, 0, 1)], True),
+        ((1, 1, 1), [(1, 0, 0), (0, 1, 1)], False),
+        ((1, 1, 1), [(1, 0, 0), (0, 1, 0), (0, 0, 1)], False),
+        ((1, 1, 1), [(1, 1, 0), (0, 1, 1), (1, 0, 1)], False),
     ],
 )
-def test_steps_through_masked_cells_are_left_out(turn, start, end, present, joined):
-    kind = np.zeros((3, 2), int)
+def test_steps_through_masked_cells_by_hand(end, present, joined):
+    kind = np.zeros([k + 1 for k in end], int)
     for cell in present:
         kind[cell] = 1
-    kind[start] = kind[end] = 2
-    kind = turn(kind)
-    domain = Domain.grid(kind.shape, cell=1.0, unit="m", mask=kind > 0)
-    ends = tuple(np.flatnonzero(kind[kind > 0] == 2).tolist())
-    assert (ends in pair_set(stencil_pairs(domain, 16))) is joined
+    kind.flat[0] = kind[end] = 2
+    for block in turned(kind):
+        domain = Domain.grid(block.shape, cell=1.0, unit="m", mask=block > 0)
+        ends = tuple(np.flatnonzero(block[block > 0] == 2).tolist())
+        assert (ends in pair_set(stencil_pairs(domain, 64 if len(end) == 2 else 26))) is joined
 
 
-@pytest.mark.parametrize("stencil", [4, 8, 16])
+def test_pairs_come_step_by_step_in_the_order_that_files_list_them():
+    domain = Domain.grid((5, 4), cell=1.0, unit="m")
+    tail, head = stencil_pairs(domain, 16)
+    found = [tuple(step) for step in (domain.index[head] - domain.index[tail]).tolist()]
+    steps = [(1, 0), (0, 1), (1, 1), (1, -1), (2, 1), (1, 2), (2, -1), (1, -2)]
+    assert [step for step, _ in itertools.groupby(found)] == steps
+    for _, block in itertools.groupby(range(len(tail)), key=found.__getitem__):
+        assert (np.diff(tail[list(block)]) > 0).all()
+
+
+@pytest.mark.parametrize("nested", [PLANE, SPACE])
+def test_a_larger_stencil_lists_the_pairs_of_the_smaller_first(nested):
+    domain = random_grid((6, 7) if nested == PLANE else (3, 4, 3), 1, share=0.8)
+    for few, many in itertools.pairwise(nested):
+        for some, more in zip(stencil_pairs(domain, few), stencil_pairs(domain, many), strict=True):
+            assert len(some) < len(more)
+            assert np.array_equal(some, more[: len(some)])
+
+
+@pytest.mark.parametrize("stencil", PLANE)
 def test_on_a_line_neighbours_are_adjacent_cells(stencil):
     mask = np.array([True, True, False, True, True, True])
     assert pair_set(stencil_pairs(Domain.grid(6, cell=1.0, unit="m"), stencil)) == {(k, k + 1) for k in range(5)}
@@ -119,16 +216,18 @@ def test_on_a_line_neighbours_are_adjacent_cells(stencil):
 
 
 @pytest.mark.parametrize(
-    ("domain", "stencil", "field"),
+    ("domain", "stencil", "field", "message"),
     [
-        (Domain.grid((3, 3), cell=1.0, unit="m"), 5, "stencil"),
-        (Domain.grid((3, 3, 3), cell=1.0, unit="m"), 8, "domain"),
-        (Domain.points_at([0.0, 1.0], unit="m"), 8, "domain"),
-        (Domain.nodes(4), 4, "domain"),
+        (Domain.grid(3, cell=1.0, unit="m"), 2, "stencil", "must be 4, 8, 16, 32 or 64 on one axis"),
+        (Domain.grid((3, 3), cell=1.0, unit="m"), 5, "stencil", "must be 4, 8, 16, 32 or 64 on two axes"),
+        (Domain.grid((3, 3), cell=1.0, unit="m"), 26, "stencil", "must be 4, 8, 16, 32 or 64 on two axes"),
+        (Domain.grid((3, 3, 3), cell=1.0, unit="m"), 8, "stencil", "must be 6, 18 or 26 on three axes"),
+        (Domain.points_at([0.0, 1.0], unit="m"), 8, "domain", "needs a grid"),
+        (Domain.nodes(4), 4, "domain", "needs a grid"),
     ],
 )
-def test_stencils_refuse_what_they_do_not_fit(domain, stencil, field):
-    with pytest.raises(InputError) as caught:
+def test_stencils_refuse_what_they_do_not_fit(domain, stencil, field, message):
+    with pytest.raises(InputError, match=message) as caught:
         stencil_pairs(domain, stencil)
     assert caught.value.field == field
     assert caught.value.remedy

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import pairwise
-from math import isqrt
+from itertools import pairwise, permutations, product
+from math import isqrt, prod
 
 import numpy as np
 import pytest
@@ -20,9 +20,13 @@ MIDPOINT = 1e-6  # midpoint rule, 20000 samples: kinks and curvature cost (1/200
 GAUSS_OFF = 1e-3  # a rule that ignores kinks is further off than this
 
 AXES = {
-    "unit cells": (np.array([0.0, 1.0, 2.0, 5.0]), np.array([0.0, 2.0, 3.0])),
-    "rounded nodes": (np.array([-0.3, 0.1, 0.7, 0.8]), np.array([-1.1, -0.2, 0.3])),
-    "far origin": (5e6 + 100.0 * np.array([0.0, 1.0, 2.0, 3.0]), 4e5 + 100.0 * np.array([0.0, 1.0, 2.0])),
+    "unit cells": (np.array([0.0, 1.0, 2.0, 5.0]), np.array([0.0, 2.0, 3.0]), np.array([0.0, 1.0, 1.5, 4.0])),
+    "rounded nodes": (np.array([-0.3, 0.1, 0.7, 0.8]), np.array([-1.1, -0.2, 0.3]), np.array([-0.7, 0.2, 0.3])),
+    "far origin": (
+        5e6 + 100.0 * np.array([0.0, 1.0, 2.0, 3.0]),
+        4e5 + 100.0 * np.array([0.0, 1.0, 2.0]),
+        100.0 * np.array([-7.0, -6.0, -4.0]),
+    ),
 }
 KINDS = {
     "any": lambda x, y, r: (_anywhere(x, y, r), _anywhere(x, y, r)),
@@ -37,44 +41,80 @@ KINDS = {
 }
 
 
+# From where to where a segment runs along a third axis; None: there is none.
+DEPTHS = {
+    "flat map": None,
+    "upwards": lambda z, r: (z[0] - 0.2 * r, z[-1] + 0.1),
+    "downwards between planes": lambda z, r: (z[0] + 0.9 * r * (z[1] - z[0]), z[0]),
+    "level": lambda z, r: (z0 := z[1] + r * (z[2] - z[1]), z0),
+    "on a node plane": lambda z, r: (z[1], z[1]),
+    "plane to plane": lambda z, r: (z[2], z[0]),
+}
+
+
+def segment(kind, depth, axes, r):
+    """The nodes along each axis, start and end."""
+    x, y, z = AXES[axes]
+    start, end = KINDS[kind](x, y, r)
+    if DEPTHS[depth] is None:
+        return (x, y), start, end
+    low, high = DEPTHS[depth](z, r)
+    return (x, y, z), (*start, low), (*end, high)
+
+
 def _anywhere(x, y, r):
     rng = np.random.default_rng(int(r * 1e9))
     return tuple(rng.uniform(a[0] - 0.2 * (a[-1] - a[0]), a[-1] + 0.2 * (a[-1] - a[0])) for a in (x, y))
 
 
-def _cell(nodes, at):
+def _hats(nodes, at):
+    """By node, the weight in [0, 1] of its value at a place; only those that are not 0."""
+    if len(nodes) == 1:
+        return {0: Fraction(1)}
     at = min(max(at, nodes[0]), nodes[-1])
     left = max(k for k in range(len(nodes) - 1) if nodes[k] <= at)
-    return left, (at - nodes[left]) / (nodes[left + 1] - nodes[left])
+    share = (at - nodes[left]) / (nodes[left + 1] - nodes[left])
+    return {left: 1 - share, left + 1: share}
+
+
+def exact_level(raster, place):
+    """The multilinear function at a place of fractions: values at the corners times products of weights."""
+    axes = [[Fraction(float(a)) for a in nodes] for nodes in raster.axes]
+    weights = [_hats(nodes, at) for nodes, at in zip(axes, place, strict=False)]
+    corners = product(*(weight.items() for weight in weights))
+    return sum(
+        prod(share for _, share in corner) * Fraction(float(raster.values[tuple(node for node, _ in corner)]))
+        for corner in corners
+    )
 
 
 def exact_length(raster, start, end):
-    """The length in nats of a segment, as a fraction; the square root is right to 2^-200."""
-    xs, ys = ([Fraction(float(a)) for a in axis] for axis in (raster.x, raster.y))
-    values = [[Fraction(float(v)) for v in row] for row in raster.values]
+    """The length in nats of a segment, as a fraction; the square root is right to 2^-200.
+
+    On each piece by the rule (1, 3, 3, 1) / 8, which is exact for cubics.
+    """
     p = [Fraction(float(a)) for a in start]
     step = [Fraction(float(a)) - b for a, b in zip(end, p, strict=True)]
-    crossings = {(n - a) / s for nodes, a, s in zip((xs, ys), p, step, strict=True) if s for n in nodes}
+    lines = zip(raster.axes, p, step, strict=False)
+    crossings = {(Fraction(float(n)) - a) / s for nodes, a, s in lines if s for n in nodes}
     cuts = sorted({Fraction(0), Fraction(1), *(t for t in crossings if 0 < t < 1)})
 
-    def level(t):
-        (i, s), (j, r) = _cell(xs, p[0] + t * step[0]), _cell(ys, p[1] + t * step[1])
-        row = [(1 - s) * values[i][k] + s * values[i + 1][k] for k in (j, j + 1)]
-        return (1 - r) * row[0] + r * row[1]
-
     def integral(a, b):
-        low, third, high = level(a), level((2 * a + b) / 3), level(b)
-        curve = Fraction(3, 2) * (high + 2 * low - 3 * third)  # of low + slope t + curve t^2 at t = 0, 1/3, 1
-        return (b - a) * (low + (high - low - curve) / 2 + curve / 3)
+        values = [
+            exact_level(raster, [at + (a + k * (b - a) / 3) * s for at, s in zip(p, step, strict=True)])
+            for k in range(4)
+        ]
+        return (b - a) * (values[0] + 3 * values[1] + 3 * values[2] + values[3]) / 8
 
-    square = step[0] ** 2 + step[1] ** 2
+    square = sum(s**2 for s in step)
     root = Fraction(isqrt(square.numerator * square.denominator << 400), square.denominator << 200)
     return sum(integral(a, b) for a, b in pairwise(cuts)) * root
 
 
-def random_level(x, y, seed, ratio=20.0):
-    values = np.exp(np.random.default_rng(seed).uniform(0, np.log(ratio), (len(x), len(y)))) / 3
-    return PrivacyLevel(raster=Raster(x=x, y=y, values=values))
+def random_level(axes, seed, ratio=20.0):
+    shape = [len(nodes) for nodes in axes]
+    values = np.exp(np.random.default_rng(seed).uniform(0, np.log(ratio), shape)) / 3
+    return PrivacyLevel(raster=Raster(**dict(zip("xyz", axes, strict=False)), values=values))
 
 
 def lengths(level, start, end):
@@ -83,11 +123,11 @@ def lengths(level, start, end):
 
 @pytest.mark.parametrize("axes", AXES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_line_integrals_are_the_exact_ones_rounded_down(kind, axes):
-    x, y = AXES[axes]
-    for seed in range(20):
-        level = random_level(x, y, seed)
-        start, end = KINDS[kind](x, y, np.random.default_rng(seed).uniform(0.05, 0.95))
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_line_integrals_are_the_exact_ones_rounded_down(depth, kind, axes):
+    for seed in range(20 if depth == "flat map" else 5):
+        nodes, start, end = segment(kind, depth, axes, np.random.default_rng(seed).uniform(0.05, 0.95))
+        level = random_level(nodes, seed)
         exact = exact_length(level.raster, start, end)
         found = Fraction(float(lengths(level, start, end)[0]))
         assert 0 <= exact - found <= DEFECT * exact
@@ -95,24 +135,51 @@ def test_line_integrals_are_the_exact_ones_rounded_down(kind, axes):
 
 @pytest.mark.parametrize("ratio", [1e5, 1e7, 1e9])
 @pytest.mark.parametrize("axes", AXES)
-def test_line_integrals_are_never_rounded_up_however_wide_the_range_of_eps(axes, ratio):
-    x, y = AXES[axes]
+@pytest.mark.parametrize("count", [2, 3])
+def test_line_integrals_are_never_rounded_up_however_wide_the_range_of_eps(count, axes, ratio):
+    nodes = AXES[axes][:count]
     rng = np.random.default_rng(5)
     for seed in range(20):
-        level = random_level(x, y, seed, ratio)
-        start, end = (np.array([rng.uniform(a[0], a[-1]) for a in (x, y)]) for _ in range(2))
+        level = random_level(nodes, seed, ratio)
+        start, end = (np.array([rng.uniform(a[0], a[-1]) for a in nodes]) for _ in range(2))
         found = Fraction(float(lengths(level, start, end)[0]))
         assert 0 < found <= exact_length(level.raster, start, end)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_line_integrals_match_the_midpoint_rule(kind):
-    x, y = AXES["unit cells"]
-    level = random_level(x, y, 1)
-    start, end = (np.array(place) for place in KINDS[kind](x, y, 0.37))
+@pytest.mark.parametrize("depth", ["flat map", "upwards"])
+def test_line_integrals_match_the_midpoint_rule(depth, kind):
+    nodes, *ends = segment(kind, depth, "unit cells", 0.37)
+    level = random_level(nodes, 1)
+    start, end = map(np.array, ends)
     t = ((np.arange(20000) + 0.5) / 20000)[:, None]
     brute = level.at(start + t * (end - start)).mean() * np.linalg.norm(end - start)
     assert lengths(level, start, end)[0] == pytest.approx(brute, rel=MIDPOINT)
+
+
+@pytest.mark.parametrize("axes", AXES)
+@pytest.mark.parametrize("count", [2, 3])
+def test_levels_are_multilinear_between_the_nodes(count, axes):
+    nodes = AXES[axes][:count]
+    level = random_level(nodes, 8)
+    places = [np.random.default_rng(9).uniform(a[0] - 0.1, a[-1] + 0.1, 30) for a in nodes]
+    places = np.column_stack([*places, *([a[-1]] * 30 for a in nodes)]).reshape(60, count)
+    exact = [float(exact_level(level.raster, [Fraction(a) for a in place])) for place in places.tolist()]
+    np.testing.assert_allclose(level.at(places), exact, rtol=ROUNDING)
+
+
+def test_a_map_of_two_axes_is_constant_along_the_third():
+    axes = AXES["rounded nodes"][:2]
+    flat = random_level(axes, 6)
+    deep = PrivacyLevel(raster=Raster(x=axes[0], y=axes[1], z=np.array([0.4]), values=flat.raster.values[:, :, None]))
+    start, end = np.random.default_rng(7).uniform(-1.5, 1.5, (2, 40, 3))
+    assert np.array_equal(flat.at(start), flat.at(start[:, :2]))
+    assert np.array_equal(deep.at(start), flat.at(start))
+    np.testing.assert_allclose(lengths(deep, start, end), lengths(flat, start, end), rtol=ROUNDING)  # another piece
+    plumb = np.column_stack([start[:, :2], end[:, 2]])
+    np.testing.assert_allclose(
+        lengths(flat, start, plumb), flat.at(start) * np.abs(end[:, 2] - start[:, 2]), rtol=ROUNDING
+    )
 
 
 def test_one_gauss_rule_over_the_whole_segment_misses_the_kink():
@@ -132,31 +199,38 @@ def test_a_linear_level_integrates_to_the_mean_of_its_ends():
     assert (level.smallest, level.largest) == (0.25, 0.25 + 0.5 * 11)
 
 
-def test_constant_affine_and_from_values_agree():
-    domain = Domain.grid((4, 3), cell=(0.5, 2.0), unit="m", origin=(1.0, -2.0))
-    values = np.random.default_rng(3).uniform(1, 2, (4, 3))
-    axes = {"x": 1.25 + 0.5 * np.arange(4), "y": -1 + 2.0 * np.arange(3), "unit": "m"}
+@pytest.mark.parametrize("shape", [(4,), (4, 3), (4, 3, 2), (2, 1, 3)])
+def test_constant_affine_and_from_values_agree(shape):
+    cell, origin = (0.5, 2.0, 0.3)[: len(shape)], (1.0, -2.0, 7.0)[: len(shape)]
+    domain = Domain.grid(shape, cell=cell, unit="m", origin=origin)
+    values = np.random.default_rng(3).uniform(1, 2, shape)
+    axes = [o + h * (np.arange(k) + 0.5) for o, h, k in zip(origin, cell, shape, strict=True)]
+    axes += [np.zeros(1)] * (2 - len(axes))
+    density = values.reshape([len(nodes) for nodes in axes]) - 0.5
     given = PrivacyLevel.from_values(domain, values)
-    affine = PrivacyLevel.affine(Raster(**axes, values=values - 0.5), slope=1, floor=0.5)
+    affine = PrivacyLevel.affine(Raster(**dict(zip("xyz", axes, strict=False)), values=density), slope=1, floor=0.5)
     np.testing.assert_allclose(given.at(domain.points), values.ravel(), rtol=1e-15)
     start, end = domain.points[:-1], domain.points[1:]
     np.testing.assert_allclose(lengths(given, start, end), lengths(affine, start, end), rtol=ROUNDING)
-    flat = PrivacyLevel.from_values(domain, np.full((4, 3), 0.7))
+    flat = PrivacyLevel.from_values(domain, np.full(shape, 0.7))
     constant = lengths(PrivacyLevel.constant(0.7, "m"), start, end)
     np.testing.assert_allclose(lengths(flat, start, end), constant, rtol=ROUNDING)
     np.testing.assert_allclose(constant, 0.7 * np.linalg.norm(end - start, axis=1), rtol=ROUNDING)
 
 
-def test_direction_chunks_and_axes_do_not_matter(monkeypatch):
-    x, y = AXES["rounded nodes"]
-    level = random_level(x, y, 4)
-    start, end = np.random.default_rng(5).uniform(-1.5, 1.5, (2, 40, 2))
+@pytest.mark.parametrize("count", [2, 3])
+def test_direction_chunks_and_axes_do_not_matter(monkeypatch, count):
+    axes = AXES["rounded nodes"][:count]
+    level = random_level(axes, 4)
+    start, end = np.random.default_rng(5).uniform(-1.5, 1.5, (2, 40, count))
     whole = lengths(level, start, end)
     np.testing.assert_allclose(lengths(level, end, start), whole, rtol=DIRECTION)
     monkeypatch.setattr(levels, "_CHUNK", 7)
     assert lengths(level, start, end).tobytes() == whole.tobytes()
-    turned = PrivacyLevel(raster=Raster(x=y, y=x, values=level.raster.values.T))
-    np.testing.assert_allclose(lengths(turned, start[:, ::-1], end[:, ::-1]), whole, rtol=DIRECTION)
+    for order in permutations(range(count)):
+        nodes = dict(zip("xyz", (axes[k] for k in order), strict=False))
+        turned = PrivacyLevel(raster=Raster(**nodes, values=level.raster.values.transpose(order)))
+        np.testing.assert_allclose(lengths(turned, start[:, order], end[:, order]), whole, rtol=DIRECTION)
 
 
 def test_segments_of_no_length_and_no_segments():
@@ -183,7 +257,7 @@ DENSITY = Raster(x=np.arange(2.0), y=np.arange(2.0), values=np.array([[0.0, 1.0]
         (lambda: PrivacyLevel.from_values(GRID, np.ones((2, 3))), "epsilon", "shape of the grid"),
         (lambda: PrivacyLevel.from_values(GRID, [[1.0, 1.0], [1.0, np.nan]]), "epsilon", "finite"),
         (lambda: PrivacyLevel.from_values(GRID, [[1.0, 1.0], [1.0, 0.0]]), "epsilon", "constant mechanisms only"),
-        (lambda: lengths(PrivacyLevel.constant(1.0), [0, 0, 0], [1, 1, 1]), "epsilon", "one or two axes"),
+        (lambda: PrivacyLevel.from_values(Domain.nodes(3), np.ones(3)), "epsilon", "shape of the grid"),
     ],
 )
 def test_bad_levels_are_refused(make, field, message):

@@ -180,6 +180,14 @@ def test_netcdf_cut_short_is_refused(tmp_path, engine, kept):
     assert caught.value.field == "raster"
 
 
+def test_netcdf_of_three_axes_is_refused(tmp_path):
+    axes = {**plain_axes(), "z": ("z", [1.0, 2.0], METRES)}
+    layers = netcdf(tmp_path, ("y", "x", "z"), axes=axes, values=np.stack([VALUES.T] * 2, axis=2))
+    with pytest.raises(FileFormatError, match="two axes") as caught:
+        read_raster(layers, unit="m", variable="density")
+    assert caught.value.field == "variable"
+
+
 def test_netcdf_without_coordinates_or_values_is_refused(tmp_path):
     with pytest.raises(FileFormatError, match="no coordinates"):
         read_raster(netcdf(tmp_path, axes={"x": ("x", X, METRES)}), unit="m")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import defaultdict
 from collections.abc import Iterator
+from fractions import Fraction
+from operator import mul
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,33 +16,47 @@ from mechdesign.errors import InputError
 from mechdesign.setting.domain import Domain
 
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
+Step = tuple[int, ...]
 
-# One displacement of each opposite pair; the cells that the open segment crosses, where it crosses any.
-_STENCILS: dict[int, tuple[tuple[int, int], ...]] = {4: ((1, 0), (0, 1))}
-_STENCILS[8] = (*_STENCILS[4], (1, 1), (1, -1))
-_STENCILS[16] = (*_STENCILS[8], (2, 1), (1, 2), (2, -1), (1, -2))
+_LINE: tuple[Step, ...] = ((1,),)
+_PLANE: tuple[Step, ...] = ((1, 0), (1, 1), (2, 1), (3, 1), (3, 2), (4, 1), (4, 3), (5, 2), (5, 3))
+_SPACE: tuple[Step, ...] = ((1, 0, 0), (1, 1, 0), (1, 1, 1))
+# By number of axes and of neighbours: base steps, which stand for all their changes of sign and of order.
+_STENCILS: dict[int, dict[int, tuple[Step, ...]]] = {
+    1: dict.fromkeys((4, 8, 16, 32, 64), _LINE),
+    2: {4: _PLANE[:1], 8: _PLANE[:2], 16: _PLANE[:3], 32: _PLANE[:5], 64: _PLANE},
+    3: {6: _SPACE[:1], 18: _SPACE[:2], 26: _SPACE},
+}
+_AXES = {1: "one axis", 2: "two axes", 3: "three axes"}
 
 
 def stencil_pairs(domain: Domain, stencil: int) -> Pairs:
-    """Neighbour pairs (tail < head) of a grid of one or two axes under a stencil of 4, 8 or 16 neighbours.
+    """Neighbour pairs (tail < head) of a grid under a stencil.
 
-    On one axis every stencil has the two neighbours left and right. A step is left out where it would cut through a
-    masked cell: a (1, 1) step when both cells beside it are masked, a (2, 1) step when either cell it crosses is.
-    Raises: InputError for another stencil or domain.
+    On one axis: the cells left and right, whatever the stencil. On two axes, 4, 8, 16, 32 or 64 neighbours: the base
+    steps (1, 0); (1, 1); (2, 1); (3, 1), (3, 2); (4, 1), (4, 3), (5, 2), (5, 3), up to sign and order. On three axes,
+    6, 18 or 26: the cells that share a face; or an edge; or a corner.
+
+    A step is left out where it would cut through masked cells: every cell whose interior the segment between the two
+    centres crosses must be in the domain, and where the segment passes from one of them to the next through an edge
+    or a corner, so must some staircase of cells from the one to the other that changes one axis at a time.
+    Raises: InputError off grids, and for a stencil that the number of axes does not have.
+    Cost: O(s n) for s neighbours.
     """
-    if stencil not in _STENCILS:
-        raise InputError("must be 4, 8 or 16", field="stencil", value=stencil, remedy="choose one of 4, 8, 16")
-    if domain.kind != "grid" or domain.dimension > 2:
+    if domain.kind != "grid":
         raise InputError(
-            "a stencil needs a grid of one or two axes",
-            field="domain",
-            value=f"{domain.kind}, {domain.dimension}-D",
-            remedy="use Domain.grid, or a graph metric",
+            "a stencil needs a grid", field="domain", value=domain.kind, remedy="use Domain.grid, or a graph metric"
         )
-    if domain.dimension == 1:
-        return _collect([_shifted(domain.lookup[:, None], (1, 0))])
-    table = domain.lookup
-    return _collect([_clear_steps(table, step) for step in _STENCILS[stencil]])
+    known = _STENCILS[domain.dimension]
+    if stencil not in known:
+        *others, last = known
+        raise InputError(
+            f"must be {', '.join(map(str, others))} or {last} on {_AXES[domain.dimension]}",
+            field="stencil",
+            value=stencil,
+            remedy=f"choose one of {', '.join(map(str, known))}",
+        )
+    return _collect([_clear(domain.lookup, step) for base in known[stencil] for step in _turned(base)])
 
 
 def irreducible_pairs(domain: Domain) -> Pairs:
@@ -56,63 +73,64 @@ def irreducible_pairs(domain: Domain) -> Pairs:
     return _collect([_unblocked(table, step) for step in _half_space(table.shape)])
 
 
-def _half_space(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Displacements within a lattice of this shape, one of each opposite pair."""
+def _turned(base: Step) -> list[Step]:
+    """All changes of sign and of order of a step, of each opposite pair the one that leads to a later cell."""
+    signs, orders = itertools.product((1, -1), repeat=len(base)), itertools.permutations(base)
+    found = (tuple(map(mul, *both)) for both in itertools.product(signs, orders))
+    return [step for step in dict.fromkeys(found) if step > (0,) * len(base)]
+
+
+def _half_space(shape: tuple[int, ...]) -> Iterator[Step]:
+    """Displacements within a lattice of this shape, of each opposite pair the one that leads to a later cell."""
     origin = (0,) * len(shape)
     for step in itertools.product(*(range(-k + 1, k) for k in shape)):
         if step > origin:
             yield step
 
 
-def _unblocked(table: NDArray[np.int64], step: tuple[int, ...]) -> Pairs:
+def _unblocked(table: NDArray[np.int64], step: Step) -> Pairs:
+    here, there = _ends(table, step)
+    joined = (here >= 0) & (there >= 0)
     pieces = math.gcd(*step)
-    tail, head, start = _shifted_at(table, step)
-    clear = np.ones(len(tail), bool)
-    unit = np.asarray(step) // pieces
     for k in range(1, pieces):
-        clear &= table[tuple((start + k * unit).T)] < 0
-        if not clear.any():
-            break
-    return tail[clear], head[clear]
+        joined &= _beyond(table, step, k * np.asarray(step) // pieces) < 0
+    return here[joined], there[joined]
 
 
-def _clear_steps(table: NDArray[np.int64], step: tuple[int, int]) -> Pairs:
-    tail, head, start = _shifted_at(table, step)
-    a, b = step
-    if abs(a) + abs(b) == 1:
-        return tail, head
-    if abs(a) == abs(b):
-        beside = (np.array([a, 0]), np.array([0, b]))
-        clear = (_present(table, start + beside[0])) | (_present(table, start + beside[1]))
-    else:
-        first = np.array([a // 2, 0]) if abs(a) == 2 else np.array([0, b // 2] if b > 0 else [0, -1])
-        second = np.array([a, b]) - first
-        clear = _present(table, start + first) & _present(table, start + second)
-    return tail[clear], head[clear]
+def _clear(table: NDArray[np.int64], step: Step) -> Pairs:
+    here, there = _ends(table, step)
+    joined, at = (here >= 0) & (there >= 0), np.zeros(len(step), np.int64)
+    for moves in _crossings(step):
+        staircases = [at + np.cumsum(order, axis=0) for order in itertools.permutations(moves)]
+        open_ones = [np.all([_beyond(table, step, cell) >= 0 for cell in cells], axis=0) for cells in staircases]
+        joined &= np.any(open_ones, axis=0)
+        at += np.sum(moves, axis=0)
+    return here[joined], there[joined]
 
 
-def _present(table: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.bool_]:
-    return table[tuple(at.T)] >= 0
+def _crossings(step: Step) -> list[list[NDArray[np.int64]]]:
+    """Unit moves of the segment between the centres of two cells, in their order, those of one moment together.
+
+    Along axis k the segment leaves a cell at the moments (2 m + 1) / (2 |step_k|), m = 0..|step_k| - 1.
+    """
+    moves: defaultdict[Fraction, list[NDArray[np.int64]]] = defaultdict(list)
+    for s, axis in zip(step, np.eye(len(step), dtype=np.int64), strict=True):
+        for m in range(abs(s)):
+            moves[Fraction(2 * m + 1, 2 * abs(s))].append(np.sign(s) * axis)
+    return [moves[moment] for moment in sorted(moves)]
 
 
-def _shifted(table: NDArray[np.int64], step: tuple[int, ...]) -> Pairs:
-    tail, head, _ = _shifted_at(table, step)
-    return tail, head
+def _ends(table: NDArray[np.int64], step: Step) -> Pairs:
+    return _beyond(table, step, np.zeros(len(step), np.int64)), _beyond(table, step, np.asarray(step))
 
 
-def _shifted_at(
-    table: NDArray[np.int64], step: tuple[int, ...]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Cells (tail, head) of the domain that `step` joins, and the lattice positions of the tails."""
+def _beyond(table: NDArray[np.int64], step: Step, offset: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The table at `offset`, between 0 and `step`, from every position that `step` leads on from within the lattice."""
     low = [max(0, -s) for s in step]
-    high = [k - max(0, s) for k, s in zip(table.shape, step, strict=True)]
-    here = tuple(slice(a, b) for a, b in zip(low, high, strict=True))
-    there = tuple(slice(a + s, b + s) for a, b, s in zip(low, high, step, strict=True))
-    both = (table[here] >= 0) & (table[there] >= 0)
-    return table[here][both], table[there][both], np.argwhere(both) + np.asarray(low)
+    high = [max(a, k - max(0, s)) for a, k, s in zip(low, table.shape, step, strict=True)]
+    return table[tuple(slice(a + o, b + o) for a, b, o in zip(low, high, offset.tolist(), strict=True))]
 
 
 def _collect(parts: list[Pairs]) -> Pairs:
-    tail = np.concatenate([p[0] for p in parts]) if parts else np.zeros(0, np.int64)
-    head = np.concatenate([p[1] for p in parts]) if parts else np.zeros(0, np.int64)
-    return np.minimum(tail, head), np.maximum(tail, head)
+    tails, heads = zip(*parts, strict=True)
+    return np.concatenate(tails), np.concatenate(heads)

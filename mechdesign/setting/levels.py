@@ -7,6 +7,7 @@ Source: paper 000, section II-B (Definition 3) and section IV (the affine map); 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.errors import InputError
 from mechdesign.setting.domain import Domain
-from mechdesign.setting.rasters import Raster
+from mechdesign.setting.rasters import Raster, coordinates
 
 # Computed integrals are multiplied by this before they are used as edge lengths: the sums below have positive
 # terms and, unless eps varies widely, relative rounding error under 2^-48, so the product never exceeds the integral.
@@ -43,7 +44,7 @@ class PrivacyLevel:
     def constant(cls, epsilon: float, unit: str = "1") -> PrivacyLevel:
         """eps(u) = epsilon, in nats per `unit`."""
         value = check_epsilon(epsilon)
-        return cls(raster=_level_raster(np.zeros(1), np.zeros(1), np.full((1, 1), value), unit))
+        return cls(raster=_level_raster([np.zeros(1)] * 3, np.full((1, 1), value), unit))
 
     @classmethod
     def affine(cls, density: Raster, *, slope: float, floor: float) -> PrivacyLevel:
@@ -69,15 +70,13 @@ class PrivacyLevel:
                 value=f"slope {slope}, floor {floor}: smallest eps {values.min():.6g}",
                 remedy="raise the floor or the slope",
             )
-        return cls(raster=_level_raster(density.x, density.y, values, density.unit))
+        return cls(raster=_level_raster([density.x, density.y, density.z], values, density.unit))
 
     @classmethod
     def from_values(cls, domain: Domain, values: ArrayLike) -> PrivacyLevel:
-        """Eps given at every cell of an unmasked grid of one or two axes, shape `domain.shape`; bilinear between
-        centres.
-        """
+        """Eps given at every cell of an unmasked grid, shape `domain.shape`; linear along each axis between centres."""
         array = np.asarray(values, np.float64)
-        if domain.shape is None or len(domain.shape) > 2 or array.shape != domain.shape:
+        if domain.shape is None or array.shape != domain.shape:
             raise InputError(
                 f"must have the shape of the grid, {domain.shape}",
                 field="epsilon",
@@ -93,30 +92,31 @@ class PrivacyLevel:
             np.asarray(o + (np.arange(k) + 0.5) * h, np.float64)
             for o, k, h in zip(domain.origin, domain.shape, domain.cell, strict=True)
         ]
-        axes += [np.zeros(1)] * (2 - len(axes))
-        return cls(raster=_level_raster(axes[0], axes[1], array.reshape(len(axes[0]), len(axes[1])), domain.unit))
+        axes += [np.zeros(1)] * (3 - len(axes))
+        return cls(raster=_level_raster(axes, array[:, None] if array.ndim == 1 else array, domain.unit))
 
     def at(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Eps at points (n, 1..2), in nats per unit."""
+        """Eps at points (n, 1..3), in nats per unit."""
         return self.raster.at(points)
 
     @property
     def smallest(self) -> float:
-        """Min eps over the whole plane, in nats per unit."""
+        """Min eps over all places, in nats per unit."""
         return float(self.raster.values.min())
 
     @property
     def largest(self) -> float:
-        """Max eps over the whole plane, in nats per unit."""
+        """Max eps over all places, in nats per unit."""
         return float(self.raster.values.max())
 
     def line_integrals(self, start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Lengths in nats of the segments start[i] -> end[i] (shape (e, 1..2)), rounded down.
+        """Lengths in nats of the segments start[i] -> end[i] (shape (e, 1..3)), rounded down.
 
-        A bilinear function along a line is quadratic between the node lines that the segment crosses, so Simpson's
-        rule on each piece is exact; a fixed rule over the whole segment is not (1 % off across kinks). The relative
-        defect of the result against the true integral lies in [0, 2^-43] while eps varies by less than 10^4 over the
-        map; beyond that the upper end grows in proportion.
+        Between the node lines or planes that a segment crosses, eps is linear along each axis, hence along the segment
+        a quadratic on maps of two axes and a cubic on maps of three. Simpson's rule is exact for cubics, so it is exact
+        on each piece; a fixed rule over the whole segment is not (1 % off across kinks). The relative defect of the
+        result against the true integral lies in [0, 2^-43] while eps varies by less than 10^4 over the map; beyond
+        that the upper end grows in proportion.
         Cost: O(e (c + 1)) for c crossings per segment. Elementwise IEEE arithmetic only: the bits repeat.
         """
         blocks = [
@@ -130,27 +130,21 @@ class PrivacyLevel:
         return 1.0 - (1.0 - ROUND_DOWN) * max(1.0, self.largest / self.smallest / 1e4)
 
     def _integrals(self, start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
-        p, q = _planar(start), _planar(end)
-        cuts = np.concatenate(
-            [
-                np.zeros((len(p), 1)),
-                _crossings(self.raster.x, p[:, 0], q[:, 0]),
-                _crossings(self.raster.y, p[:, 1], q[:, 1]),
-                np.ones((len(p), 1)),
-            ],
-            axis=1,
-        )
+        axes, count = self.raster.axes, len(start)
+        p, q = coordinates(start), coordinates(end)
+        crossings = [_crossings(nodes, a, b) for nodes, a, b in zip(axes, p, q, strict=False)]
+        cuts = np.concatenate([np.zeros((count, 1)), *crossings, np.ones((count, 1))], axis=1)
         cuts.sort(axis=1)
 
-        step = q - p
-        total = np.zeros(len(p))
+        step = [b - a for a, b in zip(p, q, strict=True)]
+        total = np.zeros(count)
         for a, b in zip(cuts[:, :-1].T, cuts[:, 1:].T, strict=True):
             times = (a, 0.5 * (a + b), b)
-            i, across = _fractions(self.raster.x, p[:, 0], step[:, 0], times)
-            j, along = _fractions(self.raster.y, p[:, 1], step[:, 1], times)
-            low, middle, high = (self.raster.blend(i, s, j, t) for s, t in zip(across, along, strict=True))
+            places = [_fractions(nodes, at, move, times) for nodes, at, move in zip(axes, p, step, strict=False)]
+            low, middle, high = (self.raster.blend([(node, share[k]) for node, share in places]) for k in range(3))
             total += (b - a) * (low + 4.0 * middle + high)
-        return total / 6.0 * np.sqrt(step[:, 0] ** 2 + step[:, 1] ** 2) * self._round_down
+        square = step[0] ** 2 + step[1] ** 2 + step[2] ** 2
+        return total / 6.0 * np.sqrt(square) * self._round_down
 
 
 def check_epsilon(epsilon: float, field: str = "epsilon") -> float:
@@ -167,19 +161,9 @@ def check_epsilon(epsilon: float, field: str = "epsilon") -> float:
     return value
 
 
-def _level_raster(x: NDArray[np.float64], y: NDArray[np.float64], values: NDArray[np.float64], unit: str) -> Raster:
-    return Raster(x=x, y=y, values=values, unit=unit, value_unit=f"nats per {unit}", name="eps")
-
-
-def _planar(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    if points.shape[1] > 2:
-        raise InputError(
-            "privacy levels are maps over one or two axes",
-            field="epsilon",
-            value=f"{points.shape[1]}-D",
-            remedy="use a 1-D or 2-D domain",
-        )
-    return points if points.shape[1] == 2 else np.column_stack([points[:, 0], np.zeros(len(points))])
+def _level_raster(axes: Sequence[NDArray[np.float64]], values: NDArray[np.float64], unit: str) -> Raster:
+    x, y, z = axes
+    return Raster(x=x, y=y, z=z, values=values, unit=unit, value_unit=f"nats per {unit}", name="eps")
 
 
 def _fractions(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.errors import InputError
-from mechdesign.setting.domain import Domain
+from mechdesign.setting.domain import AXES, Domain
 from mechdesign.setting.geodesic import Edges, check_connected, shortest_paths
 from mechdesign.setting.lattice import irreducible_pairs, stencil_pairs
 from mechdesign.setting.levels import ROUND_DOWN, PrivacyLevel, check_epsilon
@@ -204,8 +204,11 @@ class Graph(Metric):
 class Eikonal(Metric):
     """Shortest-path distance of a stencil graph whose edges have the line integral of eps as their length.
 
-    d discretizes |grad d| = eps(u) (paper 000, section III-A). At constant eps the graph distance exceeds the
-    Euclidean one by at most 41.4, 8.24 or 2.75 % for 4, 8 or 16 neighbours: the claim is the graph metric.
+    d discretizes |grad d| = eps(u) (paper 000, section III-A). stencil is the number of neighbours: 4, 8, 16, 32 or 64
+    on one or two axes, 6, 18 or 26 on three (`lattice.stencil_pairs`). On unmasked square cells at constant eps the
+    graph distance exceeds the Euclidean one by up to 41.4, 8.24, 2.75, 1.31 or 0.755 % for 4, 8, 16, 32 or 64
+    neighbours, and by up to 73.2, 39.4 or 12.8 % for 6, 18 or 26 on three axes (18: 22.5 % between places far apart):
+    the claim is the graph metric.
     """
 
     level: PrivacyLevel
@@ -225,13 +228,15 @@ class Eikonal(Metric):
 
     def describe(self) -> dict[str, Any]:
         raster = self.level.raster
-        grid = {"x": raster.x.tolist(), "y": raster.y.tolist(), "eps": raster.values.tolist(), "unit": raster.unit}
+        axes = {name: nodes.tolist() for name, nodes in zip(AXES, raster.axes, strict=False)}
+        grid = {**axes, "eps": raster.values.tolist(), "unit": raster.unit}
         return {"kind": self.kind, "multiplier": self.multiplier, "stencil": self.stencil, "level": grid}
 
     def claim(self, domain: Domain) -> str:
+        linear = "trilinear" if len(self.level.raster.axes) == 3 else "bilinear"
         return (
             f"the shortest-path distance of the {self.stencil}-neighbour graph, every edge as long as the line "
-            f"integral of the bilinear privacy level eps ({self.level.smallest:.9g} to {self.level.largest:.9g} nats "
+            f"integral of the {linear} privacy level eps ({self.level.smallest:.9g} to {self.level.largest:.9g} nats "
             f"per {unit_word(domain.unit)}, map {self.level.raster.fingerprint()})"
         )
 
@@ -260,6 +265,7 @@ def metric_from_description(description: dict[str, Any]) -> Metric | None:
         raster = Raster(
             x=np.array(grid["x"], float),
             y=np.array(grid["y"], float),
+            z=np.array(grid.get("z", [0.0]), float),
             values=np.array(grid["eps"], float),
             unit=grid["unit"],
         )

@@ -1,9 +1,10 @@
-"""Raster: values at the nodes of a rectangular lattice, read as a bilinear function of the place."""
+"""Raster: values at the nodes of a rectangular lattice, read as a multilinear function of the place."""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,18 +12,22 @@ from numpy.typing import NDArray
 from mechdesign.errors import InputError
 from mechdesign.setting.units import canonical_unit
 
+Places = Sequence[tuple[NDArray[np.int64], NDArray[np.float64]]]
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Raster:
-    """f(x, y): bilinear between the nodes, constant beyond the outermost ones.
+    """f(x, y) or f(x, y, z): linear along each axis between the nodes, constant beyond the outermost ones.
 
-    Fields: x (kx,) and y (ky,), coordinates of the nodes, ascending, in `unit`; values (kx, ky), in `value_unit`.
-    A single node on an axis means: constant along that axis.
+    Fields: x (kx,), y (ky,) and z (kz,), coordinates of the nodes, ascending, in `unit`; values (kx, ky) or
+    (kx, ky, kz), in `value_unit`. A single node on an axis means: constant along that axis; so is z where it is left
+    out, and where the values have two axes.
     Invariants: finite values, ascending finite nodes, matching shapes.
     """
 
     x: NDArray[np.float64]
     y: NDArray[np.float64]
+    z: NDArray[np.float64] = field(default_factory=lambda: np.zeros(1))
     values: NDArray[np.float64]
     unit: str = "1"
     value_unit: str = "1"
@@ -30,14 +35,16 @@ class Raster:
 
     def __post_init__(self) -> None:
         canonical_unit(self.unit, f"{self.name}.unit")
-        if self.values.shape != (len(self.x), len(self.y)) or self.values.size == 0:
+        shape = (len(self.x), len(self.y), len(self.z))
+        fitting = [shape[:2], shape] if len(self.z) == 1 else [shape]
+        if self.values.shape not in fitting or self.values.size == 0:
             raise InputError(
-                f"values must have shape ({len(self.x)}, {len(self.y)})",
+                f"values must have shape {fitting[0]}",
                 field=self.name,
                 value=self.values.shape,
-                remedy="one value per node, x first",
+                remedy="one value per node, x first, z last",
             )
-        for axis in (self.x, self.y):
+        for axis in (self.x, self.y, self.z):
             if not np.isfinite(axis).all() or (np.diff(axis) <= 0).any():
                 raise InputError("nodes must ascend", field=self.name, value="unordered axis", remedy="sort the axis")
         if not np.isfinite(self.values).all():
@@ -49,39 +56,53 @@ class Raster:
                 remedy="fill them, or crop the raster to where it has data",
             )
 
+    @property
+    def axes(self) -> tuple[NDArray[np.float64], ...]:
+        """The nodes along each axis of `values`: x and y, or x, y and z."""
+        return (self.x, self.y, self.z)[: self.values.ndim]
+
     def at(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Values at points (n, 1) or (n, 2); a missing second coordinate is 0."""
-        x = points[:, 0]
-        y = points[:, 1] if points.shape[1] > 1 else np.zeros(len(points))
-        return self.evaluate(x, y)
+        """Values at points (n, 1..3); a missing coordinate is 0. Only +, -, * and / are used: the bits repeat."""
+        return self.blend([_locate(nodes, at) for nodes, at in zip(self.axes, coordinates(points), strict=False)])
 
-    def evaluate(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Values at coordinates x, y of any one shape. Only +, -, * and / are used, so results repeat to the bit."""
-        return self.blend(*_locate(self.x, x), *_locate(self.y, y))
+    def blend(self, places: Places) -> NDArray[np.float64]:
+        """Values at the fractions s of the way from the nodes i to the next ones, places = [(i, s), ...] per axis.
 
-    def blend(
-        self, i: NDArray[np.int64], s: NDArray[np.float64], j: NDArray[np.int64], t: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Values the fractions s, t of the way from the nodes i, j to the next ones."""
-        i1, j1 = np.minimum(i + 1, len(self.x) - 1), np.minimum(j + 1, len(self.y) - 1)
-        low = (1 - s) * self.values[i, j] + s * self.values[i1, j]
-        high = (1 - s) * self.values[i, j1] + s * self.values[i1, j1]
-        return (1 - t) * low + t * high
+        One axis after the other: along x first, along the last axis last.
+        """
+        return _blend(self.values, places, ())
 
-    def stretched(self, width: float, height: float, unit: str = "1") -> Raster:
-        """The raster re-parametrised so that its cells fill [0, width] x [0, height].
+    def stretched(self, *sizes: float, unit: str = "1") -> Raster:
+        """The raster re-parametrised so that its cells fill [0, width] x [0, height], one size per axis of `values`.
 
         Node (c, r) moves to ((c + 1/2) width / kx, (r + 1/2) height / ky), the convention of paper 000 (section IV).
         """
-        kx, ky = self.values.shape
-        return replace(self, x=(np.arange(kx) + 0.5) * (width / kx), y=(np.arange(ky) + 0.5) * (height / ky), unit=unit)
+        if len(sizes) != self.values.ndim:
+            raise InputError(
+                "one size per axis", field=self.name, value=sizes, remedy=f"give {self.values.ndim} lengths in {unit}"
+            )
+        moved = [(np.arange(k) + 0.5) * (size / k) for k, size in zip(self.values.shape, sizes, strict=True)]
+        return replace(self, x=moved[0], y=moved[1], z=moved[2] if len(moved) > 2 else self.z, unit=unit)
 
     def fingerprint(self) -> str:
         """Twelve hexadecimal digits of the SHA-256 of nodes and values."""
         digest = hashlib.sha256()
-        for part in (self.x, self.y, self.values):
+        for part in (*self.axes, self.values):
             digest.update(np.ascontiguousarray(part, "<f8").tobytes())
         return digest.hexdigest()[:12]
+
+
+def coordinates(points: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """The coordinates (n,) along x, y and z of points (n, 1..3), 0 where they have none."""
+    return [*points.T, *np.zeros((3 - points.shape[1], len(points)))]
+
+
+def _blend(values: NDArray[np.float64], places: Places, corner: tuple[NDArray[np.int64], ...]) -> NDArray[np.float64]:
+    if not places:
+        return values[corner]
+    *others, (node, share) = places
+    beside = np.minimum(node + 1, values.shape[len(others)] - 1)
+    return (1 - share) * _blend(values, others, (node, *corner)) + share * _blend(values, others, (beside, *corner))
 
 
 def _locate(nodes: NDArray[np.float64], at: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

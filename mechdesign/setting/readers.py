@@ -119,6 +119,13 @@ def _read_netcdf(source: Path, unit: str, variable: str | None) -> Raster:
             "which variable is the raster?", field="variable", value=variable or names, remedy=f"name one of {names}"
         )
     array = data[name]
+    if array.ndim != 2:
+        raise FileFormatError(
+            "a raster file has two axes",
+            field="variable",
+            value=array.dims,
+            remedy="select one layer, or use md.Raster",
+        )
     mappings = {"spatial_ref", "crs", str(array.attrs.get("grid_mapping"))}
     for holder in (data, array, *(data[n] for n in sorted(mappings) if n in data.variables)):
         _refuse_geographic(" ".join(str(v) for v in holder.attrs.values()), unit, source)
