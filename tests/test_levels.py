@@ -146,6 +146,17 @@ def test_line_integrals_are_never_rounded_up_however_wide_the_range_of_eps(count
         assert 0 < found <= exact_length(level.raster, start, end)
 
 
+@pytest.mark.parametrize("ratio", [100.0, 500.0, 9900.0])
+def test_short_segments_beside_a_cliff_are_not_rounded_up(ratio):
+    values = np.where(np.array([[0, 0, 1], [1, 0, 0], [0, 0, 0], [1, 0, 1]]) > 0, ratio, 1.0)
+    raster = Raster(x=np.array([-0.3, 0.1, 0.7, 0.8]), y=np.array([-1.1, -0.2, 0.3]), values=values)
+    level = PrivacyLevel(raster=raster)
+    corner = np.array([0.1, -0.2])
+    for away in np.random.default_rng(1).uniform(-3e-4, 3e-4, (200, 2)):
+        exact = exact_length(raster, corner + away, corner)
+        assert Fraction(float(lengths(level, corner + away, corner)[0])) <= exact
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("depth", ["flat map", "upwards"])
 def test_line_integrals_match_the_midpoint_rule(depth, kind):

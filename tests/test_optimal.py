@@ -239,7 +239,7 @@ def test_a_start_from_another_multiple_of_the_metric_gives_the_same_optimum() ->
 def test_an_unknown_method_is_refused() -> None:
     with pytest.raises(InputError, match="unknown method"):
         aggregate(load_problem("line"), gap=1e-3, method="magic")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="optimal program"):
+    with pytest.raises(InputError, match="no method of the eikonal program"):
         solve(EikonalWeights(problem=load_problem("line")), method="blocks")
 
 

@@ -149,7 +149,7 @@ class FactoredMechanism:
 def _draw(
     high: NDArray[np.uint64], low: NDArray[np.uint64], size: int, bits: Callable[[int], bytes]
 ) -> NDArray[np.int64]:
-    """Places drawn by their share of cumulative masses (k,): how many of them are at most a uniform integer below the last."""
+    """Places drawn by cumulative masses (k,): how many of them are at most a uniform integer below the last."""
     found = np.empty(size, np.int64)
     done = 0
     last = (high[-1], low[-1])

@@ -1,8 +1,8 @@
 """Factors: a mechanism kept as integer distances and weights instead of a table, and its exact certificate.
 
 Statement. Places y = 1..k carry integer weights W(y) >= 1, and q(u, y) is the shortest-path distance of whole edge
-lengths, capped at F (setting/integer_metric.py). Let step = m 2^-48 nats, and E(0) = 2^58, E(t + 1) = ceil(E(t) / r) with a
-rational r <= e^step. The mechanism is the family of exact fractions
+lengths, capped at F (setting/integer_metric.py). Let step = m 2^-48 nats, and E(0) = 2^58, E(t + 1) = ceil(E(t) / r)
+with a rational r <= e^step. The mechanism is the family of exact fractions
 
     P(y|u) = E(q(u, y)) W(y) / S(u),      S(u) = sum over y of E(q(u, y)) W(y)
 
@@ -120,7 +120,7 @@ class Factors:
         return np.where(units < 0, np.int64(-1), length - self.step * units)
 
     def units_of(self, edges: Edges) -> NDArray[np.int64]:
-        """j_e (e,), the length in units that the integer metric gives to edges over the secrets; -1 where there is none."""
+        """j_e (e,), the units that the integer metric gives to edges over the secrets; -1 where it has no such edge."""
         own = _keys(self.metric.tail, self.metric.head, self.metric.size)
         asked = _keys(self.inner[edges.tail], self.inner[edges.head], self.metric.size)
         order = np.argsort(own)

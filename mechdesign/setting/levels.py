@@ -115,8 +115,8 @@ class PrivacyLevel:
         Between the node lines or planes that a segment crosses, eps is linear along each axis, hence along the segment
         a quadratic on maps of two axes and a cubic on maps of three. Simpson's rule is exact for cubics, so it is exact
         on each piece; a fixed rule over the whole segment is not (1 % off across kinks). The relative defect of the
-        result against the true integral lies in [0, 2^-43] while eps varies by less than 10^4 over the map; beyond
-        that the upper end grows in proportion.
+        result against the true integral lies in [0, 2^-43] while eps varies by less than 128 times over the map;
+        beyond that the upper end grows in proportion.
         Cost: O(e (c + 1)) for c crossings per segment. Elementwise IEEE arithmetic only: the bits repeat.
         """
         blocks = [
@@ -127,7 +127,7 @@ class PrivacyLevel:
     @property
     def _round_down(self) -> float:
         """A position is off by 2^-52 of a raster cell, which shifts eps by that share of its range."""
-        return 1.0 - (1.0 - ROUND_DOWN) * max(1.0, self.largest / self.smallest / 1e4)
+        return 1.0 - (1.0 - ROUND_DOWN) * max(1.0, self.largest / self.smallest / 128)
 
     def _integrals(self, start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
         axes, count = self.raster.axes, len(start)
