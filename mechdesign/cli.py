@@ -207,15 +207,16 @@ def verify(file: FileArgument, as_json: JsonOption = False) -> None:
 def export(
     file: FileArgument,
     output: Annotated[Path, typer.Option("-o", "--output", help="CSV file to write.")],
+    rows: Annotated[str | None, typer.Option("--rows", help="Secrets to write, as FIRST:END.")] = None,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a mechanism as a table (CSV)."""
+    """Write a mechanism, or rows of it, as a table (CSV)."""
     from mechdesign.mechanism.storage import load
     from mechdesign.reports import printing
     from mechdesign.reports.export import export as write_table
 
-    written = write_table(load(file), output, overwrite=overwrite)
+    written = write_table(load(file), output, rows=_rows(rows), overwrite=overwrite)
     if as_json:
         printing.print_json({"file": str(written)})
     else:
@@ -299,6 +300,18 @@ def _knobs(file: ProblemFile, words: list[str]) -> dict[str, str]:
             value = rest.pop(0)
         knobs[name] = value
     return knobs
+
+
+def _rows(words: str | None) -> range | None:
+    if words is None:
+        return None
+    try:
+        first, end = (int(word) for word in words.split(":"))
+    except ValueError as error:
+        raise InputError(
+            "must be two whole numbers", field="rows", value=words, remedy="write FIRST:END, such as 0:100"
+        ) from error
+    return range(first, end)
 
 
 def _program(name: str, problem: DesignProblem, *, distances: str, worst_loss: float | None) -> Program:

@@ -38,6 +38,8 @@ from mechdesign.mechanism.table import claim_sentence, coordinates, seal, stored
 from mechdesign.setting.domain import Domain
 from mechdesign.setting.geodesic import Edges
 from mechdesign.setting.integer_metric import IntegerMetric
+from mechdesign.setting.losses import LOSSES
+from mechdesign.setting.metrics import Graph, metric_from_description
 from mechdesign.setting.problem import DesignProblem
 
 SCHEMA = "mechdesign/factored/1"
@@ -142,14 +144,14 @@ def judgement(judged: Judged, rows: RowBlock, domain: Domain) -> Judgement:
     loss = math.fsum(judged.prior * rows.loss)
     if judged.loss != "squared":
         return Judgement(loss=loss)
-    mass, first, second = rows.moments[:, 0], rows.moments[:, 1:-1], rows.moments[:, -1]
+    mass, first = rows.moments[:, 0], rows.moments[:, 1:]
     centre = judged.secrets.mean(axis=0)
     seen = mass > 0
     mean = np.where(seen[:, None], first / np.where(seen, mass, 1.0)[:, None], 0.0)
     remap = np.asarray(cKDTree(domain.points - centre).query(mean)[1], np.int64)
-    at = domain.points[remap] - centre
-    remapped = math.fsum(second - 2 * (at * first).sum(axis=1) + (at**2).sum(axis=1) * mass)
-    return Judgement(loss=loss, remap=remap, remapped_loss=remapped)
+    was, becomes = judged.reports - centre, domain.points[remap] - centre
+    gain = 2 * ((becomes - was) * first).sum(axis=1) + ((was**2).sum(axis=1) - (becomes**2).sum(axis=1)) * mass
+    return Judgement(loss=loss, remap=remap, remapped_loss=loss - math.fsum(np.maximum(gain, 0.0)))
 
 
 def effective_epsilon(factors: Factors, edges: Edges, row_sum: NDArray[np.uint64]) -> float:
@@ -169,6 +171,28 @@ def block_digests(row_sum: NDArray[np.uint64], row_loss: NDArray[np.float64]) ->
         digest.update(np.ascontiguousarray(row_loss[start : start + ROWS], "<f8").tobytes())
         digests.append(np.frombuffer(digest.digest(), np.uint8))
     return np.stack(digests)
+
+
+def stored_problem(mechanism: xr.Dataset) -> DesignProblem:
+    """The design problem of a factored mechanism, rebuilt from its metric, geometry, prior and loss.
+
+    Raises: InputError, KeyError or TypeError where the Dataset contradicts itself.
+    """
+    attrs = mechanism.attrs
+    domain = Domain.from_description(json.loads(attrs["domain"]), stored_points(mechanism, "secret"))
+    description = json.loads(attrs["metric"])
+    metric = metric_from_description(description)
+    if metric is None:
+        tail, head, length = (mechanism[f"claim_{name}"].values for name in ("tail", "head", "length"))
+        metric = Graph(tail=tail, head=head, length=length)
+    return DesignProblem(
+        domain=domain,
+        metric=metric,
+        prior=mechanism["prior"].values,
+        loss=LOSSES[attrs["loss"]],
+        name=attrs["problem"],
+        knobs=json.loads(attrs["parameters"])["knobs"],
+    )
 
 
 def stored_factors(mechanism: xr.Dataset) -> Factors:

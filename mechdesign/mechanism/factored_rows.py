@@ -5,6 +5,7 @@ Reports are the cells of the secrets: the mass of every place goes to the cell t
 
 from __future__ import annotations
 
+import json
 import secrets as system_random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,10 +16,13 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.errors import InputError
-from mechdesign.mechanism.factored import SCHEMA, stored_factors
+from mechdesign.mechanism.factored import SCHEMA, stored_factors, stored_problem
 from mechdesign.mechanism.factored_sums import join_words
 from mechdesign.mechanism.factors import KERNEL_BITS, Factors
+from mechdesign.mechanism.repair import repair
+from mechdesign.mechanism.table import make_mechanism
 from mechdesign.setting.integer_metric import BLOCK, Distances
+from mechdesign.setting.size import require_memory
 
 _LIMB = 43  # bits of the low part of a cumulative mass: sums of 2^16 low parts stay under 2^60
 _HALF = np.uint64(29)
@@ -95,6 +99,18 @@ class FactoredMechanism:
         for q, weight, cell in zip(distances[:, 0].tolist(), self.factors.weight.tolist(), target, strict=True):
             masses[cell] += kernel[q] * weight
         return masses, self.row_sums[secret]
+
+    def table(self) -> xr.Dataset:
+        """The same mechanism as a table with rows summing to 2^62, repaired to whole numbers and certified.
+
+        Raises: SizeError where n x n tables do not fit.
+        """
+        problem = stored_problem(self.dataset)
+        require_memory(self.size, self.size, tables=6, what="the table of a factored mechanism")
+        mass = repair(self.probabilities(np.arange(self.size)), problem.edges, problem.cost)
+        kept = json.loads(self.dataset.attrs["parameters"])
+        parameters = {name: value for name, value in kept.items() if name != "knobs"}
+        return make_mechanism(problem, mass, program=self.dataset.attrs["program"], parameters=parameters)
 
     def sample(self, secrets: ArrayLike, size: int, *, seed: int | None = None) -> NDArray[np.int64]:
         """Reports (b, size) drawn independently for secrets (b,), each with exactly its probability mass / S(u).

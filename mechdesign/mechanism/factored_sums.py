@@ -48,8 +48,7 @@ class Judged:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RowBlock:
     """Rows start..stop: row_sum (b, 2), high and low 64 bits of S(u); loss (b,), expected loss from each secret;
-    moments (k, 2 + a), sums over u of prior(u) P(y|u) times 1, the coordinates and their squared length, coordinates
-    measured from the mean of the secrets.
+    moments (k, 1 + a), sums over u of prior(u) P(y|u) times 1 and the coordinates, from the mean of the secrets.
     """
 
     row_sum: NDArray[np.uint64]
@@ -69,7 +68,7 @@ def row_block(judged: Judged, start: int, stop: int) -> RowBlock:
     weight = factors.weight.astype(float)
     sums: list[int] = []
     losses = np.zeros(stop - start)
-    moments = np.zeros((factors.metric.size, 2 + judged.secrets.shape[1]))
+    moments = np.zeros((factors.metric.size, 1 + judged.secrets.shape[1]))
     for first in range(start, stop, BLOCK):
         own = slice(first, min(first + BLOCK, stop))
         distances = factors.metric.from_sources(factors.inner[own])
@@ -114,15 +113,10 @@ def _add_losses(distances, kernel, weight, reports, secrets, kind, total):  # ty
 
 @numba.njit(cache=True, nogil=True)
 def _add_moments(distances, kernel, share, secrets, moments):  # type: ignore[no-untyped-def]
-    """Add share * kernel times (1, coordinates, squared length), summed over sources, to `moments` per place."""
-    axes = secrets.shape[1]
+    """Add share * kernel times (1, coordinates), summed over sources, to `moments` per place."""
     for p in range(distances.shape[0]):
         for b in range(distances.shape[1]):
             mass = share[b] * kernel[distances[p, b]]
             moments[p, 0] += mass
-            square = 0.0
-            for axis in range(axes):
-                at = secrets[b, axis]
-                moments[p, 1 + axis] += mass * at
-                square += at * at
-            moments[p, 1 + axes] += mass * square
+            for axis in range(secrets.shape[1]):
+                moments[p, 1 + axis] += mass * secrets[b, axis]

@@ -143,7 +143,7 @@ def _to_integers(table: Table, edges: Edges, cost: Table) -> NDArray[np.uint64]:
     rest = most - rows
     need = _slack_needed(table, rest, edges.tail, edges.head, ratio)
     column = int(np.argmin((rest @ cost) + need * cost.sum(axis=0)))
-    rounding = (m * (lift + 2) + n * m * 2.0**-53 * ROW_SUM) / ROW_SUM / min(1.0, float((ratio - 1).min()))
+    rounding = (m * (lift + 2) + m * 2.0**-53 * ROW_SUM) / ROW_SUM / min(1.0, float((ratio - 1).min()))
     slack = float(need[column]) * (1 + 1e-6) + rounding * most
     mass = np.empty((n, m), np.uint64)
     for _ in range(_ATTEMPTS):

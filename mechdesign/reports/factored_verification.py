@@ -6,7 +6,6 @@ again in whole numbers, the row sums added again exactly, and compared with the 
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -14,15 +13,20 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mechdesign.errors import VerificationError
-from mechdesign.mechanism.factored import ROWS, block_digests, effective_epsilon, judgement, stored_factors
-from mechdesign.mechanism.factored_sums import Judged, RowBlock, join_words
+from mechdesign.mechanism.factored import (
+    ROWS,
+    block_digests,
+    effective_epsilon,
+    judge,
+    judgement,
+    stored_factors,
+    stored_problem,
+)
+from mechdesign.mechanism.factored_sums import RowBlock, join_words
 from mechdesign.mechanism.factors import Factors
-from mechdesign.mechanism.table import claim_sentence, stored_points
+from mechdesign.mechanism.table import claim_sentence
 from mechdesign.reports.rebuilding import AGREE
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.geodesic import Edges, check_connected
-from mechdesign.setting.metrics import Graph, Metric, metric_from_description
-from mechdesign.setting.priors import check_prior
+from mechdesign.setting.geodesic import Edges
 from mechdesign.solvers.factored import all_rows
 
 _REQUIRED = {
@@ -45,10 +49,8 @@ def check_factored(mechanism: xr.Dataset) -> dict[str, Any]:
     Raises: VerificationError, KeyError or MechdesignError where the Dataset is no complete factored mechanism.
     """
     _check_types(mechanism)
-    domain = Domain.from_description(json.loads(mechanism.attrs["domain"]), stored_points(mechanism, "secret"))
-    prior = check_prior(mechanism["prior"].values, domain.size)
-    factors, target = stored_factors(mechanism), mechanism["target"].values
-    metric, edges, rebuilt = _claimed(mechanism, domain, factors)
+    problem, factors = stored_problem(mechanism), stored_factors(mechanism)
+    domain, metric, edges = problem.domain, problem.metric, problem.edges
     reasons = []
     claim = claim_sentence(metric, domain, edges)
     if claim != mechanism.attrs["claim"]:
@@ -58,13 +60,7 @@ def check_factored(mechanism: xr.Dataset) -> dict[str, Any]:
         level is not None and (level != mechanism["level"].values).any()
     ):
         reasons.append("level: differs from the level map of the metric")
-    judged = Judged(
-        factors=factors,
-        secrets=domain.points,
-        reports=domain.points[target],
-        prior=prior,
-        loss=mechanism.attrs["loss"],
-    )
+    judged = judge(problem, factors, mechanism["target"].values)
     rows = all_rows(judged)
     reasons += _row_differences(mechanism, rows)
     bad = factors.breaches(edges, join_words(rows.row_sum))
@@ -81,7 +77,7 @@ def check_factored(mechanism: xr.Dataset) -> dict[str, Any]:
         "certified": not reasons,
         "violations": bad,
         "claim": claim,
-        "rebuilt": rebuilt,
+        "rebuilt": "edge list only" if metric.kind == "graph" else "geometry",
         "effective_epsilon": value,
         "worst": _worst(factors, edges, rows.row_sum),
         "expected_loss": figures.loss,
@@ -109,20 +105,6 @@ def _check_types(mechanism: xr.Dataset) -> None:
             )
     if len(np.unique(mechanism["inner"].values)) < secrets:
         raise VerificationError("two secrets share a place", field="inner", value="", remedy="use an unaltered file")
-
-
-def _claimed(mechanism: xr.Dataset, domain: Domain, factors: Factors) -> tuple[Metric, Edges, str]:
-    """The metric, its edges over the secrets, and where they come from."""
-    description = json.loads(mechanism.attrs["metric"])
-    metric = metric_from_description(description)
-    if metric is not None:
-        return metric, metric.edges(domain), "geometry"
-    names = ("claim_tail", "claim_head", "claim_length")
-    tail, head, length = (mechanism[name].values for name in names)
-    edges = Edges(tail=tail, head=head, length=length)
-    check_connected(edges, domain.size)
-    graph = Graph(tail=tail, head=head, length=length, multiplier=float(description["multiplier"]))
-    return graph, edges, "edge list only"
 
 
 def _row_differences(mechanism: xr.Dataset, rows: RowBlock) -> list[str]:

@@ -2,8 +2,8 @@
 
 1. Weights to start from: the closed form of the local curvature on grids, the exact ones on a line
    (setting/curvature.py).
-2. Rounds of weights and edge budgets, each one pass over the rows (factored_rounds.py), with a frame of reports around
-   grids of two and three axes.
+2. Rounds of weights and edge budgets, each one pass over the rows (factored_rounds.py), with a frame of reports
+   around grids of two and three axes where steps at the border are short.
 3. Weights become integers. The step of the metric is multiplied by a factor in [0.49, 1], and the exact row sums of the
    scaled kernel either satisfy the certificate (mechanism/factors.py) or say how much smaller the factor must be; at
    1/2 less the rounding the certificate holds for any weights.
@@ -32,6 +32,7 @@ from mechdesign.mechanism.table import versions
 from mechdesign.programs.eikonal_weights import EikonalWeights, rings
 from mechdesign.setting.curvature import curvature_excess, line_weights, local_weights
 from mechdesign.setting.metrics import Eikonal, Graph, Metric
+from mechdesign.setting.problem import DesignProblem
 from mechdesign.solvers.blocks import Arrays, Folder, Work, Workers, in_order, run_key, workers
 from mechdesign.solvers.factored_rounds import (
     SETTLING,
@@ -42,11 +43,12 @@ from mechdesign.solvers.factored_rounds import (
     pass_block,
     shared_state,
 )
-from mechdesign.solvers.frame import Framed, framed
+from mechdesign.solvers.frame import FRAME_CELLS, Framed, framed
 from mechdesign.solvers.progress import Reported, Streaming
 
 ROUNDS = 24
 GOOD = 1.0 + 2e-5  # kappa at which the rounds end early
+FRAMELESS = 0.7  # nats of a step at the border from which constant levels have no negative weights
 _LEAST_FACTOR = 0.49
 _SHRINK = 1e-6
 
@@ -98,8 +100,7 @@ def solve_factored(program: EikonalWeights, run: Run) -> xr.Dataset:
             f"no factored form: {reason}", field="method", value="factored", remedy="use the method table"
         )
     problem = program.problem
-    shape = problem.domain.shape
-    frame = framed(problem, 0 if shape is None or len(shape) == 1 else max(6, max(shape) // 2))
+    frame = framed(problem, _widest_frame(problem))
     claim, units = Claim.of(frame, problem.edges), Units.for_lengths(frame.edges.length)
     state = State(number=0, weight=_first_weights(frame, problem.metric), length=frame.edges.length)
     with workers(run.scheduler) as crew:
@@ -246,6 +247,15 @@ def exact_block(judged: Judged, start: int, stop: int) -> Arrays:
     return row_block(judged, start, stop).as_arrays()
 
 
+def _widest_frame(problem: DesignProblem) -> int:
+    """Most cells of frame: none on a line, nor where steps at the border are so long that no weight is negative."""
+    domain, level = problem.domain, problem.metric.level_at(problem.domain)
+    if domain.shape is None or domain.cell is None or len(domain.shape) == 1 or level is None:
+        return 0
+    border = problem.metric.multiplier * level[rings(problem) == 0].min() * min(domain.cell)
+    return 0 if border >= FRAMELESS else max(FRAME_CELLS, max(domain.shape) // 2)
+
+
 def _first_weights(frame: Framed, metric: Metric) -> NDArray[np.float64]:
     domain = frame.domain
     if not isinstance(metric, Eikonal):
@@ -271,5 +281,5 @@ def _counts(program: EikonalWeights) -> dict[str, Any]:
         return {}
     level = program.problem.metric.level_at(program.problem.domain)
     assert level is not None and program.problem.domain.cell is not None
-    border = level[found["ring"] == 0].min() * min(program.problem.domain.cell)
+    border = program.problem.metric.multiplier * level[found["ring"] == 0].min() * min(program.problem.domain.cell)
     return {"cells_with_excess": int((found["excess"] > 0).sum()), "shortest_border_step": float(border)}
