@@ -76,12 +76,13 @@ def solve(
 ) -> None:
     """Solve a design problem; its knobs follow PROBLEM, as --KNOB VALUE."""
     started = time.monotonic()
-    built = _build(problem, context)
+    file, built = _read_and_build(problem, context)
     from mechdesign.mechanism.storage import check_target, save
     from mechdesign.reports import printing
     from mechdesign.reports.summary import summarise
     from mechdesign.solvers.solve import solve as solve_program
 
+    beside = {"published": file.published(built.knobs), "remark": file.remark(built)}
     if output is not None:
         check_target(output, overwrite=overwrite)
     with printing.progress(f"{built.name}, {program}") as report:
@@ -100,6 +101,7 @@ def solve(
     if output is not None:
         save(mechanism, output, overwrite=overwrite)
     summary = summarise(mechanism, seconds=time.monotonic() - started, file=output)
+    summary |= beside
     if as_json:
         printing.print_json(summary)
     else:
@@ -254,6 +256,10 @@ def _option_of(error: Exception) -> str:
 
 
 def _build(problem: str, context: typer.Context) -> DesignProblem:
+    return _read_and_build(problem, context)[1]
+
+
+def _read_and_build(problem: str, context: typer.Context) -> tuple[ProblemFile, DesignProblem]:
     from mechdesign.problem_files import read_problem_file
 
     if problem.startswith("-"):
@@ -265,7 +271,7 @@ def _build(problem: str, context: typer.Context) -> DesignProblem:
         )
     file = read_problem_file(problem)
     _check_shadowing(file, context)
-    return file.build(**_knobs(file, context.args))
+    return file, file.build(**_knobs(file, context.args))
 
 
 def _check_shadowing(file: ProblemFile, context: typer.Context) -> None:

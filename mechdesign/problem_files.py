@@ -9,9 +9,11 @@ import importlib.util
 import inspect
 import math
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from mechdesign.errors import InputError, MechdesignError
 from mechdesign.setting.problem import DesignProblem
@@ -37,8 +39,38 @@ class ProblemFile:
         Raises: InputError for a knob that is unknown or of another type, and what `problem` raises.
         """
         knobs: dict[str, Knob] = {**self.knobs, **{name: self._convert(name, value) for name, value in given.items()}}
+        built = self._call(self.module.problem, **knobs)
+        if not isinstance(built, DesignProblem):
+            raise InputError(
+                "problem() must return a DesignProblem",
+                field="problem",
+                value=type(built).__name__,
+                remedy="repair the file",
+            )
+        return replace(built, name=self.name, knobs=knobs)
+
+    def published(self, knobs: Mapping[str, Knob]) -> dict[str, Any] | None:
+        """What the file's `published()` prints of its mechanisms, given the knobs that it asks for; None without one.
+
+        Raises: InputError where the function fails.
+        """
+        function = getattr(self.module, "published", None)
+        if not callable(function):
+            return None
+        asked = inspect.signature(function).parameters
+        return dict(self._call(function, **{name: value for name, value in knobs.items() if name in asked}))
+
+    def remark(self, problem: DesignProblem) -> str | None:
+        """What the file's `remark(problem)` says of the figures of a solve; None without one.
+
+        Raises: InputError where the function fails.
+        """
+        function = getattr(self.module, "remark", None)
+        return str(self._call(function, problem)) if callable(function) else None
+
+    def _call(self, function: Callable[..., Any], *given: Any, **named: Any) -> Any:
         try:
-            built = self.module.problem(**knobs)
+            return function(*given, **named)
         except MechdesignError:
             raise
         except (Exception, SystemExit) as error:
@@ -48,14 +80,6 @@ class ProblemFile:
                 value=self.path,
                 remedy="repair the file",
             ) from error
-        if not isinstance(built, DesignProblem):
-            raise InputError(
-                "problem() must return a DesignProblem",
-                field="problem",
-                value=type(built).__name__,
-                remedy="repair the file",
-            )
-        return replace(built, name=self.name, knobs=knobs)
 
     def _convert(self, name: str, value: Knob | str) -> Knob:
         if name not in self.knobs:

@@ -26,7 +26,7 @@ ENCLOSED = 2e-6  # absolute; the reference optimum has six digits
 SUMMARY = [
     "problem", "program", "secrets", "reports", "claim", "loss", "objective", "objective_of", "lower_bound",
     "gap", "remapped_loss", "within_cell_error", "effective_epsilon", "certified", "stopped", "seconds", "peak_mb",
-    "file", "remedy", "diagnosis",
+    "file", "remedy", "diagnosis", "published", "remark",
 ]  # fmt: skip
 ROW = [
     "mechanism", "loss", "lower_bound", "gap", "remapped_loss", "expected_distance", "claimed_epsilon",
@@ -229,6 +229,8 @@ def test_knobs_in_every_spelling_and_the_python_api_give_the_same_mechanism(run_
     ours = summarise(mechanism, seconds=0.0, file=None)
     varying = ("seconds", "peak_mb", "file")
     assert code == 0
+    assert summary.pop("published") == {"planar_laplace": "37.5", "eikonal": "5.78", "optimal": "1.37"}
+    assert "GRUMPv1" in summary.pop("remark")
     assert {k: v for k, v in summary.items() if k not in varying} == {k: v for k, v in ours.items() if k not in varying}
     assert load(tmp_path / "p.nc")["mass"].identical(load(tmp_path / "api.nc")["mass"])
     assert verify(tmp_path / "api.nc").certified

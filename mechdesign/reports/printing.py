@@ -100,8 +100,14 @@ def print_summary(summary: Mapping[str, Any]) -> None:
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     for name, value in summary.items():
         if value is not None:
-            table.add_row(name, f"{value:.9g}" if isinstance(value, float) else str(value))
+            table.add_row(name, _figure(value))
     _console().print(table)
+
+
+def _figure(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_figure(item)}" for name, item in value.items())
+    return f"{value:.9g}" if isinstance(value, float) else str(value)
 
 
 def print_rows(rows: Sequence[Row], problem: DesignProblem) -> None:

@@ -17,6 +17,7 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 
 from mechdesign.errors import InputError
 from mechdesign.setting.domain import Domain
+from mechdesign.setting.integer_metric import Distances, IntegerMetric
 from mechdesign.setting.levels import PrivacyLevel
 
 START_RADIUS = 1.5  # cells: fast marching starts from a front that no cell this near to the source lies outside of
@@ -131,6 +132,27 @@ def fast_marching(domain: Domain, level: PrivacyLevel, source: int, order: int =
             remedy="use graph distances",
         )
     return field
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FastMarchingMetric:
+    """Fast-marching fields of many sources in whole units, each followed by its minorant on an integer metric.
+
+    domain, a 2-D grid; level, eps; metric, over the same places; step, nats per unit. `from_sources` answers what
+    `IntegerMetric.from_sources` does, f_y(u) (k, b) in units, columns exactly 1-Lipschitz on the edges; but f is no
+    metric: f_y(u) is not f_u(y).
+    """
+
+    domain: Domain
+    level: PrivacyLevel
+    metric: IntegerMetric
+    step: float
+
+    def from_sources(self, sources: NDArray[np.int64]) -> Distances:
+        """Fields (k, b) in units from b places, rounded down. Cost: a march each (5 ms on 10,000 cells), and sweeps."""
+        fields = [fast_marching(self.domain, self.level, int(source)) / self.step for source in sources]
+        cut = np.minimum(np.column_stack(fields), self.metric.cap)
+        return self.metric.minorant(np.floor(cut).astype(np.uint16))
 
 
 def fast_marching_kernel(domain: Domain, level: PrivacyLevel, edges: Edges) -> NDArray[np.float64]:

@@ -115,7 +115,7 @@ def solve_factored(program: EikonalWeights, run: Run) -> xr.Dataset:
         program=program.name,
         parameters={
             **program.parameters(),
-            "remedy": f"edge budgets with a frame of {frame.width} cells outside the domain",
+            "remedy": "edge budgets" + (f" with a frame of {frame.width} cells outside the domain" * (frame.width > 0)),
             "rounds": state.number + 1,
             "factor": factor,
             **_counts(program),
