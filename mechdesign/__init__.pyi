@@ -4,6 +4,7 @@ from .errors import DesignError as DesignError
 from .errors import InputError as InputError
 from .errors import MechdesignError as MechdesignError
 from .errors import VerificationError as VerificationError
+from .mechanism.factored_rows import FactoredMechanism as FactoredMechanism
 from .mechanism.storage import load as load
 from .mechanism.storage import save as save
 from .mechanism.table import probabilities as probabilities
