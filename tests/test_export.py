@@ -11,8 +11,10 @@ from mechdesign import cli
 from mechdesign.closed_forms import exponential
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.mechanism.certificate import ROW_SUM
+from mechdesign.mechanism.factored_rows import FactoredMechanism
 from mechdesign.mechanism.storage import load, save
 from mechdesign.problem_files import load_problem
+from mechdesign.programs.eikonal_weights import EikonalWeights
 from mechdesign.programs.optimal import Optimal
 from mechdesign.reports.compare import compare, write_rows
 from mechdesign.reports.export import export
@@ -130,6 +132,59 @@ def test_rows_of_a_comparison(tmp_path):
     assert {row["expected_distance"] for row in written} == {""}
     with pytest.raises(InputError, match="exists already"):
         write_rows(table, path)
+
+
+def factored():
+    problem = load_problem("flat", cells=4, epsilon=0.5)
+    return solve(EikonalWeights(problem=problem), method="factored")
+
+
+def test_factored_rows_read_back_exactly(tmp_path):
+    mechanism = factored()
+    comments, header, rows = read(export(mechanism, tmp_path / "t.csv", rows=range(3, 6)))
+    assert "probability = mass / row_sum" in comments[0]
+    assert header[-2:] == ["mass", "row_sum"]
+    assert [(int(row[0]), int(row[3])) for row in rows] == [(u, y) for u in range(3, 6) for y in range(16)]
+    exact = FactoredMechanism(dataset=mechanism)
+    for u in range(3, 6):
+        masses, total = exact.integers(u)
+        mine = [row for row in rows if int(row[0]) == u]
+        assert [int(row[-2]) for row in mine] == masses
+        assert {int(row[-1]) for row in mine} == {total} == {sum(masses)}
+
+
+def test_rows_of_a_table(tmp_path):
+    mechanism = MECHANISMS["line"]()
+    _, _, rows = read(export(mechanism, tmp_path / "t.csv", rows=range(1, 3)))
+    assert [int(row[-1]) for row in rows] == mechanism["mass"].values[1:3].ravel().tolist()
+
+
+@pytest.mark.parametrize("rows", [range(0), range(3, 6), range(-1, 2), range(5, 6)], ids=str)
+def test_rows_that_are_not_there(tmp_path, rows):
+    with pytest.raises(InputError) as caught:
+        export(MECHANISMS["line"](), tmp_path / "t.csv", rows=rows)
+    assert caught.value.field == "rows"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_factored_mechanism_is_not_written_whole_where_that_fills_a_disk(tmp_path, monkeypatch):
+    mechanism = factored()
+    monkeypatch.setattr("mechdesign.reports.export.MOST_ROWS", 15)
+    with pytest.raises(InputError, match="16 x 16 lines") as caught:
+        export(mechanism, tmp_path / "t.csv")
+    assert caught.value.field == "rows"
+    export(mechanism, tmp_path / "t.csv", rows=range(15))
+
+
+@pytest.mark.parametrize(("words", "code"), [("1:3", 0), ("1", 2), ("a:b", 2), ("3:9", 2)])
+def test_rows_on_the_command_line(tmp_path, monkeypatch, words, code):
+    save(MECHANISMS["line"](), tmp_path / "m.nc")
+    given = ["mechdesign", "export", str(tmp_path / "m.nc"), "-o", str(tmp_path / "t.csv"), "--rows", words, "--json"]
+    monkeypatch.setattr(sys, "argv", given)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == code
+    assert (tmp_path / "t.csv").exists() == (code == 0)
 
 
 @pytest.mark.parametrize("as_json", [True, False])

@@ -97,6 +97,12 @@ def test_minorants_are_the_largest_lipschitz_functions_below(name: str) -> None:
     assert np.array_equal(metric.minorant(field), expected)
 
 
+def test_fields_beyond_the_cap_are_cut() -> None:
+    metric = METRICS["capped"]()
+    field = np.full((metric.size, 2), metric.cap + 500, np.uint16)
+    assert (metric.minorant(field) == metric.cap).all()
+
+
 def test_a_river_is_walked_around() -> None:
     straight = integer(grid((9, 11)).points, Eikonal(level=varying_level()).edges(grid((9, 11))))
     river = METRICS["around a river"]()

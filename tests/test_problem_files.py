@@ -142,6 +142,24 @@ def test_a_file_may_define_dataclasses_and_leaves_no_module_behind_when_it_fails
     assert not any("own_failure" in name for name in sys.modules)
 
 
+def test_figures_beside_a_solve(mine, tmp_path):
+    told = (
+        "def published(secrets=0): return {'optimal': secrets}\n"
+        "def remark(problem): return f'{problem.domain.size} places'"
+    )
+    file = read_problem_file(write(tmp_path, f"{mine.read_text()}\n{told}\n", "told.py"))
+    built = file.build(secrets=7)
+    assert file.published(built.knobs) == {"optimal": 7}
+    assert file.remark(built) == "7 places"
+    silent = read_problem_file(mine)
+    assert (silent.published({}), silent.remark(built)) == (None, None)
+    for function in ("published", "remark"):
+        failing = f"def {function}(problem=None): return 1 / 0"
+        broken = read_problem_file(write(tmp_path, f"{mine.read_text()}\n{failing}\n", f"{function}.py"))
+        with pytest.raises(InputError, match="ZeroDivisionError"):
+            getattr(broken, function)({} if function == "published" else built)
+
+
 def test_shipped_problems():
     listed = shipped_problems()
     assert [file.name for file in listed] == SHIPPED

@@ -3,12 +3,14 @@
 Lengths are whole numbers of a small unit, so distances are exactly symmetric, obey the triangle inequality exactly and
 change by at most an edge's length along that edge; nothing is rounded on the way. All sources of a block are relaxed
 together: sweeps over the places in a fixed order, forwards and backwards, each place taking the minimum over the
-neighbours that come before it, until a sweep in either direction changes nothing. That is a fixed point of every edge,
-hence the shortest-path distance, or the cap where that is smaller. A cap keeps distances 1-Lipschitz.
+neighbours that come before it. A forward sweep leaves every place right with respect to those before it; when the sweep
+back changes nothing, it is right with respect to those after it too. That is a fixed point of every edge, hence the
+shortest-path distance, or the cap where that is smaller. A cap keeps distances 1-Lipschitz.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -83,14 +85,11 @@ class IntegerMetric:
         f(u) = min over v of field(v) + d(u, v): what makes a fast-marching field private.
         """
         np.minimum(field, np.uint16(self.cap), out=field)
-        total, still = np.uint64(field.sum(dtype=np.uint64)), 0
-        while True:
-            for order in self._orders:
-                for backwards, near in ((False, order.before), (True, order.after)):
-                    found = _sweep(field, order.places, *near, backwards)
-                    still, total = (still + 1 if found == total else 0), found
-                if still >= 2:  # forwards and backwards over one order: every edge holds
-                    return field
+        for order in itertools.cycle(self._orders):
+            forwards = _sweep(field, order.places, *order.before, False)
+            if _sweep(field, order.places, *order.after, True) == forwards:
+                break
+        return field
 
     @cached_property
     def _orders(self) -> tuple[_Order, ...]:
