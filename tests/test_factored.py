@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import json
 import math
-from functools import cache
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.linalg
-import xarray as xr
 from cases import CASES, grid
+from factored import EVERY, constant, made, ring_road, rows_of
 from scipy.stats import chisquare
 from tolerances import DESIGN_MARGIN, REORDERED
 
 import mechdesign as md
-from mechdesign.errors import InputError, UnsuitableError, VerificationError
+from mechdesign.errors import DesignError, InputError, UnsuitableError
 from mechdesign.mechanism.certificate import reference_violations
-from mechdesign.mechanism.factored import block_digests
+from mechdesign.mechanism.factored import judge, make_factored
 from mechdesign.mechanism.factored_rows import FactoredMechanism, _draw
 from mechdesign.mechanism.factors import KERNEL_BITS
-from mechdesign.mechanism.storage import load, save
-from mechdesign.mechanism.table import seal, total_cost
+from mechdesign.mechanism.table import total_cost
+from mechdesign.solvers.factored import all_rows
 from mechdesign.utility.remap import remapped_loss
 
 AGREE = 1e-12  # absolute, between the probabilities of factors and of the table made of them
@@ -29,33 +29,6 @@ QUANTUM = 5e-3  # lengths of at least 0.3 nats are rounded down to units of at m
 SIGNED = 1.15  # times the loss of the signed solution of K w = 1, which is no mechanism
 DRAWS = 200_000
 UNLIKELY = 1e-4  # p of a chi-square test with fixed seeds
-
-SUITABLE = [name for name, make in CASES.items() if (p := make()).metric.kind == "eikonal" and p.reports is p.domain]
-EVERY = pytest.mark.parametrize("case", SUITABLE)
-
-
-def ring_road() -> md.DesignProblem:
-    domain, tail = md.Domain.nodes(7), np.arange(7)
-    metric = md.Graph(tail=tail, head=(tail + 1) % 7, length=np.linspace(0.4, 1.4, 7))
-    return md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.ZeroOne())
-
-
-def constant(shape: int | tuple[int, ...], step: float, stencil: int = 8) -> md.DesignProblem:
-    """A constant level of `step` nats a cell."""
-    domain = grid(shape)
-    metric = md.Eikonal(level=md.PrivacyLevel.constant(step, "cell"), stencil=stencil)
-    return md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.SquaredDistance())
-
-
-@cache
-def made(case: str) -> xr.Dataset:
-    problem = ring_road() if case == "ring road" else CASES[case]()
-    return md.solve(md.EikonalWeights(problem=problem), method="factored")
-
-
-@cache
-def rows_of(case: str) -> FactoredMechanism:
-    return FactoredMechanism(dataset=made(case))
 
 
 def masses(mechanism: FactoredMechanism) -> tuple[list[list[int]], list[int]]:
@@ -115,6 +88,40 @@ def test_effective_epsilon_is_the_largest_ratio_over_the_places(case: str) -> No
         factors.metric.from_sources(factors.inner)[factors.inner][edges.tail, edges.head] == factors.units_of(edges)
     ).all():
         assert said == pytest.approx(largest, abs=1e-6)  # the kernel is rounded up far away
+
+
+@EVERY
+def test_the_worst_edge_is_where_the_largest_ratio_is(case: str) -> None:
+    mechanism, worst = rows_of(case), md.verify(made(case)).worst
+    assert worst is not None
+    factors, edges = mechanism.factors, CASES[case]().edges
+    rows = factors.metric.from_sources(factors.inner)
+    u, v, y = worst["secret"], worst["other"], factors.inner[worst["report"]]
+    ratio = float(factors.kernel[rows[y, u]]) / float(factors.kernel[rows[y, v]])
+    found = math.log(ratio * mechanism.row_sums[v] / mechanism.row_sums[u])
+    length = {frozenset(pair): d for *pair, d in zip(edges.tail, edges.head, edges.length, strict=True)}
+    direct = rows[y, v] == factors.units_of(edges)[list(length).index(frozenset((u, v)))]
+    assert not direct or found / length[frozenset((u, v))] == pytest.approx(
+        made(case).attrs["effective_epsilon"], abs=1e-6
+    )
+    assert found > 0
+
+
+def test_factors_that_break_the_claim_are_not_made() -> None:
+    problem = CASES["eikonal, 8 neighbours"]()
+    factors = rows_of("eikonal, 8 neighbours").factors
+    longer = replace(factors, step=int(factors.step * 1.01))
+    target = made("eikonal, 8 neighbours")["target"].values
+    judged = judge(problem, longer, target)
+    with pytest.raises(DesignError, match="break the claim"):
+        make_factored(problem, judged, all_rows(judged), target, program="eikonal", parameters={}, diagnosis={})
+
+
+@pytest.mark.parametrize(("step", "width"), [(0.3, 6), (0.75, 0)])
+def test_a_frame_stands_where_steps_are_short(step: float, width: int) -> None:
+    mechanism = md.solve(md.EikonalWeights(problem=constant((9, 9), step)), method="factored")
+    assert mechanism.sizes["place"] == (9 + 2 * width) ** 2
+    assert ("frame" in json.loads(mechanism.attrs["parameters"])["remedy"]) == (width > 0)
 
 
 def test_remapping_reports_the_best_cell_of_every_place() -> None:
@@ -285,82 +292,6 @@ def test_secrets_that_are_not_there(secret: object) -> None:
     with pytest.raises(InputError) as caught:
         rows_of("eikonal, 8 neighbours").sample(secret, 3)  # type: ignore[arg-type]
     assert caught.value.field == "secret"
-
-
-@pytest.mark.parametrize("case", ["eikonal, 16 neighbours", "ring road"])
-def test_files_read_back_and_verify(case: str, tmp_path) -> None:
-    save(made(case), tmp_path / "f.nc")
-    again = load(tmp_path / "f.nc")
-    assert again.identical(made(case))
-    assert md.verify(tmp_path / "f.nc").certified
-    content = bytearray((tmp_path / "f.nc").read_bytes())
-    content[len(content) // 2] ^= 4
-    (tmp_path / "bad.nc").write_bytes(bytes(content))
-    with pytest.raises(VerificationError):
-        load(tmp_path / "bad.nc")
-
-
-def altered(name: str) -> tuple[xr.Dataset, str]:
-    """A mechanism with one thing changed and sealed again, and what must be named."""
-    mechanism = made("eikonal, 16 neighbours").copy(deep=True)
-    values = {str(key): variable.values for key, variable in mechanism.data_vars.items()}
-    if name == "weight":
-        values["weight"][3] += np.uint32(1)
-        return seal(mechanism), "row_sum"
-    if name == "edge":
-        values["edge_units"][:] = (values["edge_units"] * 1.001).astype(np.uint16)
-        return seal(mechanism), "pairs break the claim"
-    if name == "sum":
-        values["row_sum"][2, 1] += np.uint64(1)
-        return seal(mechanism), "first secret 2"
-    if name == "target":
-        values["target"][0] = 5
-        return seal(mechanism), "expected_loss"
-    if name == "prior":
-        values["prior"][:2] = values["prior"][:2][::-1].copy()
-        return seal(mechanism), "expected_loss"
-    if name == "level":
-        values["level"][0] *= 2
-        return seal(mechanism), "level"
-    if name == "block":
-        values["row_loss"][0] *= 1 + 1e-12
-        return seal(mechanism), "block_sha256: rows 0 to"
-    if name == "loss":
-        values["row_loss"][0] *= 1.1
-        mechanism["block_sha256"].values[:] = block_digests(values["row_sum"], values["row_loss"])
-        return seal(mechanism), "row_loss"
-    if name == "step":
-        return seal(mechanism.assign_attrs(step=int(mechanism.attrs["step"] * 1.01))), "pairs break the claim"
-    if name == "claim":
-        return seal(mechanism.assign_attrs(claim=mechanism.attrs["claim"].replace("16", "64", 1))), "claim"
-    if name == "remapped":
-        return seal(mechanism.assign_attrs(expected_loss=mechanism.attrs["expected_loss"] * 0.9)), "expected_loss"
-    return seal(mechanism.assign_attrs(effective_epsilon=0.5)), "effective_epsilon"
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["weight", "edge", "sum", "target", "prior", "level", "block", "loss", "step", "claim", "remapped", "epsilon"],
-)
-def test_what_was_altered_is_named(name: str) -> None:
-    mechanism, reason = altered(name)
-    checked = md.verify(mechanism)
-    assert not checked.certified
-    assert any(reason in given for given in checked.reasons), checked.reasons
-
-
-@pytest.mark.parametrize("name", ["weight", "inner", "edge_units", "row_sum"])
-def test_incomplete_files_are_refused(name: str) -> None:
-    with pytest.raises(VerificationError, match="must be there"):
-        md.verify(seal(made("eikonal, 16 neighbours").drop_vars(name)))
-
-
-def test_places_out_of_range_are_refused() -> None:
-    for name, bad in (("target", 16), ("inner", -1), ("edge_head", 10**6)):
-        mechanism = made("eikonal, 16 neighbours").copy(deep=True)
-        mechanism[name].values[0] = bad
-        with pytest.raises(VerificationError, match="must name places"):
-            md.verify(seal(mechanism))
 
 
 @pytest.mark.parametrize(
