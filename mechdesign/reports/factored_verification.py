@@ -24,8 +24,7 @@ from mechdesign.mechanism.factored import (
 )
 from mechdesign.mechanism.factored_sums import RowBlock, join_words
 from mechdesign.mechanism.factors import Factors
-from mechdesign.mechanism.table import claim_sentence
-from mechdesign.reports.rebuilding import AGREE
+from mechdesign.reports.rebuilding import AGREE, claim_differences, figure_differences
 from mechdesign.setting.geodesic import Edges
 from mechdesign.solvers.factored import all_rows
 
@@ -51,15 +50,7 @@ def check_factored(mechanism: xr.Dataset) -> dict[str, Any]:
     _check_types(mechanism)
     problem, factors = stored_problem(mechanism), stored_factors(mechanism)
     domain, metric, edges = problem.domain, problem.metric, problem.edges
-    reasons = []
-    claim = claim_sentence(metric, domain, edges)
-    if claim != mechanism.attrs["claim"]:
-        reasons.append("claim: the stored sentence is not the one that the metric, level and grid give")
-    level = metric.level_at(domain)
-    if ("level" in mechanism) != (level is not None) or (
-        level is not None and (level != mechanism["level"].values).any()
-    ):
-        reasons.append("level: differs from the level map of the metric")
+    claim, reasons = claim_differences(mechanism, domain, metric, edges)
     judged = judge(problem, factors, mechanism["target"].values)
     rows = all_rows(judged)
     reasons += _row_differences(mechanism, rows)
@@ -69,10 +60,7 @@ def check_factored(mechanism: xr.Dataset) -> dict[str, Any]:
     value = effective_epsilon(factors, edges, rows.row_sum)
     figures = judgement(judged, rows, domain)
     found = {"expected_loss": figures.loss, "effective_epsilon": value, "remapped_loss": figures.remapped_loss}
-    for name, again in found.items():
-        said = mechanism.attrs.get(name)
-        if again is not None and not (said is not None and abs(said - again) <= AGREE * abs(again)):
-            reasons.append(f"{name}: the file says {said!r}, recomputed {again!r}")
+    reasons += figure_differences(mechanism, found)
     return {
         "certified": not reasons,
         "violations": bad,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
 
 from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.table import stored_points
+from mechdesign.mechanism.table import claim_sentence, stored_points
 from mechdesign.programs.bounded import Bounded
 from mechdesign.programs.constrained import Constrained
 from mechdesign.programs.constraints import constraint_from
@@ -18,6 +18,7 @@ from mechdesign.programs.coupled import Coupled, objective
 from mechdesign.programs.minimax import Minimax
 from mechdesign.programs.robust import Robust
 from mechdesign.setting.domain import Domain
+from mechdesign.setting.geodesic import Edges
 from mechdesign.setting.losses import LOSSES, Loss, TableLoss
 from mechdesign.setting.metrics import Metric
 from mechdesign.setting.problem import DesignProblem
@@ -68,6 +69,30 @@ def check_objective(mechanism: xr.Dataset, domain: Domain, metric: Metric) -> tu
         admissible,
     )
     return reasons, bool(mechanism.attrs["lower_bound"] <= found + AGREE * max(abs(found), 1e-300))
+
+
+def claim_differences(mechanism: xr.Dataset, domain: Domain, metric: Metric, edges: Edges) -> tuple[str, list[str]]:
+    """The claim rebuilt from metric, level and grid, and how the file's claim and level differ from them."""
+    reasons = []
+    claim = claim_sentence(metric, domain, edges)
+    if claim != mechanism.attrs["claim"]:
+        reasons.append("claim: the stored sentence is not the one that the metric, level and grid give")
+    level = metric.level_at(domain)
+    if ("level" in mechanism) != (level is not None) or (
+        level is not None and (level != mechanism["level"].values).any()
+    ):
+        reasons.append("level: differs from the level map of the metric")
+    return claim, reasons
+
+
+def figure_differences(mechanism: xr.Dataset, found: Mapping[str, float | None]) -> list[str]:
+    """Which attributes differ from what was recomputed; figures that are None have no attribute to compare."""
+    said = {name: mechanism.attrs.get(name) for name in found}
+    return [
+        f"{name}: the file says {said[name]!r}, recomputed {value!r}"
+        for name, value in found.items()
+        if value is not None and not (said[name] is not None and abs(said[name] - value) <= AGREE * abs(value))
+    ]
 
 
 def _problem(mechanism: xr.Dataset, domain: Domain, metric: Metric) -> DesignProblem:

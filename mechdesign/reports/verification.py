@@ -20,9 +20,9 @@ from mechdesign.errors import MechdesignError, VerificationError
 from mechdesign.mechanism.certificate import row_sums_exact, steepest, violations
 from mechdesign.mechanism.factored import SCHEMA as FACTORED
 from mechdesign.mechanism.storage import load
-from mechdesign.mechanism.table import claim_sentence, stored_edges, stored_points
+from mechdesign.mechanism.table import stored_edges, stored_points
 from mechdesign.reports.factored_verification import check_factored
-from mechdesign.reports.rebuilding import AGREE, check_objective
+from mechdesign.reports.rebuilding import AGREE, check_objective, claim_differences, figure_differences
 from mechdesign.setting.domain import AXES, Domain
 from mechdesign.setting.geodesic import Edges, check_connected
 from mechdesign.setting.losses import check_loss
@@ -114,14 +114,8 @@ def _verify(mechanism: xr.Dataset) -> Verification:
     metric, edges, rebuilt = _rebuild(mechanism, domain, stored)
     if rebuilt == "geometry":
         reasons += _edge_differences(stored, edges)
-    claim = claim_sentence(metric, domain, edges)
-    if claim != mechanism.attrs["claim"]:
-        reasons.append("claim: the stored sentence is not the one that the metric, level and grid give")
-    level = metric.level_at(domain)
-    if ("level" in mechanism) != (level is not None) or (
-        level is not None and (level != mechanism["level"].values).any()
-    ):
-        reasons.append("level: differs from the level map of the metric")
+    claim, differences = claim_differences(mechanism, domain, metric, edges)
+    reasons += differences
     bad = violations(mass, edges) if not reasons or mass.min() >= 1 else None
     if bad:
         reasons.append(f"mass: {bad} (edge, direction, report) triples break the claim")
@@ -131,7 +125,9 @@ def _verify(mechanism: xr.Dataset) -> Verification:
     effective = min(effective, multiple) if bad == 0 else effective
     check_prior(mechanism["prior"].values, domain.size)
     check_loss(loss_matrix(mechanism))
-    reasons += _figure_differences(mechanism, effective)
+    reasons += figure_differences(
+        mechanism, {"expected_loss": mechanism_loss(mechanism), "effective_epsilon": effective}
+    )
     if "objective" in mechanism.attrs:
         found, bound = check_objective(mechanism, domain, metric)
         reasons += found
@@ -203,15 +199,6 @@ def _edge_differences(stored: Edges, edges: Edges) -> list[str]:
             f"instead of {edges.length[e]!r}"
         ]
     return []
-
-
-def _figure_differences(mechanism: xr.Dataset, effective: float) -> list[str]:
-    found = {"expected_loss": mechanism_loss(mechanism), "effective_epsilon": effective}
-    return [
-        f"{name}: the file says {mechanism.attrs[name]!r}, recomputed {value!r}"
-        for name, value in found.items()
-        if not abs(mechanism.attrs[name] - value) <= AGREE * abs(value)
-    ]
 
 
 def _check_bound(mechanism: xr.Dataset, edges: Edges, domain: Domain) -> bool | None:
