@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
@@ -87,11 +88,11 @@ def claim_differences(mechanism: xr.Dataset, domain: Domain, metric: Metric, edg
 
 def figure_differences(mechanism: xr.Dataset, found: Mapping[str, float | None]) -> list[str]:
     """Which attributes differ from what was recomputed; figures that are None have no attribute to compare."""
-    said = {name: mechanism.attrs.get(name) for name in found}
+    said: dict[str, float] = {name: mechanism.attrs.get(name, math.nan) for name in found}
     return [
         f"{name}: the file says {said[name]!r}, recomputed {value!r}"
         for name, value in found.items()
-        if value is not None and not (said[name] is not None and abs(said[name] - value) <= AGREE * abs(value))
+        if value is not None and not abs(said[name] - value) <= AGREE * abs(value)
     ]
 
 
