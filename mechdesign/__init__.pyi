@@ -45,5 +45,6 @@ from .setting.metrics import Graph as Graph
 from .setting.problem import DesignProblem as DesignProblem
 from .setting.rasters import Raster as Raster
 from .setting.readers import read_raster as read_raster
+from .solvers.diagnosis import diagnosis as diagnosis
 from .solvers.solve import solve as solve
 from .utility.remap import bayes_remap as bayes_remap

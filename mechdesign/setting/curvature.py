@@ -49,12 +49,17 @@ def curvature_excess(domain: Domain, metric: Eikonal) -> NDArray[np.float64]:
     return bend - (metric.multiplier * metric.level.at(domain.points)) ** 2
 
 
-def local_weights(domain: Domain, metric: Eikonal) -> NDArray[np.float64]:
-    """First-order weights (k,) of the cells of a grid, at least 2 % of those of a flat metric."""
+def signed_weights(domain: Domain, metric: Eikonal, least: float = -math.inf) -> NDArray[np.float64]:
+    """First-order weights (k,) of the cells of a grid, at least the share `least` of those of a flat metric."""
     assert domain.cell is not None
     level = metric.multiplier * metric.level.at(domain.points)
-    square = np.maximum(-curvature_excess(domain, metric), LEAST_SHARE * level**2)
+    square = np.maximum(-curvature_excess(domain, metric), least * level**2)
     return level ** (domain.dimension - 2) * square * math.prod(domain.cell) / TOTALS[domain.dimension]
+
+
+def local_weights(domain: Domain, metric: Eikonal) -> NDArray[np.float64]:
+    """First-order weights (k,) of the cells of a grid, at least 2 % of those of a flat metric."""
+    return signed_weights(domain, metric, LEAST_SHARE)
 
 
 def line_weights(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:

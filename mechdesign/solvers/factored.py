@@ -29,7 +29,7 @@ from mechdesign.mechanism.factored import ROWS, judge, make_factored
 from mechdesign.mechanism.factored_sums import Judged, RowBlock, join_words, row_block
 from mechdesign.mechanism.factors import WEIGHT_BITS, Factors
 from mechdesign.mechanism.table import versions
-from mechdesign.programs.eikonal_weights import EikonalWeights, rings
+from mechdesign.programs.eikonal_weights import EikonalWeights, border_step, rings
 from mechdesign.setting.curvature import curvature_excess, line_weights, local_weights
 from mechdesign.setting.metrics import Eikonal, Graph, Metric
 from mechdesign.solvers.blocks import Arrays, Folder, Work, Workers, in_order, run_key, workers
@@ -261,7 +261,7 @@ def _diagnosis(program: EikonalWeights) -> dict[str, NDArray[Any]]:
     domain, metric = program.problem.domain, program.problem.metric
     if domain.kind != "grid" or not isinstance(metric, Eikonal):
         return {}
-    return {"excess": curvature_excess(domain, metric), "ring": rings(program.problem)}
+    return {"excess": curvature_excess(domain, metric), "ring": rings(program.problem.domain)}
 
 
 def _counts(program: EikonalWeights) -> dict[str, Any]:
@@ -269,7 +269,7 @@ def _counts(program: EikonalWeights) -> dict[str, Any]:
     found = _diagnosis(program)
     if not found:
         return {}
-    level = program.problem.metric.level_at(program.problem.domain)
-    assert level is not None and program.problem.domain.cell is not None
-    border = level[found["ring"] == 0].min() * min(program.problem.domain.cell)
-    return {"cells_with_excess": int((found["excess"] > 0).sum()), "shortest_border_step": float(border)}
+    return {
+        "cells_with_excess": int((found["excess"] > 0).sum()),
+        "shortest_border_step": border_step(program.problem),
+    }
