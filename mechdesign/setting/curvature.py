@@ -31,7 +31,8 @@ LEAST_SHARE = 0.02  # of the flat weight (eps h)^n / c_n that a local weight kee
 def curvature_excess(domain: Domain, metric: Eikonal) -> NDArray[np.float64]:
     """The excess (k,) at the cells of a grid by second differences over one cell, per squared unit of length.
 
-    Where it is positive, the weight system has a negative weight, to first order in the cell size.
+    Where it is positive, the weight system has a negative weight, to first order in the cell size. Cells at the border
+    see the level one cell beyond it, where a raster that ends there is constant.
     """
     assert domain.cell is not None
 
