@@ -204,6 +204,14 @@ def test_reports_apart_from_the_secrets_are_refused() -> None:
     assert caught.value.field == "reports"
 
 
+def test_the_readme_tells_what_is_computed() -> None:
+    text = " ".join((SCRIPT.parent.parent / "README.md").read_text(encoding="utf-8").split())
+    core = inside(diagnosis(runpy.run_path(str(SCRIPT))["hill"](50, 2.0)))
+    negative, predicted = core["negative"] == 1, core["predicted"] == 1
+    named, found, both = (int(x.sum()) for x in (predicted, negative, predicted & negative))
+    assert f"it names {named} cells inside, {found} are negative, {both} are in both" in text
+
+
 def test_the_script_prints_its_table(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["curvature_rule.py", "--cells", "20"])
     runpy.run_path(str(SCRIPT), run_name="__main__")
