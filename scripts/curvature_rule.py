@@ -17,7 +17,7 @@ import mechdesign as md
 
 NAMES = "eps h", "negative", "rings", "border", "found", "predicted", "common", "correlation", "slope"
 READING = (
-    "border: negatives in the rings within one nat of it, for want of columns outside; on flat maps none is deeper.",
+    "border: negatives in the rings within a nat of it: flat maps have none deeper from eps h = 0.15 up.",
     "found: negative inside; predicted: positive excess inside; slope: solved on local weights, low where eps h > 1.",
     "Philadelphia is bilinear: between its kinks Laplacian(log eps) = -|grad log eps|^2, so that only kinks are named, "
     "where second differences grow as 1 / h. At 100 units the rule names",
