@@ -23,6 +23,9 @@ from .programs.optimal import Optimal as Optimal
 from .programs.robust import Robust as Robust
 from .reports.compare import compare as compare
 from .reports.export import export as export
+from .reports.maps import plot_diagnosis as plot_diagnosis
+from .reports.maps import plot_mechanism as plot_mechanism
+from .reports.plot import load_drawable as load_drawable
 from .reports.plot import plot_sweep as plot_sweep
 from .reports.plot import save_plot as save_plot
 from .reports.sweep import load_sweep as load_sweep
@@ -46,5 +49,6 @@ from .setting.metrics import Graph as Graph
 from .setting.problem import DesignProblem as DesignProblem
 from .setting.rasters import Raster as Raster
 from .setting.readers import read_raster as read_raster
+from .solvers.diagnosis import diagnosis as diagnosis
 from .solvers.solve import solve as solve
 from .utility.remap import bayes_remap as bayes_remap

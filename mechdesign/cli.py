@@ -225,6 +225,27 @@ def export(
         printing.note(f"wrote {written}")
 
 
+@app.command()
+def plot(
+    file: Annotated[Path, typer.Argument(help="A mechanism, sweep or diagnosis file (NetCDF).")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Picture to draw: .png, .pdf or .svg.")],
+    secret: Annotated[
+        list[int] | None, typer.Option("--secret", help="Draw the row of this secret; may be repeated.")
+    ] = None,
+    overwrite: OverwriteOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Draw a mechanism over a grid (levels, prior, rows), a sweep or a diagnosis."""
+    from mechdesign.reports import printing
+    from mechdesign.reports.plot import load_drawable, save_plot
+
+    written = save_plot(load_drawable(file), output, overwrite=overwrite, secrets=secret)
+    if as_json:
+        printing.print_json({"file": str(written)})
+    else:
+        printing.note(f"wrote {written}")
+
+
 def main() -> None:
     """Run the command line; errors become one line, or one JSON document with --json, and an exit code."""
     try:

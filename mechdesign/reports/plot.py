@@ -1,14 +1,16 @@
-"""plot: the picture of a sweep, through matplotlib's objects: no global state, no display.
+"""plot: pictures as files, and the picture of a sweep, through matplotlib's objects: no global state, no display.
 
-Above, the loss against the privacy level: the certified interval [lower_bound, loss] of the optimum, and every rival at
-the level it truly has, hollow where that breaks the claim it was made for. Below, how far the certified mechanisms are
-from the lower bound, in per cent.
+`save_plot` draws what it is given: a sweep (below), a mechanism or a diagnosis (maps.py).
+
+The picture of a sweep. Above, the loss against the privacy level: the certified interval [lower_bound, loss] of the
+optimum, and every rival at the level it truly has, hollow where that breaks the claim it was made for. Below, how far
+the certified mechanisms are from the lower bound, in per cent.
 """
 
 from __future__ import annotations
 
-import json
 import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +18,16 @@ import numpy as np
 import xarray as xr
 
 from mechdesign.errors import InputError
-from mechdesign.mechanism.storage import check_target, write_atomically
+from mechdesign.mechanism.factored import SCHEMA as FACTORED
+from mechdesign.mechanism.storage import check_target, load_sealed, write_atomically
 from mechdesign.mechanism.table import RESOLUTION
+from mechdesign.mechanism.table import SCHEMA as TABLE
+from mechdesign.reports.captions import loss_words, metric_sentence, problem_sentence
 from mechdesign.reports.compare import AT_CLAIM
+from mechdesign.reports.maps import plot_diagnosis, plot_mechanism
 from mechdesign.reports.sweep import RIVALS
-from mechdesign.setting.units import unit_word
+from mechdesign.reports.sweep import SCHEMA as SWEEP
+from mechdesign.solvers.diagnosis import SCHEMA as DIAGNOSIS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,7 +47,6 @@ _MARKERS = {
     "eikonal": "s", "exponential": "^", "geometric_clamped": "D", "geometric_normalised": "v", "planar_laplace": "P",
     "randomized_response": "X",
 }  # fmt: skip
-_JUDGED = {"squared": "squared distance", "distance": "distance", "zero-one": "share of wrong reports", "table": "loss"}
 _LOG_RANGE = 10.0  # losses that range further than this are shown on a logarithmic axis
 
 
@@ -66,12 +72,36 @@ def check_plot_target(path: str | Path, *, overwrite: bool = False) -> Path:
     return target
 
 
-def save_plot(curve: xr.Dataset, path: str | Path, *, overwrite: bool = False) -> Path:
-    """Draw a sweep to a file, atomically. Raises: as `check_plot_target`; FileFormatError if the disk refuses."""
+def load_drawable(path: str | Path) -> xr.Dataset:
+    """Read a file that `save_plot` draws: a mechanism, a sweep or a diagnosis. Raises what `load` raises."""
+    return load_sealed(path, schema=(TABLE, FACTORED, SWEEP, DIAGNOSIS), what="a mechanism, sweep or diagnosis")
+
+
+def save_plot(
+    result: xr.Dataset, path: str | Path, *, overwrite: bool = False, secrets: Sequence[int] | None = None
+) -> Path:
+    """Draw a mechanism, a sweep or a diagnosis to a file, atomically; its schema says which picture it is.
+
+    Parameters: secrets, the place numbers whose rows are drawn, for mechanisms only.
+    Raises: as `check_plot_target` and the pictures; InputError for a Dataset of another schema, or secrets without
+    rows; FileFormatError if the disk refuses.
+    """
     target = check_plot_target(path, overwrite=overwrite)
-    figure = plot_sweep(curve)
+    schema = result.attrs.get("schema")
+    if secrets is not None and schema in (SWEEP, DIAGNOSIS):
+        raise InputError("is for the rows of a mechanism", field="secret", value=list(secrets), remedy="leave it out")
+    figure = plot_mechanism(result, secrets) if schema in (TABLE, FACTORED) else _pictures(schema)(result)
     write_atomically(target, lambda temporary: figure.savefig(temporary, format=target.suffix[1:].lower(), dpi=160))
     return target
+
+
+def _pictures(schema: object) -> Callable[[xr.Dataset], Figure]:
+    known = {SWEEP: plot_sweep, DIAGNOSIS: plot_diagnosis}
+    if schema not in known:
+        raise InputError(
+            "has no picture", field="schema", value=schema, remedy="draw a mechanism, a sweep or a diagnosis"
+        )
+    return known[str(schema)]
 
 
 def plot_sweep(curve: xr.Dataset) -> Figure:
@@ -82,7 +112,8 @@ def plot_sweep(curve: xr.Dataset) -> Figure:
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     _draw_losses(above, curve)
     _draw_excess(below, curve)
-    above.set_title(_title(curve), loc="left", fontsize=10)
+    title = f"{problem_sentence(curve, int(curve.attrs['secrets']))}\n{metric_sentence(curve)}"
+    above.set_title(title, loc="left", fontsize=10)
     _draw_level_axis(below, curve)
     for axes in (above, below):
         axes.grid(visible=True, which="major", color="0.9", linewidth=0.8)
@@ -151,35 +182,9 @@ def _draw_level_axis(axes: Axes, curve: xr.Dataset) -> None:
     axes.set_xlabel("privacy level, as a multiple of the problem's metric (smaller is more private)")
 
 
-def _title(curve: xr.Dataset) -> str:
-    shape, secrets = json.loads(curve.attrs["domain"]).get("shape"), int(curve.attrs["secrets"])
-    where = f"{secrets} places" if shape is None else " x ".join(map(str, shape)) + " cells"
-    masked = "" if shape is None or math.prod(shape) == secrets else f", {secrets} of them secrets"
-    return f"{curve.attrs['problem']}: {where}{masked}\n{_metric(curve)}"
-
-
-def _metric(curve: xr.Dataset) -> str:
-    metric, domain = json.loads(curve.attrs["metric"]), json.loads(curve.attrs["domain"])
-    times = float(metric["multiplier"])
-    per = f"nats per {unit_word(domain['unit'])}"
-    if metric["kind"] == "eikonal":
-        level = np.array(metric["level"]["eps"]) * times
-        low, high = f"{level.min():.3g}", f"{level.max():.3g}"
-        eps = low if low == high else f"{low} to {high}"
-        neighbours = 2 if len(domain["shape"]) == 1 else metric["stencil"]
-        return f"eikonal metric, {neighbours} neighbours, eps = {eps} {per}"
-    if metric["kind"] == "euclidean":
-        return f"Euclidean metric, eps = {metric['epsilon'] * times:.3g} {per}"
-    if metric["kind"] == "discrete":
-        return f"discrete metric, eps = {metric['epsilon'] * times:.3g} nats"
-    return "graph metric"
-
-
 def _loss_label(curve: xr.Dataset) -> str:
-    judged, unit = curve.attrs["loss"], curve["loss"].attrs["units"]
-    lengths = {"squared": "squared units", "distance": "units"}
-    shown = lengths.get(judged, "") if unit == "1" else unit.replace("^2", "²")
-    return f"mean {_JUDGED[judged]}" + (f" ({shown})" if shown else "")
+    what, unit = loss_words(curve.attrs["loss"], curve["loss"].attrs["units"])
+    return f"mean {what}" + (f" ({unit})" if unit else "")
 
 
 def _word(name: str) -> str:

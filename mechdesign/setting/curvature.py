@@ -31,7 +31,8 @@ LEAST_SHARE = 0.02  # of the flat weight (eps h)^n / c_n that a local weight kee
 def curvature_excess(domain: Domain, metric: Eikonal) -> NDArray[np.float64]:
     """The excess (k,) at the cells of a grid by second differences over one cell, per squared unit of length.
 
-    Where it is positive, the weight system has a negative weight, to first order in the cell size.
+    Where it is positive, the weight system has a negative weight, to first order in the cell size. Cells at the border
+    see the level one cell beyond it, where a raster that ends there is constant.
     """
     assert domain.cell is not None
 
@@ -49,12 +50,17 @@ def curvature_excess(domain: Domain, metric: Eikonal) -> NDArray[np.float64]:
     return bend - (metric.multiplier * metric.level.at(domain.points)) ** 2
 
 
-def local_weights(domain: Domain, metric: Eikonal) -> NDArray[np.float64]:
-    """First-order weights (k,) of the cells of a grid, at least 2 % of those of a flat metric."""
+def signed_weights(domain: Domain, metric: Eikonal, least: float = -math.inf) -> NDArray[np.float64]:
+    """First-order weights (k,) of the cells of a grid, at least the share `least` of those of a flat metric."""
     assert domain.cell is not None
     level = metric.multiplier * metric.level.at(domain.points)
-    square = np.maximum(-curvature_excess(domain, metric), LEAST_SHARE * level**2)
+    square = np.maximum(-curvature_excess(domain, metric), least * level**2)
     return level ** (domain.dimension - 2) * square * math.prod(domain.cell) / TOTALS[domain.dimension]
+
+
+def local_weights(domain: Domain, metric: Eikonal) -> NDArray[np.float64]:
+    """First-order weights (k,) of the cells of a grid, at least 2 % of those of a flat metric."""
+    return signed_weights(domain, metric, LEAST_SHARE)
 
 
 def line_weights(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mechdesign.mechanism.repair import repair
-from mechdesign.programs.eikonal_weights import EikonalWeights, diagnose
+from mechdesign.programs.eikonal_weights import ZERO, EikonalWeights, diagnose
 from mechdesign.programs.program import LinearProgram
 from mechdesign.setting.problem import DesignProblem
 from mechdesign.setting.size import require_memory
@@ -28,7 +28,6 @@ from mechdesign.solvers.frame import Framed, framed
 from mechdesign.solvers.highs import solve_linear_program
 from mechdesign.solvers.pricing import ConePricer, lower_bound
 
-ZERO = 1e-12  # weights above -ZERO times the largest are rounding, and count as zero
 LP_ENTRIES = 400_000  # coefficients of the remedy program up to which it is solved
 _DROP = 1e-9
 

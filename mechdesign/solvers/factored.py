@@ -29,7 +29,7 @@ from mechdesign.mechanism.factored import ROWS, judge, make_factored
 from mechdesign.mechanism.factored_sums import Judged, RowBlock, join_words, row_block
 from mechdesign.mechanism.factors import WEIGHT_BITS, Factors
 from mechdesign.mechanism.table import versions
-from mechdesign.programs.eikonal_weights import EikonalWeights, rings
+from mechdesign.programs.eikonal_weights import EikonalWeights, border_step, rings
 from mechdesign.setting.curvature import curvature_excess, line_weights, local_weights
 from mechdesign.setting.metrics import Eikonal, Graph, Metric
 from mechdesign.setting.problem import DesignProblem
@@ -249,11 +249,10 @@ def exact_block(judged: Judged, start: int, stop: int) -> Arrays:
 
 def _widest_frame(problem: DesignProblem) -> int:
     """Most cells of frame: none on a line, nor where steps at the border are so long that no weight is negative."""
-    domain, level = problem.domain, problem.metric.level_at(problem.domain)
-    if domain.shape is None or domain.cell is None or len(domain.shape) == 1 or level is None:
+    shape, border = problem.domain.shape, border_step(problem)
+    if shape is None or len(shape) == 1 or border is None or border >= FRAMELESS:
         return 0
-    border = problem.metric.multiplier * level[rings(problem) == 0].min() * min(domain.cell)
-    return 0 if border >= FRAMELESS else max(FRAME_CELLS, max(domain.shape) // 2)
+    return max(FRAME_CELLS, max(shape) // 2)
 
 
 def _first_weights(frame: Framed, metric: Metric) -> NDArray[np.float64]:
@@ -271,7 +270,7 @@ def _diagnosis(program: EikonalWeights) -> dict[str, NDArray[Any]]:
     domain, metric = program.problem.domain, program.problem.metric
     if domain.kind != "grid" or not isinstance(metric, Eikonal):
         return {}
-    return {"excess": curvature_excess(domain, metric), "ring": rings(program.problem)}
+    return {"excess": curvature_excess(domain, metric), "ring": rings(program.problem.domain)}
 
 
 def _counts(program: EikonalWeights) -> dict[str, Any]:
@@ -279,7 +278,7 @@ def _counts(program: EikonalWeights) -> dict[str, Any]:
     found = _diagnosis(program)
     if not found:
         return {}
-    level = program.problem.metric.level_at(program.problem.domain)
-    assert level is not None and program.problem.domain.cell is not None
-    border = program.problem.metric.multiplier * level[found["ring"] == 0].min() * min(program.problem.domain.cell)
-    return {"cells_with_excess": int((found["excess"] > 0).sum()), "shortest_border_step": float(border)}
+    return {
+        "cells_with_excess": int((found["excess"] > 0).sum()),
+        "shortest_border_step": border_step(program.problem),
+    }

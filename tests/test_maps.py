@@ -1,0 +1,290 @@
+"""Pictures of mechanisms and diagnoses: what is drawn, in which words, and where there is none."""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from cases import CASES, grid, varying_level
+from matplotlib.axes import Axes
+from test_sweep import command
+
+from mechdesign.errors import InputError, UnsuitableError, VerificationError
+from mechdesign.mechanism.factored_rows import FactoredMechanism
+from mechdesign.mechanism.storage import save
+from mechdesign.mechanism.table import probabilities
+from mechdesign.problem_files import load_problem
+from mechdesign.programs.eikonal_weights import EikonalWeights
+from mechdesign.programs.optimal import Optimal
+from mechdesign.reports.maps import FLOOR, plot_diagnosis, plot_mechanism
+from mechdesign.reports.plot import load_drawable, save_plot
+from mechdesign.reports.sweep import sweep
+from mechdesign.setting import priors
+from mechdesign.setting.domain import Domain
+from mechdesign.setting.levels import PrivacyLevel
+from mechdesign.setting.losses import SquaredDistance
+from mechdesign.setting.metrics import Eikonal
+from mechdesign.setting.problem import DesignProblem
+from mechdesign.solvers.diagnosis import diagnosis
+from mechdesign.solvers.solve import solve
+
+LINE, MASKED = "line, squared, skewed prior", "eikonal, masked"
+
+
+@cache
+def table(case: str) -> xr.Dataset:
+    return solve(Optimal(problem=CASES[case]()))
+
+
+def island() -> DesignProblem:
+    """Oblong cells away from the origin, two of them masked, under half of a kinked level."""
+    mask = np.ones((5, 9), bool)
+    mask[2, 3:5] = False
+    domain = Domain.grid((5, 9), cell=(0.8, 0.5), unit="cell", origin=(0.1, 0.2), mask=mask)
+    prior = priors.proportional(np.random.default_rng(2).random(domain.size))
+    metric = 0.5 * Eikonal(level=varying_level(seed=3), stencil=8)
+    return DesignProblem(domain=domain, metric=metric, prior=prior, loss=SquaredDistance(), name="island")
+
+
+@cache
+def factored() -> xr.Dataset:
+    return solve(EikonalWeights(problem=island()), method="factored", rounds=6)
+
+
+def on_lattice(domain: Domain, values: np.ndarray) -> np.ndarray:
+    """Values of an image by cell: rows along y, columns along x, NaN where masked."""
+    assert domain.shape is not None
+    image = np.full(domain.shape[::-1], np.nan)
+    for (x, y), value in zip(domain.index, values, strict=True):
+        image[y, x] = value
+    return image
+
+
+def shown(axes: Axes) -> np.ndarray:
+    (image,) = axes.images
+    return np.ma.filled(image.get_array().astype(float), np.nan)
+
+
+def bar_label(axes: Axes) -> str:
+    (bar,) = axes.child_axes
+    return bar.get_ylabel()
+
+
+def test_the_picture_of_a_table() -> None:
+    problem, mechanism = CASES[MASKED](), table(MASKED)
+    figure = plot_mechanism(mechanism)
+    level, prior, *rows = figure.axes
+    assert len(rows) == 3
+    lines = figure.get_suptitle().splitlines()
+    assert lines[0] == "problem: 4 x 4 cells, 14 of them secrets"
+    assert lines[1].startswith("eikonal metric, 16 neighbours, eps = ")
+    expected = f"optimal mechanism, mean distance {mechanism.attrs['expected_loss']:.5g} cell"
+    assert lines[2] == expected + "; claims P(y|u) ≤ exp(d(u, u')) P(y|u')"
+    assert np.array_equal(shown(level), on_lattice(problem.domain, mechanism["level"].values), equal_nan=True)
+    assert np.array_equal(shown(prior), on_lattice(problem.domain, mechanism["prior"].values), equal_nan=True)
+    assert [bar_label(axes) for axes in figure.axes] == ["eps (nats per cell)", *["probability per cell"] * 4]
+    for axes in figure.axes:
+        assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_aspect()) == ("x (cell)", "y (cell)", 1.0)
+        assert axes.images[0].get_extent() == [0.0, 4.0, 0.0, 4.0]
+        assert axes.images[0].origin == "lower"
+
+
+def test_rows_of_high_median_and_low_prior() -> None:
+    problem, mechanism = CASES[MASKED](), table(MASKED)
+    ranked = np.argsort(problem.prior_array)
+    asked = [ranked[-1], ranked[7], ranked[0]]
+    rows = plot_mechanism(mechanism).axes[2:]
+    for axes, u, word in zip(rows, asked, ("high", "median", "low"), strict=True):
+        row = probabilities(mechanism).values[u]
+        assert np.array_equal(shown(axes), on_lattice(problem.domain, row), equal_nan=True)
+        assert axes.get_title(loc="left") == f"P(y|u) at u = secret {u},\n{word} prior {problem.prior_array[u]:.2g}"
+        assert {tuple(line.get_xydata()[0]) for line in axes.lines} == {tuple(problem.domain.points[u])}
+
+
+def test_rows_stay_away_from_the_border_and_share_one_scale() -> None:
+    domain = grid((9, 9))
+    prior = np.full(81, 1 / 81)
+    metric = Eikonal(level=varying_level(), stencil=8)
+    problem = DesignProblem(domain=domain, metric=metric, prior=prior, loss=SquaredDistance())
+    mechanism = solve(EikonalWeights(problem=problem))
+    rows = plot_mechanism(mechanism).axes[2:]
+    marked = [tuple(axes.lines[0].get_xydata()[0]) for axes in rows]
+    assert marked == [(6.5, 6.5), (4.5, 4.5), (2.5, 2.5)]
+    top = max(shown(axes).max() for axes in rows)
+    for axes in rows:
+        assert axes.images[0].norm.vmax == pytest.approx(top)
+        assert axes.images[0].norm.vmin == pytest.approx(FLOOR * top)
+
+
+def test_the_picture_of_a_factored_mechanism() -> None:
+    problem, mechanism = island(), factored()
+    figure = plot_mechanism(mechanism, [3, 20])
+    level, _, excess, *rows = figure.axes
+    assert figure.get_suptitle().startswith("island: 5 x 9 cells, 43 of them secrets\neikonal metric, 8 neighbours")
+    assert np.array_equal(shown(level), on_lattice(problem.domain, 0.5 * mechanism["level"].values), equal_nan=True)
+    found = np.maximum(mechanism["excess"].values, 0)
+    assert np.array_equal(shown(excess), on_lattice(problem.domain, found), equal_nan=True)
+    assert excess.get_title(loc="left") == f"curvature excess > 0 in {(found > 0).sum()} of 43 cells"
+    assert bar_label(excess) == "Laplacian(log eps) - eps² (per cell²)"
+    assert len(rows) == 2
+    for axes, u in zip(rows, (3, 20), strict=True):
+        row = FactoredMechanism(dataset=mechanism).probabilities([u])[0]
+        assert np.array_equal(shown(axes), on_lattice(problem.domain, row), equal_nan=True)
+        assert axes.get_title(loc="left").startswith(f"P(y|u) at u = secret {u},\nprior ")
+        assert axes.images[0].get_extent() == pytest.approx([0.1, 4.1, 0.2, 4.7])
+
+
+def test_the_picture_of_a_diagnosis() -> None:
+    rise = 1 / (1 + np.exp(2 * (np.hypot(*(grid((15, 15)).points - 7.5).T) - 4)))
+    level = np.reshape(0.4 + 1.2 * rise, (15, 15))
+    problem = DesignProblem(
+        domain=grid((15, 15)),
+        metric=Eikonal(level=PrivacyLevel.from_values(grid((15, 15)), level), stencil=16),
+        prior=np.full(225, 1 / 225),
+        loss=SquaredDistance(),
+    )
+    found = diagnosis(problem)
+    figure = plot_diagnosis(found)
+    left, right = figure.axes
+    assert figure.get_suptitle().replace("\n", " ").endswith(found.attrs["diagnosis"])
+    assert np.array_equal(shown(left), on_lattice(problem.domain, found["level"].values))
+    assert right.get_title(loc="left").splitlines() == [
+        f"curvature excess > 0 in {found.attrs['cells_with_excess']} of 225 cells",
+        "dashed: 3 rings within a nat of the border",
+    ]
+    drawn = {str(line.get_label()): line.get_xydata() for line in right.lines}
+    for code, name in ((1, "boundary"), (2, "curvature")):
+        at = problem.domain.points[found["cause"].values == code]
+        assert np.array_equal(drawn.pop(f"{len(at)} negative: {name}"), at)
+    assert not drawn
+    dashed = np.concatenate([path.vertices for path in right.collections[0].get_paths()])
+    assert [*dashed.min(axis=0), *dashed.max(axis=0)] == pytest.approx([3.0, 3.0, 12.0, 12.0])
+    unsolved = plot_diagnosis(found.drop_vars(["weight", "negative", "cause"]))
+    assert not unsolved.axes[1].lines
+
+
+def test_a_line_is_drawn_as_lines() -> None:
+    problem, mechanism = CASES[LINE](), table(LINE)
+    figure = plot_mechanism(mechanism, [1, 6])
+    above, below = figure.axes
+    assert above.lines[0].get_ydata().tolist() == mechanism["level"].values.tolist()
+    assert (above.get_ylabel(), below.get_xlabel()) == ("eps (nats per cell)", "x (cell)")
+    assert below.get_yscale() == "log"
+    drawn = [line for line in below.lines if not str(line.get_label()).startswith("_")]
+    assert [line.get_label() for line in drawn] == [
+        f"P(y|u) at u = secret {u}, prior {problem.prior_array[u]:.2g}" for u in (1, 6)
+    ]
+    for line, u in zip(drawn, (1, 6), strict=True):
+        assert line.get_xdata().tolist() == problem.domain.points[:, 0].tolist()
+        assert line.get_ydata().tolist() == probabilities(mechanism).values[u].tolist()
+
+
+def test_dimensionless_lengths_are_units() -> None:
+    (_, below) = plot_mechanism(solve(EikonalWeights(problem=load_problem("line", cells=4)))).axes
+    assert below.get_xlabel() == "x (km)"
+    made = solve(EikonalWeights(problem=load_problem("philadelphia", cells=3)))
+    assert plot_mechanism(made).axes[0].get_xlabel() == "x (units)"
+
+
+def test_a_metric_without_levels_has_no_map_of_them() -> None:
+    problem = CASES["euclidean lattice"]()
+    mechanism = solve(Optimal(problem=problem)).drop_vars("level")
+    figure = plot_mechanism(mechanism)
+    assert len(figure.axes) == 4
+    assert figure.axes[0].get_title(loc="left") == "prior"
+    line = plot_mechanism(table(LINE).drop_vars("level"))
+    assert line.axes[0].get_ylabel() == "prior"
+
+
+@pytest.mark.parametrize(
+    ("case", "field"),
+    [
+        ("discrete", "domain"),
+        ("scattered points", "domain"),
+        ("graph, table loss", "domain"),
+        ("eikonal, two floors", "domain"),
+        ("reports apart from secrets", "reports"),
+    ],
+)
+def test_what_has_no_map(case: str, field: str) -> None:
+    with pytest.raises(UnsuitableError) as caught:
+        plot_mechanism(table(case))
+    assert (caught.value.field, caught.value.exit_code) == (field, 2)
+    assert "export" in caught.value.remedy
+
+
+def test_a_diagnosis_without_the_rule_has_no_map() -> None:
+    for case in (LINE, "euclidean lattice"):
+        with pytest.raises(UnsuitableError, match="curvature rule"):
+            plot_diagnosis(diagnosis(CASES[case]()))
+
+
+@pytest.mark.parametrize("secrets", [[], [14], [-1], list(range(10))])
+def test_secrets_that_cannot_be_drawn(secrets: list[int]) -> None:
+    with pytest.raises(InputError) as caught:
+        plot_mechanism(table(MASKED), secrets)
+    assert caught.value.field == "secret"
+
+
+def test_one_function_saves_every_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    drawn = {
+        "mechanism": table(MASKED),
+        "factored": factored(),
+        "sweep": sweep(CASES["discrete"](), [1.0, 2.0]),
+        "diagnosis": diagnosis(CASES["eikonal, 8 neighbours"]()),
+    }
+    for name, result in drawn.items():
+        path = save_plot(result, tmp_path / f"{name}.svg")
+        seen.append(path.read_text(encoding="utf-8"))
+        assert seen[-1].startswith("<?xml")
+    assert len(set(seen)) == 4
+    assert sorted(path.stem for path in tmp_path.iterdir()) == sorted(drawn)
+    with pytest.raises(InputError, match="exists already"):
+        save_plot(table(MASKED), tmp_path / "mechanism.svg")
+    with pytest.raises(InputError, match="no picture") as caught:
+        save_plot(xr.Dataset(attrs={"schema": "other"}), tmp_path / "other.svg")
+    assert caught.value.field == "schema"
+    for name in ("sweep", "diagnosis"):
+        with pytest.raises(InputError, match="rows of a mechanism"):
+            save_plot(drawn[name], tmp_path / "rows.svg", secrets=[0])
+    asked = []
+    monkeypatch.setattr("mechdesign.reports.plot.plot_mechanism", lambda made, secrets: asked.append(secrets) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        save_plot(table(MASKED), tmp_path / "rows.svg", secrets=[5])
+    assert asked == [[5]]
+    assert not (tmp_path / "rows.svg").exists()
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    file, picture = save(table(MASKED), tmp_path / "mechanism.nc"), tmp_path / "picture.png"
+    assert command(monkeypatch, "plot", file, "-o", picture, "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"file": str(picture)}
+    first = picture.read_bytes()
+    assert first.startswith(b"\x89PNG")
+    assert command(monkeypatch, "plot", file, "-o", picture) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert command(monkeypatch, "plot", file, "-o", picture, "--overwrite", "--secret", 3, "--secret", 5) == 0
+    assert "wrote" in capsys.readouterr().err
+    assert picture.read_bytes() != first
+    assert command(monkeypatch, "plot", file, "-o", tmp_path / "x.png", "--secret", 14, "--json") == 2
+    assert json.loads(capsys.readouterr().out)["error"]["field"] == "secret"
+    assert not (tmp_path / "x.png").exists()
+    curve = save(sweep(CASES["discrete"](), [1.0, 2.0]), tmp_path / "curve.nc")
+    assert command(monkeypatch, "plot", curve, "-o", tmp_path / "curve.png") == 0
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    other = save(table(MASKED).assign_attrs(schema="other/1"), tmp_path / "other.nc")
+    with pytest.raises(VerificationError, match="not a mechanism, sweep or diagnosis"):
+        load_drawable(other)
+
+
+def test_nothing_global_is_touched() -> None:
+    plot_mechanism(table(MASKED))
+    assert "matplotlib.pyplot" not in sys.modules
