@@ -66,7 +66,7 @@ def solve(
     method: Annotated[str, typer.Option("--method", help=_METHOD_HELP)] = "auto",
     rounds: Annotated[int | None, typer.Option("--rounds", help="For the factored form: rounds of weights.")] = None,
     work: Annotated[
-        Path | None, typer.Option("--work", help="For the factored form: folder of finished blocks, to resume from.")
+        Path | None, typer.Option("--work", help="For the factored form: folder that keeps a run, to go on from.")
     ] = None,
     scheduler: Annotated[
         str | None, typer.Option("--scheduler", help="For the factored form: address of a dask scheduler.")
@@ -81,6 +81,7 @@ def solve(
     from mechdesign.reports import printing
     from mechdesign.reports.summary import summarise
     from mechdesign.solvers.solve import solve as solve_program
+    from mechdesign.solvers.work_folder import discard_finished
 
     if output is not None:
         check_target(output, overwrite=overwrite)
@@ -99,6 +100,8 @@ def solve(
         )
     if output is not None:
         save(mechanism, output, overwrite=overwrite)
+        if work is not None:
+            discard_finished(work)
     summary = summarise(mechanism, seconds=time.monotonic() - started, file=output)
     if as_json:
         printing.print_json(summary)
@@ -231,7 +234,8 @@ def main() -> None:
     except typer.Exit as ending:
         code = ending.exit_code
     except (typer.Abort, KeyboardInterrupt):
-        code = _fail(MechdesignError("interrupted", field="run", remedy="nothing was written"))
+        kept = "; the blocks in the --work folder are kept: run it again" if "--work" in " ".join(sys.argv) else ""
+        code = _fail(MechdesignError("interrupted", field="run", remedy=f"nothing was written{kept}"))
     except typer.TyperException as error:
         code = _fail(InputError(error.format_message(), field=_option_of(error), remedy="see mechdesign --help"))
     sys.exit(code if isinstance(code, int) else 0)

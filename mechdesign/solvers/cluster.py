@@ -1,0 +1,227 @@
+"""Blocks on the workers of a dask cluster, or on this machine's threads: `workers` chooses.
+
+The state of a pass goes to every worker once and is let go at its end; workers that join later fetch it from others.
+A block whose worker dies is computed again by dask. Where the state itself is lost, because all workers that held it
+died, it is sent again and the blocks under way begin again. What a worker computes is fixed by the versions of
+mechdesign, NumPy and Numba (and by its processor), so every block compares them with those of the client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Iterator
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from typing import Any
+
+from mechdesign.errors import InputError, SolverError
+from mechdesign.solvers.blocks import Arrays, Submit, Work, Workers, threads
+
+WAIT = 8.0  # seconds for the scheduler to answer, and for it to have a worker
+_LOST = 3  # times that the state of a pass may be lost and sent again
+_LOGS = ("distributed.client", "distributed.core", "distributed.batched")  # what a client says of lost connections
+
+
+@contextlib.contextmanager
+def workers(scheduler: str | None = None) -> Iterator[Workers]:
+    """The cores of this machine, or the workers of the dask scheduler at an address such as "tcp://host:8786".
+
+    Raises: InputError without the extra `distributed`, or where no scheduler with workers answers in about 10 s.
+    """
+    if scheduler is None:
+        with threads() as crew:
+            yield crew
+        return
+    try:
+        import distributed
+    except ImportError as error:
+        raise InputError(
+            "needs dask.distributed",
+            field="scheduler",
+            value=scheduler,
+            remedy="install the extra: pip install 'mechdesign[distributed]'",
+        ) from error
+    with _quiet():
+        _check_answer(scheduler)
+        with distributed.Client(scheduler, timeout=WAIT, set_as_default=False) as client:
+            try:
+                client.wait_for_workers(1, timeout=WAIT)
+            except TimeoutError as error:
+                raise _unreachable(scheduler, "has no workers") from error
+            yield Cluster(client=client)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Cluster:
+    """The workers of a dask cluster."""
+
+    client: Any
+
+    def ahead(self) -> int:
+        try:
+            return 4 * max(1, sum(self.client.nthreads().values()))
+        except OSError:  # a scheduler that is gone shows in the results
+            return 1
+
+    @contextlib.contextmanager
+    def sharing(self, work: Work, state: Any) -> Iterator[Submit]:
+        shared = _Shared(self.client, work, state)
+        try:
+            yield shared.submit
+        finally:
+            shared.release()
+
+
+class _Shared:
+    """The state of a pass on the workers, and the blocks that need it."""
+
+    def __init__(self, client: Any, work: Work, state: Any) -> None:
+        self.client, self.work, self.state = client, work, state
+        self.sent: Any = None
+        self.sendings = 0
+        self.blocks: dict[int, _Block] = {}  # by their first row
+
+    def submit(self, start: int, stop: int) -> _Block:
+        if self.sent is None:
+            self._send()
+        block = _Block(self, start, stop)
+        self.blocks[start] = block
+        return block
+
+    def send_again(self) -> None:
+        """The state was lost: send it, and begin again with all blocks that are not finished."""
+        self._send()
+        for block in self.blocks.values():
+            if block.future.status != "finished":
+                block.begin()
+
+    def release(self) -> None:
+        """Let go of the state and of all results."""
+        for block in self.blocks.values():
+            block.future.release()
+        if self.sent is not None:
+            self.sent.release()
+
+    def _send(self) -> None:
+        self.sent = self.client.scatter(self.state, broadcast=True, hash=False)
+        self.sendings += 1
+
+
+class _Block:
+    """A block under way on a cluster."""
+
+    def __init__(self, shared: _Shared, start: int, stop: int) -> None:
+        self.shared, self.start, self.stop = shared, start, stop
+        self.begin()
+
+    def begin(self) -> None:
+        shared = self.shared
+        self.sending = shared.sendings
+        self.future = shared.client.submit(
+            compute, shared.work, shared.sent, self.start, self.stop, versions_here(), pure=False
+        )
+
+    def result(self) -> Arrays:
+        while True:
+            try:
+                arrays = self.future.result()
+            except CancelledError as error:
+                self._begin_again(error)
+            except Exception as error:
+                raise self._failure(error) from error
+            else:
+                self.cancel()
+                return arrays
+
+    def cancel(self) -> None:
+        self.future.release()
+        self.shared.blocks.pop(self.start, None)
+
+    def _begin_again(self, error: BaseException) -> None:
+        if self.sending < self.shared.sendings:
+            self.begin()
+        elif self.shared.sendings > _LOST:
+            raise self._failure(error) from error
+        else:
+            self.shared.send_again()
+
+    def _failure(self, error: BaseException) -> BaseException:
+        """The error with what to do about it, where that is known."""
+        told = f"{type(error).__name__}: {error}"
+        if type(error).__name__ == "KilledWorker" or isinstance(error, CancelledError):
+            message = "workers died over and over"
+            remedy = "give them more memory, or fewer threads each (dask worker --nthreads 1)"
+        elif "deserializ" in told or "ModuleNotFoundError" in told:
+            message = "the scheduler or a worker lacks mechdesign"
+            remedy = f"install mechdesign {metadata.version('mechdesign')} wherever they run"
+        else:
+            return error
+        return SolverError(message, field="scheduler", value=f"rows {self.start} to {self.stop - 1}", remedy=remedy)
+
+
+def compute(work: Work, state: Any, start: int, stop: int, versions: dict[str, str]) -> Arrays:
+    """work(state, start, stop), on a worker. Raises: InputError where its versions are not those of the client."""
+    here = versions_here()
+    if here != versions:
+        different = [f"{name} {here[name]}" for name in versions if here[name] != versions[name]]
+        raise InputError(
+            "a worker computes with other versions than the client",
+            field="scheduler",
+            value=", ".join(different),
+            remedy="install there " + ", ".join(f"{name}=={version}" for name, version in versions.items()),
+        )
+    return work(state, start, stop)
+
+
+@cache
+def versions_here() -> dict[str, str]:
+    """The versions that the numbers of a block depend on."""
+    return {name: metadata.version(name) for name in ("mechdesign", "numpy", "numba")}
+
+
+def _check_answer(scheduler: str) -> None:
+    """Ask a scheduler who it is, before a client is made: a client that cannot connect keeps trying."""
+    from distributed.core import rpc
+    from distributed.security import Security
+
+    async def ask() -> Any:
+        arguments = Security().get_connection_args("client")
+        async with rpc(scheduler, timeout=WAIT, connection_args=arguments) as asked:
+            return await asyncio.wait_for(asked.identity(), WAIT)
+
+    try:
+        with ThreadPoolExecutor(1) as aside:  # this thread may run an event loop already
+            kind = aside.submit(asyncio.run, ask()).result()["type"]
+    except Exception as error:  # what answers may be anything
+        raise _unreachable(scheduler, f"no scheduler answers ({type(error).__name__})") from error
+    if kind != "Scheduler":
+        raise _unreachable(scheduler, f"is the address of a {kind.lower()}")
+
+
+def _unreachable(scheduler: str, message: str) -> InputError:
+    return InputError(
+        message,
+        field="scheduler",
+        value=scheduler,
+        remedy="start `dask scheduler`, then `dask worker ADDRESS` on every machine, and give the scheduler's ADDRESS",
+    )
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """What the client logs of lost connections is kept off the terminal: what comes of them is raised as an error."""
+
+    def refuse(_: logging.LogRecord) -> bool:
+        return False
+
+    for name in _LOGS:
+        logging.getLogger(name).addFilter(refuse)
+    try:
+        yield
+    finally:
+        for name in _LOGS:
+            logging.getLogger(name).removeFilter(refuse)
