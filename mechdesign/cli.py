@@ -1,7 +1,7 @@
 """The command line: a thin face of the Python API. Heavy imports happen inside the commands.
 
 With --json a command prints one JSON document on stdout; everything else goes to stderr. Exit codes: 0 a certified file
-was written or verified; 1 the design or the verification failed; 2 bad input.
+was written or verified; 1 the design or the verification failed; 2 bad input; 130 interrupted (Ctrl-C).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 _TAKES_KNOBS = {"allow_extra_args": True, "ignore_unknown_options": True}
+_INTERRUPTED = 130
 PROGRAMS = ("optimal", "eikonal", "dictionary", "minimax", "bounded")
 
 _METHOD_HELP = "For optimal: auto, whole, blocks or aggregation. For eikonal: auto, table or factored."
@@ -234,10 +235,12 @@ def main() -> None:
     except typer.Exit as ending:
         code = ending.exit_code
     except (typer.Abort, KeyboardInterrupt):
-        kept = "; the blocks in the --work folder are kept: run it again" if "--work" in " ".join(sys.argv) else ""
-        code = _fail(MechdesignError("interrupted", field="run", remedy=f"nothing was written{kept}"))
+        code = _INTERRUPTED
     except typer.TyperException as error:
         code = _fail(InputError(error.format_message(), field=_option_of(error), remedy="see mechdesign --help"))
+    if code == _INTERRUPTED:  # Typer makes this number of a KeyboardInterrupt, and says nothing
+        kept = "; the --work folder keeps what was done: run it again" if "--work" in " ".join(sys.argv) else ""
+        _fail(MechdesignError("interrupted", field="run", remedy=f"nothing was written{kept}"))
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -18,11 +18,11 @@ from functools import cache
 from importlib import metadata
 from typing import Any
 
-from mechdesign.errors import InputError, SolverError
+from mechdesign.errors import InputError, MechdesignError, SolverError
 from mechdesign.solvers.blocks import Arrays, Submit, Work, Workers, threads
 
 WAIT = 8.0  # seconds for the scheduler to answer, and for it to have a worker
-_LOST = 3  # times that the state of a pass may be lost and sent again
+_LOST = 3  # times in a row that the state of a pass may be lost and sent again
 _LOGS = ("distributed.client", "distributed.core", "distributed.batched")  # what a client says of lost connections
 
 
@@ -48,10 +48,7 @@ def workers(scheduler: str | None = None) -> Iterator[Workers]:
     with _quiet():
         _check_answer(scheduler)
         with distributed.Client(scheduler, timeout=WAIT, set_as_default=False) as client:
-            try:
-                client.wait_for_workers(1, timeout=WAIT)
-            except TimeoutError as error:
-                raise _unreachable(scheduler, "has no workers") from error
+            _check_workers(client, scheduler)
             yield Cluster(client=client)
 
 
@@ -82,7 +79,7 @@ class _Shared:
     def __init__(self, client: Any, work: Work, state: Any) -> None:
         self.client, self.work, self.state = client, work, state
         self.sent: Any = None
-        self.sendings = 0
+        self.sendings = self.losses = 0
         self.blocks: dict[int, _Block] = {}  # by their first row
 
     def submit(self, start: int, stop: int) -> _Block:
@@ -94,6 +91,7 @@ class _Shared:
 
     def send_again(self) -> None:
         """The state was lost: send it, and begin again with all blocks that are not finished."""
+        self.losses += 1
         self._send()
         for block in self.blocks.values():
             if block.future.status != "finished":
@@ -107,7 +105,7 @@ class _Shared:
             self.sent.release()
 
     def _send(self) -> None:
-        self.sent = self.client.scatter(self.state, broadcast=True, hash=False)
+        [self.sent] = self.client.scatter([self.state], broadcast=True, hash=False)  # a dict alone would be taken apart
         self.sendings += 1
 
 
@@ -134,6 +132,7 @@ class _Block:
             except Exception as error:
                 raise self._failure(error) from error
             else:
+                self.shared.losses = 0
                 self.cancel()
                 return arrays
 
@@ -144,20 +143,16 @@ class _Block:
     def _begin_again(self, error: BaseException) -> None:
         if self.sending < self.shared.sendings:
             self.begin()
-        elif self.shared.sendings > _LOST:
+        elif self.shared.losses == _LOST:
             raise self._failure(error) from error
         else:
             self.shared.send_again()
 
     def _failure(self, error: BaseException) -> BaseException:
         """The error with what to do about it, where that is known."""
-        told = f"{type(error).__name__}: {error}"
         if type(error).__name__ == "KilledWorker" or isinstance(error, CancelledError):
             message = "workers died over and over"
             remedy = "give them more memory, or fewer threads each (dask worker --nthreads 1)"
-        elif "deserializ" in told or "ModuleNotFoundError" in told:
-            message = "the scheduler or a worker lacks mechdesign"
-            remedy = f"install mechdesign {metadata.version('mechdesign')} wherever they run"
         else:
             return error
         return SolverError(message, field="scheduler", value=f"rows {self.start} to {self.stop - 1}", remedy=remedy)
@@ -165,16 +160,25 @@ class _Block:
 
 def compute(work: Work, state: Any, start: int, stop: int, versions: dict[str, str]) -> Arrays:
     """work(state, start, stop), on a worker. Raises: InputError where its versions are not those of the client."""
+    check_versions(versions)
+    return work(state, start, stop)
+
+
+def check_versions(versions: dict[str, str]) -> None:
+    """Raise an InputError where this process has other versions than these of the client."""
     here = versions_here()
     if here != versions:
-        different = [f"{name} {here[name]}" for name in versions if here[name] != versions[name]]
         raise InputError(
             "a worker computes with other versions than the client",
             field="scheduler",
-            value=", ".join(different),
-            remedy="install there " + ", ".join(f"{name}=={version}" for name, version in versions.items()),
+            value=", ".join(f"{name} {here[name]}" for name in here if here[name] != versions[name]),
+            remedy=_install(versions),
         )
-    return work(state, start, stop)
+
+
+def _install(versions: dict[str, str]) -> str:
+    wanted = " ".join(f"{name}=={version}" for name, version in versions.items())
+    return f"where the scheduler and the workers run, pip install {wanted}"
 
 
 @cache
@@ -200,6 +204,24 @@ def _check_answer(scheduler: str) -> None:
         raise _unreachable(scheduler, f"no scheduler answers ({type(error).__name__})") from error
     if kind != "Scheduler":
         raise _unreachable(scheduler, f"is the address of a {kind.lower()}")
+
+
+def _check_workers(client: Any, scheduler: str) -> None:
+    """That there are workers, and that all of them can compute: one that cannot import a block is silent for ever."""
+    try:
+        client.wait_for_workers(1, timeout=WAIT)
+    except TimeoutError as error:
+        raise _unreachable(scheduler, "has no workers") from error
+    try:
+        client.run(check_versions, versions_here())
+    except MechdesignError:
+        raise
+    except OSError:  # a worker died meanwhile; every block checks its own
+        return
+    except Exception as error:
+        raise InputError(
+            f"a worker cannot compute ({error})", field="scheduler", value=scheduler, remedy=_install(versions_here())
+        ) from error
 
 
 def _unreachable(scheduler: str, message: str) -> InputError:
