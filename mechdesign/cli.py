@@ -1,7 +1,7 @@
 """The command line: a thin face of the Python API. Heavy imports happen inside the commands.
 
 With --json a command prints one JSON document on stdout; everything else goes to stderr. Exit codes: 0 a certified file
-was written or verified; 1 the design or the verification failed; 2 bad input.
+was written or verified; 1 the design or the verification failed; 2 bad input; 130 interrupted (Ctrl-C).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 _TAKES_KNOBS = {"allow_extra_args": True, "ignore_unknown_options": True}
+_INTERRUPTED = 130
 PROGRAMS = ("optimal", "eikonal", "dictionary", "minimax", "bounded")
 
 _METHOD_HELP = "For optimal: auto, whole, blocks or aggregation. For eikonal: auto, table or factored."
@@ -66,7 +67,7 @@ def solve(
     method: Annotated[str, typer.Option("--method", help=_METHOD_HELP)] = "auto",
     rounds: Annotated[int | None, typer.Option("--rounds", help="For the factored form: rounds of weights.")] = None,
     work: Annotated[
-        Path | None, typer.Option("--work", help="For the factored form: folder of finished blocks, to resume from.")
+        Path | None, typer.Option("--work", help="For the factored form: folder that keeps a run, to go on from.")
     ] = None,
     scheduler: Annotated[
         str | None, typer.Option("--scheduler", help="For the factored form: address of a dask scheduler.")
@@ -81,6 +82,7 @@ def solve(
     from mechdesign.reports import printing
     from mechdesign.reports.summary import summarise
     from mechdesign.solvers.solve import solve as solve_program
+    from mechdesign.solvers.work_folder import discard_finished
 
     beside = {"published": file.published(built.knobs), "remark": file.remark(built)}
     if output is not None:
@@ -100,6 +102,8 @@ def solve(
         )
     if output is not None:
         save(mechanism, output, overwrite=overwrite)
+        if work is not None:
+            discard_finished(work)
     summary = summarise(mechanism, seconds=time.monotonic() - started, file=output)
     summary |= beside
     if as_json:
@@ -255,9 +259,12 @@ def main() -> None:
     except typer.Exit as ending:
         code = ending.exit_code
     except (typer.Abort, KeyboardInterrupt):
-        code = _fail(MechdesignError("interrupted", field="run", remedy="nothing was written"))
+        code = _INTERRUPTED
     except typer.TyperException as error:
         code = _fail(InputError(error.format_message(), field=_option_of(error), remedy="see mechdesign --help"))
+    if code == _INTERRUPTED:  # Typer makes this number of a KeyboardInterrupt, and says nothing
+        kept = "; the --work folder keeps what was done: run it again" if "--work" in " ".join(sys.argv) else ""
+        _fail(MechdesignError("interrupted", field="run", remedy=f"nothing was written{kept}"))
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -8,15 +8,18 @@
    scaled kernel either satisfy the certificate (mechanism/factors.py) or say how much smaller the factor must be; at
    1/2 less the rounding the certificate holds for any weights.
 
-No pass holds more than a block of rows, on any number of cores or machines, and results do not depend on how many.
+No pass holds more than a block of rows, on any number of cores or machines, and results do not depend on how many. A
+run with a work folder goes on where it ended, to the bits of a run that did not end.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +36,8 @@ from mechdesign.programs.eikonal_weights import EikonalWeights, border_step, rin
 from mechdesign.setting.curvature import curvature_excess, line_weights, local_weights
 from mechdesign.setting.metrics import Eikonal, Graph, Metric
 from mechdesign.setting.problem import DesignProblem
-from mechdesign.solvers.blocks import Arrays, Folder, Work, Workers, in_order, run_key, workers
+from mechdesign.solvers.blocks import Arrays, Work, Workers, in_order, threads, together
+from mechdesign.solvers.cluster import workers
 from mechdesign.solvers.factored_rounds import (
     SETTLING,
     Claim,
@@ -45,18 +49,23 @@ from mechdesign.solvers.factored_rounds import (
 )
 from mechdesign.solvers.frame import FRAME_CELLS, Framed, framed
 from mechdesign.solvers.progress import Reported, Streaming
+from mechdesign.solvers.work_folder import Folder, run_key, work_folder
 
 ROUNDS = 24
 GOOD = 1.0 + 2e-5  # kappa at which the rounds end early
 FRAMELESS = 0.7  # nats of a step at the border from which constant levels have no negative weights
+FINISHED = ("kappa", "rounds")  # why a run ends that has nothing left to do
+_STATE = "state"  # its name in the work folder
+_OVER_ROWS = ("row_sum", "loss")
 _LEAST_FACTOR = 0.49
 _SHRINK = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Run:
-    """How a factored design is run: rounds at most; work, a folder that keeps finished blocks; scheduler, the address
-    of a dask scheduler; time_limit in seconds, checked after every round; report, called after every block.
+    """How a factored design is run: rounds at most; work, a folder that keeps finished blocks and at last the
+    mechanism; scheduler, the address of a dask scheduler; time_limit in seconds, checked after every round; report,
+    called after every block; block, rows of a block: sums are added block by block, so their last bits depend on it.
     """
 
     rounds: int = ROUNDS
@@ -64,6 +73,7 @@ class Run:
     scheduler: str | None = None
     time_limit: float = math.inf
     report: Callable[[Reported], None] | None = None
+    block: int = ROWS
     started: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
@@ -91,8 +101,13 @@ def suits(program: EikonalWeights) -> str | None:
 def solve_factored(program: EikonalWeights, run: Run) -> xr.Dataset:
     """The factored mechanism of a weight program, certified; see the module docstring.
 
+    `stopped` is "kappa" (the weights keep the claim to 2e-5), "rounds" (all rounds done), "time" or "interrupt": a
+    first Ctrl-C ends the rounds, and what the last finished round weighed is certified; a second one ends the run.
+    A run that ended by "kappa" or "rounds" leaves its mechanism in the work folder, and the next call returns it at
+    once; else the next call goes on with the rounds.
     Cost: a pass per round and one or two exact ones; a pass relaxes n sources over the framed graph, 10 sweeps each.
-    Raises: UnsuitableError for a program without a factored form; InputError where `work` holds another run.
+    Raises: UnsuitableError for a program without a factored form; InputError where `work` holds another run or is in
+        use, or where no scheduler answers; SolverError where a block fails.
     """
     reason = suits(program)
     if reason is not None:
@@ -103,27 +118,36 @@ def solve_factored(program: EikonalWeights, run: Run) -> xr.Dataset:
     frame = framed(problem, _widest_frame(problem))
     claim, units = Claim.of(frame, problem.edges), Units.for_lengths(frame.edges.length)
     state = State(number=0, weight=_first_weights(frame, problem.metric), length=frame.edges.length)
-    with workers(run.scheduler) as crew:
-        search = _Search(program, run, frame, claim, units, crew, state)
-        state, kappa, stopped = search.rounds(state)
-        judged, rows, factor = search.certify(state, kappa)
-    dataset = make_factored(
-        problem,
-        judged,
-        rows,
-        frame.target,
-        program=program.name,
-        parameters={
-            **program.parameters(),
-            "remedy": "edge budgets" + (f" with a frame of {frame.width} cells outside the domain" * (frame.width > 0)),
-            "rounds": state.number + 1,
-            "factor": factor,
-            **_counts(program),
-        },
-        diagnosis=_diagnosis(program),
-        stopped=stopped,
-    )
-    search.folder.drop("*")
+    key = _run_key(program, run, frame, state)
+    described = f"{problem.name}, {problem.domain.size} secrets, {run.rounds} rounds"
+    with work_folder(run.work, key, of=described) as folder:
+        finished = folder.mechanism()
+        if finished is not None and finished.attrs["stopped"] in FINISHED:
+            folder.retain()
+            return finished
+        with workers(run.scheduler) as crew:
+            search = _Search(program, run, frame, claim, units, crew, folder)
+            state, kappa, stopped = search.rounds(state)
+            judged, rows, factor = search.certify(state, kappa)
+        dataset = make_factored(
+            problem,
+            judged,
+            rows,
+            frame.target,
+            program=program.name,
+            parameters={
+                **program.parameters(),
+                "remedy": "edge budgets"
+                + (f" with a frame of {frame.width} cells outside the domain" * (frame.width > 0)),
+                "rounds": state.number + 1,
+                "factor": factor,
+                **_counts(program),
+            },
+            diagnosis=_diagnosis(program),
+            stopped=stopped,
+        )
+        folder.keep_mechanism(dataset)
+        folder.retain(*() if stopped in FINISHED else (_STATE, search.stage))
     return dataset
 
 
@@ -138,39 +162,43 @@ class _Search:
         claim: Claim,
         units: Units,
         crew: Workers,
-        first: State,
+        folder: Folder,
     ) -> None:
-        problem = program.problem
-        self.problem, self.run, self.frame, self.claim, self.units, self.crew = problem, run, frame, claim, units, crew
-        described = {
-            "metric": problem.metric.describe(),
-            "domain": problem.domain.describe(),
-            "loss": problem.loss.name,
-            "rounds": run.rounds,
-            "versions": versions(),
-        }
-        key = run_key(described, frame.domain.points, first.length, first.weight, problem.prior_array)
-        self.folder = Folder(path=None if run.work is None else Path(run.work), run=key)
+        self.problem, self.run, self.frame, self.claim, self.units = program.problem, run, frame, claim, units
+        self.crew, self.folder = crew, folder
+        self.stage = ""  # the round under way
 
     def rounds(self, state: State) -> tuple[State, float, str]:
-        """The last state, its kappa, and why it is the last: "rounds", "kappa" or "time"."""
-        kept = self.folder.read("state")
+        """The last state that was weighed, its kappa, and why it is the last. Interrupted before any was weighed: the
+        first state, with kappa 1 for want of a better one.
+        """
+        kept = self.folder.read(_STATE)
         state = state if kept is None else State.from_arrays(kept)
-        while True:
-            arrays = self._pass(f"round {state.number + 1}", pass_block, shared_state(self.frame, self.units, state))
-            spent = self.claim.spent(arrays["row_sum"])
-            used = self.units.step * 2.0**-48 * self._units(state)
-            kappa = self.claim.kappa(used, spent)
-            self._tell(f"round {state.number + 1} of {self.run.rounds}", self.problem.domain.size, kappa)
-            if kappa <= GOOD:
-                return state, kappa, "kappa"
-            if state.number + 1 >= self.run.rounds:
-                return state, kappa, "rounds"
-            if time.monotonic() - self.run.started > self.run.time_limit:
-                return state, kappa, "time"
-            state = advance(state, self.claim, spent, arrays["rise"] / arrays["column"], rounds=self.run.rounds)
-            self.folder.write("state", state.as_arrays())
-            self.folder.drop(f"round {state.number}-*")
+        weighed = state, 1.0
+        try:
+            while True:
+                spent, update, kappa = self._weigh(state)
+                weighed = state, kappa
+                if kappa <= GOOD:
+                    return *weighed, "kappa"
+                if state.number + 1 >= self.run.rounds:
+                    return *weighed, "rounds"
+                if time.monotonic() - self.run.started > self.run.time_limit:
+                    return *weighed, "time"
+                state = advance(state, self.claim, spent, update, rounds=self.run.rounds)
+                self.folder.write(_STATE, state.as_arrays())
+                self.folder.retain(_STATE)
+        except KeyboardInterrupt:
+            return *weighed, "interrupt"
+
+    def _weigh(self, state: State) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+        """A round's pass: what the edges spend (c,), the update of the weights (k,), and kappa."""
+        self.stage = f"round {state.number + 1} of {self.run.rounds}"
+        arrays = self._pass(self.stage, pass_block, shared_state(self.frame, self.units, state))
+        spent = self.claim.spent(arrays["row_sum"])
+        kappa = self.claim.kappa(self.units.step * 2.0**-48 * self._units(state), spent)
+        self._tell(self.stage, self.problem.domain.size, kappa)
+        return spent, arrays["rise"] / arrays["column"], kappa
 
     def certify(self, state: State, kappa: float) -> tuple[Judged, RowBlock, float]:
         """Integers that satisfy the certificate, with the factor of the step."""
@@ -182,7 +210,7 @@ class _Search:
             step = int(self.units.step * max(factor, _LEAST_FACTOR))
             factors = Factors(metric=metric, step=step, weight=weight, inner=self.frame.inner)
             judged = judge(self.problem, factors, self.frame.target)
-            arrays = self._pass(f"certificate {step}", exact_block, judged)
+            arrays = self._pass(f"certificate {state.number} {step}", exact_block, judged)
             rows = RowBlock(**arrays)
             breaches = factors.breaches(self.problem.edges, join_words(rows.row_sum))
             used = factors.nats_per_unit * self._units(state)
@@ -202,14 +230,16 @@ class _Search:
 
     def _pass(self, name: str, work: Work, shared: Any) -> Arrays:
         """A pass over all rows."""
+        total = self.problem.domain.size
+        found = in_order(self.crew, work, shared, total, self.run.block, folder=self.folder, name=name)
 
-        def blocks() -> Iterator[Arrays]:
-            total = self.problem.domain.size
-            for _, stop, arrays in in_order(self.crew, work, shared, total, ROWS, folder=self.folder, name=name):
+        def told() -> Iterator[Arrays]:
+            for _, stop, arrays in found:
                 self._tell(name, stop, None)
                 yield arrays
 
-        return _together(blocks())
+        with contextlib.closing(found):
+            return together(told(), _OVER_ROWS)
 
     def _tell(self, stage: str, done: int, kappa: float | None) -> None:
         if self.run.report is not None:
@@ -220,26 +250,9 @@ class _Search:
 
 def all_rows(judged: Judged) -> RowBlock:
     """The exact sums of all rows, on this machine's cores. Cost: one pass."""
-    with workers() as crew:
-        total = len(judged.prior)
-        blocks = in_order(crew, exact_block, judged, total, ROWS, folder=Folder(path=None, run=""), name="rows")
-        return RowBlock(**_together(arrays for _, _, arrays in blocks))
-
-
-_OVER_ROWS = ("row_sum", "loss")
-
-
-def _together(blocks: Iterable[Arrays]) -> Arrays:
-    """Arrays over the rows put together, others summed, in the order of the blocks."""
-    rows: dict[str, list[NDArray[Any]]] = {}
-    sums: Arrays = {}
-    for arrays in blocks:
-        for key, values in arrays.items():
-            if key in _OVER_ROWS:
-                rows.setdefault(key, []).append(values)
-            else:
-                sums[key] = sums[key] + values if key in sums else values
-    return {key: np.concatenate(parts) for key, parts in rows.items()} | sums
+    with threads() as crew:
+        blocks = in_order(crew, exact_block, judged, len(judged.prior), ROWS, folder=Folder(), name="rows")
+        return RowBlock(**together((arrays for _, _, arrays in blocks), _OVER_ROWS))
 
 
 def exact_block(judged: Judged, start: int, stop: int) -> Arrays:
@@ -253,6 +266,20 @@ def _widest_frame(problem: DesignProblem) -> int:
     if shape is None or len(shape) == 1 or border is None or border >= FRAMELESS:
         return 0
     return max(FRAME_CELLS, max(shape) // 2)
+
+
+def _run_key(program: EikonalWeights, run: Run, frame: Framed, first: State) -> str:
+    """All that the bits of the result depend on, but for the processor."""
+    problem, edges = program.problem, frame.edges
+    described = {
+        "problem": [problem.name, problem.knobs, problem.loss.name, program.parameters()],
+        "metric": problem.metric.describe(),
+        "domain": problem.domain.describe(),
+        "run": [run.rounds, run.block],
+        "versions": [versions(), metadata.version("numba")],
+    }
+    arrays = (frame.domain.points, edges.tail, edges.head, edges.length, first.weight, problem.prior_array)
+    return run_key(described, *arrays)
 
 
 def _first_weights(frame: Framed, metric: Metric) -> NDArray[np.float64]:

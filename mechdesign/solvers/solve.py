@@ -64,10 +64,14 @@ def solve(
     Parameters: gap, target of (loss - lower_bound) / loss, not used for weights; time_limit in seconds; method, for
     `Optimal`: "auto", "whole", "blocks" or "aggregation", for `EikonalWeights`: "auto", "table" or "factored"; report,
     called with where the solve stands, after every round, iteration or block. For the factored form: rounds of weights
-    and lengths, 24 by default; work, a folder that keeps finished blocks so that a run that was stopped goes on;
-    scheduler, the address of a dask scheduler whose workers compute the blocks.
-    Returns: the mechanism Dataset; attrs expected_loss and lower_bound enclose the optimum, stopped says why it ended.
-        Where attrs hold an objective, that and lower_bound enclose the optimum, and objective_of says what it is.
+    and lengths, 24 by default; work, a folder for this run alone that keeps finished blocks, so that the same call goes
+    on where a run ended, and at last mechanism.nc: delete it once the mechanism is saved; scheduler, the address of a
+    dask scheduler whose workers compute the blocks.
+    Returns: the mechanism Dataset; attrs expected_loss and lower_bound enclose the optimum, stopped says why it ended:
+        "gap", "time", "interrupt" (a Ctrl-C; what was found by then is certified) or "precision" (the accuracy of every
+        method is exhausted); for the factored form, which has no bound, "kappa" (the weights keep the claim to 2e-5) or
+        "rounds" (all are done) instead of "gap". Where attrs hold an objective, that and lower_bound enclose the
+        optimum, and objective_of says what it is.
     Raises: InputError for a gap or limit that is not positive, or a method or option that the program has no use for;
         UnsuitableError for a program without a factored form; SizeError before allocating a table that does not fit.
     """

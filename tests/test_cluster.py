@@ -1,0 +1,234 @@
+"""The factored design on a dask cluster: the bits of the local run, whatever happens to its workers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from mechdesign import cli
+from mechdesign.errors import InputError, SolverError
+from mechdesign.problem_files import load_problem
+from mechdesign.programs.eikonal_weights import EikonalWeights
+from mechdesign.solvers import cluster
+from mechdesign.solvers.blocks import in_order
+from mechdesign.solvers.cluster import workers
+from mechdesign.solvers.factored import Run, solve_factored
+from mechdesign.solvers.work_folder import Folder
+
+distributed = pytest.importorskip("distributed", reason="needs the extra: pip install 'mechdesign[distributed]'")
+
+ROUNDS, BLOCK = 6, 128  # on 20 x 20 cells: four blocks a pass
+
+
+@pytest.fixture(scope="module")
+def program():
+    return EikonalWeights(problem=load_problem("philadelphia", cells=20))
+
+
+@pytest.fixture(scope="module")
+def local(program):
+    return solve_factored(program, Run(rounds=ROUNDS, block=BLOCK))
+
+
+@pytest.fixture(scope="module")
+def address():
+    """The scheduler of a cluster of two processes; workers that die are started again."""
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=60
+    ) as started:
+        yield started.scheduler_address
+
+
+@pytest.fixture
+def client(address):
+    with distributed.Client(address, set_as_default=False) as connected:
+        connected.wait_for_workers(2)
+        yield connected
+
+
+def rows(state, start, stop):
+    """Rows and the process that made them; fails at a row, or kills its process at the row `kill`, once or `always`."""
+    mark = state["marks"] / str(start)
+    if start == state.get("kill") and (state.get("always") or not mark.exists()):
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    if state.get("fail") == start:
+        raise ValueError("no such thing")
+    return {"rows": state["values"][start:stop] * 2.0, "worker": np.array([os.getpid()])}
+
+
+def run(address, state):
+    with workers(address) as crew:
+        found = list(in_order(crew, rows, state, 800, 100, folder=Folder(), name="pass"))
+    assert [start for start, _, _ in found] == list(range(0, 800, 100))
+    assert np.concatenate([arrays["rows"] for _, _, arrays in found]).tobytes() == (state["values"] * 2).tobytes()
+    return {int(arrays["worker"][0]) for _, _, arrays in found}
+
+
+@pytest.fixture
+def state(tmp_path):
+    return {"values": np.random.default_rng(0).random(800), "marks": tmp_path}
+
+
+def test_the_same_bits_as_on_threads_and_nothing_left_on_the_workers(program, local, address, client):
+    before = {thread.name for thread in threading.enumerate()}
+    found = solve_factored(program, Run(rounds=ROUNDS, block=BLOCK, scheduler=address))
+    assert found.attrs == local.attrs
+    for name, variable in local.variables.items():
+        assert found[name].values.tobytes() == variable.values.tobytes(), name
+    assert {thread.name for thread in threading.enumerate()} - before <= {"Dask-Offload_0"}
+    deadline = time.monotonic() + 5
+    while any(held := client.run(lambda dask_worker: list(dask_worker.data)).values()):
+        assert time.monotonic() < deadline, held
+        time.sleep(0.05)
+
+
+def test_an_interrupted_run_goes_on_elsewhere_to_the_same_bits(program, local, address, tmp_path):
+    told = []
+
+    def interrupt(state):
+        told.append(state)
+        if len(told) == 7:
+            raise KeyboardInterrupt
+
+    options = {"rounds": ROUNDS, "block": BLOCK, "work": tmp_path / "work"}
+    stopped = solve_factored(program, Run(**options, scheduler=address, report=interrupt))
+    assert stopped.attrs["stopped"] == "interrupt"
+    assert (tmp_path / "work" / "round 2 of 6 from 0.block").exists()
+    assert solve_factored(program, Run(**options)).attrs == local.attrs
+
+
+def test_states_and_results_are_let_go_at_the_end_of_a_pass(address, client, state):
+    with workers(address) as crew:
+        for _ in range(3):
+            for _ in in_order(crew, rows, state, 800, 100, folder=Folder(), name="pass"):
+                held = client.run(
+                    lambda dask_worker: sum(isinstance(v, dict) and "values" in v for v in dask_worker.data.values())
+                )
+                assert max(held.values()) <= 1
+
+
+def test_all_workers_compute(address, client, state):
+    assert run(address, state) == set(client.run(os.getpid).values())
+
+
+def test_a_worker_that_dies_costs_its_block(address, client, state):
+    run(address, state | {"kill": 300})
+    assert (state["marks"] / "300").exists()
+
+
+def test_a_state_that_is_lost_with_all_workers_is_made_again(address, client, state):
+    before = set(client.run(os.getpid).values())
+    with workers(address) as crew:
+        blocks = in_order(crew, rows, state, 800, 100, folder=Folder(), name="pass")
+        found = [next(blocks)]
+        for process in before:
+            os.kill(process, signal.SIGKILL)
+        found += list(blocks)
+    assert np.concatenate([arrays["rows"] for _, _, arrays in found]).tobytes() == (state["values"] * 2).tobytes()
+    client.wait_for_workers(2)
+    assert not before & set(client.run(os.getpid).values())
+
+
+def test_a_block_that_kills_every_worker_is_given_up(address, client, state):
+    with pytest.raises(SolverError, match=r"workers died over and over \(got rows 0 to 99\); give them more memory"):
+        run(address, state | {"kill": 0, "always": True})
+    client.wait_for_workers(2)
+    run(address, state)
+
+
+def test_a_block_that_fails_says_which_rows(address, client, state):
+    with pytest.raises(SolverError, match=r"ValueError: no such thing.*pass, rows 300 to 399"):
+        run(address, state | {"fail": 300})
+
+
+def test_workers_of_other_versions_are_refused(address, client, state, monkeypatch):
+    here = cluster.versions_here()
+    monkeypatch.setattr(cluster, "versions_here", lambda: here | {"mechdesign": "9.9"})
+    message = rf"other versions than the client \(got mechdesign {here['mechdesign']}\); .* install mechdesign==9\.9 "
+    with pytest.raises(InputError, match=message):
+        run(address, state)
+    monkeypatch.undo()
+    with pytest.raises(InputError, match=message):  # a worker that joined later
+        cluster.compute(rows, state, 0, 100, here | {"mechdesign": "9.9"})
+
+
+def test_workers_without_the_package_are_refused(address, client, tmp_path, monkeypatch):
+    (tmp_path / "only_here.py").write_text("def check_versions(versions): pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import only_here
+
+    monkeypatch.setattr(cluster, "check_versions", only_here.check_versions)
+    with (
+        pytest.raises(InputError, match=r"a worker cannot compute.*only_here.*pip install mechdesign==") as caught,
+        workers(address),
+    ):
+        pass
+    assert caught.value.value == address
+
+
+@pytest.fixture
+def silent():
+    """The address of a port that takes connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.fixture
+def babbling():
+    """The address of a port that answers every connection with something else."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer():
+            while True:
+                try:
+                    connection = server.accept()[0]
+                except OSError:
+                    return
+                with connection:
+                    connection.recv(10)
+                    connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+    thread.join()
+
+
+@pytest.mark.parametrize("where", ["tcp://127.0.0.1:9", "nonsense", "foo://x:1", "", "silent", "babbling"])
+def test_an_address_without_a_scheduler_is_refused_quietly(where, request, monkeypatch, capfd, tmp_path):
+    monkeypatch.setattr(cluster, "WAIT", 1.0)
+    where = request.getfixturevalue(where) if where in ("silent", "babbling") else where
+    words = ["solve", "flat", "--program", "eikonal", "--method", "factored", "--work", str(tmp_path / "work")]
+    monkeypatch.setattr(sys, "argv", ["mechdesign", *words, "--scheduler", where])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    told = capfd.readouterr().err
+    assert ended.value.code == 2
+    assert told.startswith("error: scheduler: no scheduler answers")
+    assert told.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_scheduler_without_workers_is_refused(monkeypatch):
+    monkeypatch.setattr(cluster, "WAIT", 1.0)
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=60) as empty,
+        pytest.raises(InputError, match=r"has no workers.*dask worker"),
+        workers(empty.scheduler_address),
+    ):
+        pass
+
+
+def test_without_the_extra_it_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(InputError, match=r"pip install 'mechdesign\[distributed\]'"), workers("tcp://127.0.0.1:9"):
+        pass
