@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 RECEDING = tuple(0.1 * 1.5**k for k in range(11))  # nats from other labels that the smaller sets keep
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)  # of the places of a label, by their shortest edge
-MOST_ENTRIES = 40_000_000  # of the kernel: beyond, fewer distances are used
+MOST_ENTRIES = 80_000_000  # of the kernel: beyond, fewer distances are used, which costs much
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,11 +77,12 @@ class QueryWeights(Program):
     def sources(self) -> list[tuple[int, NDArray[np.int64]]]:
         """The smaller source sets, each with its answer: of the places of a label those at least t nats from any other
         label, those at least t nats from all others but one, and those whose shortest edge is at least that of a share
-        of them; while the kernel has room, every place at the border alone; no set twice.
+        of them; while they fill half the kernel at most, every place at the border alone; no set twice.
         """
         n, m = self.distances.shape
         room = (MOST_ENTRIES // (n * m) - 2 - len(SHARES)) // 2
-        levels = RECEDING[:: max(1, -(-len(RECEDING) // room))] if room > 0 else ()
+        step = max(1, -(-len(RECEDING) // max(room, 1)))
+        levels = RECEDING[step // 2 :: step] if room > 0 else ()
         away = self.distances.copy()
         away[np.arange(n), self.query.answer] = np.inf
         away = np.column_stack([away, np.full(n, np.inf)]) if m == 2 else away
@@ -92,7 +93,7 @@ class QueryWeights(Program):
         border = np.zeros(n, bool)
         border[tail[self.query.answer[tail] != self.query.answer[head]]] = True
         found: dict[bytes, tuple[int, NDArray[np.int64]]] = {}
-        alone = n * (border.sum() + m * (2 + 2 * len(levels) + len(SHARES))) <= MOST_ENTRIES
+        alone = n * (border.sum() + m * (2 + 2 * len(levels) + len(SHARES))) <= MOST_ENTRIES // 2
         for y, places in enumerate(self.query.places):
             sets = [places[nearest[places, j] >= t] for j in (1, 0) for t in levels]
             sets += [places[shortest[places] >= s] for s in np.quantile(shortest[places], SHARES if levels else ())]
