@@ -20,6 +20,7 @@ from .programs.edge_average import EdgeAverage as EdgeAverage
 from .programs.eikonal_weights import EikonalWeights as EikonalWeights
 from .programs.minimax import Minimax as Minimax
 from .programs.optimal import Optimal as Optimal
+from .programs.query_weights import QueryWeights as QueryWeights
 from .programs.robust import Robust as Robust
 from .reports.compare import compare as compare
 from .reports.export import export as export
@@ -47,6 +48,8 @@ from .setting.metrics import Eikonal as Eikonal
 from .setting.metrics import Euclidean as Euclidean
 from .setting.metrics import Graph as Graph
 from .setting.problem import DesignProblem as DesignProblem
+from .setting.problem import query_problem as query_problem
+from .setting.queries import Query as Query
 from .setting.rasters import Raster as Raster
 from .setting.readers import read_raster as read_raster
 from .solvers.diagnosis import diagnosis as diagnosis

@@ -29,7 +29,7 @@ app = typer.Typer(
 )
 _TAKES_KNOBS = {"allow_extra_args": True, "ignore_unknown_options": True}
 _INTERRUPTED = 130
-PROGRAMS = ("optimal", "eikonal", "dictionary", "minimax", "bounded")
+PROGRAMS = ("optimal", "eikonal", "dictionary", "query", "minimax", "bounded")
 
 _METHOD_HELP = "For optimal: auto, whole, blocks or aggregation. For eikonal: auto, table or factored."
 
@@ -354,6 +354,7 @@ def _program(name: str, problem: DesignProblem, *, distances: str, worst_loss: f
     from mechdesign.programs.eikonal_weights import EikonalWeights
     from mechdesign.programs.minimax import Minimax
     from mechdesign.programs.optimal import Optimal
+    from mechdesign.programs.query_weights import QueryWeights
 
     if name not in PROGRAMS:
         raise InputError("unknown program", field="program", value=name, remedy="use one of " + ", ".join(PROGRAMS))
@@ -373,9 +374,10 @@ def _program(name: str, problem: DesignProblem, *, distances: str, worst_loss: f
         return EikonalWeights(problem=problem, distances=route)
     if worst_loss is not None:
         return Bounded(problem=problem, worst_loss=worst_loss)
-    plain: dict[str, type[Optimal | Dictionary | Minimax]] = {
+    plain: dict[str, type[Optimal | Dictionary | Minimax | QueryWeights]] = {
         "optimal": Optimal,
         "dictionary": Dictionary,
+        "query": QueryWeights,
         "minimax": Minimax,
     }
     return plain[name](problem=problem)

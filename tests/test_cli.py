@@ -97,7 +97,9 @@ def test_the_module_runs_and_exit_codes_reach_the_shell(tmp_path):
 def test_problems(run, run_json):
     code, listed = run_json("problems")
     assert code == 0
-    assert [p["problem"] for p in listed] == ["discrete", "euclidean", "flat", "line", "philadelphia"]
+    assert [p["problem"] for p in listed] == [
+        "discrete", "euclidean", "flat", "line", "neighbourhoods", "philadelphia",
+    ]  # fmt: skip
     for entry in listed:
         assert entry["knobs"] == read_problem_file(entry["problem"]).knobs
         assert len(entry["summary"]) > 20

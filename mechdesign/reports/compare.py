@@ -16,6 +16,7 @@ from mechdesign.mechanism.storage import check_target, write_atomically
 from mechdesign.mechanism.table import relative_gap
 from mechdesign.programs.eikonal_weights import EikonalWeights
 from mechdesign.programs.optimal import Optimal
+from mechdesign.programs.query_weights import QueryWeights
 from mechdesign.setting.geodesic import check_connected
 from mechdesign.setting.problem import DesignProblem
 from mechdesign.setting.size import require_memory
@@ -47,8 +48,12 @@ Maker = Callable[[], xr.Dataset]
 
 def makers(problem: DesignProblem, *, gap: float = 1e-3, time_limit: float = float("inf")) -> dict[str, Maker]:
     """What `compare` runs, by row name."""
+    asked: dict[str, Maker] = {}
+    if problem.query is not None:
+        asked["query"] = lambda: solve(QueryWeights(problem=problem), time_limit=time_limit)
     return {
         "optimal": lambda: solve(Optimal(problem=problem), gap=gap, time_limit=time_limit),
+        **asked,
         "eikonal": lambda: solve(EikonalWeights(problem=problem), method="table"),
         "exponential": partial(exponential.mechanism, problem),
         "geometric_clamped": partial(geometric.mechanism, problem, border="clamped"),

@@ -14,6 +14,7 @@ from mechdesign.setting.geodesic import Edges, shortest_paths
 from mechdesign.setting.losses import Loss, check_loss
 from mechdesign.setting.metrics import Metric
 from mechdesign.setting.priors import check_prior
+from mechdesign.setting.queries import Query, QueryLoss
 from mechdesign.setting.size import require_memory
 
 
@@ -22,7 +23,8 @@ class DesignProblem:
     """Secrets, what must be indistinguishable, who is likely, and what a report costs.
 
     Fields: domain, the n secrets; metric, the claim; prior (n,), sums to 1; loss; reports, the m possible reports
-    (the domain itself by default); name; knobs, the parameters it was built from (kept in files).
+    (the domain itself by default); query, where the reports are its answers; name; knobs, the parameters it was built
+    from (kept in files).
     Derived, computed once: edges, distances (n, n) in nats, cost (n, m) = prior times loss.
     Raises: InputError where shapes, signs or sums are off; SizeError where a table over the secrets would not fit.
     """
@@ -32,6 +34,7 @@ class DesignProblem:
     prior: ArrayLike
     loss: Loss
     reports: Domain = field(default=None)  # type: ignore[assignment]
+    query: Query | None = None
     name: str = "problem"
     knobs: Mapping[str, int | float | str] = field(default_factory=dict)
 
@@ -39,6 +42,8 @@ class DesignProblem:
         if self.reports is None:
             object.__setattr__(self, "reports", self.domain)
         object.__setattr__(self, "prior", check_prior(self.prior, self.domain.size))
+        if self.query is not None:
+            self.query.check(self.domain, self.reports)
 
     @property
     def prior_array(self) -> NDArray[np.float64]:
@@ -83,3 +88,23 @@ class DesignProblem:
     def best_constant(self) -> int:
         """The report y with the least expected loss when it is made from everywhere."""
         return int(np.argmin(self.cost.sum(axis=0)))
+
+
+def query_problem(
+    *, domain: Domain, metric: Metric, prior: ArrayLike, query: Query | ArrayLike, loss: QueryLoss = "zero-one"
+) -> DesignProblem:
+    """The design problem whose reports are the answers of a query.
+
+    Parameters: domain, the n secrets; metric, the claim; prior (n,); query, or labels (n,) as whole numbers; loss,
+    "zero-one" or "distance", see `Query.loss`.
+    Raises: InputError for labels that do not fit.
+    """
+    asked = query if isinstance(query, Query) else Query(labels=query)
+    return DesignProblem(
+        domain=domain,
+        metric=metric,
+        prior=prior,
+        loss=asked.loss(loss, domain),
+        reports=asked.reports(domain),
+        query=asked,
+    )

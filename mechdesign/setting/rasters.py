@@ -65,6 +65,11 @@ class Raster:
         """Values at points (n, 1..3); a missing coordinate is 0. Only +, -, * and / are used: the bits repeat."""
         return self.blend([_locate(nodes, at) for nodes, at in zip(self.axes, coordinates(points), strict=False)])
 
+    def nearest(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Values (n,) at the nodes nearest to points (n, 1..3), the lower node half-way; a missing coordinate is 0."""
+        places = [_locate(nodes, at) for nodes, at in zip(self.axes, coordinates(points), strict=False)]
+        return self.values[tuple(node + (share > 0.5) for node, share in places)]
+
     def blend(self, places: Places) -> NDArray[np.float64]:
         """Values at the fractions s of the way from the nodes i to the next ones, places = [(i, s), ...] per axis.
 

@@ -34,11 +34,13 @@ _DROP = 1e-9
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WeightedDesign:
-    """Certified mass (n, m), the multipliers (n,) with the lower bound on the optimal program, and what was done."""
+    """Certified mass (n, m), the multipliers (n,) with the lower bound on the optimal program (None where they were not
+    priced), and what was done.
+    """
 
     mass: NDArray[np.uint64]
-    dual: NDArray[np.float64]
-    lower_bound: float
+    dual: NDArray[np.float64] | None
+    lower_bound: float | None
     parameters: dict[str, Any]
 
 

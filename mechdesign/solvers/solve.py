@@ -20,6 +20,7 @@ from mechdesign.programs.edge_average import EdgeAverage
 from mechdesign.programs.eikonal_weights import EikonalWeights
 from mechdesign.programs.optimal import Optimal
 from mechdesign.programs.program import Program
+from mechdesign.programs.query_weights import QueryWeights
 from mechdesign.setting.size import require_memory
 from mechdesign.solvers.aggregation import Method as Route
 from mechdesign.solvers.aggregation import aggregate
@@ -29,6 +30,7 @@ from mechdesign.solvers.edge_average import solve_edge_average
 from mechdesign.solvers.eikonal import WeightedDesign, solve_weights
 from mechdesign.solvers.factored import Run, solve_factored, suits
 from mechdesign.solvers.progress import Reported
+from mechdesign.solvers.query import solve_query
 from mechdesign.solvers.stated import solve_stated
 
 TABLES = 8  # 64-bit tables over secrets x reports that a solve holds at once
@@ -58,7 +60,8 @@ def solve(
     on more than 1,600 secrets as factors instead of a table (solvers/factored.py); `Optimal` by the whole linear
     program in HiGHS up to 60,000 constraints, beyond that by tree aggregation with a block interior-point method, then
     with HiGHS (solvers/aggregation.py has the rule); `Dictionary` as one linear program over its kernels
-    (solvers/dictionary.py); `Minimax`, `Robust`, `Bounded` and `Constrained` as one whole linear program
+    (solvers/dictionary.py); `QueryWeights` as one over kernels of label sets, with constraints where they are broken
+    (solvers/query.py); `Minimax`, `Robust`, `Bounded` and `Constrained` as one whole linear program
     (solvers/coupled.py), through cvxpy where a constraint is not affine (solvers/stated.py); `EdgeAverage` as optimal
     programs of its own edge lengths (solvers/edge_average.py).
     Parameters: gap, target of (loss - lower_bound) / loss, not used for weights; time_limit in seconds; method, for
@@ -168,7 +171,12 @@ def _(program: Dictionary, targets: _Targets) -> xr.Dataset:
     return _weighted(program, solve_dictionary(program, time_limit=targets.time_limit))
 
 
-def _weighted(program: EikonalWeights | Dictionary, found: WeightedDesign) -> xr.Dataset:
+@_solve.register
+def _(program: QueryWeights, targets: _Targets) -> xr.Dataset:
+    return _weighted(program, solve_query(program, time_limit=targets.time_limit))
+
+
+def _weighted(program: EikonalWeights | Dictionary | QueryWeights, found: WeightedDesign) -> xr.Dataset:
     return make_mechanism(
         program.problem,
         found.mass,

@@ -1,0 +1,449 @@
+"""Queries with few answers: labels and their readers, distances to label sets, the program, its solver and its laws."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.linalg
+import xarray as xr
+from cases import CASES, grid
+from tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, ORACLE, SOLVED
+
+import mechdesign as md
+from mechdesign import cli
+from mechdesign.errors import InputError, UnitError, UnsuitableError
+from mechdesign.mechanism.certificate import violations
+from mechdesign.mechanism.repair import envelope
+from mechdesign.programs import query_weights
+from mechdesign.setting import priors
+from mechdesign.setting.domain import Domain
+from mechdesign.setting.geodesic import distances_to_sets
+from mechdesign.setting.integer_metric import IntegerMetric
+from mechdesign.setting.levels import PrivacyLevel
+from mechdesign.setting.losses import ZeroOne
+from mechdesign.setting.metrics import Eikonal
+from mechdesign.setting.problem import DesignProblem, query_problem
+from mechdesign.setting.queries import Query
+from mechdesign.setting.rasters import Raster
+from mechdesign.setting.readers import read_raster
+from mechdesign.solvers import query as solver
+
+LABELS = {  # of the places of a case
+    "line, zero-one": [5, 5, 5, 5, 2, 2, 2, 2],
+    "eikonal, masked": [0, 0, 1, 1, 0, 1, 3, 3, 3, 1, 3, 3, 3, 1],
+    "eikonal, two floors": None,
+    "graph, table loss": [0, 0, 1, 1, 1, 2, 2],
+    "scattered points": [0, 1, 2, 0, 1, 2, 0, 1, 2],
+    "eikonal, 8 neighbours": [0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 3, 3, 2, 2, 3, 3],
+}
+ALL = pytest.mark.parametrize("case", LABELS)
+
+
+def labels_of(case: str) -> np.ndarray:
+    found = LABELS[case]
+    return np.arange(CASES[case]().domain.size) % 3 if found is None else np.array(found)
+
+
+@cache
+def problem_of(case: str) -> DesignProblem:
+    given = CASES[case]()
+    loss = "distance" if case in ("scattered points", "eikonal, masked") else "zero-one"
+    return query_problem(domain=given.domain, metric=given.metric, prior=given.prior, query=labels_of(case), loss=loss)
+
+
+@cache
+def solved(case: str) -> xr.Dataset:
+    return md.solve(md.QueryWeights(problem=problem_of(case)))
+
+
+@cache
+def optimum(case: str) -> xr.Dataset:
+    return md.solve(md.Optimal(problem=problem_of(case)), gap=SOLVED)
+
+
+def on_a_line(answers: list[int], epsilon: float, prior: np.ndarray | None = None) -> DesignProblem:
+    domain = grid(len(answers))
+    metric = Eikonal(level=PrivacyLevel.constant(epsilon, "cell"))
+    return query_problem(
+        domain=domain, metric=metric, prior=priors.uniform(domain) if prior is None else prior, query=answers
+    )
+
+
+@ALL
+def test_certified_between_the_optimum_and_the_constant_report(case: str) -> None:
+    mechanism, best = solved(case).attrs, optimum(case).attrs
+    checked = md.verify(solved(case))
+    assert checked.certified
+    assert checked.lower_bound_checked
+    assert violations(solved(case)["mass"].values, problem_of(case).edges) == 0
+    assert 0 < mechanism["lower_bound"] <= best["expected_loss"]
+    assert best["lower_bound"] <= mechanism["expected_loss"] <= problem_of(case).constant_loss
+    assert mechanism["expected_loss"] <= 1.15 * best["expected_loss"]
+
+
+@ALL
+def test_the_statement_over_all_constraints_has_the_same_optimum(case: str) -> None:
+    statement = md.QueryWeights(problem=problem_of(case)).statement()
+    assert statement.is_dcp()
+    assert statement.solve(solver="HIGHS") == pytest.approx(solved(case).attrs["expected_loss"], rel=ORACLE)
+
+
+@ALL
+def test_distances_to_sets_by_four_routes(case: str) -> None:
+    problem, query = problem_of(case), Query(labels=labels_of(case))
+    edges, n = problem.edges, problem.domain.size
+    found = distances_to_sets(edges, n, query.places)
+    brute = np.column_stack([problem.distances[:, places].min(axis=1) for places in query.places])
+    assert found == pytest.approx(brute, abs=LINEAR_ALGEBRA)
+    assert (found[np.arange(n), query.answer] == 0).all()
+    indicator = (query.answer[:, None] == np.arange(len(query.values))).astype(float)
+    assert -np.log(envelope(indicator, edges)) == pytest.approx(found, abs=DESIGN_MARGIN)
+    step = edges.length.min() / 2000
+    units = np.floor(edges.length / step).astype(np.uint16)
+    metric = IntegerMetric(points=problem.domain.points, tail=edges.tail, head=edges.head, units=units, cap=40_000)
+    whole = metric.from_sets(query.places) * step
+    assert (whole <= found + LINEAR_ALGEBRA).all()
+    assert (whole >= found - n * step).all()
+
+
+def test_many_sets_are_searched_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = problem_of("eikonal, masked")
+    sets = [np.array([u]) for u in range(problem.domain.size)]
+    monkeypatch.setattr("mechdesign.setting.geodesic._SETS", 4)
+    assert distances_to_sets(problem.edges, problem.domain.size, sets) == pytest.approx(
+        problem.distances, abs=LINEAR_ALGEBRA
+    )
+
+
+def test_a_wall_is_walked_around() -> None:
+    """Two cells either side of a wall: f_y goes round it, and masked cells have no label."""
+    mask = np.ones((3, 3), bool)
+    mask[1, :2] = False
+    raster = Raster(x=np.arange(3) + 0.5, y=np.arange(3) + 0.5, values=np.repeat([[1], [9], [2]], 3, 1), unit="cell")
+    domain = grid((3, 3), mask=mask)
+    query = Query.from_raster(raster, domain)
+    assert query.values.tolist() == [1, 2, 9]
+    metric = Eikonal(level=PrivacyLevel.constant(1.0, "cell"), stencil=4)
+    problem = query_problem(domain=domain, metric=metric, prior=priors.uniform(domain), query=query)
+    walked = distances_to_sets(problem.edges, domain.size, query.places)
+    assert walked[0, 1] == pytest.approx(4.0)
+    assert walked[0, 2] == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0])
+@pytest.mark.parametrize(("left", "right"), [(4, 4), (4, 5)])
+def test_a_threshold_on_a_line(left: int, right: int, epsilon: float) -> None:
+    """P(wrong|u) = e^{d - f(u)} / (1 + e^d): row by row, and as the optimal loss."""
+    problem = on_a_line([0] * left + [1] * right, epsilon)
+    away = np.concatenate([np.arange(left, 0, -1), np.arange(1, right + 1)]) * epsilon
+    wrong = np.exp(epsilon - away) / (1 + math.exp(epsilon))
+    mechanism = md.solve(md.QueryWeights(problem=problem))
+    table = md.probabilities(mechanism).values
+    assert table[:left, 1] == pytest.approx(wrong[:left], rel=ORACLE)
+    assert table[left:, 0] == pytest.approx(wrong[left:], rel=ORACLE)
+    best = md.solve(md.Optimal(problem=problem), gap=SOLVED).attrs
+    assert best["expected_loss"] == pytest.approx(wrong.mean(), rel=ORACLE)
+    assert mechanism.attrs["expected_loss"] == pytest.approx(wrong.mean(), rel=ORACLE)
+    assert mechanism.attrs["lower_bound"] == pytest.approx(wrong.mean(), rel=ORACLE)
+
+
+@pytest.mark.parametrize(("factor", "holds"), [(0.95, True), (1.05, False)])
+def test_a_lopsided_threshold(factor: float, holds: bool) -> None:
+    """The formula holds while the sums of prior e^{-f} differ by less than e^d; beyond, another is better."""
+    epsilon = 0.7
+    decay = np.exp(-epsilon * np.array([2, 1, 0, 0, 1, 2]))
+    weight = np.repeat([math.exp(epsilon) * factor, 1.0], 3)
+    problem = on_a_line([0, 0, 0, 1, 1, 1], epsilon, priors.proportional(weight))
+    formula = weight @ decay / (1 + math.exp(epsilon)) / weight.sum()
+    best = md.solve(md.Optimal(problem=problem), gap=SOLVED).attrs["expected_loss"]
+    found = md.solve(md.QueryWeights(problem=problem)).attrs["expected_loss"]
+    if holds:
+        assert [found, best] == pytest.approx([formula, formula], rel=ORACLE)
+    else:
+        assert best < found * (1 + SOLVED)
+        assert found < formula * (1 - 1e-4)
+
+
+def test_one_label_a_place_is_the_eikonal_mechanism() -> None:
+    """Zero-one loss on a line, where the eikonal weights are optimal: the same kernel, table and loss."""
+    given = CASES["line, zero-one"]()
+    problem = query_problem(
+        domain=given.domain, metric=given.metric, prior=given.prior, query=np.arange(given.domain.size)
+    )
+    n = given.domain.size
+    program, eikonal = md.QueryWeights(problem=problem), md.EikonalWeights(problem=given)
+    kernel = eikonal.kernel()
+    assert program.kernel[:, :n] == pytest.approx(kernel, rel=LINEAR_ALGEBRA)
+    weights = np.zeros(len(program.answer))
+    weights[:n] = scipy.linalg.solve(kernel, np.ones(n))
+    assert weights.min() >= 0
+    assert program.table(weights) == pytest.approx(kernel * weights[:n], abs=LINEAR_ALGEBRA)
+    assert isinstance(given.loss, ZeroOne)
+    assert md.solve(program).attrs["expected_loss"] == pytest.approx(
+        md.solve(eikonal).attrs["expected_loss"], rel=ORACLE
+    )
+
+
+@pytest.mark.parametrize(("left_out", "cost"), [("RECEDING", 1.1), ("SHARES", 1.01)])
+def test_every_family_of_sets_earns_its_place(left_out: str, cost: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = md.load_problem("neighbourhoods", cells=20, labels=5, extent=5.0)
+    monkeypatch.setattr(query_weights, "MOST_ENTRIES", 400 * 5 * 30)  # all sets but places alone
+    full = md.solve(md.QueryWeights(problem=problem)).attrs["expected_loss"]
+    monkeypatch.setattr(query_weights, left_out, ())
+    assert md.solve(md.QueryWeights(problem=problem)).attrs["expected_loss"] > cost * full
+
+
+def test_source_sets_by_brute_force() -> None:
+    """Which sets there are, from all distances; two labels have no corners."""
+    for labels in (4, 2):
+        problem = md.load_problem("neighbourhoods", cells=9, labels=labels, extent=8.0)
+        program = md.QueryWeights(problem=problem)
+        found = {(y, tuple(source.tolist())) for y, source in program.sources}
+        assert len(found) == len(program.sources)
+        tail, head, length = problem.edges.both_ways()
+        expected = set()
+        for y, own in enumerate(program.query.places):
+            away = [
+                np.sort([problem.distances[u, other].min() for other in program.query.places if other is not own])
+                for u in own
+            ]
+            step = np.array([length[tail == u].min() for u in own])
+            sets = [
+                own[[row[j] >= t for row in away]] for t in query_weights.RECEDING for j in range(min(2, labels - 1))
+            ]
+            sets += [own[step >= np.quantile(step, share)] for share in query_weights.SHARES]
+            sets += [np.array([u]) for u in own if np.isin(head[tail == u], own, invert=True).any()]
+            expected |= {(y, tuple(s.tolist())) for s in sets if 0 < len(s) < len(own)}
+        assert found == expected
+
+
+def test_answers_that_privacy_forbids_are_constant() -> None:
+    """A map of half a nat: the constant report is nearly the best, and the program does no worse."""
+    problem = md.load_problem("neighbourhoods", cells=6, labels=4, extent=0.5)
+    found = md.solve(md.QueryWeights(problem=problem)).attrs["expected_loss"]
+    best = md.solve(md.Optimal(problem=problem), gap=SOLVED).attrs["expected_loss"]
+    assert best * (1 - SOLVED) <= found <= problem.constant_loss * (1 + ORACLE)
+    assert best >= 0.9 * problem.constant_loss
+
+
+@pytest.mark.parametrize(("extent", "share"), [(20.0, 0.85), (5.0, 0.6)])
+def test_the_bound_comes_near(extent: float, share: float) -> None:
+    """On long edges by the program's own multipliers, on short ones by those of the border."""
+    attrs = md.solve(md.QueryWeights(problem=md.load_problem("neighbourhoods", extent=extent))).attrs
+    assert share * attrs["expected_loss"] <= attrs["lower_bound"] <= attrs["expected_loss"]
+
+
+def test_without_room_fewer_kernels_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = md.load_problem("neighbourhoods", cells=10, labels=4)
+    counts, losses = [], []
+    for room in (400, 12, 2):
+        monkeypatch.setattr(query_weights, "MOST_ENTRIES", 100 * 4 * room)
+        mechanism = md.solve(md.QueryWeights(problem=problem))
+        assert md.verify(mechanism).certified
+        counts.append(json.loads(mechanism.attrs["parameters"])["kernels"])
+        losses.append(mechanism.attrs["expected_loss"])
+    assert counts[0] > counts[1] > counts[2] == 8
+    assert losses[0] < losses[1] < losses[2]
+
+
+def test_large_problems_have_no_table_over_pairs_of_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound is left out beyond a size, and no step asks for all distances."""
+
+    def refuse(self: object) -> None:
+        raise AssertionError("n x n")
+
+    problem = md.load_problem("neighbourhoods", cells=9, labels=3)
+    monkeypatch.setattr(DesignProblem, "distances", property(refuse))
+    monkeypatch.setattr(solver, "PRICED", 81 * 3)
+    assert md.solve(md.QueryWeights(problem=problem)).attrs["lower_bound"] > 0
+    monkeypatch.setattr(solver, "PRICED", 81 * 3 - 1)
+    mechanism = md.solve(md.QueryWeights(problem=problem))
+    assert "lower_bound" not in mechanism.attrs
+    checked = md.verify(mechanism)
+    assert (checked.certified, checked.lower_bound_checked) == (True, None)
+
+
+def test_constraints_are_taken_up_until_none_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven at a time or five hundred: the same loss; without any the repair pays for it."""
+    problem = problem_of("eikonal, masked")
+    full = solved("eikonal, masked").attrs["expected_loss"]
+    monkeypatch.setattr(solver, "_TAKEN", 7)
+    few = md.solve(md.QueryWeights(problem=problem)).attrs["expected_loss"]
+    assert few == pytest.approx(full, rel=ORACLE)
+    monkeypatch.setattr(solver, "ROUNDS", 0)
+    none = md.solve(md.QueryWeights(problem=problem))
+    assert md.verify(none).certified
+    assert none.attrs["expected_loss"] > 1.01 * full
+
+
+def test_everything_else_takes_a_query_problem(tmp_path: Path) -> None:
+    problem = md.load_problem("neighbourhoods", cells=6, labels=3, loss="distance")
+    rows = {row["mechanism"]: row for row in md.compare(problem)}
+    assert {"optimal", "query", "exponential", "constant"} <= set(rows)
+    found = md.solve(md.QueryWeights(problem=problem))
+    assert rows["optimal"]["loss"] <= rows["query"]["loss"] == found.attrs["expected_loss"] <= rows["constant"]["loss"]
+    assert md.verify(md.solve(md.Minimax(problem=problem))).certified
+    assert found.attrs["expected_loss"] >= md.bayes_remap(found).attrs["expected_loss"] * (1 - DESIGN_MARGIN)
+    md.save(found, tmp_path / "answers.nc")
+    assert md.verify(tmp_path / "answers.nc").certified
+    assert md.export(found, tmp_path / "answers.csv").read_text().count("\n") > 36 * 3
+    kept = json.loads(found.attrs["parameters"])
+    assert kept["labels"] == problem.query.values.tolist() == [0, 1, 2]
+
+
+def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, code in (
+        (["neighbourhoods", "--cells", "8", "--labels", "3", "-o", str(tmp_path / "answers.nc")], 0),
+        (["line"], 2),
+    ):
+        monkeypatch.setattr("sys.argv", ["mechdesign", "solve", *words, "--program", "query", "--json"])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert ended.value.code == code
+        printed = json.loads(capsys.readouterr().out)
+        if code == 0:
+            assert (printed["program"], printed["reports"], printed["certified"]) == ("query", 3, True)
+            assert md.verify(tmp_path / "answers.nc").certified
+        else:
+            assert printed["error"]["field"] == "labels"
+
+
+def test_labels_become_reports_and_losses() -> None:
+    """Report y stands at a place of its label; losses by brute force over the places of the label."""
+    rng = np.random.default_rng(2)
+    domain = grid((5, 4))
+    labels = rng.choice([7, -3, 12], domain.size)
+    query = Query(labels=labels)
+    assert query.values.tolist() == [-3, 7, 12]
+    assert (query.values[query.answer] == labels).all()
+    reports = query.reports(domain)
+    wrong, away = query.loss("zero-one", domain), query.loss("distance", domain)
+    for y, label in enumerate(query.values):
+        assert (query.places[y] == np.flatnonzero(labels == label)).all()
+        own = domain.points[labels == label]
+        centre = own.mean(axis=0)
+        gap = np.hypot(*(own - centre).T).min()
+        assert (own == reports.points[y]).all(axis=1).any()
+        assert np.hypot(*(reports.points[y] - centre)) == pytest.approx(gap)
+        brute = np.hypot(*(domain.points[:, None] - own[None]).transpose(2, 0, 1)).min(axis=1)
+        assert np.asarray(away.values)[:, y] == pytest.approx(brute)
+        assert (np.asarray(wrong.values)[:, y] == (labels != label)).all()
+
+
+def write_map(folder: Path, suffix: str, values: np.ndarray, x: np.ndarray, y: np.ndarray) -> Path:
+    path = folder / f"map{suffix}"
+    if suffix == ".nc":
+        axes = {"x": ("x", x, {"units": "m"}), "y": ("y", y, {"units": "m"})}
+        xr.Dataset({"label": (("x", "y"), values)}, coords=axes).to_netcdf(path, engine="h5netcdf")
+    else:
+        head = (
+            f"ncols {len(x)}\nnrows {len(y)}\nxllcenter {x[0]}\nyllcenter {y[0]}\ndx {x[1] - x[0]}\ndy {y[1] - y[0]}\n"
+        )
+        path.write_text(head + "NODATA_value -1\n" + "\n".join(" ".join(map(str, row)) for row in values.T[::-1]))
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".asc", ".nc"])
+def test_label_rasters_are_read_at_the_nearest_node(suffix: str, tmp_path: Path) -> None:
+    x, y = 2.0 + 1.5 * np.arange(6), -1.0 + 2.5 * np.arange(4)
+    values = np.random.default_rng(3).integers(1, 40, (6, 4))
+    domain = Domain.grid((13, 11), cell=(0.69, 0.9), unit="m", origin=(1.3, -2.2))
+    found = Query.from_raster(read_raster(write_map(tmp_path, suffix, values, x, y), unit="m"), domain)
+    nearest = [values[np.abs(x - at[0]).argmin(), np.abs(y - at[1]).argmin()] for at in domain.points]
+    assert np.asarray(found.labels).tolist() == nearest
+    assert set(nearest) <= set(values.ravel())
+
+
+def test_rasters_that_give_no_labels(tmp_path: Path) -> None:
+    x, y = np.array([0.5, 1.5, 2.5]), np.array([0.5, 1.5, 2.5])
+    domain = Domain.grid((3, 3), cell=1.0, unit="m")
+    values = np.arange(9).reshape(3, 3)
+    assert len(Query.from_raster(Raster(x=x, y=y, values=values, unit="m"), domain).values) == 9
+    with pytest.raises(InputError, match="NODATA") as caught:
+        read_raster(write_map(tmp_path, ".asc", values - 1, x, y), unit="m")
+    assert caught.value.remedy
+    with pytest.raises(InputError, match="whole numbers") as caught:
+        Query.from_raster(Raster(x=x, y=y, values=values + 0.5, unit="m"), domain)
+    assert (caught.value.field, caught.value.value) == ("labels", "0.5 (9 such)")
+    with pytest.raises(UnitError):
+        Query.from_raster(Raster(x=x, y=y, values=values, unit="km"), domain)
+    for wide in (x[:2], x[1:]):
+        with pytest.raises(InputError, match="the labels end at") as caught:
+            Query.from_raster(Raster(x=wide, y=y, values=values[:2], unit="m"), domain)
+        assert "3 such" in caught.value.value
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([0, 1, 2], "must have shape"),
+        ([4] * 8, "at least two answers"),
+        ([0, 1, 0, 1, 0, 1, 0, 0.5], "whole numbers"),
+        ([0, 1, 0, 1, 0, 1, 0, float("nan")], "whole numbers"),
+        ([0, 1, 0, 1, 0, 1, 0, 1e300], "whole numbers"),
+        (["a", "b"] * 4, "whole numbers"),
+        ([[0, 1, 0, 1, 0, 1, 0, 1]], "whole numbers"),
+        ([], "whole numbers|at least two"),
+    ],
+)
+def test_bad_labels(labels: list[object], message: str) -> None:
+    given = CASES["line, zero-one"]()
+    with pytest.raises(InputError, match=message) as caught:
+        query_problem(domain=given.domain, metric=given.metric, prior=given.prior, query=labels)  # type: ignore[arg-type]
+    assert caught.value.field == "labels"
+    assert caught.value.value is not None
+    assert caught.value.remedy
+
+
+def test_bad_programs() -> None:
+    given = CASES["line, zero-one"]()
+    with pytest.raises(UnsuitableError) as caught:
+        md.QueryWeights(problem=given)
+    assert caught.value.field == "labels"
+    with pytest.raises(InputError) as refused:
+        md.QueryWeights(problem=given, labels=[0, 0, 0, 0, 1, 1, 1, 1])
+    assert refused.value.field == "reports"
+    with pytest.raises(InputError) as refused:
+        DesignProblem(
+            domain=given.domain,
+            metric=given.metric,
+            prior=given.prior,
+            loss=given.loss,
+            query=Query(labels=[0, 1] * 4),
+        )
+    assert refused.value.field == "reports"
+    with pytest.raises(InputError) as refused:
+        query_problem(domain=given.domain, metric=given.metric, prior=given.prior, query=[0, 1] * 4, loss="squared")  # type: ignore[arg-type]
+    assert refused.value.field == "loss"
+
+
+def test_labels_may_be_given_to_the_program() -> None:
+    asked = problem_of("line, zero-one")
+    plain = DesignProblem(
+        domain=asked.domain, metric=asked.metric, prior=asked.prior, loss=asked.loss, reports=asked.reports
+    )
+    found = md.solve(md.QueryWeights(problem=plain, labels=labels_of("line, zero-one")))
+    assert found.attrs["expected_loss"] == solved("line, zero-one").attrs["expected_loss"]
+
+
+@pytest.mark.parametrize(
+    ("knobs", "field"), [({"labels": 1}, "labels"), ({"cells": 1}, "cells"), ({"extent": 0.0}, "extent")]
+)
+def test_bad_neighbourhoods(knobs: dict[str, float], field: str) -> None:
+    with pytest.raises(InputError) as caught:
+        md.load_problem("neighbourhoods", **knobs)
+    assert caught.value.field == field
+
+
+def test_neighbourhoods_by_a_map_of_labels(tmp_path: Path) -> None:
+    """A map of 2 x 2 labels over the square is the four quarters."""
+    path = write_map(tmp_path, ".asc", np.array([[1, 2], [3, 4]]), np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+    problem = md.load_problem("neighbourhoods", cells=4, label_map=str(path))
+    quarters = 1 + 2 * (problem.domain.points[:, 0] > 10) + (problem.domain.points[:, 1] > 10)
+    assert problem.query is not None
+    assert (np.asarray(problem.query.labels) == quarters).all()
