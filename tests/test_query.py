@@ -281,6 +281,14 @@ def test_constraints_are_taken_up_until_none_is_broken(monkeypatch: pytest.Monke
     assert none.attrs["expected_loss"] > 1.01 * full
 
 
+def test_a_query_whose_answer_is_known() -> None:
+    """All of the prior on one label: nobody is ever wrong."""
+    mechanism = md.solve(md.QueryWeights(problem=on_a_line([0, 0, 0, 1, 1], 0.5, np.array([0.2, 0.3, 0.5, 0.0, 0.0]))))
+    assert md.verify(mechanism).certified
+    assert mechanism.attrs["lower_bound"] == 0
+    assert mechanism.attrs["expected_loss"] <= DESIGN_MARGIN
+
+
 def test_a_time_limit_leaves_a_private_table() -> None:
     problem = md.load_problem("neighbourhoods", cells=12, labels=5, extent=5.0)
     cut = md.solve(md.QueryWeights(problem=problem), time_limit=1e-6)
