@@ -281,6 +281,22 @@ def test_constraints_are_taken_up_until_none_is_broken(monkeypatch: pytest.Monke
     assert none.attrs["expected_loss"] > 1.01 * full
 
 
+def test_a_query_whose_answer_is_known() -> None:
+    """All of the prior on one label: nobody is ever wrong."""
+    mechanism = md.solve(md.QueryWeights(problem=on_a_line([0, 0, 0, 1, 1], 0.5, np.array([0.2, 0.3, 0.5, 0.0, 0.0]))))
+    assert md.verify(mechanism).certified
+    assert mechanism.attrs["lower_bound"] == 0
+    assert mechanism.attrs["expected_loss"] <= DESIGN_MARGIN
+
+
+def test_a_time_limit_leaves_a_private_table() -> None:
+    problem = md.load_problem("neighbourhoods", cells=12, labels=5, extent=5.0)
+    cut = md.solve(md.QueryWeights(problem=problem), time_limit=1e-6)
+    assert md.verify(cut).certified
+    full = md.solve(md.QueryWeights(problem=problem)).attrs["expected_loss"]
+    assert full < cut.attrs["expected_loss"] <= problem.constant_loss * 1.5
+
+
 def test_everything_else_takes_a_query_problem(tmp_path: Path) -> None:
     problem = md.load_problem("neighbourhoods", cells=6, labels=3, loss="distance")
     rows = {row["mechanism"]: row for row in md.compare(problem)}
@@ -438,6 +454,15 @@ def test_bad_neighbourhoods(knobs: dict[str, float], field: str) -> None:
     with pytest.raises(InputError) as caught:
         md.load_problem("neighbourhoods", **knobs)
     assert caught.value.field == field
+
+
+def test_neighbourhoods_are_the_cells_of_stated_centres() -> None:
+    """Every place against every centre, by the formula of the docstring in its own digits."""
+    problem = md.load_problem("neighbourhoods", cells=11, labels=5, extent=30.0)
+    centres = [(30 * ((0.5 + 0.754878 * k) % 1), 30 * ((0.5 + 0.569840 * k) % 1)) for k in range(1, 6)]
+    nearest = [int(np.argmin([math.dist(centre, at) for centre in centres])) for at in problem.domain.points]
+    assert problem.query is not None
+    assert np.asarray(problem.query.labels).tolist() == nearest
 
 
 def test_neighbourhoods_by_a_map_of_labels(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def best_bound(program: QueryWeights, first: NDArray[np.float64], loss: float) -
     pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
     directions = [way * (loss / way.sum()) for way in (first, _border_multipliers(program)) if way.sum() > 0]
     best, bound = np.zeros(problem.domain.size), 0.0
-    for share in _MIXED[: 2 * len(directions) - 1]:
+    for share in _MIXED if directions else ():
         low, high, factor = 0.0, 1.0, 1.0
         way = (1 - share) * directions[0] + share * directions[-1]
         for _ in range(_HALVINGS):
