@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from factored import made as made_factored
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
@@ -41,6 +41,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "ledger.json"
 
 
+@settings(deadline=None, max_examples=30)  # every payment waits for the disk
 @given(st.lists(st.floats(1e-9, 3.0), max_size=12), st.floats(0.1, 10.0))
 def test_sums_are_exact_and_the_limit_is_kept(amounts: list[float], limit: float) -> None:
     with tempfile.TemporaryDirectory() as folder:
