@@ -1,10 +1,15 @@
 from . import closed_forms as closed_forms
 from . import errors as errors
+from .errors import BudgetError as BudgetError
 from .errors import DesignError as DesignError
 from .errors import InputError as InputError
 from .errors import MechdesignError as MechdesignError
 from .errors import VerificationError as VerificationError
+from .mechanism.budget import Budget as Budget
 from .mechanism.factored_rows import FactoredMechanism as FactoredMechanism
+from .mechanism.sampler import Sampler as Sampler
+from .mechanism.sampler import report as report
+from .mechanism.sampler import sample as sample
 from .mechanism.storage import load as load
 from .mechanism.storage import save as save
 from .mechanism.table import probabilities as probabilities

@@ -229,6 +229,29 @@ def export(
         printing.note(f"wrote {written}")
 
 
+@app.command(context_settings=_TAKES_KNOBS)
+def sample(
+    context: typer.Context,
+    file: FileArgument,
+    at: Annotated[str | None, typer.Option("--at", metavar="X Y", help="The location, in the unit of the map.")] = None,
+    secret: Annotated[int | None, typer.Option("--secret", help="The number of the secret, instead of --at.")] = None,
+    count: Annotated[int, typer.Option("-n", help="How many reports; k of them cost k times the epsilon.")] = 1,
+    seed: Annotated[int | None, typer.Option("--seed", help="For simulations only: such reports are known.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Draw reports for a location (or a secret) from a certified mechanism, exactly; FILE comes first."""
+    location = _location(at, context.args)
+    from mechdesign.mechanism.storage import load
+    from mechdesign.reports import printing
+    from mechdesign.reports.sampling import sample_document
+
+    drawn = sample_document(load(file), at=location, secret=secret, count=count, seed=seed)
+    if as_json:
+        printing.print_json(drawn)
+    else:
+        printing.print_sample(drawn)
+
+
 @app.command()
 def plot(
     file: Annotated[Path, typer.Argument(help="A mechanism, sweep or diagnosis file (NetCDF).")],
@@ -334,6 +357,19 @@ def _knobs(file: ProblemFile, words: list[str]) -> dict[str, str]:
             value = rest.pop(0)
         knobs[name] = value
     return knobs
+
+
+def _location(first: str | None, rest: list[str]) -> list[float] | None:
+    words = rest if first is None else [*first.replace(",", " ").split(), *rest]
+    try:
+        numbers = [float(word) for word in words]
+    except ValueError as error:
+        raise InputError(
+            "not a location or an option", field="at", value=" ".join(words), remedy="write FILE --at X Y"
+        ) from error
+    if first is None and rest:
+        raise InputError("not expected here", field="command line", value=" ".join(rest), remedy="write FILE --at X Y")
+    return numbers or None
 
 
 def _rows(words: str | None) -> range | None:

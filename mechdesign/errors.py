@@ -5,7 +5,8 @@ MechdesignError
 │   ├── UnitError         a unit that is unknown, or not the one asked for
 │   ├── UnsuitableError   a problem of a kind that this mechanism or program is not for
 │   ├── FileFormatError   a file that is missing, cut short or not of its format
-│   └── SizeError         a table or program that would not fit in memory
+│   ├── SizeError         a table or program that would not fit in memory
+│   └── BudgetError       a report that would cost more than is left
 ├── DesignError           exit code 1: the design failed
 │   ├── InfeasibleError   the program has no solution
 │   └── SolverError       the solver gave nothing that can be used
@@ -76,6 +77,12 @@ class SizeError(InputError):
     """A table or program that would not fit in memory, refused before it is allocated."""
 
     kind = "size"
+
+
+class BudgetError(InputError):
+    """A report that would cost more than is left of a declared budget; nothing was drawn or spent."""
+
+    kind = "budget"
 
 
 class DesignError(MechdesignError):

@@ -6,7 +6,6 @@ Reports are the cells of the secrets: the mass of every place goes to the cell t
 from __future__ import annotations
 
 import json
-import secrets as system_random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +14,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, VerificationError
+from mechdesign.mechanism.bits import source
 from mechdesign.mechanism.factored import SCHEMA, stored_factors, stored_problem
 from mechdesign.mechanism.factored_sums import join_words
 from mechdesign.mechanism.factors import KERNEL_BITS, Factors
@@ -117,15 +117,21 @@ class FactoredMechanism:
 
         A uniform integer below S(u) is compared with the exact cumulative masses. Bits come from the operating system;
         `seed` takes them from NumPy's generator instead, for simulations only: such reports can be predicted.
-        Raises: InputError for a secret that is not there.
+        Raises: InputError for a secret that is not there; VerificationError where a row does not sum to its S(u).
         """
         asked = self._checked(secrets)
-        bits: Callable[[int], bytes] = system_random.token_bytes if seed is None else np.random.default_rng(seed).bytes
+        bits, _ = source(seed)
         target = self.dataset["target"].values
         drawn = np.empty((len(asked), size), np.int64)
         for own, distances in self._distances(asked):
             for b, row in enumerate(range(own.start, own.stop)):
                 high, low = self._cumulative(distances[:, b])
+                if (int(high[-1]) << _LIMB) + int(low[-1]) != self.row_sums[asked[row]]:
+                    raise VerificationError(
+                        "a row sums to something else than was certified",
+                        field="row_sum",
+                        remedy="use an unaltered file",
+                    )
                 drawn[row] = target[_draw(high, low, size, bits)]
         return drawn
 

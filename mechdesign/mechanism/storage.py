@@ -62,9 +62,10 @@ def save(mechanism: xr.Dataset, path: str | Path, *, overwrite: bool = False) ->
     return target
 
 
-def write_atomically(target: Path, write: Callable[[Path], None]) -> None:
+def write_atomically(target: Path, write: Callable[[Path], None], *, mode: int | None = None) -> None:
     """Call `write(temporary path)` and rename the result to `target`; nothing stays behind on failure.
 
+    mode: permissions of the file, never more than these while it is written; by default those of any other file.
     Raises: FileFormatError where the operating system refuses.
     """
     temporary = None
@@ -77,7 +78,7 @@ def write_atomically(target: Path, write: Callable[[Path], None]) -> None:
             os.fsync(stream.fileno())
         umask = os.umask(0)
         os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
+        temporary.chmod(0o666 & ~umask if mode is None else mode)
         temporary.replace(target)
         _sync_folder(target.parent)
     except OSError as error:

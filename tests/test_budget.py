@@ -1,0 +1,288 @@
+"""A budget is never overspent, never goes backwards and never loses what was paid."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from factored import made as made_factored
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import mechdesign as md
+from mechdesign.closed_forms import exponential
+from mechdesign.errors import BudgetError, FileFormatError, InputError
+from mechdesign.mechanism.budget import REMEMBERED
+from mechdesign.mechanism.table import make_mechanism
+
+
+def problem(epsilon: float = 0.5, cells: int = 4) -> md.DesignProblem:
+    return md.load_problem("flat", cells=cells, epsilon=epsilon)
+
+
+@cache
+def sampler(multiple: float = 1.0) -> md.Sampler:
+    mass = exponential.mechanism(problem())["mass"].values
+    return md.Sampler(mechanism=make_mechanism(problem(), mass, program="test", multiple=multiple))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.json"
+
+
+@settings(deadline=None, max_examples=30)  # every payment waits for the disk
+@given(st.lists(st.floats(1e-9, 3.0), max_size=12), st.floats(0.1, 10.0))
+def test_sums_are_exact_and_the_limit_is_kept(amounts: list[float], limit: float) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        budget = md.Budget.create(Path(folder) / "b.json", limit=limit)
+        spent = Fraction(0)
+        for amount in amounts:
+            if spent + Fraction(amount) > Fraction(limit):
+                with pytest.raises(BudgetError):
+                    budget.spend(amount)
+            else:
+                spent += Fraction(amount)
+                assert budget.spend(amount) == Fraction(limit) - spent
+            again = md.Budget(path=budget.path)
+            assert (again.spent, again.limit, again.remaining) == (spent, Fraction(limit), Fraction(limit) - spent)
+
+
+def test_ten_tenths_are_more_than_one(path: Path) -> None:
+    """The double 0.1 exceeds a tenth; added in floating point, ten of them stay below 1."""
+    assert sum([0.1] * 10) < 1 < 10 * Fraction(0.1)
+    budget = md.Budget.create(path, limit=1)
+    for _ in range(9):
+        budget.spend(0.1)
+    with pytest.raises(BudgetError) as caught:
+        budget.spend(0.1)
+    assert (caught.value.field, caught.value.kind, caught.value.exit_code) == ("budget", "budget", 2)
+    assert budget.remaining == 1 - 9 * Fraction(0.1)
+
+
+def test_the_limit_itself_may_be_spent(path: Path) -> None:
+    budget = md.Budget.create(path, limit=2)
+    assert budget.spend(2) == 0
+    with pytest.raises(BudgetError):
+        budget.spend(5e-324)
+
+
+def test_reports_are_paid_once_and_remembered(path: Path) -> None:
+    budget = md.Budget.create(path, limit=3)
+    first = {secret: budget.report(sampler(), secret) for secret in (5, 6)}
+    assert budget.spent == 2
+    for _ in range(20):
+        for secret in (5, 6):
+            again = md.Budget(path=path).report(sampler(), np.int64(secret))  # type: ignore[arg-type]
+            assert int(again) == int(first[secret])
+            assert {name: float(again[name]) for name in again.coords} == {
+                name: float(first[secret][name]) for name in first[secret].coords
+            }
+            assert again.attrs["cost"] == REMEMBERED
+    assert budget.spent == 2
+    assert first[6].attrs["cost"] == "1 times the metric; 1 left"
+    budget.report(sampler(), 0)
+    with pytest.raises(BudgetError):
+        budget.report(sampler(), 1)
+    assert int(budget.report(sampler(), 5)) == int(first[5])
+    assert set(first[5].coords) == {"report_x", "report_y"}
+
+
+def test_what_is_remembered_is_drawn_afresh_in_another_ledger(tmp_path: Path) -> None:
+    ledgers = [md.Budget.create(tmp_path / f"{k}.json", limit=1) for k in range(40)]
+    assert len({int(budget.report(sampler(), 5)) for budget in ledgers}) > 1
+
+
+def test_multiples_of_one_metric_add_up(path: Path) -> None:
+    budget, steep = md.Budget.create(path, limit=3.5), md.Sampler(mechanism=exponential.mechanism(doubled()))
+    budget.report(sampler(), 5)
+    budget.report(sampler(1.5), 5)
+    assert budget.spent == Fraction(5, 2)
+    assert steep.admission.cost == Fraction(2 * steep.mechanism.attrs["multiple"]) > 1
+    with pytest.raises(BudgetError, match="costs more than is left"):
+        budget.report(steep, 5)
+    assert budget.spent == Fraction(5, 2)
+
+
+def doubled() -> md.DesignProblem:
+    given = problem()
+    return md.DesignProblem(domain=given.domain, metric=2 * given.metric, prior=given.prior, loss=given.loss)
+
+
+@pytest.mark.parametrize("other", [problem(0.6), problem(cells=5)], ids=["level", "cells"])
+def test_another_metric_or_grid_needs_its_own_ledger(path: Path, other: md.DesignProblem) -> None:
+    budget = md.Budget.create(path, limit=9)
+    budget.report(sampler(), 5)
+    with pytest.raises(InputError) as caught:
+        budget.report(md.Sampler(mechanism=exponential.mechanism(other)), 5)
+    assert caught.value.field == "mechanism"
+    assert budget.spent == 1
+
+
+@pytest.mark.parametrize("case", ["ring road", "eikonal, 16 neighbours"])
+def test_factored_mechanisms_are_paid_for(path: Path, case: str) -> None:
+    budget, factored = md.Budget.create(path, limit=2), md.Sampler(mechanism=made_factored(case))
+    assert int(budget.report(factored, 1)) == int(budget.report(factored, 1))
+    assert budget.spent == 1
+
+
+def test_a_secret_that_is_not_there_costs_nothing(path: Path) -> None:
+    budget = md.Budget.create(path, limit=2)
+    for secret in (16, -1, 0.5):
+        with pytest.raises(InputError, match="no such secret"):
+            budget.report(sampler(), secret)  # type: ignore[arg-type]
+    assert budget.spent == 0
+
+
+def test_only_the_owner_may_read_it(path: Path) -> None:
+    before = os.umask(0)
+    try:
+        md.Budget.create(path, limit=1).report(sampler(), 5)
+    finally:
+        os.umask(before)
+    assert [stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()] == [0o600, 0o600]
+
+
+@pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), True])
+def test_amounts_and_limits_that_are_refused(path: Path, value: float) -> None:
+    with pytest.raises(InputError) as caught:
+        md.Budget.create(path, limit=value)
+    assert (caught.value.field, path.exists()) == ("limit", False)
+    budget = md.Budget.create(path, limit=1)
+    with pytest.raises(InputError) as caught:
+        budget.spend(value)
+    assert (caught.value.field, budget.spent) == ("amount", 0)
+
+
+def test_a_limit_stays(path: Path) -> None:
+    md.Budget.create(path, limit=1).spend(1)
+    with pytest.raises(InputError, match="exists already"):
+        md.Budget.create(path, limit=5)
+    assert md.Budget(path=path).limit == 1
+    with pytest.raises(InputError, match="no such ledger"):
+        md.Budget(path=path.parent / "other.json")
+
+
+def change(**entries: object):
+    return lambda text: json.dumps(json.loads(text) | entries)
+
+
+DAMAGE = {
+    "cut short": lambda text: text[: len(text) // 2],
+    "empty": lambda text: "",
+    "another document": lambda text: "[1, 2]",
+    "less spent": change(spent="0"),
+    "a higher limit": change(limit="100"),
+    "other reports": change(remembered={}),
+    "a field more": change(more=1),
+    "no checksum": lambda text: json.dumps({k: v for k, v in json.loads(text).items() if k != "sha256"}),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damaged_ledgers_are_refused(path: Path, name: str) -> None:
+    budget = md.Budget.create(path, limit=3)
+    budget.report(sampler(), 5)
+    path.write_text(DAMAGE[name](path.read_text()))
+    before = path.read_bytes()
+    for use in (lambda: budget.spend(1), lambda: budget.report(sampler(), 5), lambda: md.Budget(path=path)):
+        with pytest.raises(FileFormatError, match="damaged"):
+            use()
+    assert path.read_bytes() == before
+
+
+def test_a_ledger_never_goes_backwards(path: Path) -> None:
+    budget = md.Budget.create(path, limit=3)
+    copy = path.read_bytes()
+    budget.spend(1)
+    path.write_bytes(copy)
+    with pytest.raises(FileFormatError, match="older state"):
+        budget.spend(1)
+    path.unlink()
+    with pytest.raises(FileFormatError, match="deleted"):
+        _ = budget.remaining
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_a_disk_that_refuses_costs_nothing(path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    budget = md.Budget.create(path, limit=3)
+    budget.spend(1)
+    before = path.read_bytes()
+
+    def refuse(*given: object) -> None:
+        raise OSError(28, "No space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, call, refuse)
+        with pytest.raises(FileFormatError):
+            budget.report(sampler(), 5)
+    assert path.read_bytes() == before
+    assert not list(path.parent.glob("*.part"))
+    assert budget.spend(2) == 0
+
+
+DYING = """
+import os, sys, mechdesign as md
+budget = md.Budget(path=sys.argv[1])
+os.replace = lambda *given: os._exit(9)
+budget.spend(1)
+"""
+
+SPENDING = """
+import sys, mechdesign as md
+from mechdesign.errors import BudgetError
+budget, paid = md.Budget(path=sys.argv[1]), 0
+for _ in range(50):
+    try:
+        budget.spend(1)
+        paid += 1
+    except BudgetError:
+        pass
+print(paid)
+"""
+
+
+def test_a_process_that_dies_before_the_rename_leaves_the_old_file(path: Path) -> None:
+    budget = md.Budget.create(path, limit=3)
+    budget.spend(1)
+    before = path.read_bytes()
+    ended = subprocess.run([sys.executable, "-c", DYING, path], timeout=60, check=False)
+    assert (ended.returncode, path.read_bytes()) == (9, before)
+    assert all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in path.parent.iterdir())
+    assert budget.spend(2) == 0
+
+
+def test_two_processes_do_not_both_spend_the_last_unit(path: Path) -> None:
+    budget = md.Budget.create(path, limit=75)
+    running = [subprocess.Popen([sys.executable, "-c", SPENDING, path], stdout=subprocess.PIPE) for _ in range(2)]
+    paid = [int(process.communicate(timeout=120)[0]) for process in running]
+    assert sum(paid) == budget.spent == 75
+
+
+def test_threads_share_a_budget(path: Path) -> None:
+    budget, paid = md.Budget.create(path, limit=15), []
+
+    def spend() -> None:
+        for _ in range(10):
+            try:
+                budget.spend(1)
+                paid.append(budget.spent)
+            except BudgetError:
+                pass
+
+    threads = [threading.Thread(target=spend) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(paid), budget.spent) == (15, 15)

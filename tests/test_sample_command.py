@@ -1,0 +1,167 @@
+"""`mechdesign sample`: locations become cells by a stated rule, and reports come out as cells."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from factored import made
+
+import mechdesign as md
+from mechdesign import cli
+from mechdesign.closed_forms import exponential
+from mechdesign.mechanism.storage import save
+from mechdesign.mechanism.table import seal
+from mechdesign.reports.sampling import sample_document
+from mechdesign.setting.places import identifying_digits, place_at, rounded
+
+MASK = np.array([[True, True, True], [True, False, True]])
+RIVER = md.Domain.grid((2, 3), cell=(0.25, 1.5), unit="km", origin=(-0.25, 10.0), mask=MASK)
+
+
+def mechanism(domain: md.Domain = RIVER):
+    metric = md.Euclidean(epsilon=2.0, unit="km")
+    problem = md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.Distance())
+    return exponential.mechanism(problem)
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path):
+    """Run `mechdesign sample` on a file: exit code, stdout and stderr."""
+    path = save(mechanism(), tmp_path / "m.nc")
+
+    def call(*words, file=path):
+        monkeypatch.setattr(sys, "argv", ["mechdesign", "sample", str(file), *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code, *capsys.readouterr()
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("location", "place"),
+    [
+        ((-0.25, 10.0), 0),
+        ((-0.2, 11.4999), 0),
+        ((-0.2, 11.5), 1),
+        ((-1e-300, 14.5), 2),
+        ((0.0, 10.0), 3),
+        ((0.25, 14.5), 4),
+        ((0.125, 13.75), 4),
+    ],
+)
+def test_a_location_belongs_to_the_cell_around_it(location, place) -> None:
+    assert place_at(RIVER, location) == place
+    assert (np.abs(np.array(location) - RIVER.points[place]) <= np.array(RIVER.cell) / 2).all()
+
+
+@pytest.mark.parametrize(
+    ("location", "message"),
+    [
+        ((0.2500001, 12.0), "outside"),
+        ((-0.26, 12.0), "outside"),
+        ((0.1, 9.99), "outside"),
+        ((0.1, 12.0), "masked"),
+        ((0.1,), "2 finite"),
+        ((0.1, 12.0, 0.0), "2 finite"),
+        ((float("nan"), 12.0), "2 finite"),
+        ((0.1, float("inf")), "2 finite"),
+    ],
+)
+def test_no_location_is_moved_further(location, message) -> None:
+    with pytest.raises(md.InputError, match=message) as caught:
+        place_at(RIVER, location)
+    assert caught.value.field == "at"
+
+
+def test_places_without_cells_are_named_exactly() -> None:
+    domain = md.Domain.points_at([[0.0, 1.0], [0.5, 0.1]], unit="km")
+    assert place_at(domain, (0.5, 0.1)) == 1
+    with pytest.raises(md.InputError, match="1 is nearest"):
+        place_at(domain, (0.5, 0.100001))
+
+
+@pytest.mark.parametrize(("cell", "origin"), [(12.5, 0.0), (250.0, 485_000.0), (0.003, 1 / 3), (1.0, 0.0), (1e-7, 0.0)])
+def test_digits_tell_cells_apart_and_no_more(cell: float, origin: float) -> None:
+    points = md.Domain.grid(7, cell=cell, unit="1", origin=origin).points
+    (digits,) = identifying_digits(points)
+    assert digits is not None
+    moved = np.array([rounded(x, digits) for x in points[:, 0]]) - points[:, 0]
+    assert np.abs(moved).max() <= cell * (1 / 20 + 1e-9)
+    assert 10.0 ** -(digits - 1) > cell / 10
+
+
+def test_a_coordinate_that_all_places_share_is_left_alone() -> None:
+    digits = identifying_digits(np.array([[1.0, 0.123456], [2.0, 0.123456]]))
+    assert digits == (1, None)
+    assert rounded(0.123456, digits[1]) == 0.123456
+
+
+def test_the_document(run) -> None:
+    code, out, _ = run("--at", "0.1", "14", "-n", 40, "--json")
+    document = json.loads(out)
+    assert code == 0
+    assert list(document) == ["secret", "reports", "report_x", "report_y", "unit", "bits", "claim", "cost"]
+    assert (document["secret"], document["unit"], document["bits"]) == (4, "km", "operating system")
+    assert document["cost"] == "one report; k reports cost k times the epsilon"
+    assert document["claim"] == mechanism().attrs["claim"]
+    cells = {
+        (x, y): k for k, (x, y) in enumerate([(-0.12, 10.8), (-0.12, 12.2), (-0.12, 13.8), (0.12, 10.8), (0.12, 13.8)])
+    }
+    assert [cells[at] for at in zip(document["report_x"], document["report_y"], strict=True)] == document["reports"]
+
+
+def test_seeds_are_named_and_one_report_needs_none(run) -> None:
+    first, again = (json.loads(run("--secret", 3, "-n", 20, "--seed", 7, "--json")[1]) for _ in range(2))
+    assert first == again
+    assert first["bits"] == "simulation, seed 7 (predictable)"
+    assert first["reports"] == md.sample(mechanism(), 3, 20, seed=7)[0].values.tolist()
+    code, out, err = run("--secret", 3)
+    assert (code, "bits: operating system" in err, "report_x [km]" in out) == (0, True, True)
+    assert sum(line[:3].strip().isdigit() for line in out.splitlines()) == 1
+
+
+@pytest.mark.parametrize("words", [["--at", "-0.2", "11"], ["--at", "-0.2,11"], ["--at=-0.2,11"], ["--at", "-.2 11"]])
+def test_ways_to_write_a_location(run, words) -> None:
+    assert json.loads(run(*words, "--json")[1])["secret"] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        ([], "at"),
+        (["--at", "0", "11", "--secret", "0"], "at"),
+        (["--at", "0.1", "12"], "at"),
+        (["--at", "0"], "at"),
+        (["--at", "x", "y"], "at"),
+        (["--at", "0", "11", "--sed", "3"], "at"),
+        (["3", "4"], "command line"),
+        (["--secret", "5"], "secret"),
+        (["--secret", "-1"], "secret"),
+        (["--secret", "0", "-n", "0"], "size"),
+        (["--secret", "0", "--seed", "-3"], "seed"),
+    ],
+)
+def test_what_cannot_be_asked(run, words, field) -> None:
+    code, out, _ = run(*words, "--json")
+    assert (code, json.loads(out)["error"]["field"]) == (2, field)
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+
+
+def test_altered_files_are_refused(run, tmp_path) -> None:
+    given = mechanism()
+    path = save(seal(given.assign_attrs(claim=given.attrs["claim"] + " ")), tmp_path / "altered.nc")
+    code, out, _ = run("--secret", 0, "--json", file=path)
+    assert (code, json.loads(out)["error"]["kind"]) == (1, "verification")
+
+
+def test_factored_mechanisms() -> None:
+    given = made("eikonal, 16 neighbours")
+    document = sample_document(given, secret=2, count=3, seed=1)
+    assert document["reports"] == md.sample(given, 2, 3, seed=1)[0].values.tolist()
+    assert document["unit"] == given["secret_x"].attrs["units"]

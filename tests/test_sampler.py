@@ -1,0 +1,273 @@
+"""Samplers draw exactly the integers of a certified mechanism, and from no other."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import numpy as np
+import pytest
+import xarray as xr
+from factored import made as made_factored
+from factored import rows_of
+from scipy.stats import chisquare
+
+import mechdesign as md
+from mechdesign.closed_forms import exponential
+from mechdesign.errors import InputError, VerificationError
+from mechdesign.mechanism import sampler as sampler_module
+from mechdesign.mechanism.alias import alias_tables
+from mechdesign.mechanism.certificate import ROW_SUM
+from mechdesign.mechanism.table import seal
+
+UNLIKELY = 1e-4  # of a two-sided chi-square test; fixed before the draws, whose seeds are fixed too
+FEWEST = 5  # expected draws of a report that is counted by itself, and not with the most frequent one
+
+
+@cache
+def plane(cells: int = 30) -> md.Sampler:
+    return md.Sampler(mechanism=exponential.mechanism(md.load_problem("flat", cells=cells)))
+
+
+def check_chi_square(seen: np.ndarray, row: np.ndarray) -> None:
+    expected = row.astype(float) / ROW_SUM * seen.sum()
+    group = np.where(expected >= FEWEST, np.arange(len(row)), expected.argmax())
+    group = np.unique(group, return_inverse=True)[1]
+    observed, expected = np.bincount(group, seen), np.bincount(group, expected)
+    assert UNLIKELY <= chisquare(observed, expected / expected.sum() * seen.sum()).pvalue <= 1 - UNLIKELY
+
+
+def weights_of(cut: list[int], alias: list[int], capacity: int) -> list[int]:
+    found = [0] * len(cut)
+    for column, (own, other) in enumerate(zip(cut, alias, strict=True)):
+        assert 0 <= own <= capacity
+        found[column] += own
+        found[other] += capacity - own
+    return found
+
+
+def test_alias_tables_hold_exactly_the_integers_of_900_rows() -> None:
+    mass = plane().mass
+    tables = alias_tables(mass)
+    assert tables.cut.shape == tables.alias.shape == (900, 1024)
+    assert (tables.cut.dtype.itemsize, tables.alias.dtype.itemsize, tables.shift) == (8, 4, 52)
+    for row, cut, alias in zip(mass.tolist(), tables.cut.tolist(), tables.alias.tolist(), strict=True):
+        assert weights_of(cut, alias, 1 << 52) == row + [0] * 124
+
+
+@pytest.mark.parametrize("reports", [1, 2, 3, 4, 5, 8, 9, 63, 64, 65])
+@pytest.mark.parametrize("kind", ["even", "one", "geometric", "random"])
+def test_alias_tables_of_any_row(reports: int, kind: str) -> None:
+    given = {
+        "even": [ROW_SUM // reports] * reports,
+        "one": [1] * reports,
+        "geometric": [max(1, ROW_SUM - 64 >> (y + 1)) for y in range(reports)],
+        "random": [int(x) for x in np.random.default_rng(reports).integers(1, ROW_SUM // reports, reports)],
+    }[kind]
+    given[-1] += ROW_SUM - sum(given)
+    tables = alias_tables(np.array([given], np.uint64))
+    capacity = ROW_SUM // tables.cut.shape[1]
+    found = weights_of(tables.cut[0].tolist(), tables.alias[0].tolist(), capacity)
+    assert found == given + [0] * (len(found) - reports)
+
+
+def test_draws_follow_python_integers_on_the_same_bits() -> None:
+    """Both sides of every cut, with every value of the two bits that are left over."""
+    tables = alias_tables(plane(3).mass)
+    capacity = 1 << 58
+    for row in range(9):
+        cut, alias = tables.cut[row].tolist(), tables.alias[row].tolist()
+        asked, expected = [], []
+        for column in range(16):
+            for residue in {0, cut[column] - 1, cut[column], capacity - 1}:
+                if 0 <= residue < capacity:
+                    asked += [(column * capacity + residue) * 4 + rest for rest in range(4)]
+                    expected += [column if residue < cut[column] else alias[column]] * 4
+        raw = b"".join(word.to_bytes(8, "little") for word in asked)
+        found = tables.draw(np.array([row]), len(asked), lambda count, raw=raw: raw)  # type: ignore[misc]
+        assert found[0].tolist() == expected
+
+
+def test_the_table_of_each_secret_is_used_in_the_order_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With blocks of one row too: bits are then taken by the order of secrets."""
+    secrets, bits = [5, 2, 5, 8], np.random.default_rng(3).bytes
+    whole = plane(3).sample(secrets, 7, seed=3)
+    words = [int.from_bytes(bits(8), "little") >> 2 for _ in range(28)]
+    tables = alias_tables(plane(3).mass)
+    for i, secret in enumerate(secrets):
+        for j in range(7):
+            column, residue = divmod(words[7 * i + j], 1 << 58)
+            own = residue < int(tables.cut[secret, column])
+            assert int(whole[i, j]) == (column if own else int(tables.alias[secret, column]))
+    monkeypatch.setattr(sampler_module, "_TABLE_BYTES", 1)
+    blocks = plane(3).sample(secrets, 7, seed=3)
+    assert blocks[1].values.tolist() != whole[1].values.tolist()
+    many = plane(3).sample(np.arange(9), 20_000, seed=1)
+    for secret in range(9):
+        check_chi_square(np.bincount(many[secret].values, minlength=9), plane(3).mass[secret])
+
+
+def test_chunks_of_bits_join(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = plane(3).sample([1, 4], 100, seed=5)
+    monkeypatch.setattr("mechdesign.mechanism.alias._WORDS", 16)
+    assert plane(3).sample([1, 4], 100, seed=5).identical(whole)
+
+
+@pytest.mark.parametrize("secret", [0, 465])
+def test_a_million_draws_follow_the_row(secret: int) -> None:
+    drawn = plane().sample(secret, 1_000_000, seed=11)
+    check_chi_square(np.bincount(drawn[0].values, minlength=900), plane().mass[secret])
+
+
+@pytest.mark.slow
+def test_a_hundred_million_draws_follow_the_row() -> None:
+    seen = np.zeros(900, np.int64)
+    for seed in range(20):
+        seen += np.bincount(plane().sample(465, 5_000_000, seed=seed)[0].values, minlength=900)
+    assert seen.sum() == 100_000_000
+    check_chi_square(seen, plane().mass[465])
+
+
+def test_live_reports_follow_the_row_on_given_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    for secret in (0, 4, 8):
+        cumulative = np.cumsum(plane(3).mass[secret].astype(object))
+        for x in [0, *(c + d for c in cumulative[:-1] for d in (-1, 0)), ROW_SUM - 1]:
+            word = (int(x) * 4 + 3).to_bytes(8, "little")
+            monkeypatch.setattr(sampler_module, "source", lambda seed, word=word: (lambda count: word, "given"))
+            for scan in ("table", "row"):
+                found = plane(3).report(secret, scan=scan)  # type: ignore[arg-type]
+                assert int(found) == sum(int(c) <= x for c in cumulative)
+
+
+def test_reports_are_cells_and_say_what_they_are() -> None:
+    mechanism = plane(3).mechanism
+    batch = md.sample(mechanism, [2, 7], 5, seed=7)
+    assert (batch.dims, batch.shape, batch.name) == (("secret", "draw"), (2, 5), "report")
+    assert batch.attrs["bits"] == "simulation, seed 7 (predictable)"
+    assert (batch["secret"].values.tolist(), batch["secret_y"].values.tolist()) == ([2, 7], [2.5, 1.5])
+    assert batch["report_x"].attrs == {"units": "cell"}
+    for axis in ("report_x", "report_y"):
+        assert np.array_equal(batch[axis], mechanism[axis].values[batch.values])
+    one = md.report(mechanism, 7)
+    assert (one.dims, set(one.coords)) == ((), {"report_x", "report_y"})
+    assert one.attrs["bits"] == md.sample(mechanism, 0, 1).attrs["bits"] == "operating system"
+    assert one.attrs["claim"] == mechanism.attrs["claim"]
+    assert one.attrs["addresses"] == "depend on neither secret nor report"
+    assert md.report(mechanism, 7, scan="row").attrs["addresses"] == "depend on the secret's row"
+
+
+def test_unseeded_draws_differ_and_seeded_ones_repeat() -> None:
+    assert plane().sample([0, 5], 50, seed=1).identical(plane().sample([0, 5], 50, seed=1))
+    assert not np.array_equal(plane().sample(0, 500), plane().sample(0, 500))
+    assert len({int(plane().report(465)) for _ in range(50)}) > 10
+
+
+def test_factored_mechanisms_have_the_same_face() -> None:
+    sampler = md.Sampler(mechanism=made_factored("eikonal, 16 neighbours"))
+    drawn = sampler.sample([3, 0], 4, seed=2)
+    assert np.array_equal(drawn, rows_of("eikonal, 16 neighbours").sample([3, 0], 4, seed=2))
+    assert np.array_equal(drawn["report_x"], sampler.mechanism["secret_x"].values[drawn.values])
+    one = sampler.report(3)
+    assert (one.dims, set(one.coords), one.attrs["addresses"]) == ((), {"report_x", "report_y"}, "depend on the secret")
+    assert set(one.attrs) == set(plane(3).report(3).attrs)
+
+
+@pytest.mark.parametrize(
+    ("field", "ask"),
+    [
+        ("secret", lambda s: s.sample(9, 1)),
+        ("secret", lambda s: s.sample([0, -1], 1)),
+        ("secret", lambda s: s.sample([0.0], 1)),
+        ("secret", lambda s: s.sample([], 1)),
+        ("secret", lambda s: s.sample([[0]], 1)),
+        ("secret", lambda s: s.report(9)),
+        ("secret", lambda s: s.report(True)),
+        ("size", lambda s: s.sample(0, 0)),
+        ("size", lambda s: s.sample(0, 1.0)),
+        ("size", lambda s: s.sample(0, True)),
+        ("seed", lambda s: s.sample(0, 1, seed=-1)),
+        ("seed", lambda s: s.sample(0, 1, seed=0.5)),
+        ("seed", lambda s: s.sample(0, 1, seed=True)),
+        ("scan", lambda s: s.report(0, scan="fast")),
+    ],
+)
+def test_what_cannot_be_asked(field: str, ask) -> None:
+    with pytest.raises(InputError) as caught:
+        ask(plane(3))
+    assert caught.value.field == field
+
+
+def moved(mechanism: xr.Dataset) -> xr.Dataset:
+    mass = mechanism["mass"].values
+    mass[0, 8] -= mass[0, 8] // np.uint64(1000) + np.uint64(1)
+    mass[0, 0] += np.uint64(ROW_SUM - sum(mass[0].tolist()))
+    return seal(mechanism)
+
+
+def with_mass(change):
+    def make(mechanism: xr.Dataset) -> xr.Dataset:
+        return seal(mechanism.assign(mass=(("secret", "report"), change(mechanism["mass"].values.copy()))))
+
+    return make
+
+
+def with_metric(mechanism: xr.Dataset, **changes: float) -> xr.Dataset:
+    described = json.loads(mechanism.attrs["metric"]) | changes
+    return mechanism.assign_attrs(metric=json.dumps(described, sort_keys=True))
+
+
+ALTERED = {
+    "an entry, not sealed": (lambda m: moved(m).assign_attrs(sha256=m.attrs["sha256"]), "sha256"),
+    "the checksum": (lambda m: m.assign_attrs(sha256="0" * 64), "sha256"),
+    "an entry": (with_mass(lambda a: np.where(a == a[0, 0], a + np.uint64(1), a)), "mass"),
+    "a zero": (with_mass(lambda a: np.where(np.arange(9) == 3, np.uint64(0), a)), "mass"),
+    "floats": (with_mass(lambda a: a / ROW_SUM), "mass"),
+    "within a row": (moved, "mass"),
+    "the metric": (lambda m: seal(with_metric(m, multiplier=0.3)), "mass"),
+    "the metric, more": (lambda m: seal(with_metric(m, multiplier=1.5)), "claim"),
+    "the claim": (lambda m: seal(m.assign_attrs(claim=m.attrs["claim"].replace("One", "Any"))), "claim"),
+    "the cell": (lambda m: seal(m.assign_coords(secret_x=m["secret_x"] + 0.5)), "coordinates"),
+    "no mass": (lambda m: seal(m.drop_vars("mass")), "mechanism"),
+    "no metric": (lambda m: seal(m.assign_attrs(metric="{}")), "mechanism"),
+    "another schema": (lambda m: m.assign_attrs(schema="other"), "schema"),
+}
+
+
+@pytest.mark.parametrize("name", ALTERED)
+def test_altered_tables_are_refused(name: str) -> None:
+    alter, field = ALTERED[name]
+    mechanism = alter(exponential.mechanism(md.load_problem("flat", cells=3)).copy(deep=True))
+    with pytest.raises(VerificationError) as caught:
+        md.sample(mechanism, 0, 1)
+    assert caught.value.field == field
+
+
+def test_altered_factors_are_refused() -> None:
+    given = made_factored("eikonal, 16 neighbours").copy(deep=True)
+    given["row_sum"].values[2, 0] *= np.uint64(2)
+    with pytest.raises(VerificationError, match="sha256"):
+        md.Sampler(mechanism=given)
+    with pytest.raises(VerificationError, match="break the claim"):
+        md.Sampler(mechanism=seal(given))
+    given = made_factored("eikonal, 16 neighbours").copy(deep=True)
+    given["weight"].values[3] += np.uint32(1)
+    with pytest.raises(VerificationError, match="sums to something else"):
+        md.sample(seal(given), 0, 1)
+
+
+def test_graphs_are_sampled_by_their_listed_edges() -> None:
+    metric = md.Graph(tail=[0, 1], head=[1, 2], length=[0.3, 0.7])
+    problem = md.DesignProblem(domain=md.Domain.nodes(3), metric=metric, prior=np.full(3, 1 / 3), loss=md.ZeroOne())
+    mechanism = exponential.mechanism(problem)
+    assert md.sample(mechanism, [0, 1, 2], 2).shape == (3, 2)
+    cut_off = mechanism.isel(edge=[0])
+    with pytest.raises(VerificationError, match="falls into parts"):
+        md.sample(seal(cut_off), 0, 1)
+
+
+def test_later_changes_do_not_reach_the_draws() -> None:
+    mechanism = with_mass(np.ascontiguousarray)(exponential.mechanism(md.load_problem("flat", cells=3)))
+    sampler = md.Sampler(mechanism=mechanism)
+    before = sampler.sample(0, 100, seed=1)
+    mechanism["mass"].values[0] = mechanism["mass"].values[8]
+    assert sampler.sample(0, 100, seed=1).identical(before)
