@@ -115,7 +115,7 @@ def violations(mass: NDArray[np.uint64], edges: Edges) -> int:
     Cost: O(e m), 0.6 ns a triple.
     """
     factor, shift = edge_ratios(edges.length)
-    return int(_count(mass, edges.tail, edges.head, factor, shift))
+    return int(_count(np.ascontiguousarray(mass), edges.tail, edges.head, factor, shift))
 
 
 def reference_violations(mass: NDArray[np.uint64], edges: Edges) -> int:
@@ -143,7 +143,7 @@ class Steepest:
 
 def steepest(mass: NDArray[np.uint64], edges: Edges) -> Steepest:
     """Max over edges, both ways, and reports of ln(mass[secret, y] / mass[other, y]) / length, in floating point."""
-    value, edge, report, turned = _steepest(mass, edges.tail, edges.head, edges.length)
+    value, edge, report, turned = _steepest(np.ascontiguousarray(mass), edges.tail, edges.head, edges.length)
     u, v = int(edges.tail[edge]), int(edges.head[edge])
     return Steepest(value=float(value), secret=v if turned else u, other=u if turned else v, report=int(report))
 
