@@ -41,6 +41,41 @@ def test_long_edges_keep_a_bound_beyond_every_ratio(length):
     assert 43.0 < value <= min(length, 128.0) * (1 + 1e-12)
 
 
+@pytest.mark.parametrize(
+    ("mass", "length", "count"),
+    [
+        ([[7], [7]], 0.0, 0),
+        ([[8], [7]], 0.0, 1),
+        ([[7, 8], [8, 7]], 0.0, 2),
+        ([[ROW_SUM], [ROW_SUM - 1]], 3e-19, 1),  # 2^-62 = 2.2e-19 is less, but the factor is rounded down to 1
+        ([[ROW_SUM], [ROW_SUM - 1]], 1e-17, 0),
+        ([[ROW_SUM], [1]], 42.9, 1),  # ln 2^62 = 42.975
+        ([[ROW_SUM], [1]], 43.0, 0),
+        ([[1], [ROW_SUM]], 500.0, 0),
+    ],
+)
+def test_pairs_whose_count_is_known(mass, length, count):
+    found = verify_table.breaches(mass, [ROW_SUM, ROW_SUM], [(0, 1, length)])
+    assert len(found) == count
+    assert all(mass[u][y] > mass[v][y] for u, v, y in found)
+
+
+@pytest.mark.parametrize(
+    ("n", "ends", "expected"),
+    [
+        (1, [], True),
+        (3, [(1, 0), (2, 1)], True),
+        (3, [(0, 1), (1, 2)], True),
+        (3, [(2, 0), (2, 1)], True),
+        (4, [(0, 1), (2, 3)], False),
+        (2, [], False),
+        (4, [(1, 2), (2, 3), (3, 1)], False),
+    ],
+)
+def test_connectedness(n, ends, expected):
+    assert verify_table.connected(n, [(u, v, 1.0) for u, v in ends]) is expected
+
+
 def tight(rng):
     """Masses (n, m) whose only tight inequality is at (u, v, y), edges, and (u, v, y): every other one has slack.
 
