@@ -81,18 +81,19 @@ def _from_csv(text: str) -> Table:
     notes = [line[2:].split(": ", 1) for line in lines if line.startswith("# ") and ": " in line]
     told = _once((name, value if name == "unit" else json.loads(value)) for name, value in notes if name != "edge")
     edges = [_edge(json.loads(value)) for name, value in notes if name == "edge"]
-    header, *body = [line.split(",") for line in lines if not line.startswith("#")]
+    columns, *body = [line for line in lines if not line.startswith("#")]
+    header = columns.split(",")
     r, m = header.index("report"), header.index("mass")
     if header[0] != "secret" or header[m + 1 :] not in ([], ["row_sum"]):
         raise BadInput("the columns are not secret, ..., report, ..., mass")
     n, width = told["secrets"], told["reports"]
     if min(n, width) < 1 or len(body) != n * width:
         raise BadInput(f"not every report of every secret is there: {len(body)} lines instead of {n} x {width}")
-    rows, sums, places = [], [], [line[r:m] for line in body[:width]]
+    rows, sums, places = [], [], [line.split(",")[r:m] for line in body[:width]]
     if [place[0] for place in places] != [str(y) for y in range(width)]:
         raise BadInput("the reports are not 0, 1, ... in turn")
     for u in range(n):
-        own = body[u * width : (u + 1) * width]
+        own = [line.split(",") for line in body[u * width : (u + 1) * width]]
         start = [str(u), *own[0][1:r]]
         if [line[r:m] for line in own] != places or any(line[:r] != start or len(line) != len(header) for line in own):
             raise BadInput(f"secret {u} and its reports are not in turn, or not at the same places throughout")
