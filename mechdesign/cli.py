@@ -212,17 +212,30 @@ def verify(file: FileArgument, as_json: JsonOption = False) -> None:
 @app.command()
 def export(
     file: FileArgument,
-    output: Annotated[Path, typer.Option("-o", "--output", help="CSV file to write.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Table to write: .csv, .json or .parquet.")],
     rows: Annotated[str | None, typer.Option("--rows", help="Secrets to write, as FIRST:END.")] = None,
+    with_verifier: Annotated[
+        bool, typer.Option("--with-verifier", help="Write verify_table.py beside it, which needs Python alone.")
+    ] = False,
+    with_sampler: Annotated[
+        bool, typer.Option("--with-sampler", help="Write sample_table.mjs beside a .json, for JavaScript clients.")
+    ] = False,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a mechanism, or rows of it, as a table (CSV)."""
+    """Write a mechanism, or rows of it, as a table: CSV, JSON or Parquet."""
     from mechdesign.mechanism.storage import load
     from mechdesign.reports import printing
     from mechdesign.reports.export import export as write_table
 
-    written = write_table(load(file), output, rows=_rows(rows), overwrite=overwrite)
+    written = write_table(
+        load(file),
+        output,
+        rows=_rows(rows),
+        with_verifier=with_verifier,
+        with_sampler=with_sampler,
+        overwrite=overwrite,
+    )
     if as_json:
         printing.print_json({"file": str(written)})
     else:

@@ -17,7 +17,7 @@ from mechdesign.problem_files import load_problem
 from mechdesign.programs.eikonal_weights import EikonalWeights
 from mechdesign.programs.optimal import Optimal
 from mechdesign.reports.compare import compare, write_rows
-from mechdesign.reports.export import export
+from mechdesign.reports.export import WRITERS, export
 from mechdesign.setting import priors
 from mechdesign.setting.domain import Domain
 from mechdesign.setting.losses import Distance
@@ -53,6 +53,12 @@ def read(path):
     return comments, header, rows
 
 
+def listed(mechanism, rows):
+    """The edges of a mechanism between these secrets, as an export writes them."""
+    named = (mechanism[f"edge_{name}"].values.tolist() for name in ("tail", "head", "length"))
+    return [[u, v, length.hex()] for u, v, length in zip(*named, strict=True) if u in rows and v in rows]
+
+
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_the_table_reads_back_exactly(tmp_path, name):
     mechanism = MECHANISMS[name]()
@@ -77,10 +83,16 @@ def test_the_table_reads_back_exactly(tmp_path, name):
 def test_comments_carry_the_claim_and_its_figures(tmp_path):
     mechanism = MECHANISMS["line"]()
     comments, _, _ = read(export(mechanism, tmp_path / "t.csv"))
-    told = dict(line.split(": ", 1) for line in comments[1:])
     assert "probability = mass / 2^62" in comments[0]
+    pairs = [line.split(": ", 1) for line in comments[1:]]
+    told = {key: value for key, value in pairs if key != "edge"}
     assert told.pop("unit") == "km"
-    assert {key: json.loads(value) for key, value in told.items()} == {key: mechanism.attrs[key] for key in COMMENTS}
+    assert len(told.pop("content_sha256")) == 66
+    sizes = {"secrets": 5, "reports": 5, "edges": len(mechanism["edge_tail"])}
+    said = {"budget": "one report; k reports cost k times the epsilon"}
+    kept = {key: mechanism.attrs[key] for key in COMMENTS}
+    assert {key: json.loads(value) for key, value in told.items()} == kept | said | sizes
+    assert [json.loads(value) for key, value in pairs if key == "edge"] == listed(mechanism, range(5))
     assert b"\r" not in (tmp_path / "t.csv").read_bytes()
 
 
@@ -108,7 +120,7 @@ def test_a_full_disk_leaves_the_older_table(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("mechdesign.reports.export._write_csv", full)
+    monkeypatch.setitem(WRITERS, ".csv", full)
     with pytest.raises(FileFormatError, match="No space left"):
         export(MECHANISMS["nodes"](), target, overwrite=True)
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
@@ -155,7 +167,10 @@ def test_factored_rows_read_back_exactly(tmp_path):
 
 def test_rows_of_a_table(tmp_path):
     mechanism = MECHANISMS["line"]()
-    _, _, rows = read(export(mechanism, tmp_path / "t.csv", rows=range(1, 3)))
+    comments, _, rows = read(export(mechanism, tmp_path / "t.csv", rows=range(1, 3)))
+    edges = [json.loads(line.split(": ", 1)[1]) for line in comments if line.startswith("edge: ")]
+    assert edges == listed(mechanism, range(1, 3))
+    assert [edge[:2] for edge in edges] == [[1, 2]]
     assert [int(row[-1]) for row in rows] == mechanism["mass"].values[1:3].ravel().tolist()
 
 

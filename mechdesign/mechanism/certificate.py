@@ -67,28 +67,23 @@ def _product(a, b):  # type: ignore[no-untyped-def]
     return high + (cross >> half) + (other >> half) + (middle >> half), (low & mask) | (middle << half)
 
 
-@numba.njit(inline="always")
-def _holds(a, factor, shift, b):  # type: ignore[no-untyped-def]
-    """Whether a 2^shift <= factor b, exactly, for a, b <= 2^62 and factor < 2^62. A negative shift allows any ratio."""
-    if shift < 0:
-        return True
-    high, low = _product(factor, b)
-    bits = np.uint64(shift)
-    a_high = (a >> (np.uint64(64) - bits)) if shift > 0 else np.uint64(0)
-    a_low = a << bits
-    return a_high < high or (a_high == high and a_low <= low)
-
-
 @numba.njit(cache=True, nogil=True)
 def _count(mass, tail, head, factor, shift):  # type: ignore[no-untyped-def]
+    """Pairs with high 2^shift > factor low, for entries <= 2^62 and 2^61 <= factor < 2^62. factor 2^-shift >= 1, so
+    that only the larger entry of a pair can exceed its bound; a negative shift allows any ratio.
+    """
     bad = 0
     for e in range(tail.size):
-        u, v = tail[e], head[e]
-        for y in range(mass.shape[1]):
-            if not _holds(mass[u, y], factor[e], shift[e], mass[v, y]):
-                bad += 1
-            if not _holds(mass[v, y], factor[e], shift[e], mass[u, y]):
-                bad += 1
+        if shift[e] < 0:
+            continue
+        row, other, ratio = mass[tail[e]], mass[head[e]], factor[e]
+        bits = np.uint64(shift[e])
+        rest = np.uint64(63) - bits
+        for y in range(row.size):
+            high = max(row[y], other[y])
+            top, bottom = _product(ratio, min(row[y], other[y]))
+            over, under = (high >> np.uint64(1)) >> rest, high << bits
+            bad += (over > top) | ((over == top) & (under > bottom))
     return bad
 
 
@@ -117,10 +112,10 @@ def violations(mass: NDArray[np.uint64], edges: Edges) -> int:
     """Number of (edge, direction, report) triples with mass[tail, y] > e^{length} mass[head, y], by exact integers.
 
     Zero proves the claim for entries 1 <= mass <= 2^62. `reference_violations` is the same in plain Python.
-    Cost: O(e m), 2 ns a triple.
+    Cost: O(e m), 0.6 ns a triple.
     """
     factor, shift = edge_ratios(edges.length)
-    return int(_count(mass, edges.tail, edges.head, factor, shift))
+    return int(_count(np.ascontiguousarray(mass), edges.tail, edges.head, factor, shift))
 
 
 def reference_violations(mass: NDArray[np.uint64], edges: Edges) -> int:
@@ -148,7 +143,7 @@ class Steepest:
 
 def steepest(mass: NDArray[np.uint64], edges: Edges) -> Steepest:
     """Max over edges, both ways, and reports of ln(mass[secret, y] / mass[other, y]) / length, in floating point."""
-    value, edge, report, turned = _steepest(mass, edges.tail, edges.head, edges.length)
+    value, edge, report, turned = _steepest(np.ascontiguousarray(mass), edges.tail, edges.head, edges.length)
     u, v = int(edges.tail[edge]), int(edges.head[edge])
     return Steepest(value=float(value), secret=v if turned else u, other=u if turned else v, report=int(report))
 

@@ -1,41 +1,93 @@
-"""export: a mechanism as a table that other programs read."""
+"""export: a mechanism as a table that other programs read, and what checks and samples it without this package."""
 
 from __future__ import annotations
 
-import csv
-import json
+from importlib import resources
 from pathlib import Path
 
 import xarray as xr
 
 from mechdesign.errors import InputError
 from mechdesign.mechanism.factored import SCHEMA as FACTORED
-from mechdesign.mechanism.factored_rows import FactoredMechanism
 from mechdesign.mechanism.storage import check_target, write_atomically
-from mechdesign.mechanism.table import stored_points
-from mechdesign.setting.domain import AXES
+from mechdesign.reports.exports.as_csv import write_csv
+from mechdesign.reports.exports.as_json import write_json
+from mechdesign.reports.exports.as_parquet import require_pyarrow, write_parquet
+from mechdesign.reports.exports.content import Content
 
 MOST_ROWS = 1000  # of a factored mechanism in one file: more fill a disk
-_COMMENTS = ("claim", "problem", "program", "loss", "expected_loss", "lower_bound", "effective_epsilon", "sha256")
+WRITERS = {".csv": write_csv, ".json": write_json, ".parquet": write_parquet}
+VERIFIER = "verify_table.py"
+SAMPLER = "sample_table.mjs"
 
 
-def export(mechanism: xr.Dataset, path: str | Path, *, rows: range | None = None, overwrite: bool = False) -> Path:
-    """Write the table as CSV: one line per (secret, report), mass as an exact integer.
+def export(
+    mechanism: xr.Dataset,
+    path: str | Path,
+    *,
+    rows: range | None = None,
+    with_verifier: bool = False,
+    with_sampler: bool = False,
+    overwrite: bool = False,
+) -> Path:
+    """Write the table as the suffix of `path` says: .csv, .json or .parquet (extra `parquet`).
 
-    Lines starting with # come first: claim, units, losses, checksum. Then the columns secret, its coordinates,
-    report, its coordinates, mass; probability = mass / 2^62. A factored mechanism has a column row_sum instead of that
-    common sum: probability = mass / row_sum, both exact. Every report of a row is there, so that sums can be checked.
-    Parameters: rows, the secrets to write; all by default, of a factored mechanism at most 1,000.
-    Raises: InputError for another suffix than .csv, rows that are not there or too many, an existing file without
-        `overwrite`, or a missing folder.
+    Each says the claim, units, losses, the edges of the claim, the checksum of the mechanism and that of its own
+    content; masses are exact integers, probability = mass / 2^62. Rows of a factored mechanism go to CSV only, with
+    their own sums. reports/exports/ has a file for each format that says what is where.
+    Parameters: rows, the secrets to write; all by default, of a factored mechanism at most 1,000; JSON takes all only.
+        with_verifier writes verify_table.py beside a CSV or JSON table, with_sampler sample_table.mjs beside JSON.
+    Raises: InputError for another suffix, rows that are not there or too many, an existing file without
+        `overwrite`, a missing folder or extra.
     """
     target = check_target(path, overwrite=overwrite)
-    if target.suffix.lower() != ".csv":
-        raise InputError("unknown kind of table", field="output", value=target.name, remedy="use a name ending in .csv")
+    suffix = target.suffix.lower()
+    if suffix not in WRITERS:
+        raise InputError(
+            "unknown kind of table",
+            field="output",
+            value=target.name,
+            remedy="use a name ending in " + ", ".join(WRITERS),
+        )
     factored = mechanism.attrs.get("schema") == FACTORED
+    _check_format(suffix, factored=factored, rows=rows, with_verifier=with_verifier, with_sampler=with_sampler)
     asked = _checked_rows(rows, mechanism.sizes["secret"], most=MOST_ROWS if factored else None)
-    write_atomically(target, lambda temporary: _write_csv(mechanism, asked, temporary))
+    if suffix == ".parquet":
+        require_pyarrow(target)
+    beside = [VERIFIER] * with_verifier + [SAMPLER] * with_sampler
+    companions = {name: _companion_target(name, target.parent, overwrite=overwrite) for name in beside}
+    content = Content(mechanism=mechanism, rows=asked)
+    write_atomically(target, lambda temporary: WRITERS[suffix](content, temporary))
+    for name, place in companions.items():
+        text = handed_over(name)
+        write_atomically(place, lambda temporary, text=text: temporary.write_bytes(text))  # type: ignore[misc]
     return target
+
+
+def handed_over(name: str) -> bytes:
+    """A file of mechdesign/handover, which needs nothing else of this package: verify_table.py or sample_table.mjs."""
+    return resources.files("mechdesign").joinpath("handover", name).read_bytes()
+
+
+def _companion_target(name: str, folder: Path, *, overwrite: bool) -> Path:
+    place = folder / name
+    same = place.is_file() and place.read_bytes() == handed_over(name)
+    return check_target(place, overwrite=overwrite or same)
+
+
+def _check_format(suffix: str, *, factored: bool, rows: range | None, with_verifier: bool, with_sampler: bool) -> None:
+    def refuse(message: str, field: str, value: object, remedy: str) -> None:
+        raise InputError(message, field=field, value=value, remedy=remedy)
+
+    if factored and suffix != ".csv":
+        remedy = "write .csv, or export FactoredMechanism(...).table()"
+        refuse("rows of a factored mechanism have sums of their own", "output", suffix, remedy)
+    if suffix == ".json" and rows is not None:
+        refuse("JSON is for clients that sample, and holds all rows", "rows", rows, "leave rows away, or write .csv")
+    if with_verifier and suffix == ".parquet":
+        refuse("reads CSV and JSON", "with-verifier", suffix, "write .csv or .json")
+    if with_sampler and suffix != ".json":
+        refuse("reads JSON", "with-sampler", suffix, "write .json")
 
 
 def _checked_rows(rows: range | None, total: int, *, most: int | None) -> range:
@@ -50,30 +102,3 @@ def _checked_rows(rows: range | None, total: int, *, most: int | None) -> range:
             remedy=f"name at most {most} rows: --rows 0:{most}",
         )
     return asked
-
-
-def _write_csv(mechanism: xr.Dataset, rows: range, path: Path) -> None:
-    factored = mechanism.attrs.get("schema") == FACTORED
-    secrets = stored_points(mechanism, "secret").tolist()
-    reports = secrets if factored else stored_points(mechanism, "report").tolist()
-    axes = AXES[: len(secrets[0])]
-    divisor = "row_sum" if factored else "2^62"
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        stream.write(f"# mechdesign mechanism table; probability = mass / {divisor}\n")
-        stream.write(f"# unit: {mechanism['secret_x'].attrs['units']}\n")
-        for name in _COMMENTS:
-            if name in mechanism.attrs:
-                stream.write(f"# {name}: {json.dumps(_plain(mechanism.attrs[name]))}\n")
-        writer = csv.writer(stream, lineterminator="\n")
-        names = [f"{dim}_{axis}" for dim in ("secret", "report") for axis in axes]
-        sums = ["row_sum"] if factored else []
-        writer.writerow(["secret", *names[: len(axes)], "report", *names[len(axes) :], "mass", *sums])
-        exact = FactoredMechanism(dataset=mechanism) if factored else None
-        for u in rows:
-            masses, total = (mechanism["mass"].values[u].tolist(), None) if exact is None else exact.integers(u)
-            end = [] if total is None else [total]
-            writer.writerows([u, *secrets[u], y, *reports[y], mass, *end] for y, mass in enumerate(masses))
-
-
-def _plain(value: object) -> object:
-    return value.item() if hasattr(value, "item") else value

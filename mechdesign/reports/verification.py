@@ -16,11 +16,12 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.errors import MechdesignError, VerificationError
+from mechdesign.errors import InputError, MechdesignError, VerificationError
 from mechdesign.mechanism.certificate import row_sums_exact, steepest, violations
 from mechdesign.mechanism.factored import SCHEMA as FACTORED
 from mechdesign.mechanism.storage import load
 from mechdesign.mechanism.table import stored_edges, stored_points
+from mechdesign.reports.export import WRITERS
 from mechdesign.reports.factored_verification import check_factored
 from mechdesign.reports.rebuilding import AGREE, check_objective, claim_differences, figure_differences
 from mechdesign.setting.domain import AXES, Domain
@@ -76,10 +77,17 @@ class Verification:
 def verify(source: str | Path | xr.Dataset) -> Verification:
     """Verify a file, or a mechanism in memory.
 
-    Raises: InputError if there is no such file; VerificationError if it is damaged (cut short, altered, not a
-    mechanism). Everything else that is wrong is returned: certified False, with reasons.
+    Raises: InputError if there is no such file, or it is an export; VerificationError if it is damaged (cut short,
+    altered, not a mechanism). Everything else that is wrong is returned: certified False, with reasons.
     Cost: O(e m) integer comparisons, plus the pricing of every report where there is a lower bound.
     """
+    if not isinstance(source, xr.Dataset) and Path(source).suffix.lower() in WRITERS:
+        raise InputError(
+            "an exported table does not say enough to rebuild its claim",
+            field="file",
+            value=source,
+            remedy="give the NetCDF file, or run python -m mechdesign.handover.verify_table on CSV or JSON",
+        )
     mechanism = source if isinstance(source, xr.Dataset) else load(source)
     try:
         return _verify(mechanism)

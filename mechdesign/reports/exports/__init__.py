@@ -1,0 +1,1 @@
+"""Tables for other programs: what is written (content), and one file for each format."""

@@ -1,0 +1,126 @@
+"""Content: what every export says, whatever its format.
+
+The comments (claim, budget, units, losses, the checksum of the mechanism it came from, sizes), the coordinates, the
+edges of the claim, and the masses row by row. From these a reader can check the claim without this package.
+
+A text export ends in a line that holds the SHA-256 of every byte before that line, so that damage shows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+
+import xarray as xr
+
+from mechdesign.mechanism.factored import SCHEMA as FACTORED
+from mechdesign.mechanism.factored import stored_problem
+from mechdesign.mechanism.factored_rows import FactoredMechanism
+from mechdesign.mechanism.table import stored_edges, stored_points
+from mechdesign.setting.domain import AXES
+
+BUDGET = "one report; k reports cost k times the epsilon"
+_KEPT = ("problem", "program", "loss", "expected_loss", "lower_bound", "effective_epsilon", "sha256")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Content:
+    """mechanism, a table or a factored one; rows, the secrets to write."""
+
+    mechanism: xr.Dataset
+    rows: range
+
+    @property
+    def factored(self) -> bool:
+        """Whether probability = mass / row_sum; otherwise it is mass / 2^62."""
+        return bool(self.mechanism.attrs.get("schema") == FACTORED)
+
+    @cached_property
+    def secrets(self) -> list[list[float]]:
+        """Coordinates of all n secrets, in `unit`."""
+        return stored_points(self.mechanism, "secret").tolist()
+
+    @cached_property
+    def reports(self) -> list[list[float]]:
+        """Coordinates of all m reports, in `unit`."""
+        return self.secrets if self.factored else stored_points(self.mechanism, "report").tolist()
+
+    @property
+    def axes(self) -> Sequence[str]:
+        """Names of the coordinates: x, y, z as far as they go."""
+        return AXES[: len(self.secrets[0])]
+
+    @property
+    def unit(self) -> str:
+        """Unit of the coordinates."""
+        return str(self.mechanism["secret_x"].attrs["units"])
+
+    @cached_property
+    def edges(self) -> list[tuple[int, int, str]]:
+        """Edges of the claim between secrets that are written: tail, head, length in nats as an exact hexadecimal
+        float. Each holds both ways: P(y|tail) <= e^length P(y|head), and with the ends exchanged.
+        """
+        edges = stored_problem(self.mechanism).edges if self.factored else stored_edges(self.mechanism)
+        listed = zip(edges.tail.tolist(), edges.head.tolist(), edges.length.tolist(), strict=True)
+        return [(u, v, length.hex()) for u, v, length in listed if u in self.rows and v in self.rows]
+
+    @property
+    def comments(self) -> dict[str, str | int | float]:
+        """What is said beside the table, by name. sha256 is the checksum of the mechanism that is exported."""
+        attrs = self.mechanism.attrs
+        return {
+            "claim": str(attrs["claim"]),
+            "budget": BUDGET,
+            **{name: _plain(attrs[name]) for name in _KEPT if name in attrs},
+            "secrets": len(self.secrets),
+            "reports": len(self.reports),
+            "edges": len(self.edges),
+        }
+
+    def masses(self) -> Iterator[tuple[int, list[int], int | None]]:
+        """Every row: secret, masses (m,), and for a factored mechanism their sum."""
+        exact = FactoredMechanism(dataset=self.mechanism) if self.factored else None
+        for u in self.rows:
+            if exact is None:
+                yield u, self.mechanism["mass"].values[u].tolist(), None
+            else:
+                yield u, *exact.integers(u)
+
+
+class SealedText:
+    """A text file under way (UTF-8, line feeds), whose last line `close` fills with the SHA-256 of all before it."""
+
+    def __init__(self, path: Path, before: str, after: str) -> None:
+        self._stream = path.open("wb")
+        self._digest = hashlib.sha256()
+        self._before, self._after = before, after
+
+    def write(self, text: str) -> None:
+        """Append."""
+        data = text.encode()
+        self._digest.update(data)
+        self._stream.write(data)
+
+    def __enter__(self) -> SealedText:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._stream:
+            self._stream.write(f"{self._before}{self._digest.hexdigest()}{self._after}\n".encode())
+
+
+def as_json(value: object) -> str:
+    """One line of JSON, floats in the digits that read back exactly."""
+    return json.dumps(value, allow_nan=False)
+
+
+def _plain(value: object) -> str | int | float:
+    found = value.item() if hasattr(value, "item") else value
+    return found if isinstance(found, (int, float)) else str(found)

@@ -1,0 +1,187 @@
+"""Exports as JSON and Parquet: they read back exactly, say what they must, and refuse what they cannot hold."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+
+import pyarrow as pa
+import pytest
+from exported import MAKERS, factored, flipped, made
+from pyarrow import parquet
+
+import mechdesign as md
+from mechdesign import cli
+from mechdesign.errors import InputError
+from mechdesign.mechanism.certificate import ROW_SUM
+from mechdesign.mechanism.storage import load, save
+from mechdesign.reports.export import SAMPLER, VERIFIER, handed_over
+from mechdesign.reports.exports.as_parquet import content_sha256
+
+BUDGET = "one report; k reports cost k times the epsilon"
+SUFFIXES = ("csv", "json", "parquet")
+EVERY = pytest.mark.parametrize("name", MAKERS)
+
+
+def edges_of(mechanism):
+    named = (mechanism[f"edge_{name}"].values.tolist() for name in ("tail", "head", "length"))
+    return [list(edge) for edge in zip(*named, strict=True)]
+
+
+def points_of(mechanism, dim):
+    axes = [axis for axis in "xyz" if f"{dim}_{axis}" in mechanism.coords]
+    return [list(point) for point in zip(*(mechanism[f"{dim}_{a}"].values.tolist() for a in axes), strict=True)]
+
+
+@EVERY
+def test_json_reads_back_exactly(tmp_path, name):
+    mechanism = made(name)
+    text = md.export(mechanism, tmp_path / "t.json").read_text("ascii")
+    found = json.loads(text)
+    assert found["format"] == "mechdesign/table/1"
+    assert [[int(mass) for mass in row.split(" ")] for row in found["mass"]] == mechanism["mass"].values.tolist()
+    assert [[u, v, float.fromhex(length)] for u, v, length in found["edge"]] == edges_of(mechanism)
+    assert found["secret_points"] == points_of(mechanism, "secret")
+    assert found["report_points"] == points_of(mechanism, "report")
+    assert (found["unit"], found["budget"]) == (mechanism["secret_x"].attrs["units"], BUDGET)
+    kept = ("claim", "problem", "program", "loss", "expected_loss", "effective_epsilon", "sha256")
+    assert {key: found[key] for key in kept} == {key: mechanism.attrs[key] for key in kept}
+    assert found.get("lower_bound") == mechanism.attrs.get("lower_bound")
+    assert (found["secrets"], found["reports"], found["edges"]) == (*mechanism["mass"].shape, len(found["edge"]))
+
+
+@pytest.mark.parametrize(
+    ("suffix", "last"), [("csv", '# content_sha256: "{}"\n'), ("json", '"content_sha256": "{}"}}\n')]
+)
+def test_the_last_line_is_the_checksum_of_the_others(tmp_path, suffix, last):
+    lines = md.export(made("plane"), tmp_path / f"t.{suffix}").read_bytes().splitlines(keepends=True)
+    assert lines[-1].decode() == last.format(hashlib.sha256(b"".join(lines[:-1])).hexdigest())
+
+
+@EVERY
+def test_parquet_reads_back_exactly(tmp_path, name):
+    mechanism = made(name)
+    table = parquet.read_table(md.export(mechanism, tmp_path / "t.parquet"))
+    n, m = mechanism["mass"].shape
+    types = {"secret": pa.int32(), "report": pa.int32(), "mass": pa.uint64()}
+    assert {field.name: field.type for field in table.schema if field.name in types} == types
+    columns = table.to_pydict()
+    assert columns["mass"] == mechanism["mass"].values.ravel().tolist()
+    assert [sum(columns["mass"][u * m : (u + 1) * m]) for u in range(n)] == [ROW_SUM] * n
+    assert columns["secret"] == [u for u in range(n) for _ in range(m)]
+    assert columns["report"] == [*range(m)] * n
+    for dim in ("secret", "report"):
+        for k, axis in enumerate(axis for axis in "xyz" if f"{dim}_{axis}" in mechanism.coords):
+            points = points_of(mechanism, dim)
+            assert columns[f"{dim}_{axis}"] == [points[place][k] for place in columns[dim]]
+    told = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
+    assert [[u, v, float.fromhex(length)] for u, v, length in json.loads(told["edge"])] == edges_of(mechanism)
+    assert told["claim"] == mechanism.attrs["claim"]
+    assert (told["unit"], told["budget"]) == (mechanism["secret_x"].attrs["units"], BUDGET)
+    assert (told["sha256"], told["probability"]) == (mechanism.attrs["sha256"], "mass / 2^62")
+    assert float(told["expected_loss"]) == mechanism.attrs["expected_loss"]
+
+
+def test_the_checksum_of_a_parquet_table_is_over_its_metadata_and_columns(tmp_path):
+    table = parquet.read_table(md.export(made("plane"), tmp_path / "t.parquet"))
+    told = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
+    found = told.pop("content_sha256")
+    digest = hashlib.sha256(json.dumps(told, sort_keys=True, separators=(",", ":")).encode())
+    for name in table.column_names:
+        digest.update(table[name].to_numpy().tobytes())
+    assert found == digest.hexdigest() == content_sha256(table)
+    other = table.set_column(table.column_names.index("mass"), "mass", pa.array(table["mass"].to_numpy()[::-1]))
+    assert content_sha256(other) != found
+    assert content_sha256(table.replace_schema_metadata({**told, "unit": "m"})) != found
+
+
+def test_rows_of_a_parquet_table(tmp_path):
+    mechanism = made("plane")
+    table = parquet.read_table(md.export(mechanism, tmp_path / "t.parquet", rows=range(2, 4)))
+    assert table["mass"].to_pylist() == mechanism["mass"].values[2:4].ravel().tolist()
+    assert set(table["secret"].to_pylist()) == {2, 3}
+
+
+def test_a_flipped_bit_of_a_parquet_table_shows(tmp_path):
+    path = md.export(made("plane"), tmp_path / "t.parquet")
+    good, other = parquet.read_table(path), tmp_path / "other.parquet"
+    refused = 0
+    for seed in range(200):
+        other.write_bytes(flipped(path, seed))
+        try:
+            found = parquet.read_table(other, page_checksum_verification=True)
+            told = found.schema.metadata
+            if told[b"content_sha256"].decode() != content_sha256(found):
+                raise ValueError("another content")
+        except Exception:
+            refused += 1
+        else:
+            assert found.equals(good)
+            assert told == good.schema.metadata
+    assert refused > 100
+
+
+def test_pyarrow_is_an_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(InputError, match=r"pip install 'mechdesign\[parquet\]'") as caught:
+        md.export(made("line"), tmp_path / "t.parquet")
+    assert caught.value.field == "output"
+    assert not list(tmp_path.iterdir())
+    md.export(made("line"), tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "given", "field"),
+    [
+        (factored, "t.json", {}, "output"),
+        (factored, "t.parquet", {}, "output"),
+        (lambda: made("line"), "t.json", {"rows": range(2)}, "rows"),
+        (lambda: made("line"), "t.parquet", {"with_verifier": True}, "with-verifier"),
+        (lambda: made("line"), "t.csv", {"with_sampler": True}, "with-sampler"),
+    ],
+)
+def test_what_a_format_cannot_hold_is_refused(tmp_path, make, name, given, field):
+    with pytest.raises(InputError) as caught:
+        md.export(make(), tmp_path / name, **given)
+    assert caught.value.field == field
+    assert not list(tmp_path.iterdir())
+
+
+def test_companions_are_written_beside_the_table(tmp_path):
+    md.export(made("line"), tmp_path / "t.json", with_verifier=True, with_sampler=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["sample_table.mjs", "t.json", "verify_table.py"]
+    for name in (VERIFIER, SAMPLER):
+        assert (tmp_path / name).read_bytes() == handed_over(name)
+    md.export(made("line"), tmp_path / "t.csv", with_verifier=True)
+
+
+def test_another_file_in_the_place_of_a_companion_stays(tmp_path):
+    (tmp_path / VERIFIER).write_text("mine")
+    with pytest.raises(InputError, match="exists already"):
+        md.export(made("line"), tmp_path / "t.csv", with_verifier=True)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
+    md.export(made("line"), tmp_path / "t.csv", with_verifier=True, overwrite=True)
+    assert (tmp_path / VERIFIER).read_bytes() == handed_over(VERIFIER)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_the_command_writes_every_format(tmp_path, monkeypatch, suffix):
+    save(made("line"), tmp_path / "m.nc")
+    target = tmp_path / f"t.{suffix}"
+    beside = [] if suffix == "parquet" else ["--with-verifier"] + ["--with-sampler"] * (suffix == "json")
+    monkeypatch.setattr(sys, "argv", ["mechdesign", "export", str(tmp_path / "m.nc"), "-o", str(target), *beside])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 0
+    same = md.export(load(tmp_path / "m.nc"), tmp_path / f"same.{suffix}")
+    assert target.read_bytes() == same.read_bytes()
+    assert (tmp_path / VERIFIER).exists() == ("--with-verifier" in beside)
+    assert (tmp_path / SAMPLER).exists() == ("--with-sampler" in beside)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_verify_says_what_checks_an_export(tmp_path, suffix):
+    path = md.export(made("line"), tmp_path / f"t.{suffix}")
+    with pytest.raises(InputError, match=r"python -m mechdesign\.handover\.verify_table"):
+        md.verify(path)
