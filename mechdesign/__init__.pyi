@@ -21,6 +21,9 @@ from .programs.eikonal_weights import EikonalWeights as EikonalWeights
 from .programs.minimax import Minimax as Minimax
 from .programs.optimal import Optimal as Optimal
 from .programs.robust import Robust as Robust
+from .reports.audit import Audit as Audit
+from .reports.audit import audit as audit
+from .reports.audit import repaired as repaired
 from .reports.compare import compare as compare
 from .reports.export import export as export
 from .reports.maps import plot_diagnosis as plot_diagnosis
@@ -49,6 +52,7 @@ from .setting.metrics import Graph as Graph
 from .setting.problem import DesignProblem as DesignProblem
 from .setting.rasters import Raster as Raster
 from .setting.readers import read_raster as read_raster
+from .setting.table_files import read_table as read_table
 from .solvers.diagnosis import diagnosis as diagnosis
 from .solvers.solve import solve as solve
 from .utility.remap import bayes_remap as bayes_remap

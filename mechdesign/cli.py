@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,6 +31,10 @@ app = typer.Typer(
 _TAKES_KNOBS = {"allow_extra_args": True, "ignore_unknown_options": True}
 PROGRAMS = ("optimal", "eikonal", "dictionary", "minimax", "bounded")
 
+_METRIC_HELP = (
+    "euclidean --epsilon E --unit U, and --grid AxB --cell H or --places FILE.csv [--reports FILE.csv]; "
+    "or discrete --epsilon E. Both take --loss."
+)
 _METHOD_HELP = "For optimal: auto, whole, blocks or aggregation. For eikonal: auto, table or factored."
 
 ProblemArgument = Annotated[str, typer.Argument(help="Path of a problem file, or the name of a shipped problem.")]
@@ -205,6 +210,43 @@ def verify(file: FileArgument, as_json: JsonOption = False) -> None:
         raise typer.Exit(1)
 
 
+@app.command(context_settings=_TAKES_KNOBS)
+def audit(
+    context: typer.Context,
+    table: Annotated[Path, typer.Argument(help="A table: .csv, .npy, .mat, .parquet or Armadillo's .bin.")],
+    metric: Annotated[str | None, typer.Option("--metric", help=_METRIC_HELP)] = None,
+    problem: Annotated[str | None, typer.Option("--problem", help="A problem, its knobs after it: its metric.")] = None,
+    mechanism: Annotated[Path | None, typer.Option("--mechanism", help="A mechanism file: its metric.")] = None,
+    variable: Annotated[str | None, typer.Option("--variable", help="The table in a .mat file of several.")] = None,
+    normalise: Annotated[bool, typer.Option("--normalise", help="Divide every row by its sum.")] = False,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="NetCDF file of the repaired table.")] = None,
+    overwrite: OverwriteOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell the true epsilon of a table of another program, and with -o repair and certify it."""
+    from mechdesign.mechanism.storage import check_target, save
+    from mechdesign.reports import printing
+    from mechdesign.reports.audit import audit as audit_table
+    from mechdesign.reports.audit import repaired
+    from mechdesign.setting.table_files import read_table
+
+    if output is not None:
+        check_target(output, overwrite=overwrite)
+    setting = _audit_setting(context, metric=metric, problem=problem, mechanism=mechanism)
+    given = read_table(table, variable=variable)
+    built = setting(len(given))
+    result = audit_table(given, built, normalise=normalise)
+    fixed = None if output is None else repaired(given, built, normalise=normalise)
+    if output is not None and fixed is not None:
+        save(fixed, output, overwrite=overwrite)
+    loss = None if fixed is None else float(fixed.attrs["expected_loss"])
+    outcome = None if fixed is None else {"loss": loss, "claim": fixed.attrs["claim"], "file": str(output)}
+    if as_json:
+        printing.print_json({**result.as_dict(), "repaired": outcome})
+    else:
+        printing.print_audit(result, outcome)
+
+
 @app.command()
 def export(
     file: FileArgument,
@@ -292,7 +334,35 @@ def _read_and_build(problem: str, context: typer.Context) -> tuple[ProblemFile, 
         )
     file = read_problem_file(problem)
     _check_shadowing(file, context)
-    return file, file.build(**_knobs(file, context.args))
+    return file, file.build(**_knobs(file.name, tuple(file.knobs), context.args))
+
+
+def _audit_setting(
+    context: typer.Context, *, metric: str | None, problem: str | None, mechanism: Path | None
+) -> Callable[[int], DesignProblem]:
+    """What a table of so many rows is audited against: a problem, a mechanism file, or a metric with its knobs."""
+    from mechdesign.setting.named import SETTINGS, named_problem
+
+    if sum(given is not None for given in (metric, problem, mechanism)) != 1:
+        raise InputError(
+            "an audit needs one metric",
+            field="metric",
+            value=metric or "none",
+            remedy="pass one of --metric, --problem and --mechanism",
+        )
+    if problem is not None:
+        _, built = _read_and_build(problem, context)
+        return lambda secrets: built
+    if mechanism is not None:
+        from mechdesign.mechanism.storage import load
+        from mechdesign.reports.rebuilding import stored_problem
+
+        _knobs("a mechanism file", (), context.args)
+        stored = stored_problem(load(mechanism))
+        return lambda secrets: stored
+    name = str(metric)
+    knobs = _knobs(name, SETTINGS.get(name, ()), context.args) if name in SETTINGS else {}
+    return lambda secrets: named_problem(name, knobs, secrets=secrets)
 
 
 def _check_shadowing(file: ProblemFile, context: typer.Context) -> None:
@@ -302,7 +372,7 @@ def _check_shadowing(file: ProblemFile, context: typer.Context) -> None:
             raise InputError("a knob may not shadow an option", field=knob, value=file.path, remedy="rename the knob")
 
 
-def _knobs(file: ProblemFile, words: list[str]) -> dict[str, str]:
+def _knobs(owner: str, known: Sequence[str], words: list[str]) -> dict[str, str]:
     """--name value and --name=value pairs; anything else is refused by name."""
     knobs: dict[str, str] = {}
     rest = list(words)
@@ -314,10 +384,10 @@ def _knobs(file: ProblemFile, words: list[str]) -> dict[str, str]:
             )
         name, equals, value = word[2:].partition("=")
         name = name.replace("-", "_")
-        if name not in file.knobs:
-            known = ", ".join(f"--{knob.replace('_', '-')}" for knob in file.knobs)
+        if name not in known:
+            listed = ", ".join(f"--{knob.replace('_', '-')}" for knob in known) or "none"
             raise InputError(
-                f"{file.name} has no such knob or option", field=word, value=None, remedy=f"its knobs are {known}"
+                f"{owner} has no such knob or option", field=word, value=None, remedy=f"its knobs are {listed}"
             )
         if name in knobs:
             raise InputError("given twice", field=f"--{name}", value=None, remedy="give it once")
