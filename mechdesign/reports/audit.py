@@ -158,7 +158,12 @@ def _checked(
     table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: bool
 ) -> tuple[NDArray[np.float64], str | None, dict[str, float]]:
     """The table with rows of sum 1, what they were divided as, and the deviation of their sums before."""
-    given = read_table(table) if isinstance(table, (str, Path)) else np.asarray(table, float)
+    try:
+        given = read_table(table) if isinstance(table, (str, Path)) else np.asarray(table, float)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            "must be a table of numbers", field="table", value=type(table).__name__, remedy="give an (n, m) array"
+        ) from error
     if given.ndim != 2 or len(given) != problem.domain.size:
         raise InputError(
             f"the metric has {problem.domain.size} secrets",
