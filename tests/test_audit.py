@@ -375,3 +375,8 @@ def test_a_graph_in_a_mechanism_file_is_its_metric(run):
     found = json.loads(run("ring.npy", "--mechanism", "ring.nc", "--json")[1])
     assert found["verdict"] in {"holds", "holds up to rounding"}
     assert found["loss"] == pytest.approx(mechanism.attrs["expected_loss"])
+
+
+def test_a_constant_table_reveals_nothing():
+    found = audit(np.full((4, 3), 1 / 3), named_problem("discrete", {"epsilon": "1"}, secrets=4), normalise=True)
+    assert (found.effective_epsilon, found.verdict, found.breaches) == (0, "holds", 0)
