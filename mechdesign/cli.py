@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mechdesign.arguments import audit_setting, knob_values
 from mechdesign.errors import InputError, MechdesignError
 
 if TYPE_CHECKING:
@@ -232,7 +232,8 @@ def audit(
 
     if output is not None:
         check_target(output, overwrite=overwrite)
-    setting = _audit_setting(context, metric=metric, problem=problem, mechanism=mechanism)
+    stated = None if problem is None else _build(problem, context)
+    setting = audit_setting(context.args, metric=metric, problem=stated, mechanism=mechanism)
     given = read_table(table, variable=variable)
     built = setting(len(given))
     result = audit_table(given, built, normalise=normalise)
@@ -334,35 +335,7 @@ def _read_and_build(problem: str, context: typer.Context) -> tuple[ProblemFile, 
         )
     file = read_problem_file(problem)
     _check_shadowing(file, context)
-    return file, file.build(**_knobs(file.name, tuple(file.knobs), context.args))
-
-
-def _audit_setting(
-    context: typer.Context, *, metric: str | None, problem: str | None, mechanism: Path | None
-) -> Callable[[int], DesignProblem]:
-    """What a table of so many rows is audited against: a problem, a mechanism file, or a metric with its knobs."""
-    from mechdesign.setting.named import SETTINGS, named_problem
-
-    if sum(given is not None for given in (metric, problem, mechanism)) != 1:
-        raise InputError(
-            "an audit needs one metric",
-            field="metric",
-            value=metric or "none",
-            remedy="pass one of --metric, --problem and --mechanism",
-        )
-    if problem is not None:
-        _, built = _read_and_build(problem, context)
-        return lambda secrets: built
-    if mechanism is not None:
-        from mechdesign.mechanism.storage import load
-        from mechdesign.reports.rebuilding import stored_problem
-
-        _knobs("a mechanism file", (), context.args)
-        stored = stored_problem(load(mechanism))
-        return lambda secrets: stored
-    name = str(metric)
-    knobs = _knobs(name, SETTINGS.get(name, ()), context.args) if name in SETTINGS else {}
-    return lambda secrets: named_problem(name, knobs, secrets=secrets)
+    return file, file.build(**knob_values(file.name, tuple(file.knobs), context.args))
 
 
 def _check_shadowing(file: ProblemFile, context: typer.Context) -> None:
@@ -370,33 +343,6 @@ def _check_shadowing(file: ProblemFile, context: typer.Context) -> None:
     for knob in file.knobs:
         if knob in taken:
             raise InputError("a knob may not shadow an option", field=knob, value=file.path, remedy="rename the knob")
-
-
-def _knobs(owner: str, known: Sequence[str], words: list[str]) -> dict[str, str]:
-    """--name value and --name=value pairs; anything else is refused by name."""
-    knobs: dict[str, str] = {}
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
-        if not word.startswith("--"):
-            raise InputError(
-                "not expected here", field="command line", value=word, remedy="knobs are written --KNOB VALUE"
-            )
-        name, equals, value = word[2:].partition("=")
-        name = name.replace("-", "_")
-        if name not in known:
-            listed = ", ".join(f"--{knob.replace('_', '-')}" for knob in known) or "none"
-            raise InputError(
-                f"{owner} has no such knob or option", field=word, value=None, remedy=f"its knobs are {listed}"
-            )
-        if name in knobs:
-            raise InputError("given twice", field=f"--{name}", value=None, remedy="give it once")
-        if not equals:
-            if not rest or rest[0].startswith("--"):
-                raise InputError("needs a value", field=word, value=None, remedy=f"write {word} VALUE")
-            value = rest.pop(0)
-        knobs[name] = value
-    return knobs
 
 
 def _rows(words: str | None) -> range | None:
