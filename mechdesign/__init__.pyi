@@ -27,6 +27,9 @@ from .programs.minimax import Minimax as Minimax
 from .programs.optimal import Optimal as Optimal
 from .programs.query_weights import QueryWeights as QueryWeights
 from .programs.robust import Robust as Robust
+from .reports.audit import Audit as Audit
+from .reports.audit import audit as audit
+from .reports.audit import repaired as repaired
 from .reports.compare import compare as compare
 from .reports.export import export as export
 from .reports.maps import plot_diagnosis as plot_diagnosis
@@ -57,6 +60,7 @@ from .setting.problem import query_problem as query_problem
 from .setting.queries import Query as Query
 from .setting.rasters import Raster as Raster
 from .setting.readers import read_raster as read_raster
+from .setting.table_files import read_table as read_table
 from .solvers.diagnosis import diagnosis as diagnosis
 from .solvers.solve import solve as solve
 from .utility.remap import bayes_remap as bayes_remap

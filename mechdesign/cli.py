@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mechdesign.arguments import PROGRAMS, audit_setting, chosen_program, knob_values, place_asked, row_range
 from mechdesign.errors import InputError, MechdesignError
 
 if TYPE_CHECKING:
     from mechdesign.problem_files import ProblemFile
-    from mechdesign.programs.program import Program
     from mechdesign.setting.problem import DesignProblem
 
 app = typer.Typer(
@@ -29,8 +29,11 @@ app = typer.Typer(
 )
 _TAKES_KNOBS = {"allow_extra_args": True, "ignore_unknown_options": True}
 _INTERRUPTED = 130
-PROGRAMS = ("optimal", "eikonal", "dictionary", "query", "minimax", "bounded")
 
+_METRIC_HELP = (
+    "euclidean --epsilon E --unit U, and --grid AxB --cell H or --places FILE.csv [--reports FILE.csv]; "
+    "or discrete --epsilon E. Both take --loss."
+)
 _METHOD_HELP = "For optimal: auto, whole, blocks or aggregation. For eikonal: auto, table or factored."
 
 ProblemArgument = Annotated[str, typer.Argument(help="Path of a problem file, or the name of a shipped problem.")]
@@ -88,7 +91,7 @@ def solve(
     if output is not None:
         check_target(output, overwrite=overwrite)
     with printing.progress(f"{built.name}, {program}") as report:
-        asked = _program(program, built, distances=distances, worst_loss=worst_loss)
+        asked = chosen_program(program, built, distances=distances, worst_loss=worst_loss)
         route: Any = method
         mechanism = solve_program(
             asked,
@@ -209,6 +212,44 @@ def verify(file: FileArgument, as_json: JsonOption = False) -> None:
         raise typer.Exit(1)
 
 
+@app.command(context_settings=_TAKES_KNOBS)
+def audit(
+    context: typer.Context,
+    table: Annotated[Path, typer.Argument(help="A table: .csv, .npy, .mat, .parquet or Armadillo's .bin.")],
+    metric: Annotated[str | None, typer.Option("--metric", help=_METRIC_HELP)] = None,
+    problem: Annotated[str | None, typer.Option("--problem", help="A problem, its knobs after it: its metric.")] = None,
+    mechanism: Annotated[Path | None, typer.Option("--mechanism", help="A mechanism file: its metric.")] = None,
+    variable: Annotated[str | None, typer.Option("--variable", help="The table in a .mat file of several.")] = None,
+    normalise: Annotated[bool, typer.Option("--normalise", help="Divide every row by its sum.")] = False,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="NetCDF file of the repaired table.")] = None,
+    overwrite: OverwriteOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell the true epsilon of a table of another program, and with -o repair and certify it."""
+    from mechdesign.mechanism.storage import check_target, save
+    from mechdesign.reports import printing
+    from mechdesign.reports.audit import audit as audit_table
+    from mechdesign.reports.audit import repaired
+    from mechdesign.setting.table_files import read_table
+
+    if output is not None:
+        check_target(output, overwrite=overwrite)
+    stated = None if problem is None else _build(problem, context)
+    setting = audit_setting(context.args, metric=metric, problem=stated, mechanism=mechanism)
+    given = read_table(table, variable=variable)
+    built = setting(len(given))
+    result = audit_table(given, built, normalise=normalise)
+    fixed = None if output is None else repaired(given, built, normalise=normalise)
+    if output is not None and fixed is not None:
+        save(fixed, output, overwrite=overwrite)
+    loss = None if fixed is None else float(fixed.attrs["expected_loss"])
+    outcome = None if fixed is None else {"loss": loss, "claim": fixed.attrs["claim"], "file": str(output)}
+    if as_json:
+        printing.print_json({**result.as_dict(), "repaired": outcome})
+    else:
+        printing.print_audit(result, outcome)
+
+
 @app.command()
 def export(
     file: FileArgument,
@@ -231,7 +272,7 @@ def export(
     written = write_table(
         load(file),
         output,
-        rows=_rows(rows),
+        rows=row_range(rows),
         with_verifier=with_verifier,
         with_sampler=with_sampler,
         overwrite=overwrite,
@@ -253,7 +294,7 @@ def sample(
     as_json: JsonOption = False,
 ) -> None:
     """Draw reports for a location (or a secret) from a certified mechanism, exactly; FILE comes first."""
-    location = _location(at, context.args)
+    location = place_asked(at, context.args)
     from mechdesign.mechanism.storage import load
     from mechdesign.reports import printing
     from mechdesign.reports.sampling import sample_document
@@ -335,7 +376,7 @@ def _read_and_build(problem: str, context: typer.Context) -> tuple[ProblemFile, 
         )
     file = read_problem_file(problem)
     _check_shadowing(file, context)
-    return file, file.build(**_knobs(file, context.args))
+    return file, file.build(**knob_values(file.name, tuple(file.knobs), context.args))
 
 
 def _check_shadowing(file: ProblemFile, context: typer.Context) -> None:
@@ -343,93 +384,6 @@ def _check_shadowing(file: ProblemFile, context: typer.Context) -> None:
     for knob in file.knobs:
         if knob in taken:
             raise InputError("a knob may not shadow an option", field=knob, value=file.path, remedy="rename the knob")
-
-
-def _knobs(file: ProblemFile, words: list[str]) -> dict[str, str]:
-    """--name value and --name=value pairs; anything else is refused by name."""
-    knobs: dict[str, str] = {}
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
-        if not word.startswith("--"):
-            raise InputError(
-                "not expected here", field="command line", value=word, remedy="knobs are written --KNOB VALUE"
-            )
-        name, equals, value = word[2:].partition("=")
-        name = name.replace("-", "_")
-        if name not in file.knobs:
-            known = ", ".join(f"--{knob.replace('_', '-')}" for knob in file.knobs)
-            raise InputError(
-                f"{file.name} has no such knob or option", field=word, value=None, remedy=f"its knobs are {known}"
-            )
-        if name in knobs:
-            raise InputError("given twice", field=f"--{name}", value=None, remedy="give it once")
-        if not equals:
-            if not rest or rest[0].startswith("--"):
-                raise InputError("needs a value", field=word, value=None, remedy=f"write {word} VALUE")
-            value = rest.pop(0)
-        knobs[name] = value
-    return knobs
-
-
-def _location(first: str | None, rest: list[str]) -> list[float] | None:
-    words = rest if first is None else [*first.replace(",", " ").split(), *rest]
-    try:
-        numbers = [float(word) for word in words]
-    except ValueError as error:
-        raise InputError(
-            "not a location or an option", field="at", value=" ".join(words), remedy="write FILE --at X Y"
-        ) from error
-    if first is None and rest:
-        raise InputError("not expected here", field="command line", value=" ".join(rest), remedy="write FILE --at X Y")
-    return numbers or None
-
-
-def _rows(words: str | None) -> range | None:
-    if words is None:
-        return None
-    try:
-        first, end = (int(word) for word in words.split(":"))
-    except ValueError as error:
-        raise InputError(
-            "must be two whole numbers", field="rows", value=words, remedy="write FIRST:END, such as 0:100"
-        ) from error
-    return range(first, end)
-
-
-def _program(name: str, problem: DesignProblem, *, distances: str, worst_loss: float | None) -> Program:
-    from mechdesign.programs.bounded import Bounded
-    from mechdesign.programs.dictionary import Dictionary
-    from mechdesign.programs.eikonal_weights import EikonalWeights
-    from mechdesign.programs.minimax import Minimax
-    from mechdesign.programs.optimal import Optimal
-    from mechdesign.programs.query_weights import QueryWeights
-
-    if name not in PROGRAMS:
-        raise InputError("unknown program", field="program", value=name, remedy="use one of " + ", ".join(PROGRAMS))
-    if name != "eikonal" and distances != "graph":
-        raise InputError(
-            "is for the eikonal program", field="distances", value=distances, remedy="pass --program eikonal"
-        )
-    if (name == "bounded") != (worst_loss is not None):
-        raise InputError(
-            "belongs to the bounded program",
-            field="worst-loss",
-            value="none" if worst_loss is None else worst_loss,
-            remedy="pass --program bounded --worst-loss B",
-        )
-    if name == "eikonal":
-        route: Any = distances
-        return EikonalWeights(problem=problem, distances=route)
-    if worst_loss is not None:
-        return Bounded(problem=problem, worst_loss=worst_loss)
-    plain: dict[str, type[Optimal | Dictionary | Minimax | QueryWeights]] = {
-        "optimal": Optimal,
-        "dictionary": Dictionary,
-        "query": QueryWeights,
-        "minimax": Minimax,
-    }
-    return plain[name](problem=problem)
 
 
 if __name__ == "__main__":

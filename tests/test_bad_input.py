@@ -17,12 +17,13 @@ from mechdesign.errors import InputError, UnitError
 from mechdesign.mechanism.storage import save
 from mechdesign.problem_files import load_problem
 from mechdesign.programs.optimal import Optimal
+from mechdesign.reports.audit import audit as md_audit
 from mechdesign.reports.compare import compare
 from mechdesign.setting import priors
 from mechdesign.setting.domain import Domain
 from mechdesign.setting.levels import PrivacyLevel
 from mechdesign.setting.losses import SquaredDistance, TableLoss
-from mechdesign.setting.metrics import Eikonal, Euclidean
+from mechdesign.setting.metrics import Eikonal, Euclidean, Graph
 from mechdesign.setting.problem import DesignProblem
 from mechdesign.solvers.solve import solve
 
@@ -44,7 +45,25 @@ FILES = {
     "failing.py": "def problem(cells: int = 3):\n    return 1 / (cells - 3)\n",
     "undefined.py": "def problem(cells):\n    return None\n",
     "taken.nc": "an older file",
+    "table.csv": "0.5,0.5\n0.25,0.75\n",
+    "over.csv": "0.5,0.5\n0.25,0.76\n",
+    "negative.csv": "0.5,0.5\n-0.25,1.25\n",
+    "nan.csv": "0.5,0.5\nnan,0.75\n",
+    "comma.csv": "0,5;0,5\n0,25;0,75\n",
+    "places.csv": "x,y\n0,0\n0,0\n",
+    "wide.csv": "1,2,3,4\n5,6,7,8\n",
+    "traces.csv": "lat,lon,obf_lat,obf_lon\n1,2,3,4\n",
+    "words.asc": HEADER + "1 2 three\n4 5 6\n",
+    "flat.asc": HEADER.replace("cellsize 1", "cellsize 0") + "1 2 3\n4 5 6\n",
+    "negative.asc": HEADER + "1 2 3\n4 -5 6\n",
+    "headless.asc": "1 2 3\n4 5 6\n",
+    "cut.nc": "\x89HDF",
 }
+
+
+def audit(words):
+    return f"audit table.csv --metric {words}"
+
 
 # command after `mechdesign`, field of the error, kind of the error
 COMMANDS = {
@@ -60,6 +79,9 @@ COMMANDS = {
         for problem in ("line", "euclidean")
         for value, field in (("0", "epsilon"), ("-1", "epsilon"), ("nan", "epsilon"), ("inf", "epsilon"))
     },
+    **{f"edge too long, {problem}": (f"solve {problem} --epsilon 1e308", "epsilon", "input")
+       for problem in ("line", "euclidean")},
+    "cell too wide": ("solve euclidean --cell 1e308", "points", "input"),
     "edge too short": ("solve line --epsilon 1e-12", "epsilon", "input"),
     "edge too short to compare on": ("compare line --epsilon 1e-12", "epsilon", "input"),
     "raster with a hole": ("solve philadelphia --raster hole.asc", "hole.asc", "input"),
@@ -120,6 +142,54 @@ COMMANDS = {
     ),
     "only unknown": ("compare line --only best", "only", "input"),
     "compare, output exists": ("compare line -o taken.nc", "output", "input"),
+    "grid of one cell": (audit("euclidean --epsilon 1 --unit km --cell 1 --grid 1x1"), "domain", "input"),
+    "grid misspelt": (audit("euclidean --epsilon 1 --unit km --cell 1 --grid 2*1"), "grid", "input"),
+    "grid without a cell": (audit("euclidean --epsilon 1 --unit km --grid 2x1"), "cell", "input"),
+    "grid and places": (
+        audit("euclidean --epsilon 1 --unit km --cell 1 --grid 2x1 --places places.csv"), "grid", "input",
+    ),
+    "neither grid nor places": (audit("euclidean --epsilon 1 --unit km"), "grid", "input"),
+    "places and a cell": (audit("euclidean --epsilon 1 --unit km --cell 1 --places places.csv"), "cell", "input"),
+    "places coincide": (audit("euclidean --epsilon 1 --unit km --places places.csv"), "points", "input"),
+    "places of four columns": (audit("euclidean --epsilon 1 --unit km --places wide.csv"), "places", "input"),
+    "places missing": (audit("euclidean --epsilon 1 --unit km --places absent.csv"), "places", "file"),
+    "cell negative": (audit("euclidean --epsilon 1 --unit km --cell -1 --grid 2x1"), "cell", "input"),
+    "cell nan": (audit("euclidean --epsilon 1 --unit km --cell nan --grid 2x1"), "cell", "input"),
+    "cell a word": (audit("euclidean --epsilon 1 --unit km --cell one --grid 2x1"), "cell", "input"),
+    "epsilon with a decimal comma": (audit("discrete --epsilon 0,5"), "epsilon", "input"),
+    "epsilon left out": (audit("discrete"), "epsilon", "input"),
+    "unit left out": (audit("euclidean --epsilon 1 --cell 1 --grid 2x1"), "unit", "input"),
+    **{f"audit, epsilon {value}": (audit(f"discrete --epsilon {value}"), "epsilon", "input")
+       for value in ("0", "-1", "nan", "inf")},
+    "audit, loss unknown": (audit("discrete --epsilon 1 --loss regret"), "loss", "input"),
+    "audit, knob unknown": (audit("discrete --epsilon 1 --cell 3"), "--cell", "input"),
+    "audit, metric unknown": (audit("taxicab --epsilon 1"), "metric", "input"),
+    "audit, no metric": ("audit table.csv", "metric", "input"),
+    "audit, two metrics": (audit("discrete --epsilon 1 --problem line"), "metric", "input"),
+    "audit, mechanism missing": ("audit table.csv --mechanism absent.nc", "file", "input"),
+    "audit, rows and secrets": ("audit table.csv --problem line --cells 3", "table", "input"),
+    "audit, output exists": (audit("discrete --epsilon 1 -o taken.nc"), "output", "input"),
+    "audit, too small an epsilon": (audit("discrete --epsilon 1e-12 -o x.nc"), "epsilon", "input"),
+    **{f"audit, table {name}": (f"audit {name} --metric discrete --epsilon 1", "table", kind) for name, kind in (
+        ("absent.csv", "file"), ("over.csv", "input"), ("negative.csv", "input"), ("nan.csv", "input"),
+        ("comma.csv", "input"), ("traces.csv", "input"), ("taken.nc", "file"), ("/dev/zero", "file"),
+        ("broken.py", "file"))},
+    "audit, variable of a text": ("audit table.csv --metric discrete --epsilon 1 --variable P", "variable", "input"),
+    "raster with a word": ("solve philadelphia --raster words.asc", "raster", "file"),
+    "raster of cells of size 0": ("solve philadelphia --raster flat.asc", "raster", "file"),
+    "raster with a negative density": ("solve philadelphia --raster negative.asc", "density", "input"),
+    "raster without a header": ("solve philadelphia --raster headless.asc", "raster", "file"),
+    "raster cut short, NetCDF": ("solve philadelphia --raster cut.nc", "raster", "file"),
+    "raster of another kind": ("solve philadelphia --raster broken.py", "raster", "file"),
+    "problem is a device": ("solve /dev/null", "problem", "input"),
+    "too many rows for one program": ("solve philadelphia --program minimax --cells 60", "cells", "size"),
+    "verify a device": ("verify /dev/zero", "file", "input"),
+    "verify a URL": ("verify https://example.org/mechanism.nc", "file", "input"),
+    "verify a folder": ("verify .", "file", "input"),
+    "plot, file missing": ("plot absent.nc -o x.png", "file", "input"),
+    "sweep backwards": ("sweep line --from 2 --to 1", "to", "input"),
+    "sweep of no points": ("sweep line --points 0", "points", "input"),
+    "sweep from zero": ("sweep line --from 0", "from", "input"),
     "verify missing": ("verify absent.nc", "file", "input"),
     "export missing": ("export absent.nc -o x.csv", "file", "input"),
 }  # fmt: skip
@@ -162,7 +232,7 @@ def test_command(case, folder, monkeypatch, capsys):
     assert (error["field"], error["kind"]) == (field, kind)
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
     if kind == "size":
-        assert "102.4 GB" in error["message"]
+        assert "102.4 GB" in error["message"] or "101109600 rows" in error["message"]
     misspelt = field.startswith("--") or error["remedy"] == "see mechdesign --help"
     assert misspelt or error["value"] is not None
 
@@ -224,6 +294,66 @@ def test_python_api(case, use):
     assert (caught.value.field, caught.value.exit_code) == (field, 2)
     assert caught.value.value is not None
     assert caught.value.remedy
+
+
+NODES = Domain.nodes(3)
+
+
+def graph(tail, head, length):
+    return Graph(tail=tail, head=head, length=length).edges(NODES)
+
+
+PARTS = {
+    "level of another shape": (lambda: PrivacyLevel.from_values(GRID, np.ones((3, 4))), "epsilon"),
+    "level with a zero": (lambda: PrivacyLevel.from_values(GRID, np.eye(3)), "epsilon"),
+    "level negative": (lambda: PrivacyLevel.from_values(GRID, -np.ones((3, 3))), "epsilon"),
+    "level with a nan": (lambda: PrivacyLevel.from_values(GRID, np.full((3, 3), math.nan)), "epsilon"),
+    "level infinite": (lambda: PrivacyLevel.constant(math.inf, "km"), "epsilon"),
+    "level without a unit": (lambda: PrivacyLevel.constant(1.0, ""), "eps.unit"),
+    "multiplier negative": (lambda: -1.0 * Euclidean(epsilon=1.0, unit="km"), "multiplier"),
+    "multiplier nan": (lambda: math.nan * Euclidean(epsilon=1.0, unit="km"), "multiplier"),
+    "secrets coincide": (lambda: Domain.points_at([[0, 0], [1, 1], [0, 0]], unit="km"), "points"),
+    "a place at infinity": (lambda: Domain.points_at([0, math.inf], unit="km"), "points"),
+    "places of four axes": (lambda: Domain.points_at(np.eye(4), unit="km"), "points"),
+    "one place": (lambda: Domain.points_at([0.0], unit="km"), "domain"),
+    "cell negative": (lambda: Domain.grid((3, 3), cell=-1.0, unit="km"), "cell"),
+    "cell infinite": (lambda: Domain.grid((3, 3), cell=math.inf, unit="km"), "cell"),
+    "cells of half a cell": (lambda: Domain.grid((2.5, 3), cell=1.0, unit="km"), "cells"),
+    "edge twice": (lambda: graph([0, 1, 1], [1, 0, 2], [1, 1, 1]), "edges"),
+    "edge to itself": (lambda: graph([0, 1, 2], [1, 2, 2], [1, 1, 1]), "edges"),
+    "edge that dangles": (lambda: graph([0, 1], [1, 3], [1, 1]), "edges"),
+    "edge of length zero": (lambda: graph([0, 1], [1, 2], [1, 0]), "length"),
+    "edge of length nan": (lambda: graph([0, 1], [1, 2], [1, math.nan]), "length"),
+    "edges of another number": (lambda: graph([0, 1], [1, 2], [1]), "edges"),
+    "parts that no edge joins": (lambda: graph([0], [1], [1]), "mask"),
+    "table of words for an audit": (lambda: md_audit([["a", "b"], ["c", "d"]], designed()), "table"),
+    "reports in another unit": (
+        lambda: (
+            DesignProblem(
+                domain=GRID,
+                metric=Euclidean(epsilon=1.0, unit="km"),
+                prior=priors.uniform(GRID),
+                loss=SquaredDistance(),
+                reports=Domain.grid((3, 3), cell=1.0, unit="m"),
+            ).cost
+        ),
+        "reports",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PARTS)
+def test_parts(case):
+    make, field = PARTS[case]
+    with pytest.raises(InputError) as caught:
+        make()
+    assert (caught.value.field, caught.value.exit_code) == (field, 2)
+    assert caught.value.value is not None
+    assert caught.value.remedy
+
+
+def test_enough_bad_inputs_are_tried():
+    assert len(COMMANDS) + len(API) + len(PARTS) >= 160
 
 
 def test_units_of_metric_and_domain_must_agree():

@@ -2,3 +2,8 @@
 
 A closed form becomes integers unrepaired; its file claims the smallest multiple of the problem's metric that holds.
 """
+
+import lazy_loader
+
+_FORMS = ["constant", "exponential", "geometric", "planar_laplace", "randomized_response"]
+__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submodules=_FORMS)

@@ -18,6 +18,7 @@ from rich.table import Table
 from mechdesign.setting.units import unit_word
 
 if TYPE_CHECKING:
+    from mechdesign.reports.audit import Audit
     from mechdesign.reports.compare import Row
     from mechdesign.reports.sweep import Row as SweepRow
     from mechdesign.reports.verification import Verification
@@ -197,6 +198,38 @@ def print_sample(drawn: Mapping[str, Any]) -> None:
     _console().print(table, markup=False)
     for name in ("bits", "cost", "claim"):
         note(f"{name}: {drawn[name]}")
+
+
+def print_audit(result: Audit, outcome: Mapping[str, Any] | None) -> None:
+    """The findings of an audit, a line each; then what the repair costs."""
+    at, zeros, sums = result.worst, result.zeros, result.row_sums
+    infinite = "infinite: a zero meets a positive probability"
+    lines = {
+        "metric": result.metric,
+        "verdict": f"{result.verdict} ({result.breaches} breaches by exact integers)",
+        "effective eps": infinite if result.effective_epsilon is None else f"{result.effective_epsilon:.6g}",
+        "without zeros": f"{result.finite_epsilon:.6g}",
+        "true eps": "" if result.true_epsilon is None else f"{result.true_epsilon:.9g} {result.epsilon_unit}",
+        "claimed eps": "" if result.claimed_epsilon is None else f"{result.claimed_epsilon:.9g} {result.epsilon_unit}",
+        "worst": f"report {at['report']}: {at['probability']:.6g} from secret {at['secret']}, "
+        f"{at['other_probability']:.6g} from {at['other']}, {at['distance']:.6g} nats apart",
+        "zeros": f"{zeros['entries']} entries, {zeros['mixed_columns']} columns with zeros and others, "
+        f"{zeros['empty_columns']} columns of zeros",
+        "row sums": "counts, divided by their sums"
+        if result.divided == "counts"
+        else f"row {sums['row']:.0f} is off by {sums['largest_deviation']:.3g}"
+        + ("; every row was divided by its sum" if result.divided else ""),
+        "loss": "" if result.loss is None else f"{result.loss:.9g} {result.loss_unit}, {result.prior} prior",
+    }
+    if outcome is not None:
+        lines |= {"repaired loss": f"{outcome['loss']:.9g} {result.loss_unit}", "file": outcome["file"]}
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    for name, text in lines.items():
+        if text:
+            table.add_row(name, text)
+    for text in result.notes:
+        table.add_row("note", text)
+    _console().print(table, highlight=False)
 
 
 def _text(value: float | None, form: str = ".6g") -> str:

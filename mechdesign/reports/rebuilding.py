@@ -11,7 +11,9 @@ import numpy as np
 import xarray as xr
 
 from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.table import claim_sentence, stored_points
+from mechdesign.mechanism.factored import SCHEMA as FACTORED
+from mechdesign.mechanism.factored import stored_problem as factored_problem
+from mechdesign.mechanism.table import claim_sentence, stored_edges, stored_points
 from mechdesign.programs.bounded import Bounded
 from mechdesign.programs.constrained import Constrained
 from mechdesign.programs.constraints import constraint_from
@@ -21,7 +23,7 @@ from mechdesign.programs.robust import Robust
 from mechdesign.setting.domain import Domain
 from mechdesign.setting.geodesic import Edges
 from mechdesign.setting.losses import LOSSES, Loss, TableLoss
-from mechdesign.setting.metrics import Metric
+from mechdesign.setting.metrics import Graph, Metric, metric_from_description
 from mechdesign.setting.problem import DesignProblem
 from mechdesign.solvers.coupled import admit, coupled_bound
 from mechdesign.solvers.pricing import ConePricer
@@ -46,7 +48,7 @@ def check_objective(mechanism: xr.Dataset, domain: Domain, metric: Metric) -> tu
     Raises: KeyError for an unknown program.
     """
     kept = json.loads(mechanism.attrs["parameters"])
-    program = _PROGRAMS[mechanism.attrs["program"]](_problem(mechanism, domain, metric), kept)
+    program = _PROGRAMS[mechanism.attrs["program"]](rebuilt_problem(mechanism, domain, metric), kept)
     rows, cost, problem = program.side_rows(), program.base_cost(), program.problem
     table = mechanism["mass"].values / float(ROW_SUM)
     reasons = []
@@ -96,7 +98,21 @@ def figure_differences(mechanism: xr.Dataset, found: Mapping[str, float | None])
     ]
 
 
-def _problem(mechanism: xr.Dataset, domain: Domain, metric: Metric) -> DesignProblem:
+def stored_problem(mechanism: xr.Dataset) -> DesignProblem:
+    """The design problem of a mechanism, a table or a factored one, at the metric of its claim.
+
+    Raises: InputError, KeyError or TypeError where the Dataset contradicts itself.
+    """
+    if mechanism.attrs["schema"] == FACTORED:
+        return factored_problem(mechanism)
+    domain = Domain.from_description(json.loads(mechanism.attrs["domain"]), stored_points(mechanism, "secret"))
+    edges, metric = stored_edges(mechanism), metric_from_description(json.loads(mechanism.attrs["metric"]))
+    listed = metric or Graph(tail=edges.tail, head=edges.head, length=edges.length)
+    return rebuilt_problem(mechanism, domain, listed)
+
+
+def rebuilt_problem(mechanism: xr.Dataset, domain: Domain, metric: Metric) -> DesignProblem:
+    """The design problem of a mechanism that is a table: its prior, loss and reports, for this domain and metric."""
     points = stored_points(mechanism, "report")
     own = np.array_equal(points, domain.points)
     kind: Literal["nodes", "points"] = "nodes" if domain.kind == "nodes" else "points"

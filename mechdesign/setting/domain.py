@@ -97,7 +97,8 @@ class Domain:
                 remedy="pass True where a cell belongs to the domain",
             )
         index = np.argwhere(inside)
-        points = np.asarray(low) + (index + 0.5) * np.asarray(sizes)
+        with np.errstate(over="ignore"):
+            points = np.asarray(low) + (index + 0.5) * np.asarray(sizes)
         return cls(
             kind="grid", points=points, unit=canonical_unit(unit), shape=counts, cell=sizes, origin=low, index=index
         )

@@ -50,9 +50,18 @@ class Metric(ABC):
 
         Raises: InputError if the domain does not fit the metric, or falls into parts that no edge joins.
         """
-        plain = self.unscaled_edges(domain)
+        with np.errstate(over="ignore"):
+            plain = self.unscaled_edges(domain)
+            edges = plain if self.multiplier == 1 else plain.scaled(self.multiplier * ROUND_DOWN)
+        if len(edges.length) and not np.isfinite(edges.length).all():
+            raise InputError(
+                "an edge is longer than the largest double",
+                field="epsilon",
+                value=f"{edges.length.max()} nats",
+                remedy="use a smaller eps, or a smaller unit",
+            )
         check_connected(plain, domain.size)
-        return plain if self.multiplier == 1 else plain.scaled(self.multiplier * ROUND_DOWN)
+        return edges
 
     def distances(self, domain: Domain) -> NDArray[np.float64]:
         """All distances d (n, n) in nats: shortest paths over `edges`. Cost: O(n (e + n log n))."""

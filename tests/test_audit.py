@@ -1,0 +1,382 @@
+from __future__ import annotations
+
+import json
+import math
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from naive import raw_optimum
+
+from mechdesign import cli
+from mechdesign.closed_forms import exponential, geometric
+from mechdesign.errors import FileFormatError, InputError, SizeError
+from mechdesign.mechanism.certificate import exp_lower
+from mechdesign.mechanism.given import breaches, true_multiple, worst_ratio
+from mechdesign.mechanism.storage import load, save
+from mechdesign.mechanism.table import probabilities
+from mechdesign.problem_files import load_problem
+from mechdesign.reports.audit import UP_TO_ROUNDING, audit, repaired
+from mechdesign.reports.export import export
+from mechdesign.reports.verification import verify
+from mechdesign.setting import priors
+from mechdesign.setting.domain import Domain
+from mechdesign.setting.geodesic import Edges
+from mechdesign.setting.losses import Distance, SquaredDistance
+from mechdesign.setting.metrics import Euclidean
+from mechdesign.setting.named import named_problem
+from mechdesign.setting.problem import DesignProblem
+from mechdesign.setting.table_files import read_table
+
+TABLE = np.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.125, 0.375, 0.5]])
+TAILS, HEADS = np.triu_indices(4, 1)
+RATIO = 1e-12  # logarithms of one table in two orders
+
+
+def paper_problem(cells: int = 30) -> DesignProblem:
+    """150 m cells at eps = 0.00404249 per m, as in paper 001."""
+    domain = Domain.grid((cells, cells), cell=150.0, unit="m")
+    metric = Euclidean(epsilon=0.00404249, unit="m")
+    return DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=Distance())
+
+
+@given(
+    exponents=some.lists(some.integers(-1074, -1), min_size=12, max_size=12),
+    zeros=some.lists(some.integers(0, 11), max_size=3),
+    scale=some.integers(-20, 10),
+    seed=some.integers(0, 99),
+)
+@settings(derandomize=True, deadline=None, max_examples=150)
+def test_breaches_against_fractions(exponents, zeros, scale, seed):
+    random = np.random.default_rng(seed)
+    table = random.random(12) * 2.0 ** np.array(exponents if seed % 2 else [0] * 12)
+    table[zeros] = 0
+    table = table.reshape(4, 3)
+    lengths = random.random(6) * 2.0**scale + 2.0**-30
+    expected = 0
+    for u, v, length in zip(TAILS, HEADS, lengths, strict=True):
+        r, s = exp_lower(float(length))
+        most = Fraction(r) / Fraction(2) ** s
+        for p, q in zip(map(Fraction, table[u].tolist()), map(Fraction, table[v].tolist()), strict=True):
+            expected += (p > most * q) + (q > most * p)
+    assert breaches(table, Edges(tail=TAILS, head=HEADS, length=lengths)) == expected
+
+
+def test_one_bit_of_a_double_is_a_breach():
+    r, s = exp_lower(0.5)
+    low = math.floor(Fraction(r, 2**s) * 2**52)
+    edge = Edges(tail=np.array([0]), head=np.array([1]), length=np.array([0.5]))
+    for extra, expected in ((0, 0), (1, 1)):
+        table = np.array([[(low + extra) * 2.0**-53], [0.5]])
+        assert breaches(table, edge) == expected
+
+
+@pytest.mark.parametrize("name", ["line", "euclidean", "discrete", "philadelphia"])
+def test_the_true_multiple_holds_and_no_less_does(name):
+    problem = load_problem(name, cells=5) if name != "discrete" else load_problem(name)
+    table = np.random.default_rng(1).dirichlet(np.ones(7), problem.domain.size)
+    at = worst_ratio(table, problem.edges)
+    multiple = true_multiple(table, problem.metric, problem.domain, at.value)
+    assert breaches(table, (multiple * problem.metric).edges(problem.domain)) == 0
+    assert at.value < multiple < at.value * UP_TO_ROUNDING
+    assert breaches(table, ((at.value * (1 - 1e-9)) * problem.metric).edges(problem.domain)) > 0
+    ratio = math.log(table[at.secret, at.report] / table[at.other, at.report])
+    assert at.value == pytest.approx(ratio / at.distance, rel=RATIO)
+    logs, away = np.log(table), problem.distances
+    pairs = np.triu_indices(len(table), 1)
+    largest = (abs(logs[pairs[0]] - logs[pairs[1]]).max(axis=1) / away[pairs]).max()
+    assert multiple == pytest.approx(largest, rel=1e-9)
+
+
+def test_normalised_geometric_is_half_again_its_claim():
+    problem = paper_problem()
+    table = geometric.normalised_table(problem, 0.00404249)
+    found = audit(table, problem)
+    assert round(found.effective_epsilon, 4) == 1.5227
+    assert (found.verdict, found.infinite, found.divided) == ("broken", False, None)
+    assert found.true_epsilon == pytest.approx(0.00404249 * found.effective_epsilon)
+    assert found.loss == pytest.approx(float((problem.cost * table).sum()))
+
+
+def test_planar_laplace_of_libqif():
+    qif = pytest.importorskip("qif", reason="the Python package of libqif is not installed")
+    table = np.asarray(qif.mechanism.geo_ind.planar_laplace_grid(30, 30, 150.0, 0.00404249))
+    problem = paper_problem()
+    with pytest.raises(InputError, match=r"row \d+ does not sum to 1 .*1\.0000178"):
+        audit(table, problem)
+    found = audit(table, problem, normalise=True)
+    assert round(found.effective_epsilon, 3) == 2.167
+    assert found.divided == "rows"
+
+
+@pytest.mark.parametrize(("border", "verdict"), [("clamped", "holds"), ("normalised", "broken")])
+def test_verdict_agrees_with_the_integer_certificate(border, verdict):
+    problem = load_problem("euclidean", cells=6)
+    mechanism = geometric.mechanism(problem, border=border)
+    found = audit(probabilities(mechanism).values, problem)
+    assert found.effective_epsilon == pytest.approx(mechanism.attrs["effective_epsilon"], rel=1e-9)
+    assert found.verdict == verdict or (verdict == "holds" and found.verdict == "holds up to rounding")
+
+
+def test_simplex_solutions_have_infinite_ratios_and_the_repair_costs_nothing():
+    problem = load_problem("philadelphia", cells=5, floor=0.2)
+    table = raw_optimum(problem)
+    found = audit(table, problem)
+    assert found.infinite
+    assert found.effective_epsilon is found.true_epsilon is found.worst["log_ratio"] is None
+    assert found.zeros["mixed_columns"] > 0
+    assert found.worst["other_probability"] == 0 < found.worst["probability"]
+    fixed = repaired(table, problem)
+    assert verify(fixed).certified
+    assert fixed.attrs["expected_loss"] == pytest.approx(found.loss, rel=1e-7)
+
+
+def test_metrics_without_one_level_have_no_true_epsilon():
+    problem = load_problem("philadelphia", cells=4)
+    found = audit(probabilities(exponential.mechanism(problem)).values, problem)
+    assert found.verdict == "holds"
+    assert found.true_epsilon is found.claimed_epsilon is found.epsilon_unit is None
+    assert found.prior == "given"
+
+
+def test_zeros_are_counted():
+    table = np.array([[0.5, 0.5, 0.0, 0.0], [0.25, 0.25, 0.5, 0.0], [1.0, 0.0, 0.0, 0.0]])
+    found = audit(table, named_problem("discrete", {"epsilon": "1"}, secrets=3))
+    assert found.zeros == {"entries": 6, "empty_columns": 1, "mixed_columns": 2}
+    assert found.infinite
+    assert found.finite_epsilon == pytest.approx(math.log(4))
+    assert found.loss is None
+    assert "4 reports" in found.notes[0]
+
+
+def test_counts_are_divided_and_rounding_is_not_refused():
+    problem = named_problem("discrete", {"epsilon": "1"}, secrets=3)
+    counts = audit(8 * TABLE, problem)
+    assert (counts.divided, counts.effective_epsilon) == ("counts", audit(TABLE, problem).effective_epsilon)
+    off = audit(TABLE * (1 + 1e-8), problem)
+    assert off.row_sums["largest_deviation"] == pytest.approx(1e-8)
+    assert off.divided is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t * (1 + 2e-6), r"row \d does not sum to 1 \(got 1\.000002\)"),
+        (lambda t: np.where(t == 0.375, -0.375, t), r"row 2, column 1 is no probability \(got .*-0\.375"),
+        (lambda t: np.where(t == 0.375, math.nan, t), r"row 2, column 1 is no probability \(got .*nan"),
+        (lambda t: np.where(t == 0.375, math.inf, t), r"row 2, column 1 is no probability"),
+        (lambda t: t[:2], r"the metric has 3 secrets \(got shape \(2, 3\)"),
+        (lambda t: np.vstack([t[:2], np.zeros(3)]), r"row 2 does not sum to 1 \(got 0\)"),
+        (lambda t: t[0], r"the metric has 3 secrets"),
+    ],
+)
+def test_what_is_no_table_is_refused_by_row_and_value(change, message):
+    domain = Domain.grid(3, cell=1.0, unit="km")
+    metric = Euclidean(epsilon=1.0, unit="km")
+    problem = DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=SquaredDistance())
+    for use in (audit, repaired):
+        with pytest.raises(InputError, match=message):
+            use(change(TABLE), problem)
+
+
+def rows(separator, head=None, names=None):
+    lines = [separator.join(map(repr, row)) for row in TABLE.tolist()]
+    if names is not None:
+        lines = [f"{name}{separator}{line}" for name, line in zip(names, lines, strict=True)]
+    return "\n".join(([head] if head is not None else []) + lines) + "\n"
+
+
+PAIRS = [(u, y, TABLE.tolist()[u][y]) for u in range(3) for y in range(3)]
+TEXTS = {
+    "plain.csv": rows(","),
+    "comments.csv": "# made by hand\n\n" + rows(","),
+    "header.csv": rows(",", "a,b,c"),
+    "numbers.csv": rows(",", "0,1,2"),
+    "pandas.csv": rows(",", ",0,1,2", names="012"),
+    "named.csv": rows(",", "secret,a,b,c", names=["home", "work", "gym"]),
+    "labels.csv": rows(",", names=["home", "work", "gym"]),
+    "quoted.csv": rows(",", '"","a, b","c","d"', names=['"x, y"', "z", "w"]),
+    "index.csv": rows(",", names="012"),
+    "semicolon.csv": rows(";"),
+    "tab.tsv": rows("\t", "a\tb\tc"),
+    "savetxt.txt": rows(" "),
+    "mark.csv": "\ufeff" + rows(","),
+    "armadillo.txt": "ARMA_MAT_TXT_FN008\n3 3\n" + rows("   "),
+    "long.csv": "secret,report,probability\n" + "".join(f"{u},{y},{p!r}\n" for u, y, p in map(tuple, PAIRS)),
+    "turned.csv": "probability;report;x;secret\n" + "".join(f"{p!r};{y};7;{u}\n" for u, y, p in PAIRS[::-1]),
+    "words.csv": "secret,report,probability\n"
+    + "".join(f"{'abc'[u]},{'xyz'[y]},{p!r}\n" for u, y, p in PAIRS),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_texts(name, tmp_path):
+    path = tmp_path / name
+    path.write_text(TEXTS[name], encoding="utf-8")
+    assert np.array_equal(read_table(path), TABLE)
+
+
+def test_what_long_form_leaves_out_is_zero(tmp_path):
+    path = tmp_path / "long.csv"
+    path.write_text("secret,report,count\n0,0,3\n0,1,1\n1,2,4\n", encoding="utf-8")
+    assert read_table(path).tolist() == [[3, 1, 0], [0, 0, 4]]
+
+
+def test_binary_files(tmp_path):
+    np.save(tmp_path / "t.npy", TABLE)
+    np.save(tmp_path / "f.npy", np.asfortranarray(TABLE))
+    scipy.io.savemat(tmp_path / "t.mat", {"P": TABLE})
+    scipy.io.savemat(tmp_path / "two.mat", {"P": TABLE, "Q": TABLE.T})
+    scipy.io.savemat(tmp_path / "sparse.mat", {"P": scipy.sparse.csc_matrix(TABLE)})
+    (tmp_path / "t.bin").write_bytes(b"ARMA_MAT_BIN_FN008\n3 3\n" + TABLE.T.tobytes())
+    for name in ("t.npy", "f.npy", "t.mat", "sparse.mat", "t.bin"):
+        assert np.array_equal(read_table(tmp_path / name), TABLE)
+    assert np.array_equal(read_table(tmp_path / "two.mat", variable="Q"), TABLE.T)
+    with pytest.raises(FileFormatError, match="which variable"):
+        read_table(tmp_path / "two.mat")
+    with pytest.raises(InputError, match=r"only \.mat files"):
+        read_table(tmp_path / "t.npy", variable="P")
+
+
+def test_parquet(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    parquet.write_table(pyarrow.table({f"r{y}": TABLE[:, y] for y in range(3)}), tmp_path / "wide.parquet")
+    columns = {name: [pair[k] for pair in PAIRS] for k, name in enumerate(("secret", "report", "probability"))}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "long.parquet")
+    for name in ("wide", "long"):
+        assert np.array_equal(read_table(tmp_path / f"{name}.parquet"), TABLE)
+
+
+def test_parquet_without_pyarrow(tmp_path, monkeypatch):
+    (tmp_path / "t.parquet").write_bytes(b"PAR1")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(FileFormatError, match="needs pyarrow"):
+        read_table(tmp_path / "t.parquet")
+
+
+def test_the_export_of_a_mechanism_is_a_table(tmp_path):
+    problem = load_problem("line", cells=5)
+    mechanism = geometric.mechanism(problem)
+    found = audit(export(mechanism, tmp_path / "line.csv"), problem)
+    assert found.divided == "counts"
+    assert found.effective_epsilon == pytest.approx(mechanism.attrs["effective_epsilon"], rel=1e-9)
+
+
+MAT73 = b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124) + b"\x00\x02IM" + bytes(512)
+BAD_FILES = {
+    "decimal commas": ("t.csv", "0,5;0,5\n0,25;0,75\n", "row 0, column 0 is not a number .*decimal points"),
+    "a word": ("t.csv", "0.5,0.5\n0.5,half\n", "row 1, column 1 is not a number .*'half'"),
+    "uneven rows": ("t.csv", "0.5,0.5\n0.5\n", "row 1 has 1 fields"),
+    "empty": ("t.csv", "\n# nothing\n", "is empty"),
+    "header alone": ("t.csv", "a,b,c\n", "no rows"),
+    "not UTF-8": ("t.csv", b"\xff\xfe0\x00", "not UTF-8"),
+    "long, pair twice": ("t.csv", "secret,report,probability\n0,0,1\n0,0,1\n", "listed twice .*secret 0, report 0"),
+    "long, from 1": ("t.csv", "secret,report,probability\n1,1,1\n2,1,1\n", "without a gap .*0 is missing"),
+    "long, a gap": ("t.csv", "secret,report,probability\n0,0,1\n2,0,1\n", "without a gap .*1 is missing"),
+    "long, negative label": ("t.csv", "secret,report,probability\n-1,0,1\n", "whole numbers from 0"),
+    "long, no value": ("t.csv", "secret,report,x\n0,0,1\n", "long form has the columns"),
+    "long, a word": ("t.csv", "secret,report,count\n0,0,1\n1,0,many\n", "row 1, column 0 is not a number"),
+    "traces of PrivKit": ("t.csv", "lat,lon,obf_lat,obf_lon\n1,2,3,4\n", "samples of a mechanism"),
+    "Armadillo cut short": ("t.txt", "ARMA_MAT_TXT_FN008\n3 2\n0.5 0.5\n1 0\n", "header announces 3 x 2"),
+    "Armadillo binary cut short": ("t.bin", b"ARMA_MAT_BIN_FN008\n3 2\n1234", "cannot be read"),
+    "Armadillo of complex numbers": ("t.bin", b"ARMA_MAT_BIN_FC016\n1 1\n" + bytes(16), "real numbers"),
+    "NumPy cut short": ("t.npy", b"\x93NUMPY\x01\x00", "cannot be read"),
+    "MATLAB 7.3": ("t.mat", MAT73, "7.3 file.*-v7"),
+    "not MATLAB": ("t.mat", b"nothing", "cannot be read"),
+    "pickle": ("t.pkl", b"", "unknown kind"),
+    "mechanism": ("t.nc", b"", "mechdesign verify"),
+    "missing": (None, None, "no such file"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_bad_files(case, tmp_path):
+    name, content, message = BAD_FILES[case]
+    path = tmp_path / (name or "absent.csv")
+    if content is not None:
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    with pytest.raises(InputError, match=message) as caught:
+        read_table(path)
+    assert caught.value.value is not None
+
+
+@pytest.mark.parametrize("array", [np.ones(3), np.ones((2, 2, 2)), np.ones((2, 2)) * 1j, np.array([["a"]])])
+def test_arrays_that_are_no_matrix_of_numbers(array, tmp_path):
+    np.save(tmp_path / "t.npy", array)
+    with pytest.raises(FileFormatError, match="matrix of real numbers"):
+        read_table(tmp_path / "t.npy")
+
+
+def test_objects_are_never_unpickled(tmp_path):
+    np.save(tmp_path / "t.npy", np.array([[{}]]), allow_pickle=True)
+    with pytest.raises(FileFormatError, match="allow_pickle"):
+        read_table(tmp_path / "t.npy")
+
+
+def test_a_far_label_is_refused_before_it_is_allocated(tmp_path, monkeypatch):
+    monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 1e4})())
+    (tmp_path / "t.csv").write_text("\n".join(",".join(["0.01"] * 100) for _ in range(100)))
+    with pytest.raises(SizeError):
+        read_table(tmp_path / "t.csv")
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    np.savetxt("t.csv", TABLE)
+    Path("places.csv").write_text("x,y\n0,0\n1,0\n0,2\n")
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["mechdesign", "audit", *words])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code, capsys.readouterr().out
+
+    return call
+
+
+def test_command_line(run):
+    words = ["t.csv", "--metric", "euclidean", "--epsilon", "0.3", "--unit", "km", "--places", "places.csv"]
+    code, out = run(*words, "-o", "fixed.nc", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert (found["verdict"], found["epsilon_unit"], found["secrets"]) == ("broken", "nats per km", 3)
+    assert found["repaired"]["loss"] > found["loss"]
+    assert verify("fixed.nc").certified
+    again = json.loads(run("t.csv", "--mechanism", "fixed.nc", "--json")[1])
+    assert again == {**found, "repaired": None}
+    assert load("fixed.nc").attrs["program"] == "repaired"
+    code, out = run(*words)
+    assert code == 0
+    assert "broken" in out
+
+
+@pytest.mark.parametrize("words", ["--problem line --cells 3 --epsilon 1.5", "--metric discrete --epsilon=0.8"])
+def test_metrics_of_the_command_line(run, words):
+    code, out = run("t.csv", *words.split(), "--json")
+    assert code == 0
+    assert json.loads(out)["effective_epsilon"] > 0
+
+
+def test_a_graph_in_a_mechanism_file_is_its_metric(run):
+    from cases import CASES
+
+    problem = CASES["graph, table loss"]()
+    mechanism = exponential.mechanism(problem)
+    save(mechanism, "ring.nc")
+    np.save("ring.npy", probabilities(mechanism).values)
+    found = json.loads(run("ring.npy", "--mechanism", "ring.nc", "--json")[1])
+    assert found["verdict"] in {"holds", "holds up to rounding"}
+    assert found["loss"] == pytest.approx(mechanism.attrs["expected_loss"])
+
+
+def test_a_constant_table_reveals_nothing():
+    found = audit(np.full((4, 3), 1 / 3), named_problem("discrete", {"epsilon": "1"}, secrets=4), normalise=True)
+    assert (found.effective_epsilon, found.verdict, found.breaches) == (0, "holds", 0)
