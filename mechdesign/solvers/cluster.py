@@ -1,9 +1,12 @@
 """Blocks on the workers of a dask cluster, or on this machine's threads: `workers` chooses.
 
-The state of a pass goes to every worker once and is let go at its end; workers that join later fetch it from others.
-A block whose worker dies is computed again by dask. Where the state itself is lost, because all workers that held it
-died, it is sent again and the blocks under way begin again. What a worker computes is fixed by the versions of
-mechdesign, NumPy and Numba (and by its processor), so every block compares them with those of the client.
+The state of a pass is a task too, and every worker gets its result once, one from the scheduler and the others from
+each other. So dask computes again whatever is lost with a worker, block or state, and workers may join and leave. The
+state is let go at the end of its pass. (`Client.scatter` would not do: scattered data that is lost stays lost, and with
+`broadcast` a worker that dies meanwhile keeps the scheduler busy for ever.)
+
+What a block is to the bit depends on the versions of mechdesign, NumPy and Numba, which are compared with those of the
+client, and on the processor.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import pickle
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,7 +26,7 @@ from mechdesign.errors import InputError, MechdesignError, SolverError
 from mechdesign.solvers.blocks import Arrays, Submit, Work, Workers, threads
 
 WAIT = 8.0  # seconds for the scheduler to answer, and for it to have a worker
-_LOST = 3  # times in a row that the state of a pass may be lost and sent again
+PATIENCE = 60.0  # seconds without any worker after which a run is given up
 _LOGS = ("distributed.client", "distributed.core", "distributed.batched")  # what a client says of lost connections
 
 
@@ -66,96 +70,53 @@ class Cluster:
 
     @contextlib.contextmanager
     def sharing(self, work: Work, state: Any) -> Iterator[Submit]:
-        shared = _Shared(self.client, work, state)
+        import dask
+
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
+            shared = self.client.submit(pickle.loads, pickle.dumps(state, protocol=5), pure=False)
         try:
-            yield shared.submit
+            yield lambda start, stop: _Block(
+                client=self.client,
+                rows=f"rows {start} to {stop - 1}",
+                future=self.client.submit(compute, work, shared, start, stop, versions_here(), pure=False),
+            )
         finally:
             shared.release()
 
 
-class _Shared:
-    """The state of a pass on the workers, and the blocks that need it."""
-
-    def __init__(self, client: Any, work: Work, state: Any) -> None:
-        self.client, self.work, self.state = client, work, state
-        self.sent: Any = None
-        self.sendings = self.losses = 0
-        self.blocks: dict[int, _Block] = {}  # by their first row
-
-    def submit(self, start: int, stop: int) -> _Block:
-        if self.sent is None:
-            self._send()
-        block = _Block(self, start, stop)
-        self.blocks[start] = block
-        return block
-
-    def send_again(self) -> None:
-        """The state was lost: send it, and begin again with all blocks that are not finished."""
-        self.losses += 1
-        self._send()
-        for block in self.blocks.values():
-            if block.future.status != "finished":
-                block.begin()
-
-    def release(self) -> None:
-        """Let go of the state and of all results."""
-        for block in self.blocks.values():
-            block.future.release()
-        if self.sent is not None:
-            self.sent.release()
-
-    def _send(self) -> None:
-        [self.sent] = self.client.scatter([self.state], broadcast=True, hash=False)  # a dict alone would be taken apart
-        self.sendings += 1
-
-
+@dataclass(frozen=True, kw_only=True, eq=False)
 class _Block:
     """A block under way on a cluster."""
 
-    def __init__(self, shared: _Shared, start: int, stop: int) -> None:
-        self.shared, self.start, self.stop = shared, start, stop
-        self.begin()
-
-    def begin(self) -> None:
-        shared = self.shared
-        self.sending = shared.sendings
-        self.future = shared.client.submit(
-            compute, shared.work, shared.sent, self.start, self.stop, versions_here(), pure=False
-        )
+    client: Any
+    rows: str
+    future: Any
 
     def result(self) -> Arrays:
         while True:
             try:
-                arrays = self.future.result()
+                return self.future.result(timeout=PATIENCE)
+            except TimeoutError as error:
+                if self.future.done():  # its own
+                    raise
+                if not self.client.nthreads():
+                    raise self._failure("no workers are left", "start some, then run it again") from error
             except CancelledError as error:
-                self._begin_again(error)
+                raise self._failure("the scheduler is gone", "start it and its workers, then run it again") from error
             except Exception as error:
-                raise self._failure(error) from error
-            else:
-                self.shared.losses = 0
-                self.cancel()
-                return arrays
+                if type(error).__name__ != "KilledWorker":
+                    raise
+                remedy = "give them more memory, or fewer threads each (dask worker --nthreads 1), then run it again"
+                raise self._failure("workers died of it, over and over", remedy) from error
+            finally:
+                if self.future.done():
+                    self.cancel()
 
     def cancel(self) -> None:
         self.future.release()
-        self.shared.blocks.pop(self.start, None)
 
-    def _begin_again(self, error: BaseException) -> None:
-        if self.sending < self.shared.sendings:
-            self.begin()
-        elif self.shared.losses == _LOST:
-            raise self._failure(error) from error
-        else:
-            self.shared.send_again()
-
-    def _failure(self, error: BaseException) -> BaseException:
-        """The error with what to do about it, where that is known."""
-        if type(error).__name__ == "KilledWorker" or isinstance(error, CancelledError):
-            message = "workers died over and over"
-            remedy = "give them more memory, or fewer threads each (dask worker --nthreads 1)"
-        else:
-            return error
-        return SolverError(message, field="scheduler", value=f"rows {self.start} to {self.stop - 1}", remedy=remedy)
+    def _failure(self, message: str, remedy: str) -> SolverError:
+        return SolverError(message, field="scheduler", value=self.rows, remedy=f"{remedy} with the same --work FOLDER")
 
 
 def compute(work: Work, state: Any, start: int, stop: int, versions: dict[str, str]) -> Arrays:
@@ -169,7 +130,7 @@ def check_versions(versions: dict[str, str]) -> None:
     here = versions_here()
     if here != versions:
         raise InputError(
-            "a worker computes with other versions than the client",
+            "the scheduler or a worker has other versions than the client",
             field="scheduler",
             value=", ".join(f"{name} {here[name]}" for name in here if here[name] != versions[name]),
             remedy=_install(versions),
@@ -207,12 +168,15 @@ def _check_answer(scheduler: str) -> None:
 
 
 def _check_workers(client: Any, scheduler: str) -> None:
-    """That there are workers, and that all of them can compute: one that cannot import a block is silent for ever."""
+    """That there are workers, and that all of them can compute: one that cannot import a block is silent for ever. The
+    scheduler reads the blocks too.
+    """
     try:
         client.wait_for_workers(1, timeout=WAIT)
     except TimeoutError as error:
         raise _unreachable(scheduler, "has no workers") from error
     try:
+        client.run_on_scheduler(check_versions, versions_here())
         client.run(check_versions, versions_here())
     except MechdesignError:
         raise
@@ -220,7 +184,10 @@ def _check_workers(client: Any, scheduler: str) -> None:
         return
     except Exception as error:
         raise InputError(
-            f"a worker cannot compute ({error})", field="scheduler", value=scheduler, remedy=_install(versions_here())
+            f"the scheduler or a worker cannot compute ({error})",
+            field="scheduler",
+            value=scheduler,
+            remedy=_install(versions_here()),
         ) from error
 
 

@@ -1,0 +1,68 @@
+"""A factored design on a cluster of processes, one of which is killed on the way: the same bits as on threads.
+
+python scripts/cluster.py [--cells 60] [--rounds 8] [--workers 2]
+
+Prints seconds, blocks that were begun twice, and whether every bit is that of the local run. Needs dask.distributed:
+pip install 'mechdesign[distributed]'.
+"""
+
+import argparse
+import os
+import signal
+import time
+from collections import Counter
+
+from distributed import Client, LocalCluster
+from distributed.diagnostics.plugin import SchedulerPlugin
+
+import mechdesign as md
+
+
+class Begun(SchedulerPlugin):
+    """How often each block was given to a worker."""
+
+    def __init__(self) -> None:
+        self.times: Counter[str] = Counter()
+
+    def transition(self, key, start, finish, *_, **__):  # type: ignore[no-untyped-def]
+        """Called by the scheduler for every change of a task."""
+        self.times[key] += finish == "processing"
+
+
+def main() -> None:
+    """Solve on threads, then on a cluster that loses a worker, and compare."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, value in (("cells", 60), ("rounds", 8), ("workers", 2)):
+        parser.add_argument(f"--{name}", type=int, default=value)
+    given = parser.parse_args()
+    program = md.EikonalWeights(problem=md.load_problem("philadelphia", cells=given.cells))
+
+    def solved(where: str, **options):  # type: ignore[no-untyped-def]
+        started = time.monotonic()
+        mechanism = md.solve(program, method="factored", rounds=given.rounds, **options)
+        print(f"{where}: {time.monotonic() - started:.1f} s, sha256 {mechanism.attrs['sha256'][:16]}")
+        return mechanism.attrs["sha256"]
+
+    local = solved("threads")
+    with LocalCluster(
+        n_workers=given.workers, threads_per_worker=1, dashboard_address=":0", silence_logs=60
+    ) as cluster:
+        begun, told = Begun(), []
+        cluster.scheduler.add_plugin(begun)
+        with Client(cluster, set_as_default=False) as client:
+            solved(f"{given.workers} processes", scheduler=cluster.scheduler_address)
+            blocks = len(begun.times)
+            process = next(iter(client.run(os.getpid).values()))
+
+            def kill(state: object) -> None:
+                told.append(state)
+                if len(told) == 3:
+                    os.kill(process, signal.SIGKILL)
+
+            found = solved("the same, one killed", scheduler=cluster.scheduler_address, report=kill)
+    print(f"blocks begun again: {sum(begun.times.values()) - len(begun.times)} of {len(begun.times) - blocks}")
+    print("every bit is that of the local run" if found == local else "THE BITS DIFFER")
+
+
+if __name__ == "__main__":
+    main()
