@@ -86,7 +86,7 @@ class Cluster:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Block:
-    """A block under way on a cluster: its future, and its rows."""
+    """A block under way on a cluster."""
 
     client: Any
     rows: str
