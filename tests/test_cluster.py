@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -54,9 +58,9 @@ def client(address):
 
 
 def rows(state, start, stop):
-    """Rows and the process that made them; fails at a row, or kills its process at the row `kill`, once or `always`."""
+    """Rows and the process that made them; fails at a row, or kills its process there, once or always."""
     mark = state["marks"] / str(start)
-    if start == state.get("kill") and (state.get("always") or not mark.exists()):
+    if state.get("kill") == start and (state.get("always") or not mark.exists()):
         mark.touch()
         os.kill(os.getpid(), signal.SIGKILL)
     if state.get("fail") == start:
@@ -64,12 +68,31 @@ def rows(state, start, stop):
     return {"rows": state["values"][start:stop] * 2.0, "worker": np.array([os.getpid()])}
 
 
-def run(address, state):
-    with workers(address) as crew:
-        found = list(in_order(crew, rows, state, 800, 100, folder=Folder(), name="pass"))
-    assert [start for start, _, _ in found] == list(range(0, 800, 100))
-    assert np.concatenate([arrays["rows"] for _, _, arrays in found]).tobytes() == (state["values"] * 2).tobytes()
-    return {int(arrays["worker"][0]) for _, _, arrays in found}
+def run(address, state, after=lambda start: None, work=rows):
+    """The processes that computed rows; `after` is called with the first row of every block."""
+    found = []
+    with (
+        workers(address) as crew,
+        contextlib.closing(in_order(crew, work, state, 800, 100, folder=Folder(), name="pass")) as blocks,
+    ):
+        for start, stop, arrays in blocks:
+            assert (start, stop) == (100 * len(found), 100 * len(found) + 100)
+            found.append(arrays)
+            after(start)
+    assert np.concatenate([arrays["rows"] for arrays in found]).tobytes() == (state["values"] * 2).tobytes()
+    return {int(arrays["worker"][0]) for arrays in found}
+
+
+def held(client):
+    """What every worker holds."""
+    return client.run(lambda dask_worker: list(dask_worker.data)).values()
+
+
+def check_empty(client):
+    deadline = time.monotonic() + 5
+    while any(held(client)):
+        assert time.monotonic() < deadline, held(client)
+        time.sleep(0.05)
 
 
 @pytest.fixture
@@ -84,10 +107,7 @@ def test_the_same_bits_as_on_threads_and_nothing_left_on_the_workers(program, lo
     for name, variable in local.variables.items():
         assert found[name].values.tobytes() == variable.values.tobytes(), name
     assert {thread.name for thread in threading.enumerate()} - before <= {"Dask-Offload_0"}
-    deadline = time.monotonic() + 5
-    while any(held := client.run(lambda dask_worker: list(dask_worker.data)).values()):
-        assert time.monotonic() < deadline, held
-        time.sleep(0.05)
+    check_empty(client)
 
 
 def test_an_interrupted_run_goes_on_elsewhere_to_the_same_bits(program, local, address, tmp_path):
@@ -105,14 +125,22 @@ def test_an_interrupted_run_goes_on_elsewhere_to_the_same_bits(program, local, a
     assert solve_factored(program, Run(**options)).attrs == local.attrs
 
 
-def test_states_and_results_are_let_go_at_the_end_of_a_pass(address, client, state):
+def test_only_the_state_of_the_pass_and_blocks_ahead_are_held(address, client, state):
+    def check(start):
+        for keys in held(client):
+            assert sum(key.startswith("loads") for key in keys) <= 1
+            assert not [key for key in keys if not key.startswith(("loads", "compute"))]
+
+    for _ in range(3):
+        run(address, state, check)
+
+
+def test_nothing_is_held_after_a_pass_that_failed(address, client, state):
     with workers(address) as crew:
-        for _ in range(3):
-            for _ in in_order(crew, rows, state, 800, 100, folder=Folder(), name="pass"):
-                held = client.run(
-                    lambda dask_worker: sum(isinstance(v, dict) and "values" in v for v in dask_worker.data.values())
-                )
-                assert max(held.values()) <= 1
+        with pytest.raises(SolverError, match=r"ValueError: no such thing.*pass, rows 300 to 399") as caught:
+            list(in_order(crew, rows, state | {"fail": 300}, 800, 100, folder=Folder(), name="pass"))
+        check_empty(client)
+    assert caught.traceback is not None
 
 
 def test_all_workers_compute(address, client, state):
@@ -124,29 +152,25 @@ def test_a_worker_that_dies_costs_its_block(address, client, state):
     assert (state["marks"] / "300").exists()
 
 
-def test_a_state_that_is_lost_with_all_workers_is_made_again(address, client, state):
+def test_all_workers_that_die_cost_their_blocks_and_the_state(address, client, state):
     before = set(client.run(os.getpid).values())
-    with workers(address) as crew:
-        blocks = in_order(crew, rows, state, 800, 100, folder=Folder(), name="pass")
-        found = [next(blocks)]
-        for process in before:
-            os.kill(process, signal.SIGKILL)
-        found += list(blocks)
-    assert np.concatenate([arrays["rows"] for _, _, arrays in found]).tobytes() == (state["values"] * 2).tobytes()
+
+    def kill(start):
+        if start == 100:
+            for process in before:
+                os.kill(process, signal.SIGKILL)
+
+    run(address, state, kill)
     client.wait_for_workers(2)
     assert not before & set(client.run(os.getpid).values())
 
 
+@pytest.mark.slow
 def test_a_block_that_kills_every_worker_is_given_up(address, client, state):
-    with pytest.raises(SolverError, match=r"workers died over and over \(got rows 0 to 99\); give them more memory"):
-        run(address, state | {"kill": 0, "always": True})
+    with pytest.raises(SolverError, match=r"workers died of it, over and over \(got rows 300 to 399\); give them more"):
+        run(address, state | {"kill": 300, "always": True})
     client.wait_for_workers(2)
     run(address, state)
-
-
-def test_a_block_that_fails_says_which_rows(address, client, state):
-    with pytest.raises(SolverError, match=r"ValueError: no such thing.*pass, rows 300 to 399"):
-        run(address, state | {"fail": 300})
 
 
 def test_workers_of_other_versions_are_refused(address, client, state, monkeypatch):
@@ -232,3 +256,47 @@ def test_without_the_extra_it_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(InputError, match=r"pip install 'mechdesign\[distributed\]'"), workers("tcp://127.0.0.1:9"):
         pass
+
+
+@contextlib.contextmanager
+def command(*words):
+    """A dask command line in a process of its own."""
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    with subprocess.Popen(
+        [sys.executable, "-m", "dask", *words], stderr=subprocess.DEVNULL, env=os.environ | {"PYTHONPATH": path}
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def separate(tmp_path):
+    """The processes of a scheduler and of its worker, which is not started again, and the address."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        where = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    scheduler = command("scheduler", "--host", where, "--no-dashboard")
+    worker = command("worker", where, "--nthreads", "1", "--no-nanny", "--no-dashboard")
+    with scheduler as first, worker as second:
+        yield first, second, where
+
+
+def slow(state, start, stop):
+    time.sleep(0.2)
+    return rows(state, start, stop)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("which", "told"), [(0, "the scheduler is gone"), (1, "no workers are left")])
+def test_a_cluster_that_goes_away_ends_the_run_quietly(which, told, separate, state, monkeypatch, caplog):
+    monkeypatch.setattr(cluster, "PATIENCE", 0.5)
+    *processes, where = separate
+
+    def end(start):
+        if start == 100:
+            processes[which].kill()
+
+    with pytest.raises(SolverError, match=rf"{told} \(got rows \d+ to \d+\).*run it again with the same --work"):
+        run(where, state, end, work=slow)
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []

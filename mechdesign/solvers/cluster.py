@@ -1,10 +1,12 @@
 """Blocks on the workers of a dask cluster, or on this machine's threads: `workers` chooses.
 
-The state of a pass is the result of a task of its own, on which all its blocks depend: every worker fetches it once,
-from the scheduler or another worker, and lets it go at the end of the pass. A block whose worker dies is computed again
-by dask, and so is the state where all workers that held it died. (Data scattered by the client would be lost with them,
-and scattering to a worker that is dying never returns.) What a worker computes is fixed by the versions of
-mechdesign, NumPy and Numba (and by its processor), so every block compares them with those of the client.
+The state of a pass is a task too, and every worker gets its result once, one from the scheduler and the others from
+each other. So dask computes again whatever is lost with a worker, block or state, and workers may join and leave. The
+state is let go at the end of its pass. (`Client.scatter` would not do: scattered data that is lost stays lost, and with
+`broadcast` a worker that dies meanwhile keeps the scheduler busy for ever.)
+
+What a block is to the bit depends on the versions of mechdesign, NumPy and Numba, which are compared with those of the
+client, and on the processor.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import warnings
+import pickle
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -24,6 +26,7 @@ from mechdesign.errors import InputError, MechdesignError, SolverError
 from mechdesign.solvers.blocks import Arrays, Submit, Work, Workers, threads
 
 WAIT = 8.0  # seconds for the scheduler to answer, and for it to have a worker
+PATIENCE = 60.0  # seconds without any worker after which a run is given up
 _LOGS = ("distributed.client", "distributed.core", "distributed.batched")  # what a client says of lost connections
 
 
@@ -67,50 +70,53 @@ class Cluster:
 
     @contextlib.contextmanager
     def sharing(self, work: Work, state: Any) -> Iterator[Submit]:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Sending large graph")  # once a pass, and meant
-            held = self.client.submit(_held, [state], pure=False)  # a dict alone would be taken apart
+        import dask
 
-        def submit(start: int, stop: int) -> _Block:
-            future = self.client.submit(compute, work, held, start, stop, versions_here(), pure=False)
-            return _Block(future=future, start=start, stop=stop)
-
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
+            shared = self.client.submit(pickle.loads, pickle.dumps(state, protocol=5), pure=False)
         try:
-            yield submit
+            yield lambda start, stop: _Block(
+                client=self.client,
+                rows=f"rows {start} to {stop - 1}",
+                future=self.client.submit(compute, work, shared, start, stop, versions_here(), pure=False),
+            )
         finally:
-            held.release()
+            shared.release()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Block:
-    """A block under way on a cluster: its future, and its rows."""
+    """A block under way on a cluster."""
 
+    client: Any
+    rows: str
     future: Any
-    start: int
-    stop: int
 
     def result(self) -> Arrays:
-        try:
-            arrays: Arrays = self.future.result()
-        except (Exception, CancelledError) as error:
-            if type(error).__name__ == "KilledWorker" or isinstance(error, CancelledError):
-                raise SolverError(
-                    "workers died over and over",
-                    field="scheduler",
-                    value=f"rows {self.start} to {self.stop - 1}",
-                    remedy="give them more memory, or fewer threads each (dask worker --nthreads 1)",
-                ) from error
-            raise
-        self.cancel()
-        return arrays
+        while True:
+            try:
+                return self.future.result(timeout=PATIENCE)
+            except TimeoutError as error:
+                if self.future.done():  # its own
+                    raise
+                if not self.client.nthreads():
+                    raise self._failure("no workers are left", "start some, then run it again") from error
+            except CancelledError as error:
+                raise self._failure("the scheduler is gone", "start it and its workers, then run it again") from error
+            except Exception as error:
+                if type(error).__name__ != "KilledWorker":
+                    raise
+                remedy = "give them more memory, or fewer threads each (dask worker --nthreads 1), then run it again"
+                raise self._failure("workers died of it, over and over", remedy) from error
+            finally:
+                if self.future.done():
+                    self.cancel()
 
     def cancel(self) -> None:
         self.future.release()
 
-
-def _held(state: list[Any]) -> Any:
-    """The state of a pass as a result on the workers."""
-    return state[0]
+    def _failure(self, message: str, remedy: str) -> SolverError:
+        return SolverError(message, field="scheduler", value=self.rows, remedy=f"{remedy} with the same --work FOLDER")
 
 
 def compute(work: Work, state: Any, start: int, stop: int, versions: dict[str, str]) -> Arrays:
@@ -124,7 +130,7 @@ def check_versions(versions: dict[str, str]) -> None:
     here = versions_here()
     if here != versions:
         raise InputError(
-            "a worker computes with other versions than the client",
+            "the scheduler or a worker has other versions than the client",
             field="scheduler",
             value=", ".join(f"{name} {here[name]}" for name in here if here[name] != versions[name]),
             remedy=_install(versions),
@@ -162,12 +168,15 @@ def _check_answer(scheduler: str) -> None:
 
 
 def _check_workers(client: Any, scheduler: str) -> None:
-    """That there are workers, and that all of them can compute: one that cannot import a block is silent for ever."""
+    """That there are workers, and that all of them can compute: one that cannot import a block is silent for ever. The
+    scheduler reads the blocks too.
+    """
     try:
         client.wait_for_workers(1, timeout=WAIT)
     except TimeoutError as error:
         raise _unreachable(scheduler, "has no workers") from error
     try:
+        client.run_on_scheduler(check_versions, versions_here())
         client.run(check_versions, versions_here())
     except MechdesignError:
         raise
@@ -175,7 +184,10 @@ def _check_workers(client: Any, scheduler: str) -> None:
         return
     except Exception as error:
         raise InputError(
-            f"a worker cannot compute ({error})", field="scheduler", value=scheduler, remedy=_install(versions_here())
+            f"the scheduler or a worker cannot compute ({error})",
+            field="scheduler",
+            value=scheduler,
+            remedy=_install(versions_here()),
         ) from error
 
 
