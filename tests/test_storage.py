@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 import tempfile
+import time
 from pathlib import Path
 
 import h5py
@@ -247,3 +250,36 @@ def test_other_netcdf_files_and_missing_ones_are_refused(tmp_path: Path) -> None
     for path in (tmp_path / "b.nc", tmp_path):
         with pytest.raises(InputError, match="no such file"):
             load(path)
+
+
+WRITER = """
+import sys
+from mechdesign.mechanism.storage import load, save
+versions = [load(path) for path in sys.argv[2:]]
+print("ready", flush=True)
+while True:
+    for version in versions:
+        save(version, sys.argv[1], overwrite=True)
+"""
+
+
+@pytest.mark.parametrize("kills", [4, pytest.param(200, marks=pytest.mark.slow)])
+def test_a_writer_that_is_killed_leaves_a_whole_file(kills: int, tmp_path: Path) -> None:
+    """SIGKILL at a random moment of writing over a file: the one version or the other is there, whole."""
+    target, sources = tmp_path / "m.nc", [tmp_path / "0.nc", tmp_path / "1.nc"]
+    versions = [square(), seal(square().assign_attrs(problem="another"))]
+    for path, version in zip(sources, versions, strict=True):
+        save(version, path)
+    save(versions[0], target)
+    rng, seen = np.random.default_rng(0), set()
+    for _ in range(kills):
+        command = [sys.executable, "-c", WRITER, *map(str, (target, *sources))]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
+            assert writer.stdout is not None
+            writer.stdout.readline()
+            time.sleep(float(rng.uniform(0, 0.05)))
+            writer.kill()
+        found = load(target)
+        seen.add(found.attrs["problem"])
+        check_identical(found, versions[found.attrs["problem"] == "another"])
+    assert kills < 10 or len(seen) == 2

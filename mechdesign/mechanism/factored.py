@@ -34,7 +34,7 @@ from scipy.spatial import cKDTree
 from mechdesign.errors import DesignError
 from mechdesign.mechanism.factored_sums import Judged, RowBlock, join_words
 from mechdesign.mechanism.factors import Factors
-from mechdesign.mechanism.table import claim_sentence, coordinates, seal, stored_points, versions
+from mechdesign.mechanism.table import COST, claim_sentence, coordinates, seal, stored_points, versions
 from mechdesign.setting.domain import Domain
 from mechdesign.setting.geodesic import Edges
 from mechdesign.setting.integer_metric import IntegerMetric
@@ -112,6 +112,7 @@ def make_factored(
         "domain": domain.describe_json(),
         "metric": json.dumps(problem.metric.describe(), sort_keys=True),
         "claim": claim_sentence(problem.metric, domain, problem.edges),
+        "cost": COST,
         "loss": problem.loss.name,
         "expected_loss": figures.loss,
         "multiple": 1.0,

@@ -22,9 +22,9 @@ from mechdesign.mechanism.certificate import ROW_BITS
 from mechdesign.mechanism.factored import SCHEMA as FACTORED
 from mechdesign.mechanism.factored_rows import FactoredMechanism
 from mechdesign.mechanism.scan import row_masks, scan_row, scan_table
+from mechdesign.mechanism.table import COST
 from mechdesign.setting.domain import AXES
 
-COST = "one report; k reports cost k times the epsilon"
 _TABLE_BYTES = 1 << 26  # of alias tables at once
 Scan = Literal["table", "row"]
 

@@ -30,6 +30,7 @@ from mechdesign.setting.metrics import Metric
 from mechdesign.setting.problem import DesignProblem
 
 SCHEMA = "mechdesign/mechanism/1"
+COST = "one report; k reports cost k times the epsilon"
 RESOLUTION = 1e-9  # of the loss of the best constant report: gaps are not measured finer
 _STEP = 2.0**-40  # relative; a multiple is raised by this, then twice this and so on, until the integers certify
 _VERSIONED = ("mechdesign", "numpy", "scipy", "highspy", "cvxpy", "xarray")
@@ -88,6 +89,7 @@ def make_mechanism(
         "domain": domain.describe_json(),
         "metric": json.dumps(metric.describe(), sort_keys=True),
         "claim": claim_sentence(metric, domain, edges),
+        "cost": COST,
         "loss": problem.loss.name,
         "expected_loss": expected_loss(mass, problem.prior_array, loss),
         "multiple": float(multiple),

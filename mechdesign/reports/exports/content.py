@@ -21,10 +21,9 @@ import xarray as xr
 from mechdesign.mechanism.factored import SCHEMA as FACTORED
 from mechdesign.mechanism.factored import stored_problem
 from mechdesign.mechanism.factored_rows import FactoredMechanism
-from mechdesign.mechanism.table import stored_edges, stored_points
+from mechdesign.mechanism.table import COST, stored_edges, stored_points
 from mechdesign.setting.domain import AXES
 
-BUDGET = "one report; k reports cost k times the epsilon"
 _KEPT = ("problem", "program", "loss", "expected_loss", "lower_bound", "effective_epsilon", "sha256")
 
 
@@ -75,7 +74,7 @@ class Content:
         attrs = self.mechanism.attrs
         return {
             "claim": str(attrs["claim"]),
-            "budget": BUDGET,
+            "budget": COST,
             **{name: _plain(attrs[name]) for name in _KEPT if name in attrs},
             "secrets": len(self.secrets),
             "reports": len(self.reports),
