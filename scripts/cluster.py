@@ -18,15 +18,12 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 import mechdesign as md
 
 
-class Begun(SchedulerPlugin):
-    """How often each block was given to a worker."""
-
-    def __init__(self) -> None:
-        self.times: Counter[str] = Counter()
+class Begun(SchedulerPlugin, Counter[str]):
+    """How often each task was given to a worker."""
 
     def transition(self, key, start, finish, *_, **__):  # type: ignore[no-untyped-def]
         """Called by the scheduler for every change of a task."""
-        self.times[key] += finish == "processing"
+        self[key] += finish == "processing"
 
 
 def main() -> None:
@@ -35,7 +32,7 @@ def main() -> None:
     for name, value in (("cells", 60), ("rounds", 8), ("workers", 2)):
         parser.add_argument(f"--{name}", type=int, default=value)
     given = parser.parse_args()
-    program = md.EikonalWeights(problem=md.load_problem("philadelphia", cells=given.cells))
+    program, begun, told = md.EikonalWeights(problem=md.load_problem("philadelphia", cells=given.cells)), Begun(), []
 
     def solved(where: str, **options):  # type: ignore[no-untyped-def]
         started = time.monotonic()
@@ -43,24 +40,19 @@ def main() -> None:
         print(f"{where}: {time.monotonic() - started:.1f} s, sha256 {mechanism.attrs['sha256'][:16]}")
         return mechanism.attrs["sha256"]
 
+    def kill(state: object) -> None:
+        told.append(state)
+        if len(told) == 3:
+            os.kill(process, signal.SIGKILL)
+
     local = solved("threads")
-    with LocalCluster(
-        n_workers=given.workers, threads_per_worker=1, dashboard_address=":0", silence_logs=60
-    ) as cluster:
-        begun, told = Begun(), []
-        cluster.scheduler.add_plugin(begun)
+    with LocalCluster(given.workers, threads_per_worker=1, dashboard_address=":0", silence_logs=60) as cluster:
         with Client(cluster, set_as_default=False) as client:
-            solved(f"{given.workers} processes", scheduler=cluster.scheduler_address)
-            blocks = len(begun.times)
             process = next(iter(client.run(os.getpid).values()))
-
-            def kill(state: object) -> None:
-                told.append(state)
-                if len(told) == 3:
-                    os.kill(process, signal.SIGKILL)
-
-            found = solved("the same, one killed", scheduler=cluster.scheduler_address, report=kill)
-    print(f"blocks begun again: {sum(begun.times.values()) - len(begun.times)} of {len(begun.times) - blocks}")
+        solved(f"{given.workers} processes", scheduler=cluster.scheduler_address)
+        cluster.scheduler.add_plugin(begun)
+        found = solved("the same, one killed", scheduler=cluster.scheduler_address, report=kill)
+    print(f"tasks begun again: {sum(begun.values()) - len(begun)} of {len(begun)}")
     print("every bit is that of the local run" if found == local else "THE BITS DIFFER")
 
 

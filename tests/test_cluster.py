@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import signal
 import socket
@@ -288,15 +287,31 @@ def slow(state, start, stop):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("which", "told"), [(0, "the scheduler is gone"), (1, "no workers are left")])
-def test_a_cluster_that_goes_away_ends_the_run_quietly(which, told, separate, state, monkeypatch, caplog):
+def test_workers_that_go_away_for_good_end_the_run(separate, state, monkeypatch):
     monkeypatch.setattr(cluster, "PATIENCE", 0.5)
-    *processes, where = separate
+    _, worker, where = separate
 
     def end(start):
         if start == 100:
-            processes[which].kill()
+            worker.kill()
 
-    with pytest.raises(SolverError, match=rf"{told} \(got rows \d+ to \d+\).*run it again with the same --work"):
+    told = r"no workers are left \(got rows \d+ to \d+\).*run it again with the same --work"
+    with pytest.raises(SolverError, match=told):
         run(where, state, end, work=slow)
-    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_goes_away_ends_the_program_with_one_line(separate, tmp_path):
+    scheduler, _, where = separate
+    words = ["solve", "philadelphia", "--program", "eikonal", "--method", "factored", "--cells", "60"]
+    rest = ["--rounds", "1000", "--work", str(tmp_path / "work"), "--scheduler", where]
+    with subprocess.Popen(
+        [sys.executable, "-m", "mechdesign", *words, *rest], stderr=subprocess.PIPE, text=True
+    ) as ran:
+        assert "round 1 of 1000" in ran.stderr.readline()
+        scheduler.kill()
+        *lines, last = ran.stderr.read().splitlines()
+    assert all(": round " in line for line in lines)
+    assert last.startswith("error: scheduler: the scheduler is gone (got rows ")
+    assert ran.returncode == 1
+    assert (tmp_path / "work" / "state.block").exists()

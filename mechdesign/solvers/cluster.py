@@ -93,24 +93,27 @@ class _Block:
     future: Any
 
     def result(self) -> Arrays:
+        try:
+            return self._wait()
+        except CancelledError as error:
+            raise self._failure("the scheduler is gone", "start it and its workers, then run it again") from error
+        except Exception as error:
+            if type(error).__name__ != "KilledWorker":
+                raise
+            remedy = "give them more memory, or fewer threads each (dask worker --nthreads 1), then run it again"
+            raise self._failure("workers died of it, over and over", remedy) from error
+        finally:
+            self.cancel()
+
+    def _wait(self) -> Arrays:
         while True:
             try:
                 return self.future.result(timeout=PATIENCE)
             except TimeoutError as error:
-                if self.future.done():  # its own
-                    raise
+                if self.future.status == "error":
+                    raise self.future.exception() from error
                 if not self.client.nthreads():
                     raise self._failure("no workers are left", "start some, then run it again") from error
-            except CancelledError as error:
-                raise self._failure("the scheduler is gone", "start it and its workers, then run it again") from error
-            except Exception as error:
-                if type(error).__name__ != "KilledWorker":
-                    raise
-                remedy = "give them more memory, or fewer threads each (dask worker --nthreads 1), then run it again"
-                raise self._failure("workers died of it, over and over", remedy) from error
-            finally:
-                if self.future.done():
-                    self.cancel()
 
     def cancel(self) -> None:
         self.future.release()

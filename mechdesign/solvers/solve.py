@@ -71,10 +71,10 @@ def solve(
     on where a run ended, and at last mechanism.nc: delete it once the mechanism is saved; scheduler, the address of a
     dask scheduler whose workers compute the blocks.
     Returns: the mechanism Dataset; attrs expected_loss and lower_bound enclose the optimum, stopped says why it ended:
-        "gap", "time", "interrupt" (a Ctrl-C; what was found by then is certified) or "precision" (the accuracy of every
-        method is exhausted); for the factored form, which has no bound, "kappa" (the weights keep the claim to 2e-5) or
-        "rounds" (all are done) instead of "gap". Where attrs hold an objective, that and lower_bound enclose the
-        optimum, and objective_of says what it is.
+        "gap", "time", "interrupt" (a Ctrl-C; what was found by then is certified), "precision" (the accuracy of every
+        method is exhausted) or "relaxation" (`Constrained`: the bound leaves constraints out); for the factored form,
+        which has no bound, "kappa" (the weights keep the claim to 2e-5) or "rounds" (all are done) instead of "gap".
+        Where attrs hold an objective, that and lower_bound enclose the optimum, and objective_of says what it is.
     Raises: InputError for a gap or limit that is not positive, or a method or option that the program has no use for;
         UnsuitableError for a program without a factored form; SizeError before allocating a table that does not fit.
     """
