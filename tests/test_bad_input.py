@@ -232,7 +232,7 @@ def test_command(case, folder, monkeypatch, capsys):
     assert (error["field"], error["kind"]) == (field, kind)
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
     if kind == "size":
-        assert "102.4 GB" in error["message"] or "101109600 rows" in error["message"]
+        assert "89.6 GB" in error["message"] or "101109600 rows" in error["message"]
     misspelt = field.startswith("--") or error["remedy"] == "see mechdesign --help"
     assert misspelt or error["value"] is not None
 
