@@ -256,9 +256,10 @@ WRITER = """
 import sys
 from mechdesign.mechanism.storage import load, save
 versions = [load(path) for path in sys.argv[2:]]
+save(versions[0], sys.argv[2], overwrite=True)  # what is imported late is imported
 print("ready", flush=True)
 while True:
-    for version in versions:
+    for version in reversed(versions):
         save(version, sys.argv[1], overwrite=True)
 """
 
@@ -277,7 +278,7 @@ def test_a_writer_that_is_killed_leaves_a_whole_file(kills: int, tmp_path: Path)
         with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
             assert writer.stdout is not None
             writer.stdout.readline()
-            time.sleep(float(rng.uniform(0, 0.05)))
+            time.sleep(float(rng.uniform(0, 0.1)))
             writer.kill()
         found = load(target)
         seen.add(found.attrs["problem"])
