@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from mechdesign.errors import DesignError
-from mechdesign.mechanism.factored_sums import Judged, RowBlock, join_words
+from mechdesign.mechanism.factored_sums import Judged, RowBlock, join_words, rounded_words
 from mechdesign.mechanism.factors import Factors
 from mechdesign.mechanism.table import COST, claim_sentence, coordinates, seal, stored_points, versions
 from mechdesign.setting.domain import Domain
@@ -159,7 +159,7 @@ def effective_epsilon(factors: Factors, edges: Edges, row_sum: NDArray[np.uint64
     """Largest log-ratio over length: max over edges of (step q(u, v) + |ln S(u) - ln S(v)|) / d_e, at most 1 where the
     integers certify. Attained, before frame and cells are merged, where the edge is a shortest path.
     """
-    logarithm = np.log(row_sum[:, 0] * 2.0**64 + row_sum[:, 1])
+    logarithm = np.log(rounded_words(row_sum))
     spent = np.abs(logarithm[edges.tail] - logarithm[edges.head])
     return min(1.0, float(((factors.nats_per_unit * factors.units_of(edges) + spent) / edges.length).max()))
 

@@ -95,6 +95,11 @@ def join_words(words: NDArray[np.uint64]) -> list[int]:
     return [(high << 64) + low for high, low in words.tolist()]
 
 
+def rounded_words(words: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """The integers of `split_words` as doubles (n,)."""
+    return np.asarray(words[:, 0] * 2.0**64 + words[:, 1])
+
+
 @numba.njit(cache=True, nogil=True)
 def _add_losses(distances, kernel, weight, reports, secrets, kind, total):  # type: ignore[no-untyped-def]
     """Add the sum over places of weight * kernel * loss to `total`, per source."""

@@ -22,7 +22,7 @@ from mechdesign.mechanism.factored import (
     stored_factors,
     stored_problem,
 )
-from mechdesign.mechanism.factored_sums import RowBlock, join_words
+from mechdesign.mechanism.factored_sums import RowBlock, join_words, rounded_words
 from mechdesign.mechanism.factors import Factors
 from mechdesign.reports.rebuilding import AGREE, claim_differences, figure_differences
 from mechdesign.setting.geodesic import Edges
@@ -114,7 +114,7 @@ def _row_differences(mechanism: xr.Dataset, rows: RowBlock) -> list[str]:
 
 def _worst(factors: Factors, edges: Edges, row_sum: NDArray[np.uint64]) -> dict[str, int]:
     """The edge and report with the largest log-ratio over length; the report is the end of the edge."""
-    logarithm = np.log(row_sum[:, 0] * 2.0**64 + row_sum[:, 1])
+    logarithm = np.log(rounded_words(row_sum))
     rise = logarithm[edges.tail] - logarithm[edges.head]
     ratio = (factors.nats_per_unit * factors.units_of(edges) + np.abs(rise)) / edges.length
     e = int(np.argmax(ratio))

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import DesignError, InputError, UnsuitableError
 from mechdesign.mechanism.factored import ROWS, judge, make_factored
-from mechdesign.mechanism.factored_sums import Judged, RowBlock, join_words, row_block
+from mechdesign.mechanism.factored_sums import Judged, RowBlock, join_words, rounded_words, row_block
 from mechdesign.mechanism.factors import WEIGHT_BITS, Factors
 from mechdesign.mechanism.table import versions
 from mechdesign.programs.eikonal_weights import EikonalWeights, border_step, rings
@@ -129,6 +129,7 @@ def solve_factored(program: EikonalWeights, run: Run) -> xr.Dataset:
             search = _Search(program, run, frame, claim, units, crew, folder)
             state, kappa, stopped = search.rounds(state)
             judged, rows, factor = search.certify(state, kappa)
+        diagnosis = _diagnosis(program)
         dataset = make_factored(
             problem,
             judged,
@@ -141,9 +142,9 @@ def solve_factored(program: EikonalWeights, run: Run) -> xr.Dataset:
                 + (f" with a frame of {frame.width} cells outside the domain" * (frame.width > 0)),
                 "rounds": state.number + 1,
                 "factor": factor,
-                **_counts(program),
+                **_counts(problem, diagnosis),
             },
-            diagnosis=_diagnosis(program),
+            diagnosis=diagnosis,
             stopped=stopped,
         )
         folder.keep_mechanism(dataset)
@@ -214,8 +215,7 @@ class _Search:
             rows = RowBlock(**arrays)
             breaches = factors.breaches(self.problem.edges, join_words(rows.row_sum))
             used = factors.nats_per_unit * self._units(state)
-            total = rows.row_sum[:, 0] * 2.0**64 + rows.row_sum[:, 1].astype(float)
-            kappa = self.claim.kappa(used, self.claim.spent(total))
+            kappa = self.claim.kappa(used, self.claim.spent(rounded_words(rows.row_sum)))
             self._tell(f"certificate, {breaches} breaches", self.problem.domain.size, kappa)
             if breaches == 0:
                 return judged, rows, step / self.units.step
@@ -300,12 +300,11 @@ def _diagnosis(program: EikonalWeights) -> dict[str, NDArray[Any]]:
     return {"excess": curvature_excess(domain, metric), "ring": rings(program.problem.domain)}
 
 
-def _counts(program: EikonalWeights) -> dict[str, Any]:
+def _counts(problem: DesignProblem, found: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """How many cells the curvature rule predicts a negative weight for, and the shortest edge at the border."""
-    found = _diagnosis(program)
     if not found:
         return {}
     return {
         "cells_with_excess": int((found["excess"] > 0).sum()),
-        "shortest_border_step": border_step(program.problem),
+        "shortest_border_step": border_step(problem),
     }
