@@ -25,6 +25,7 @@ from mechdesign.mechanism.table import SCHEMA as TABLE
 from mechdesign.reports.captions import loss_words, metric_sentence, problem_sentence
 from mechdesign.reports.compare import AT_CLAIM
 from mechdesign.reports.maps import plot_diagnosis, plot_mechanism
+from mechdesign.reports.palette import COLOURS, MARKERS, mechanism_words
 from mechdesign.reports.sweep import RIVALS
 from mechdesign.reports.sweep import SCHEMA as SWEEP
 from mechdesign.solvers.diagnosis import SCHEMA as DIAGNOSIS
@@ -34,19 +35,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 KINDS = (".png", ".pdf", ".svg")
-_COLOURS = {  # Okabe and Ito's palette, told apart by readers with any colour vision
-    "optimal": "#000000",
-    "eikonal": "#D55E00",
-    "exponential": "#009E73",
-    "geometric_clamped": "#0072B2",
-    "geometric_normalised": "#CC79A7",
-    "planar_laplace": "#56B4E9",
-    "randomized_response": "#E69F00",
-}
-_MARKERS = {
-    "eikonal": "s", "exponential": "^", "geometric_clamped": "D", "geometric_normalised": "v", "planar_laplace": "P",
-    "randomized_response": "X",
-}  # fmt: skip
 _LOG_RANGE = 10.0  # losses that range further than this are shown on a logarithmic axis
 
 
@@ -91,6 +79,12 @@ def save_plot(
     if secrets is not None and schema in (SWEEP, DIAGNOSIS):
         raise InputError("is for the rows of a mechanism", field="secret", value=list(secrets), remedy="leave it out")
     figure = plot_mechanism(result, secrets) if schema in (TABLE, FACTORED) else _pictures(schema)(result)
+    return save_figure(figure, target, overwrite=overwrite)
+
+
+def save_figure(figure: Figure, path: str | Path, *, overwrite: bool = False) -> Path:
+    """Write a figure to a file, atomically. Raises: as `check_plot_target`; FileFormatError if the disk refuses."""
+    target = check_plot_target(path, overwrite=overwrite)
     write_atomically(target, lambda temporary: figure.savefig(temporary, format=target.suffix[1:].lower(), dpi=160))
     return target
 
@@ -132,12 +126,12 @@ def _draw_losses(axes: Axes, curve: xr.Dataset) -> None:
         rival, level = curve[f"{name}_loss"].values, curve[f"{name}_effective_epsilon"].values
         breaks = level > at * AT_CLAIM
         broken |= bool(breaks.any())
-        style: dict[str, Any] = {"color": _COLOURS[name], "marker": _MARKERS[name], "markersize": 5}
-        axes.plot(level, rival, **style, linewidth=1, label=_word(name))
+        style: dict[str, Any] = {"color": COLOURS[name], "marker": MARKERS[name], "markersize": 5}
+        axes.plot(level, rival, **style, linewidth=1, label=mechanism_words(name))
         axes.plot(level[breaks], rival[breaks], **style, linestyle="", markerfacecolor="white")
     label = f"optimal, certified within {_percent(float(np.max(curve['gap'].values)))}"
-    axes.fill_between(at, np.maximum(bound, 0), loss, color=_COLOURS["optimal"], alpha=0.25, linewidth=0)
-    axes.plot(at, loss, color=_COLOURS["optimal"], marker="o", markersize=4, linewidth=1.8, label=label)
+    axes.fill_between(at, np.maximum(bound, 0), loss, color=COLOURS["optimal"], alpha=0.25, linewidth=0)
+    axes.plot(at, loss, color=COLOURS["optimal"], marker="o", markersize=4, linewidth=1.8, label=label)
     values = np.concatenate([curve[name].values for name in curve if str(name).endswith("loss")])
     shown = values[values > RESOLUTION * curve.attrs["constant_loss"]]
     if len(shown) and shown.max() > _LOG_RANGE * shown.min():
@@ -159,7 +153,7 @@ def _draw_excess(axes: Axes, curve: xr.Dataset) -> None:
         if variable in curve:
             with np.errstate(divide="ignore", invalid="ignore"):
                 excess = np.where(bound > 0, 100 * (curve[variable].values / bound - 1), np.nan)
-            axes.plot(at, excess, color=_COLOURS[name], marker=marker, markersize=4, linewidth=1, label=name)
+            axes.plot(at, excess, color=COLOURS[name], marker=marker, markersize=4, linewidth=1, label=name)
     axes.set_yscale("symlog", linthresh=0.1, linscale=0.5)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_ylim(-0.02, max(2.0, 2 * axes.dataLim.ymax if math.isfinite(axes.dataLim.ymax) else 0.0))
@@ -185,10 +179,6 @@ def _draw_level_axis(axes: Axes, curve: xr.Dataset) -> None:
 def _loss_label(curve: xr.Dataset) -> str:
     what, unit = loss_words(curve.attrs["loss"], curve["loss"].attrs["units"])
     return f"mean {what}" + (f" ({unit})" if unit else "")
-
-
-def _word(name: str) -> str:
-    return name.replace("_", " ").replace("laplace", "Laplace")
 
 
 def _percent(share: float) -> str:
