@@ -119,8 +119,7 @@ def utility_study(
     Parameters: repetitions; workers, processes that share them (the result does not depend on it); report, called with
         a few words after every repetition.
     Returns: `kantorovich` (mechanism, estimator, size, repetition), in the unit of the domain, from estimate to the
-        distribution of the dataset of that size, each at most a relative 1e-9 above the true value; `support`, of the
-        estimate where it is known, is left out. Attributes: unit, seed.
+        distribution of the dataset of that size, each at most a relative 1e-9 above the true value. Attributes: unit, seed.
     Raises: InputError for repetitions or workers that are not positive; VerificationError for a mechanism that is not
         private as claimed.
     Cost: an estimate and a transport program per mechanism, estimator, size and repetition: at 900 secrets about 0.3 s.
