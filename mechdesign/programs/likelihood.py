@@ -23,7 +23,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.errors import InputError
 
@@ -99,7 +99,7 @@ class Likelihood:
 
     @cached_property
     def columns(self) -> NDArray[np.float64]:
-        """P(y|u) / max_v P(y|v) of the reports that were made, (n, k): the same program up to a constant, well scaled."""
+        """P(y|u) / max_v P(y|v) of the reports that were made, (n, k): L up to a constant, well scaled."""
         return np.ascontiguousarray(self.table[:, self.made] / self.largest)
 
     def judge(self, distribution: NDArray[np.float64]) -> Judged:
@@ -135,9 +135,17 @@ class Likelihood:
         return cp.Problem(cp.Maximize(likelihood), [distribution >= 0, cp.sum(distribution) == 1])
 
 
-def _checked_table(table: NDArray[np.float64]) -> NDArray[np.float64]:
+def as_numbers(values: ArrayLike, field: str) -> NDArray[np.float64]:
+    """An array of numbers. Raises: InputError for words, or rows of several lengths."""
+    try:
+        return np.asarray(values, float)
+    except (TypeError, ValueError) as error:
+        raise InputError("must be an array of numbers", field=field, value=values, remedy="give numbers") from error
+
+
+def _checked_table(table: ArrayLike) -> NDArray[np.float64]:
     """The table (n, m), if its rows are probability distributions."""
-    values = np.asarray(table, float)
+    values = as_numbers(table, "mechanism")
     if values.ndim != 2 or not values.size:
         raise InputError(
             "must be a matrix of one row per secret",
@@ -166,12 +174,9 @@ def _checked_table(table: NDArray[np.float64]) -> NDArray[np.float64]:
     return values
 
 
-def _checked_counts(counts: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+def _checked_counts(counts: ArrayLike, size: int) -> NDArray[np.float64]:
     """The counts (m,), if they are whole numbers over the reports and not all zero."""
-    try:
-        values = np.asarray(counts, float)
-    except (TypeError, ValueError) as error:
-        raise InputError("must be numbers", field="counts", value=counts, remedy="count every report") from error
+    values = as_numbers(counts, "counts")
     if values.shape != (size,):
         raise InputError(
             f"must have shape ({size},), one count per report of the mechanism",

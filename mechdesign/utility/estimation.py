@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.table import probabilities, stored_points
-from mechdesign.programs.likelihood import Judged, Likelihood
+from mechdesign.programs.likelihood import Judged, Likelihood, as_numbers
 from mechdesign.setting.priors import SUM_TOLERANCE
 from mechdesign.solvers.likelihood import ROUTES, Route, solve_likelihood
 from mechdesign.solvers.likelihood_updates import updates
@@ -180,7 +180,9 @@ def empirical(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike) -> Estimate:
     """
     program = _program(counts, mechanism)
     n, m = program.table.shape
-    apart = isinstance(mechanism, xr.Dataset) and n == m and not _reports_secrets(mechanism)
+    apart = isinstance(mechanism, xr.Dataset) and not np.array_equal(
+        stored_points(mechanism, "secret"), stored_points(mechanism, "report")
+    )
     if n != m or apart:
         raise UnsuitableError(
             "reports must be the secrets to be taken as they are",
@@ -245,14 +247,7 @@ def _program(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike) -> Likelihood
                 remedy="give a mechanism with a table; FactoredMechanism.table makes one where it fits in memory",
             )
         mechanism = probabilities(mechanism).values
-    return Likelihood(table=np.asarray(mechanism), counts=np.asarray(counts))
-
-
-def _reports_secrets(mechanism: xr.Dataset) -> bool:
-    """Whether the reports of a mechanism lie where its secrets do; True for nodes, which have no place."""
-    if "secret_x" not in mechanism.coords or "report_x" not in mechanism.coords:
-        return True
-    return np.array_equal(stored_points(mechanism, "secret"), stored_points(mechanism, "report"))
+    return Likelihood(table=as_numbers(mechanism, "mechanism"), counts=as_numbers(counts, "counts"))
 
 
 def _check_gap(gap: float, field: str) -> None:
@@ -272,7 +267,7 @@ def _check_stop(stop: float | str, *, accelerate: bool) -> None:
                 remedy="give a gap or a number of steps, or accelerate=False",
             )
         return
-    if isinstance(stop, str) or isinstance(stop, bool) or not isinstance(stop, numbers.Real):
+    if isinstance(stop, (str, bool)) or not isinstance(stop, numbers.Real):
         raise InputError(
             "no rule",
             field="stop",
@@ -289,7 +284,7 @@ def _checked_start(start: ArrayLike | None, program: Likelihood) -> NDArray[np.f
     """The start (n,), if it is a distribution under which every report that was made is possible."""
     if start is None:
         return np.full(program.size, 1 / program.size)
-    values = np.asarray(start, float)
+    values = as_numbers(start, "start")
     if values.shape != (program.size,):
         raise InputError(
             f"must have shape ({program.size},)", field="start", value=values.shape, remedy="one probability per secret"
