@@ -1,0 +1,384 @@
+"""The maximum-likelihood program and its solvers. Routes: Newton, the cvxpy statement (Clarabel), expectation
+maximization, the closed form of randomized response, brute force over a lattice of the simplex, and known answers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from cases import CASES
+
+from mechdesign.closed_forms import exponential, geometric, randomized_response
+from mechdesign.mechanism.table import probabilities
+from mechdesign.programs.likelihood import Likelihood
+from mechdesign.setting import priors
+from mechdesign.setting.domain import Domain
+from mechdesign.setting.losses import Distance
+from mechdesign.setting.metrics import Euclidean
+from mechdesign.setting.problem import DesignProblem
+from mechdesign.solvers import likelihood, likelihood_newton
+from mechdesign.solvers.likelihood import solve_likelihood
+from mechdesign.solvers.likelihood_newton import newton
+from mechdesign.solvers.likelihood_updates import updates
+from mechdesign.solvers.water_filling import response_levels, water_filling
+from mechdesign.utility.estimation import support_size
+
+FLOAT = 1e-12  # sums of at most 10^3 positive terms in double precision
+GAP = 1e-9  # nats per report: what the solvers are asked for
+INTERIOR = 30  # Newton steps; more are a method that lost its order
+STATED = 1e-5  # nats per report: Clarabel at its default tolerances
+NEAR = 1e-3  # distributions, largest difference: likelihoods 1e-9 apart, curvatures above 1e-2
+LATTICE = 40  # steps of a side of the simplex
+
+
+def skewed(n, seed):
+    return np.random.default_rng(seed).dirichlet(np.full(n, 0.5))
+
+
+def drawn(table, reports, seed=0):
+    """Counts of `reports` independent reports of secrets from a skewed distribution."""
+    shares = skewed(len(table), seed) @ table
+    return np.random.default_rng(seed).multinomial(reports, shares / shares.sum())
+
+
+def with_zeros(n, m, seed):
+    """Rows that are 0 at most reports; the last report is impossible."""
+    random = np.random.default_rng(seed)
+    table = random.dirichlet(np.full(m, 0.5), n) * (random.random((n, m)) < 0.4)
+    table[np.arange(n), np.arange(n) % (m - 1)] += 0.2
+    table[:, -1] = 0
+    return table / table.sum(axis=1, keepdims=True)
+
+
+def steep(n, epsilon):
+    table = np.exp(-epsilon * abs(np.subtract.outer(np.arange(n), np.arange(n))))
+    return table / table.sum(axis=1, keepdims=True)
+
+
+def twins(n, m, seed):
+    """Secrets in pairs that no report tells apart."""
+    return np.repeat(np.random.default_rng(seed).dirichlet(np.ones(m), n), 2, axis=0)
+
+
+TABLES = {name: lambda case=case: probabilities(exponential.mechanism(case())).values for name, case in CASES.items()}
+TABLES |= {
+    "randomized response": lambda: randomized_response.table(9, 1.1),
+    "randomized response, weak": lambda: randomized_response.table(9, 1e-3),
+    "zeros": lambda: with_zeros(12, 8, 1),
+    "zeros, more reports": lambda: with_zeros(7, 20, 2),
+    "nearly flat": lambda: steep(15, 1e-3),
+    "flat": lambda: np.full((4, 6), 1 / 6),
+    "steep": lambda: steep(15, 60.0),
+    "twins": lambda: twins(5, 12, 3),
+    "one secret": lambda: np.array([[0.2, 0.5, 0.3]]),
+}
+REPORTS = (1, 60, 10**6)
+ROWS = list(itertools.product(TABLES, REPORTS))
+
+
+def program_of(name, reports, seed=0):
+    table = TABLES[name]()
+    return Likelihood(table=table, counts=drawn(table, reports, seed))
+
+
+def log_likelihood(table, counts, p):
+    """By its definition, one report after the other."""
+    total = 0.0
+    for y, count in enumerate(counts):
+        if count:
+            total += count * math.log(math.fsum(p[u] * table[u, y] for u in range(len(p))))
+    return total / sum(counts)
+
+
+def worst_ratio(table, counts, p):
+    """ln max over u of sum_y (N_y / N) P(y|u) / q_y, by its definition."""
+    q = [math.fsum(p[u] * table[u, y] for u in range(len(p))) for y in range(len(counts))]
+    sums = [math.fsum(c * row[y] / q[y] for y, c in enumerate(counts) if c) / sum(counts) for row in table]
+    return math.log(max(sums))
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_certificate_by_its_definition(name):
+    program = program_of(name, 60)
+    p = 0.9 * skewed(program.size, 5) + 0.1 / program.size
+    judged = program.judge(7 * p)
+    assert judged.distribution == pytest.approx(p, rel=FLOAT)
+    assert judged.log_likelihood == pytest.approx(log_likelihood(program.table, program.counts, p), rel=FLOAT)
+    assert judged.gap == pytest.approx(worst_ratio(program.table, program.counts, p), rel=FLOAT, abs=FLOAT)
+    assert judged.distribution @ judged.ratio == pytest.approx(1, rel=FLOAT)
+
+
+@pytest.mark.parametrize(("name", "reports"), ROWS)
+def test_newton_proves_its_gap(name, reports):
+    program = program_of(name, reports)
+    point, iterations = newton(program, gap=GAP)
+    assert point.gap <= GAP
+    assert iterations <= INTERIOR
+    assert point.distribution.min() >= 0
+    assert point.distribution.sum() == pytest.approx(1, rel=FLOAT)
+    assert worst_ratio(program.table, program.counts, point.distribution) <= GAP + FLOAT
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_newton_against_the_statement(name):
+    program = program_of(name, 60)
+    stated = program.statement()
+    stated.solve(solver="CLARABEL")
+    theirs = program.judge(np.maximum(stated.variables()[0].value, 0))
+    ours, _ = newton(program, gap=GAP)
+    assert ours.log_likelihood == pytest.approx(stated.value, abs=STATED)
+    assert theirs.log_likelihood <= ours.log_likelihood + GAP
+    assert ours.log_likelihood - theirs.log_likelihood <= theirs.gap + FLOAT
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_bound_holds_at_any_distribution_and_closes_at_the_optimum(name, seed):
+    """A share s of anything else lowers every q by at most a factor 1 - s, and so raises ln max g by -ln(1 - s)."""
+    program = program_of(name, 60, seed)
+    best, _ = newton(program, gap=GAP)
+    for share in (0.5, 1e-2, 1e-4):
+        judged = program.judge((1 - share) * best.distribution + share * skewed(program.size, seed + 10))
+        assert best.log_likelihood - judged.log_likelihood <= judged.gap + FLOAT
+        assert judged.gap <= best.gap - math.log1p(-share) + FLOAT
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("make", [lambda seed: with_zeros(3, 5, seed), lambda seed: twins(2, 4, seed)[:3]])
+def test_no_point_of_a_lattice_of_the_simplex_is_better(make, seed):
+    table = make(seed)
+    program = Likelihood(table=table, counts=drawn(table, 25, seed))
+    best, _ = newton(program, gap=GAP)
+    lattice = [(i, j, LATTICE - i - j) for i in range(LATTICE + 1) for j in range(LATTICE + 1 - i)]
+    judged = [program.judge(np.array(place, float)) for place in lattice]
+    assert max(found.log_likelihood for found in judged) <= best.log_likelihood + GAP
+    for found in judged:
+        assert best.log_likelihood - found.log_likelihood <= found.gap + FLOAT
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_expectation_maximization_reaches_what_newton_finds(name):
+    program = program_of(name, 60)
+    best, _ = newton(program, gap=GAP)
+    solution = solve_likelihood(program, gap=GAP, route="accelerated")
+    assert solution.method == "accelerated"
+    assert solution.point.gap <= GAP
+    assert solution.point.log_likelihood == pytest.approx(best.log_likelihood, abs=GAP)
+
+
+@pytest.mark.parametrize("accelerate", [False, True])
+@pytest.mark.parametrize("name", TABLES)
+def test_the_likelihood_never_falls_along_the_updates(name, accelerate):
+    program = program_of(name, 60)
+    best, _ = newton(program, gap=GAP)
+    points = list(itertools.islice(updates(program, skewed(program.size, 4), accelerate=accelerate), 40))
+    values = np.array([point.log_likelihood for point in points])
+    assert (np.diff(values) >= -FLOAT).all()
+    for point in points:
+        assert best.log_likelihood - point.log_likelihood <= point.gap + FLOAT
+
+
+def test_an_update_is_the_posterior_mean():
+    table, counts = with_zeros(6, 5, 4), np.array([3, 0, 4, 1, 0])
+    start = skewed(6, 1)
+    program = Likelihood(table=table, counts=counts)
+    _, after = itertools.islice(updates(program, start), 2)
+    expected = np.zeros(6)
+    for y in range(5):
+        for _ in range(counts[y]):
+            posterior = start * table[:, y]
+            expected += posterior / posterior.sum() / counts.sum()
+    assert after.distribution == pytest.approx(expected, rel=FLOAT)
+
+
+def test_extrapolation_needs_far_fewer_steps():
+    program = program_of("line, squared, skewed prior", 10**6)
+    plain, fast = (
+        next(k for k, point in enumerate(updates(program, np.ones(8), accelerate=way)) if point.gap <= 1e-5)
+        for way in (False, True)
+    )
+    assert 5 * fast <= plain
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.5, 2.0, 9.0, 30.0])
+@pytest.mark.parametrize("reports", [1, 12, 10**4, 10**6])
+def test_the_closed_form_of_randomized_response(epsilon, reports):
+    table = randomized_response.table(9, epsilon)
+    program = Likelihood(table=table, counts=drawn(table, reports, 3))
+    solution = solve_likelihood(program, gap=FLOAT)
+    point, _ = newton(program, gap=GAP)
+    assert (solution.method, solution.iterations) == ("closed form", 0)
+    assert solution.point.gap <= FLOAT
+    assert abs(solution.point.log_likelihood - point.log_likelihood) <= GAP
+    assert support_size(solution.point) == (solution.point.distribution > 0).sum()
+
+
+def test_the_closed_form_where_every_secret_is_seen():
+    """In the interior it is the inverse of the table applied to the shares; without noise, the shares themselves."""
+    table, counts = randomized_response.table(5, 2.0), np.array([20, 30, 25, 40, 35])
+    levels = response_levels(table)
+    assert levels is not None
+    assert water_filling(counts / 150, *levels) == pytest.approx(np.linalg.solve(table.T, counts / 150), rel=FLOAT)
+    assert water_filling(counts / 150, 1.0, 0.0) == pytest.approx(counts / 150, rel=FLOAT)
+
+
+@pytest.mark.parametrize("place", [(0, 0), (0, 2), (2, 1), (3, 3)])
+def test_a_table_that_is_nearly_randomized_response_is_none(place):
+    table = randomized_response.table(4, 1.0)
+    assert response_levels(table) is not None
+    table[place] *= 1 + 1e-10
+    assert response_levels(table) is None
+
+
+@pytest.mark.parametrize("table", [randomized_response.table(4, -1.0), np.ones((1, 1)), np.full((3, 3), 1 / 3)])
+def test_the_truth_must_be_likelier_than_a_lie(table):
+    assert response_levels(table) is None
+    assert solve_likelihood(Likelihood(table=table, counts=np.arange(len(table)) + 1)).point.gap <= GAP
+
+
+def test_a_closed_form_that_misses_the_gap_is_not_taken(monkeypatch):
+    monkeypatch.setattr(likelihood, "water_filling", lambda share, rise, floor: np.ones(len(share)))
+    program = Likelihood(table=randomized_response.table(6, 1.0), counts=np.arange(6))
+    solution = solve_likelihood(program)
+    assert solution.method == "newton"
+    assert solution.point.gap <= GAP
+
+
+EXACT = [
+    ([[10, 4, 2], [3, 9, 4], [1, 5, 10]], [4, 8, 4]),
+    ([[12, 2, 1, 1], [0, 16, 0, 0], [2, 2, 8, 4]], [2, 10, 4]),
+    ([[8, 8], [16, 0]], [15, 1]),
+]
+
+
+@pytest.mark.parametrize(("sixteenths", "weights"), EXACT)
+def test_counts_in_exact_proportion_give_the_distribution_back(sixteenths, weights):
+    table, truth = np.array(sixteenths) / 16, np.array(weights) / 16
+    program = Likelihood(table=table, counts=256 * (truth @ table))
+    assert program.judge(truth).gap <= FLOAT
+    shares = truth @ table
+    for route in ("auto", "accelerated"):
+        point = solve_likelihood(program, route=route).point
+        assert point.log_likelihood == pytest.approx(float(shares[shares > 0] @ np.log(shares[shares > 0])), abs=GAP)
+        assert point.distribution == pytest.approx(truth, abs=NEAR)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_all_reports_in_one_cell_point_at_the_secret_that_makes_it_most(name):
+    table = TABLES[name]()
+    y = table.shape[1] // 2
+    counts = np.zeros(table.shape[1], int)
+    counts[y] = 17
+    point, _ = newton(Likelihood(table=table, counts=counts), gap=GAP)
+    assert point.log_likelihood == pytest.approx(math.log(table[:, y].max()), abs=GAP)
+
+
+@pytest.mark.parametrize("name", ["scattered points", "zeros", "eikonal, 8 neighbours"])
+def test_the_order_of_reports_and_secrets_does_not_matter(name):
+    program = program_of(name, 60)
+    random = np.random.default_rng(2)
+    rows, columns = (random.permutation(length) for length in program.table.shape)
+    moved = Likelihood(table=program.table[rows][:, columns], counts=program.counts[columns])
+    here, there = newton(program, gap=FLOAT)[0], newton(moved, gap=FLOAT)[0]
+    assert there.log_likelihood == pytest.approx(here.log_likelihood, abs=GAP)
+    assert there.distribution == pytest.approx(here.distribution[rows], abs=NEAR)
+
+
+@pytest.mark.parametrize("name", ["scattered points", "zeros", "line, zero-one"])
+def test_reports_that_say_the_same_may_be_merged(name):
+    """A report split into two at fixed odds, in any split of its count, changes L by a constant and p not at all."""
+    program = program_of(name, 60)
+    y = int(program.counts.argmax())
+    table = np.column_stack([program.table, 0.7 * program.table[:, y]])
+    table[:, y] *= 0.3
+    count = int(program.counts[y])
+    here = newton(program, gap=FLOAT)[0]
+    for kept in (0, 1, count):
+        counts = np.append(program.counts, count - kept)
+        counts[y] = kept
+        split = newton(Likelihood(table=table, counts=counts), gap=FLOAT)[0]
+        added = (kept * math.log(0.3) + (count - kept) * math.log(0.7)) / 60
+        assert split.log_likelihood == pytest.approx(here.log_likelihood + added, abs=GAP)
+        assert split.distribution == pytest.approx(here.distribution, abs=NEAR)
+
+
+def test_secrets_that_no_report_tells_apart_share_alike():
+    point, _ = newton(program_of("twins", 60), gap=GAP)
+    assert point.distribution[::2] == pytest.approx(point.distribution[1::2], rel=1e-6)
+
+
+def lattice_problem(side):
+    domain = Domain.grid((side, side), cell=150.0, unit="m")
+    metric = Euclidean(epsilon=0.004, unit="m")
+    return DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=Distance())
+
+
+@pytest.mark.parametrize("reports", [750, 20_000])
+def test_nine_hundred_secrets(reports):
+    table = geometric.normalised_table(lattice_problem(30), 0.0040154449)
+    program = Likelihood(table=table, counts=drawn(table, reports))
+    point, iterations = newton(program, gap=GAP)
+    assert point.gap <= GAP
+    assert iterations <= INTERIOR
+    best = point.log_likelihood + point.gap
+    for judged in itertools.islice(updates(program, np.ones(900), accelerate=True), 100):
+        assert judged.log_likelihood <= best
+    assert best - judged.log_likelihood <= 1e-3
+
+
+def test_leaving_secrets_out_of_the_factorisation_moves_no_optimum(monkeypatch):
+    table = geometric.normalised_table(lattice_problem(12), 0.003)
+    program = Likelihood(table=table, counts=drawn(table, 300))
+    some, _ = newton(program, gap=GAP)
+    sizes = []
+    factor = likelihood_newton._factor
+    monkeypatch.setattr(likelihood_newton, "_LEFT_OUT", -1.0)
+    monkeypatch.setattr(likelihood_newton, "_factor", lambda gram, own: sizes.append(len(gram)) or factor(gram, own))
+    whole, _ = newton(program, gap=GAP)
+    assert set(sizes) == {144}
+    assert some.log_likelihood == pytest.approx(whole.log_likelihood, abs=GAP)
+    assert support_size(some) == support_size(whole) == (whole.distribution > 1e-6 / 144).sum()
+
+
+def test_the_step_solves_the_newton_system(monkeypatch):
+    """With no secret left out, against numpy on the whole matrix; with some, to the accuracy that is claimed."""
+    random = np.random.default_rng(0)
+    half, barrier, right = random.random((30, 20)), 10.0 ** random.uniform(-2, 6, 30), random.random(30)
+    exact = np.linalg.solve(half @ half.T + np.diag(barrier), right)
+    nearly = likelihood_newton._solver(half, barrier)(right)
+    assert np.linalg.norm(nearly - exact) <= 0.02 * np.linalg.norm(exact)
+    monkeypatch.setattr(likelihood_newton, "_LEFT_OUT", -1.0)
+    assert likelihood_newton._solver(half, barrier)(right) == pytest.approx(exact, rel=1e-9)
+
+
+def test_a_matrix_that_is_not_definite_takes_the_least_ridge():
+    gram = np.ones((3, 3)) - 1e-13 * np.eye(3)
+    factor = likelihood_newton._factor(gram, np.zeros(3))
+    lower = np.tril(factor[0])
+    assert lower @ lower.T == pytest.approx(gram, abs=2e-12)
+    assert likelihood_newton._factor(-np.eye(3), np.zeros(3)) is None
+
+
+def test_where_newton_stalls_the_updates_go_on_from_there(monkeypatch):
+    program = program_of("zeros", 60)
+    best = newton(program, gap=GAP)[0].log_likelihood
+    monkeypatch.setattr(likelihood_newton, "_ITERATIONS", 3)
+    solution = solve_likelihood(program, gap=GAP)
+    assert solution.method == "newton, accelerated"
+    assert solution.iterations > 3
+    assert solution.point.gap <= GAP
+    monkeypatch.setattr(likelihood, "_STEPS", 2)
+    unfinished = solve_likelihood(program, gap=GAP)
+    assert unfinished.iterations == 5
+    assert unfinished.point.gap > GAP
+    assert GAP < best - unfinished.point.log_likelihood <= unfinished.point.gap
+
+
+def test_matrices_that_do_not_factor_leave_the_start_to_the_updates(monkeypatch):
+    monkeypatch.setattr(likelihood_newton, "_factor", lambda gram, barrier: None)
+    solution = solve_likelihood(program_of("zeros", 60), gap=GAP)
+    assert solution.method == "newton, accelerated"
+    assert solution.point.gap <= GAP
