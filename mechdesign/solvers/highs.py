@@ -117,9 +117,7 @@ class GrowingProgram:
             matrix.data,
         )
         if status != highspy.HighsStatus.kOk:
-            raise SolverError(
-                "HiGHS refused columns", field="program", value=str(status), remedy="rescale the problem"
-            )
+            raise SolverError("HiGHS refused columns", field="program", value=str(status), remedy="rescale the problem")
 
     def solve(self, method: Literal["dual", "primal"]) -> LinearSolution | None:
         """The solution over the columns so far, or None where HiGHS ends without a finite point."""

@@ -21,7 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 PENALTY = 1.0  # of an arc to the root, where the largest cost is 1; more than 1/2 keeps the optimum off such arcs
-_EPSILON = 1e-13  # a reduced cost below minus this enters, where the largest cost is 1
+_EPSILON = (
+    1e-12  # a reduced cost below minus this enters, where the largest cost is 1: above the rounding of long paths
+)
+_REFRESHES = 100  # times that potentials are computed afresh at most, should rounding exceed that all the same
 _TOTAL = 2**60  # whole units of mass: flows, and sums of two, are below 2^62
 _ROOT_ARC = -1
 
@@ -55,7 +58,7 @@ class TransportTree:
     def solve(self) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
         """Optimal potentials u (r,) and v (c,) over the columns so far, and the cost of the flow.
 
-        At an optimum u(i) - v(j) = cost on tree arcs and at most cost + 1e-13 on all columns. The cost counts what
+        At an optimum u(i) - v(j) = cost on tree arcs and at most cost + 1e-12 on all columns. The cost counts what
         goes through the root at 2, so it is at least the cost of some plan.
         """
         block = max(64, math.isqrt(len(self._cost)))
@@ -72,7 +75,7 @@ class TransportTree:
         used = (self._arc >= 0) & (self._flow > 0)
         arcs = self._arc[used]
         rows, columns = self._tail[arcs].astype(np.int64), self._head[arcs].astype(np.int64) - self._rows
-        return rows, columns, self._flow[used] * self._unit
+        return rows, columns, np.asarray(self._flow[used] * self._unit, float)
 
 
 def _whole(masses: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -144,7 +147,7 @@ def _price_tree(parent, arc, up, cost, potential, depth, child, following, stack
         p = stack[top]
         v = child[p]
         while v >= 0:
-            price = cost[arc[v]] if arc[v] >= 0 else 1.0
+            price = cost[arc[v]] if arc[v] >= 0 else PENALTY
             potential[v] = potential[p] + (price if up[v] else -price)
             depth[v] = depth[p] + 1
             stack[top] = v
@@ -154,7 +157,7 @@ def _price_tree(parent, arc, up, cost, potential, depth, child, following, stack
 
 @numba.njit(cache=True, nogil=True)
 def _optimise(tail, head, cost, parent, arc, up, flow, potential, block):  # type: ignore[no-untyped-def]
-    """Pivot until no column has a negative reduced cost with potentials computed afresh; returns the pivots."""
+    """Pivot until no column has a negative reduced cost with potentials computed afresh."""
     nodes, total = parent.size, cost.size
     root = nodes - 1
     depth = np.empty(nodes, np.int32)
@@ -167,7 +170,7 @@ def _optimise(tail, head, cost, parent, arc, up, flow, potential, block):  # typ
             before[child[p]] = v
         child[p] = v
     _price_tree(parent, arc, up, cost, potential, depth, child, following, stack)
-    fresh, pivots, at = True, 0, 0
+    fresh, refreshes, at = True, 0, 0
     while True:
         best, enter, scanned = -_EPSILON, -1, 0
         while scanned < total and enter < 0:
@@ -179,13 +182,13 @@ def _optimise(tail, head, cost, parent, arc, up, flow, potential, block):  # typ
             scanned += stop - at
             at = stop if stop < total else 0
         if enter < 0:
-            if fresh:
-                return pivots
+            if fresh or refreshes == _REFRESHES:
+                return
             _price_tree(parent, arc, up, cost, potential, depth, child, following, stack)
             fresh = True
+            refreshes += 1
             continue
         fresh = False
-        pivots += 1
         i, j = tail[enter], head[enter]
         a, b = i, j
         leave_a, leave_b = -1, -1
@@ -213,7 +216,7 @@ def _optimise(tail, head, cost, parent, arc, up, flow, potential, block):  # typ
             top_node, leave, under, rising, shift = j, leave_b, i, False, -best
         else:
             top_node, leave, under, rising, shift = i, leave_a, j, True, best
-        v, p, e, carried = top_node, under, np.int64(enter), least
+        v, p, joined, carried = top_node, under, np.int64(enter), least
         while True:
             old_parent, old_arc, old_up, old_flow = parent[v], arc[v], up[v], flow[v]
             if before[v] >= 0:
@@ -226,10 +229,10 @@ def _optimise(tail, head, cost, parent, arc, up, flow, potential, block):  # typ
             if child[p] >= 0:
                 before[child[p]] = v
             child[p] = v
-            parent[v], arc[v], up[v], flow[v] = p, e, rising, carried
+            parent[v], arc[v], up[v], flow[v] = p, joined, rising, carried
             if v == leave:
                 break
-            v, p, e, carried, rising = old_parent, v, old_arc, old_flow, not old_up
+            v, p, joined, carried, rising = old_parent, v, old_arc, old_flow, not old_up
         stack[0], size = top_node, 1
         while size > 0:
             size -= 1

@@ -69,9 +69,9 @@ class Streaming:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Transporting:
-    """Where Kantorovich distances stand: `done` of `total` pairs, and the bounds of the pair at hand, in the unit of the
-    ground distance: those of a round of its column generation, or certified when it is over (round None); columns of
-    the program being solved; seconds so far; resident memory of the process in MB.
+    """Where Kantorovich distances stand: `done` of `total` pairs, and the bounds of the pair at hand, in the unit of
+    the ground distance: those of a round of its column generation, or certified when it is over (round None); columns
+    of the program being solved; seconds so far; resident memory of the process in MB.
     """
 
     done: int

@@ -99,7 +99,7 @@ def _solved(
     values = np.zeros(len(moved.targets))
     if ground.points is not None and ground.index is not None:
         values = _prolonged(ground.points, ground.index, moved, method) / scale
-    cost = cost / scale
+    cost /= scale
     part = float(moved.supply.sum()) * scale
     scaled = None if watch is None else lambda r, low, up, k: watch(r, low * part, up * part, k)
     return _generate(method, moved, cost, values, tolerance, scaled), scale
@@ -118,7 +118,7 @@ def _prolonged(
     _, first, group = np.unique(half @ _strides(half), return_index=True, return_inverse=True)
     count = np.bincount(group)
     centres = np.column_stack([np.bincount(group, axis) / count for axis in points[support].T])
-    coarse = excess(np.bincount(group, moved.difference[support]))
+    coarse = excess(np.asarray(np.bincount(group, moved.difference[support]), float))
     if not (len(coarse.sources) and len(coarse.targets)):
         return np.zeros(len(moved.targets))
     guess = _prolonged(centres, half[first], coarse, method)
@@ -201,7 +201,9 @@ class _HighsMaster:
         count = len(rows)
         entries = np.column_stack([rows, self._rows + columns]).ravel()
         shape = (self._size, count)
-        self._program.add(cost, sp.csc_array((np.ones(2 * count), entries, np.arange(0, 2 * count + 1, 2)), shape=shape))
+        self._program.add(
+            cost, sp.csc_array((np.ones(2 * count), entries, np.arange(0, 2 * count + 1, 2)), shape=shape)
+        )
         self._keys.append((rows, columns))
 
     def solve(self) -> tuple[NDArray[np.float64], NDArray[np.float64], float] | None:
@@ -229,15 +231,11 @@ def _by_statement(program: Transport) -> _Solution:
             remedy='use method="auto"',
         )
     unit = float(program.supply.sum()) * 2 / sum(program.cost.shape)
-    statement = Transport(
-        supply=program.supply / unit, demand=program.demand / unit, cost=program.cost
-    ).statement()
+    statement = Transport(supply=program.supply / unit, demand=program.demand / unit, cost=program.cost).statement()
     statement.solve(solver=cp.HIGHS, presolve="off", primal_feasibility_tolerance=1e-9)
     plan = statement.variables()[0].value
     if plan is None:
-        raise SolverError(
-            "HiGHS gave no plan", field="method", value=str(statement.status), remedy='use method="auto"'
-        )
+        raise SolverError("HiGHS gave no plan", field="method", value=str(statement.status), remedy='use method="auto"')
     rows, columns = np.nonzero(plan > 0)
     values = np.asarray(statement.constraints[2].dual_value, float)
     return _Solution(values=values, rows=rows, columns=columns, mass=plan[rows, columns] * unit)

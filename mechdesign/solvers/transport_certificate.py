@@ -92,7 +92,8 @@ def certify(ground: Ground, moved: Excess, values: NDArray[np.float64], plan: Pl
 
 def marginals(plan: Plan, size: int) -> NDArray[np.float64]:
     """What the plan takes away from each place minus what it brings, (n,)."""
-    return np.bincount(plan.source, plan.mass, size) - np.bincount(plan.target, plan.mass, size)
+    left, brought = np.bincount(plan.source, plan.mass, size), np.bincount(plan.target, plan.mass, size)
+    return np.asarray(left - brought, float)
 
 
 def balanced(plan: Plan, moved: Excess, size: int) -> Plan:

@@ -29,10 +29,10 @@ from mechdesign.solvers.transport import Method, Watch, transport
 class Kantorovich:
     """A certified Kantorovich distance; all lengths in `unit`.
 
-    value: what the plan costs, within [lower, upper]; lower <= K(p, q) <= upper, rounding included; gap, (upper - lower)
-    / upper. Distances under about 2^-49 of the largest ground distance are not resolved: their gap is 1.
-    potentials f (n,): a 1-Lipschitz function over all places, to rounding, with sum f (p - q) = lower up to the rounding
-    that `lower` counts: the 1-Lipschitz statistic that p and q disagree on most.
+    value: what the plan costs, within [lower, upper]; lower <= K(p, q) <= upper, rounding included; gap, (upper -
+    lower) / upper. Distances under about 2^-49 of the largest ground distance are not resolved: their gap is 1.
+    potentials f (n,): a 1-Lipschitz function over all places, to rounding, with sum f (p - q) = lower up to the
+    rounding that `lower` counts: the 1-Lipschitz statistic that p and q disagree on most.
     source, target (e,) place numbers and mass (e,): the plan moves p to q by sum mass d(source, target); what p and q
     share stays. method: the one that was used.
     """
