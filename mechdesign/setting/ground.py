@@ -7,7 +7,6 @@ section II, where the Kantorovich lifting takes any metric.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numba
 import numpy as np
@@ -18,7 +17,6 @@ from mechdesign.setting.domain import Domain
 from mechdesign.setting.size import require_memory
 
 ROUNDING = 2.0**-40  # of the diameter: what a table may break symmetry or the triangle inequality by
-_KEPT = 2500  # places up to which all Euclidean distances are kept: 50 MB
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,12 +61,12 @@ class Ground:
     def between(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]:
         """Distances (r, c) from the places `rows` (r,) to `columns` (c,), in `unit`.
 
-        Raises: SizeError where they do not fit.
+        Raises: SizeError where they do not fit. Cost: O(r c), less than to look up a stored table.
         """
-        if self._all is not None:
-            return self._all[np.ix_(rows, columns)]
-        assert self.points is not None
         require_memory(len(rows), len(columns), tables=1, what="the table of distances")
+        if self.points is None:
+            assert self.table is not None
+            return self.table[np.ix_(rows, columns)]
         return euclidean(self.points[rows], self.points[columns])
 
     def along(self, source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -87,12 +85,6 @@ class Ground:
             assert self.table is not None
             return _least_of_table(self.table, support, values)
         return extension(self.points, self.points[support], values)
-
-    @cached_property
-    def _all(self) -> NDArray[np.float64] | None:
-        if self.points is None:
-            return self.table
-        return euclidean(self.points, self.points) if self.size <= _KEPT else None
 
 
 def euclidean(rows: NDArray[np.float64], columns: NDArray[np.float64]) -> NDArray[np.float64]:

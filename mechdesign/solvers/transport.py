@@ -232,7 +232,7 @@ def _by_statement(program: Transport) -> _Solution:
         )
     unit = float(program.supply.sum()) * 2 / sum(program.cost.shape)
     statement = Transport(supply=program.supply / unit, demand=program.demand / unit, cost=program.cost).statement()
-    statement.solve(solver=cp.HIGHS, presolve="off", primal_feasibility_tolerance=1e-9)
+    statement.solve(solver=cp.HIGHS, presolve="off", primal_feasibility_tolerance=1e-9, dual_feasibility_tolerance=1e-9)
     plan = statement.variables()[0].value
     if plan is None:
         raise SolverError("HiGHS gave no plan", field="method", value=str(statement.status), remedy='use method="auto"')
