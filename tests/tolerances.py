@@ -23,3 +23,6 @@ BLOCKS = 1e-4
 
 # The same sum in another order.
 REORDERED = 1e-13
+
+# The relative gap that Kantorovich distances are asked for.
+CERTIFIED = 1e-9

@@ -67,4 +67,30 @@ class Streaming:
         return f"{self.stage}, {where}, {self.memory_mb:.0f} MB"
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Transporting:
+    """Where Kantorovich distances stand: `done` of `total` pairs, and the bounds of the pair at hand, in the unit of
+    the ground distance: those of a round of its column generation, or certified when it is over (round None); columns
+    of the program being solved; seconds so far; resident memory of the process in MB.
+    """
+
+    done: int
+    total: int
+    round: int | None
+    lower: float
+    upper: float
+    columns: int
+    seconds: float
+    memory_mb: float = field(default_factory=_resident)
+
+    @property
+    def milestone(self) -> bool:
+        """Whether a pair is over."""
+        return self.round is None
+
+    def __str__(self) -> str:
+        within = "" if self.round is None else f", round {self.round + 1}, {self.columns} columns"
+        return f"{self.done} of {self.total}, [{self.lower:.7g}, {self.upper:.7g}]{within}, {self.memory_mb:.0f} MB"
+
+
 Reported = Progress | Streaming

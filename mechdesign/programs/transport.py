@@ -1,0 +1,75 @@
+r"""The transport program: move masses `supply` to `demand` at the least cost. Its value is the Kantorovich distance.
+
+    minimise    sum_ij plan(i, j) cost(i, j)                    maximise    sum_i u(i) supply(i) - sum_j v(j) demand(j)
+    subject to  plan >= 0                                       subject to  u(i) - v(j) <= cost(i, j)
+                sum_j plan(i, j) = supply(i)
+                sum_i plan(i, j) = demand(j)
+
+Source: paper 001, section II: equation (3) is the program on the left with cost = d, equation (1) the one on the right
+with u = v = f, a 1-Lipschitz function; they have one value (Kantorovich 1942).
+Known: where d is a metric, only the excess (p - q)+ has to move to (q - p)+ (`excess`). Proof: for 1-Lipschitz f,
+sum_x f(x) (p(x) - q(x)) depends on p - q alone, and so does its largest value, the distance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Transport:
+    """The transport program of supply (r,), demand (c,) and cost (r, c); see the module docstring.
+
+    supply and demand are >= 0 and have one sum, in any unit of mass; cost is >= 0, in a unit of length.
+    """
+
+    supply: NDArray[np.float64]
+    demand: NDArray[np.float64]
+    cost: NDArray[np.float64]
+
+    def statement(self) -> cp.Problem:
+        """The program on the left, in mass times length; its first variable is the plan (r, c)."""
+        import cvxpy as cp
+
+        plan = cp.Variable(self.cost.shape, name="plan")
+        constraints = [plan >= 0, cp.sum(plan, axis=1) == self.supply, cp.sum(plan, axis=0) == self.demand]
+        return cp.Problem(cp.Minimize(cp.sum(cp.multiply(self.cost, plan))), constraints)
+
+    def dual(self) -> cp.Problem:
+        """The program on the right, with v(0) = 0, which loses nothing where the sums agree."""
+        import cvxpy as cp
+
+        rows, columns = self.cost.shape
+        u, v = cp.Variable((rows, 1), name="u"), cp.Variable((1, columns), name="v")
+        difference = u @ np.ones((1, columns)) - np.ones((rows, 1)) @ v
+        value = self.supply @ u[:, 0] - v[0] @ self.demand
+        return cp.Problem(cp.Maximize(value), [difference <= self.cost, v[0, 0] == 0])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Excess:
+    """What has to move from p to q: difference p - q (n,); sources and targets, the places with p > q and q > p;
+    supply and demand, the masses there, with one sum to rounding.
+    """
+
+    difference: NDArray[np.float64]
+    sources: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    supply: NDArray[np.float64]
+    demand: NDArray[np.float64]
+
+
+def excess(difference: NDArray[np.float64]) -> Excess:
+    """The excess masses of p - q (n,), whose sum is 0 to rounding; demand is scaled to the sum of supply."""
+    sources, targets = np.flatnonzero(difference > 0), np.flatnonzero(difference < 0)
+    supply, demand = difference[sources], -difference[targets]
+    if len(sources) and len(targets):
+        demand = demand * (supply.sum() / demand.sum())
+    return Excess(difference=difference, sources=sources, targets=targets, supply=supply, demand=demand)
