@@ -62,7 +62,7 @@ class Likelihood:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "table", _checked_table(self.table))
-        object.__setattr__(self, "counts", _checked_counts(self.counts, self.table.shape[1]))
+        object.__setattr__(self, "counts", checked_counts(self.counts, self.table.shape[1]))
         impossible = np.flatnonzero((self.counts > 0) & ~self.table.any(axis=0))
         if len(impossible):
             raise InputError(
@@ -174,24 +174,24 @@ def _checked_table(table: ArrayLike) -> NDArray[np.float64]:
     return values
 
 
-def _checked_counts(counts: ArrayLike, size: int) -> NDArray[np.float64]:
-    """The counts (m,), if they are whole numbers over the reports and not all zero."""
+def checked_counts(counts: ArrayLike, size: int, what: str = "report") -> NDArray[np.float64]:
+    """The counts (m,) of `size` reports, or of what else, if whole numbers and not all zero; else InputError."""
     values = as_numbers(counts, "counts")
     if values.shape != (size,):
         raise InputError(
-            f"must have shape ({size},), one count per report of the mechanism",
+            f"must have shape ({size},), one count per {what} of the mechanism",
             field="counts",
             value=values.shape,
-            remedy="count every report, those never made as 0 (np.bincount with minlength)",
+            remedy=f"count every {what}, those that do not occur as 0 (np.bincount with minlength)",
         )
     wrong = np.flatnonzero(~((values >= 0) & (values == np.floor(values)) & np.isfinite(values)))
     if len(wrong):
         raise InputError(
             "must be whole numbers, not negative",
             field="counts",
-            value=f"{values[wrong[0]]:g} at report {wrong[0]}",
-            remedy="give how often each report was made, not its share",
+            value=f"{values[wrong[0]]:g} at {what} {wrong[0]}",
+            remedy=f"give how often each {what} occurs, not its share",
         )
     if not values.any():
-        raise InputError("no report was made", field="counts", value="sum 0", remedy="give at least one report")
+        raise InputError("the dataset is empty", field="counts", value="sum 0", remedy=f"give at least one {what}")
     return values

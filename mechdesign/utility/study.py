@@ -30,8 +30,9 @@ from scipy.stats import t as student
 from mechdesign.errors import InputError
 from mechdesign.mechanism.sampler import Sampler
 from mechdesign.mechanism.table import probabilities, stored_points
+from mechdesign.programs.likelihood import checked_counts
 from mechdesign.setting.domain import Domain
-from mechdesign.utility.estimation import checked_counts, empirical, expectation_maximization, maximum_likelihood
+from mechdesign.utility.estimation import empirical, expectation_maximization, maximum_likelihood
 from mechdesign.utility.kantorovich import kantorovich
 
 ESTIMATORS = ("stopped", "maximum_likelihood", "empirical")
@@ -81,7 +82,7 @@ class Study:
                     value=name,
                     remedy="leave out the estimator empirical",
                 )
-        total = int(checked_counts(self.counts, first.size, what="secrets").sum())
+        total = int(checked_counts(self.counts, first.size, "secret").sum())
         steps = [int(size) for size in self.sizes]
         if (
             not steps
@@ -119,7 +120,8 @@ def utility_study(
     Parameters: repetitions; workers, processes that share them (the result does not depend on it); report, called with
         a few words after every repetition.
     Returns: `kantorovich` (mechanism, estimator, size, repetition), in the unit of the domain, from estimate to the
-        distribution of the dataset of that size, each at most a relative 1e-9 above the true value. Attributes: unit, seed.
+        distribution of the dataset of that size, each at most a relative 1e-9 above the true value.
+        Attributes: unit, seed.
     Raises: InputError for repetitions or workers that are not positive; VerificationError for a mechanism that is not
         private as claimed.
     Cost: an estimate and a transport program per mechanism, estimator, size and repetition: at 900 secrets about 0.3 s.
