@@ -244,3 +244,16 @@ def test_rows_may_miss_1_by_rounding():
 def test_randomized_response_of_a_certified_mechanism_takes_the_closed_form():
     mechanism = randomized_response.mechanism(CASES["discrete"]())
     assert maximum_likelihood(np.arange(6), mechanism).method == "closed form"
+
+
+def test_a_known_maximum_changes_nothing_and_a_wrong_one_is_refused():
+    table = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])
+    counts = np.array([40, 11, 9])
+    maximum = maximum_likelihood(counts, table)
+    alone, given = expectation_maximization(counts, table), expectation_maximization(counts, table, maximum=maximum)
+    assert given.distribution.tolist() == alone.distribution.tolist()
+    assert (given.gap, given.stop, given.iterations) == (alone.gap, alone.stop, alone.iterations)
+    for wrong in (maximum_likelihood(2 * counts, table), empirical(counts, table)):
+        with pytest.raises(InputError) as caught:
+            expectation_maximization(counts, table, maximum=wrong)
+        assert caught.value.field == "maximum"

@@ -114,12 +114,15 @@ def expectation_maximization(
     accelerate: bool = False,
     start: ArrayLike | None = None,
     limit: int = LIMIT,
+    maximum: Estimate | None = None,
 ) -> Estimate:
     """The iterative Bayesian update of paper 001, from `start` (n,) (default: uniform) to a rule.
 
     stop: "deviance", the first step with N (L* - L) <= SHARE |support of p*|, L* and p* of the maximum-likelihood
     solution; a float, the first step with a proved gap of at most so many nats per report; an int, so many steps.
-    accelerate: extrapolated steps, for a gap or a count. limit: the most steps where none are counted.
+    accelerate: extrapolated steps, for a gap or a count. limit: the most steps where none are counted. maximum: what
+    `maximum_likelihood` returned for the same counts and mechanism, where it is known: "deviance" does not compute it
+    again.
 
     Why "deviance": the converged distribution fits the noise of the sample. With 750 reports of the geometric mechanism
     over 900 cells it sits on about a hundred of them, and can be further from the secrets than the reports are. The
@@ -135,7 +138,7 @@ def expectation_maximization(
     _check_stop(stop, accelerate=accelerate)
     program = _program(counts, mechanism)
     first = _checked_start(start, program)
-    rule = _rule(stop, program, int(limit))
+    rule = _rule(stop, program, int(limit), maximum)
     iteration, point = next(
         (iteration, point)
         for iteration, point in enumerate(updates(program, first, accelerate=accelerate))
@@ -213,11 +216,10 @@ def support_size(point: Judged) -> int:
     return int((len(distribution) * distribution > abs(1 - point.ratio)).sum())
 
 
-def _rule(stop: float | str, program: Likelihood, limit: int) -> _Rule:
-    """The rule that a checked `stop` names; solves the program where it needs L*."""
+def _rule(stop: float | str, program: Likelihood, limit: int, maximum: Estimate | None) -> _Rule:
+    """The rule that a checked `stop` names; solves the program where it needs L* and nobody did."""
     if stop == "deviance":
-        solution = solve_likelihood(program).point
-        best, support = solution.log_likelihood + solution.gap, support_size(solution)
+        best, support = _bound_and_support(program, maximum)
         least = best - SHARE * support / program.reports
         words = f"N (L* - L) <= {SHARE:g} |support| = {SHARE * support:g} nats"
         return _Rule(
@@ -234,6 +236,21 @@ def _rule(stop: float | str, program: Likelihood, limit: int) -> _Rule:
     return _Rule(
         name="gap", words=f"L* - L <= {most:g} nats per report", met=lambda point: point.gap <= most, last=limit
     )
+
+
+def _bound_and_support(program: Likelihood, maximum: Estimate | None) -> tuple[float, int]:
+    """The proved upper bound on L*, and the support of the maximum-likelihood solution."""
+    if maximum is None:
+        solution = solve_likelihood(program).point
+        return solution.log_likelihood + solution.gap, support_size(solution)
+    if maximum.support is None or maximum.reports != program.reports or len(maximum.distribution) != program.size:
+        raise InputError(
+            "is not the maximum-likelihood estimate from these reports",
+            field="maximum",
+            value=f"{maximum.method}, {maximum.reports} reports",
+            remedy="pass what maximum_likelihood returned for the same counts, or leave it out",
+        )
+    return maximum.log_likelihood + maximum.gap, maximum.support
 
 
 def _program(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike) -> Likelihood:

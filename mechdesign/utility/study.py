@@ -215,15 +215,14 @@ class _Simulation:
 def _estimates(
     counts: NDArray[np.int64], table: NDArray[np.float64], estimators: Sequence[str]
 ) -> list[NDArray[np.float64]]:
-    made = []
-    for name in estimators:
-        if name == "stopped":
-            made.append(expectation_maximization(counts, table).distribution)
-        elif name == "maximum_likelihood":
-            made.append(maximum_likelihood(counts, table).distribution)
-        else:
-            made.append(empirical(counts, table).distribution)
-    return made
+    """The distributions (n,) that the estimators make of reports counted (m,)."""
+    maximum = maximum_likelihood(counts, table)
+    made = {"maximum_likelihood": maximum}
+    if "stopped" in estimators:
+        made["stopped"] = expectation_maximization(counts, table, maximum=maximum)
+    if "empirical" in estimators:
+        made["empirical"] = empirical(counts, table)
+    return [made[name].distribution for name in estimators]
 
 
 _SIMULATION: list[_Simulation] = []  # of a worker process
