@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.errors import UnsuitableError
+from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.repair import round_to_integers
 from mechdesign.mechanism.table import certified_multiple, make_mechanism
 from mechdesign.setting.levels import check_epsilon
 from mechdesign.setting.problem import DesignProblem
+
+Border = Literal["normalised", "clamped"]
+Tables = Callable[[DesignProblem, float], NDArray[np.float64]]
 
 
 def closed_form_mechanism(
@@ -35,6 +38,17 @@ def closed_form_mechanism(
     return make_mechanism(
         problem, mass, program=name, multiple=multiple, parameters=parameters, claimed_epsilon=claimed_epsilon
     )
+
+
+def bordered(border: Border, *, normalised: Tables, clamped: Tables) -> Tables:
+    """The tables of one border: rows divided by their sums, or noise outside the domain moved to its border.
+
+    Raises: InputError for another border.
+    """
+    tables = {"normalised": normalised, "clamped": clamped}
+    if border not in tables:
+        raise InputError("unknown border", field="border", value=border, remedy="use normalised or clamped")
+    return tables[border]
 
 
 def level_or_default(problem: DesignProblem, epsilon: float | None) -> float:

@@ -9,18 +9,19 @@ Known: on the infinite line P(y|u) = tanh(eps h / 2) e^{-eps |u - y|}; it is opt
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.closed_forms.closed_form import closed_form_mechanism, lattice_problem, level_or_default
+from mechdesign.closed_forms.closed_form import (
+    Border,
+    bordered,
+    closed_form_mechanism,
+    lattice_problem,
+    level_or_default,
+)
 from mechdesign.closed_forms.lattice import clamp_to_border, displacements
-from mechdesign.errors import InputError
 from mechdesign.setting.problem import DesignProblem
-
-Border = Literal["normalised", "clamped"]
 
 
 def mechanism(problem: DesignProblem, epsilon: float | None = None, *, border: Border = "clamped") -> xr.Dataset:
@@ -30,12 +31,7 @@ def mechanism(problem: DesignProblem, epsilon: float | None = None, *, border: B
     Raises: InputError for another border or a domain that does not fit.
     """
     level = level_or_default(problem, epsilon)
-    if border == "normalised":
-        table = normalised_table(problem, level)
-    elif border == "clamped":
-        table = clamped_table(problem, level)
-    else:
-        raise InputError("unknown border", field="border", value=border, remedy="use normalised or clamped")
+    table = bordered(border, normalised=normalised_table, clamped=clamped_table)(problem, level)
     return closed_form_mechanism(
         problem, table, name=f"geometric_{border}", claimed_epsilon=level, parameters={"border": border}
     )
