@@ -142,7 +142,7 @@ def compare(
     for name, mechanism in made.items():
         if isinstance(mechanism, InputError):
             printing.note(f"{name} does not fit this problem: {mechanism}")
-    table = rows(made)
+    table = rows(made, built)
     if output is not None:
         write_rows(table, output, overwrite=overwrite)
     if as_json:

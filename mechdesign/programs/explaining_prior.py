@@ -25,9 +25,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mechdesign.errors import InputError
-from mechdesign.programs.matched_distance import Family, check_distance, distance_table, family_of
+from mechdesign.programs.matched_distance import Family, distance_table, family_of
 from mechdesign.programs.program import LinearProgram
 from mechdesign.setting.levels import check_epsilon
+from mechdesign.setting.losses import check_distance
 from mechdesign.setting.problem import DesignProblem
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class ExplainingPrior:
         )
 
     def linear_program(self, cost: NDArray[np.float64]) -> LinearProgram:
-        """minimise sum_u cost(u) prior(u) over all such priors; distances relative to the one asked for."""
+        """Minimise sum_u cost(u) prior(u), (n,), over all such priors; distances relative to the one asked for."""
         matrix = np.vstack([np.ones(self.problem.domain.size), self.profiles / self.distance])
         one = np.ones(len(matrix))
         return LinearProgram(cost=cost, matrix=sp.csr_array(matrix), row_lower=one, row_upper=one, linking=len(matrix))

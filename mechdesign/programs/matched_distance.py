@@ -4,9 +4,9 @@ r"""The least epsilon at which a family of mechanisms comes as near as asked.
     subject to  sum_u prior(u) sum_y P_eps(y|u) |u - y| <= distance
     over        a family eps -> P_eps (n, m) whose expected distance falls with eps
 
-Source: paper 001, section III, equation (2): mechanisms of different kinds are compared at one expected distance between
-secret and report, because their eps are not of one type: nats for randomized response, nats per unit of length for
-noise.
+Source: paper 001, section III, equation (2): mechanisms of different kinds are compared at one expected distance
+between secret and report, because their eps are not of one type: nats for randomized response, nats per unit of length
+for noise.
 Known: normalised rows e^{-eps |u - y|} have d/deps E = -sum prior Var(|u - y|) <= 0; noise that is moved to the border
 comes nearer in every coordinate when it shrinks; randomized response over K secrets has E = K D / (K - 1 + e^eps) with
 D the mean distance to a uniform report, which gives eps = ln(K D / distance - K + 1): of the prior it sees D only.
@@ -27,6 +27,7 @@ from mechdesign.closed_forms import geometric, planar_laplace, randomized_respon
 from mechdesign.closed_forms.lattice import TAIL_NATS
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.setting.domain import Domain
+from mechdesign.setting.losses import check_distance
 from mechdesign.setting.metrics import Discrete, Euclidean, Metric
 from mechdesign.setting.problem import DesignProblem
 from mechdesign.setting.units import unit_word
@@ -132,15 +133,6 @@ class MatchedDistance:
         """The expected distances in units at the largest and at the smallest eps that is looked at."""
         least, _, most = self.epsilons
         return self.expected_distance(most), self.expected_distance(least)
-
-
-def check_distance(distance: float, field: str = "distance") -> float:
-    """An expected distance in units, if it is positive and finite; else InputError."""
-    if not (isinstance(distance, (int, float, np.number)) and 0 < distance < math.inf):
-        raise InputError(
-            "must be positive and finite", field=field, value=distance, remedy="give a length such as three cells"
-        )
-    return float(distance)
 
 
 def distance_table(problem: DesignProblem) -> NDArray[np.float64]:

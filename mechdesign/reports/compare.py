@@ -17,6 +17,7 @@ from mechdesign.mechanism.table import relative_gap
 from mechdesign.programs.eikonal_weights import EikonalWeights
 from mechdesign.programs.optimal import Optimal
 from mechdesign.programs.query_weights import QueryWeights
+from mechdesign.reports.matched import matched_makers, true_epsilon
 from mechdesign.setting.geodesic import check_connected
 from mechdesign.setting.problem import DesignProblem
 from mechdesign.setting.size import require_memory
@@ -30,7 +31,10 @@ AT_CLAIM = 1 + 2.0**-40
 
 class Row(TypedDict):
     """One mechanism: losses in loss units, distance in units of length, claimed epsilon in nats per unit (in nats for
-    randomized response), effective epsilon relative to the problem's metric. None where a figure does not exist.
+    randomized response), effective epsilon relative to the problem's metric, or to the mechanism's own where it is
+    tuned to the problem's `matched_distance`. True epsilon: the largest log-ratio per unit of Euclidean distance over all
+    pairs, in nats per unit, where the problem's metric is Euclidean. Least epsilon, in the same unit: below it no
+    mechanism has the matched distance. None where a figure does not exist.
     """
 
     mechanism: str
@@ -41,13 +45,20 @@ class Row(TypedDict):
     expected_distance: float | None
     claimed_epsilon: float | None
     effective_epsilon: float
+    true_epsilon: float | None
+    least_epsilon: float | None
 
 
 Maker = Callable[[], xr.Dataset]
 
 
 def makers(problem: DesignProblem, *, gap: float = 1e-3, time_limit: float = float("inf")) -> dict[str, Maker]:
-    """What `compare` runs, by row name."""
+    """What `compare` runs, by row name.
+
+    Raises: UnsuitableError where a problem with a `matched_distance` has a metric that is not Euclidean.
+    """
+    if problem.matched_distance is not None:
+        return matched_makers(problem, gap=gap, time_limit=time_limit)
     asked: dict[str, Maker] = {}
     if problem.query is not None:
         asked["query"] = lambda: solve(QueryWeights(problem=problem), time_limit=time_limit)
@@ -94,14 +105,15 @@ def compare(problem: DesignProblem, *, gap: float = 1e-3, time_limit: float = fl
     The lower bound is the best one proved for the optimal program; it stands in every row whose mechanism satisfies the
     problem's claim, so that `gap` = (loss - lower_bound) / loss says how far that mechanism is from optimal.
     """
-    return rows(dict(mechanisms(problem, gap=gap, time_limit=time_limit)))
+    return rows(dict(mechanisms(problem, gap=gap, time_limit=time_limit)), problem)
 
 
-def rows(made: Mapping[str, xr.Dataset | InputError]) -> list[Row]:
+def rows(made: Mapping[str, xr.Dataset | InputError], problem: DesignProblem) -> list[Row]:
     """The rows of mechanisms that were made for one problem; those that do not fit have none."""
     tables = {name: mechanism for name, mechanism in made.items() if isinstance(mechanism, xr.Dataset)}
     bound = max((m.attrs["lower_bound"] for m in tables.values() if "lower_bound" in m.attrs), default=None)
-    return [_row(name, mechanism, bound) for name, mechanism in tables.items()]
+    least = next((m.attrs["least_epsilon"] for m in tables.values() if "least_epsilon" in m.attrs), None)
+    return [_row(name, mechanism, problem, bound, least) for name, mechanism in tables.items()]
 
 
 def write_rows(table: Sequence[Row], path: str | Path, *, overwrite: bool = False) -> Path:
@@ -118,7 +130,7 @@ def write_rows(table: Sequence[Row], path: str | Path, *, overwrite: bool = Fals
     return target
 
 
-def _row(name: str, mechanism: xr.Dataset, bound: float | None) -> Row:
+def _row(name: str, mechanism: xr.Dataset, problem: DesignProblem, bound: float | None, least: float | None) -> Row:
     loss = float(mechanism.attrs["expected_loss"])
     effective = float(mechanism.attrs["effective_epsilon"])
     holds = bound is not None and effective <= AT_CLAIM
@@ -132,4 +144,6 @@ def _row(name: str, mechanism: xr.Dataset, bound: float | None) -> Row:
         expected_distance=expected_distance(mechanism),
         claimed_epsilon=None if claimed is None else float(claimed),
         effective_epsilon=effective,
+        true_epsilon=true_epsilon(mechanism, problem),
+        least_epsilon=None if least is None else float(least),
     )

@@ -86,7 +86,7 @@ def sweep(
     rows: list[Row] = []
     start: Design | None = None
     for multiplier in reversed(wanted):
-        there = replace(problem, metric=multiplier * problem.metric)
+        there = replace(problem, metric=multiplier * problem.metric, matched_distance=None)
         start = _solve(there, start, gap=gap, time_limit=time_limit)
         rows.insert(0, _row(there, multiplier, start, gap))
         if report is not None:

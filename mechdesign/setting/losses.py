@@ -120,3 +120,12 @@ def check_loss(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
             remedy="give a loss that tells reports apart",
         )
     return matrix
+
+
+def check_distance(distance: float | None) -> float:
+    """An expected distance in units, if it is positive and finite; else InputError."""
+    if not (isinstance(distance, (int, float, np.number)) and 0 < distance < math.inf):
+        raise InputError(
+            "must be positive and finite", field="distance", value=distance, remedy="give a length such as three cells"
+        )
+    return float(distance)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.setting.domain import Domain
 from mechdesign.setting.geodesic import Edges, shortest_paths
-from mechdesign.setting.losses import Loss, check_loss
+from mechdesign.setting.losses import Loss, check_distance, check_loss
 from mechdesign.setting.metrics import Metric
 from mechdesign.setting.priors import check_prior
 from mechdesign.setting.queries import Query, QueryLoss
@@ -23,8 +23,9 @@ class DesignProblem:
     """Secrets, what must be indistinguishable, who is likely, and what a report costs.
 
     Fields: domain, the n secrets; metric, the claim; prior (n,), sums to 1; loss; reports, the m possible reports
-    (the domain itself by default); query, where the reports are its answers; name; knobs, the parameters it was built
-    from (kept in files).
+    (the domain itself by default); query, where the reports are its answers; matched_distance, the expected distance in
+    units to which a comparison tunes every mechanism, None to compare at the metric's own level; name; knobs, the
+    parameters it was built from (kept in files).
     Derived, computed once: edges, distances (n, n) in nats, cost (n, m) = prior times loss.
     Raises: InputError where shapes, signs or sums are off; SizeError where a table over the secrets would not fit.
     """
@@ -35,6 +36,7 @@ class DesignProblem:
     loss: Loss
     reports: Domain = field(default=None)  # type: ignore[assignment]
     query: Query | None = None
+    matched_distance: float | None = None
     name: str = "problem"
     knobs: Mapping[str, int | float | str] = field(default_factory=dict)
 
@@ -44,6 +46,8 @@ class DesignProblem:
         object.__setattr__(self, "prior", check_prior(self.prior, self.domain.size))
         if self.query is not None:
             self.query.check(self.domain, self.reports)
+        if self.matched_distance is not None:
+            object.__setattr__(self, "matched_distance", check_distance(self.matched_distance))
 
     @property
     def prior_array(self) -> NDArray[np.float64]:

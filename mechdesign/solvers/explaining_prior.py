@@ -1,6 +1,7 @@
 r"""Priors that explain reported epsilons: feasibility and ranges by linear programs, the nearest one by its dual.
 
-With B (k + 1, n) the rows of ones and of a_k / distance, the program is: minimise n |p|^2 - 1 subject to B p = 1, p >= 0.
+With B (k + 1, n) the rows of ones and of a_k / distance, the program is: minimise n |p|^2 - 1 subject to B p = 1 and
+p >= 0.
 Its dual maximises the concave, once differentiable function
 
     g(z) = sum z - (1 / 4n) |max(0, B' z)|^2 - 1,      p = max(0, B' z) / 2n at the optimum,
@@ -21,7 +22,7 @@ from mechdesign.programs.explaining_prior import ExplainingPrior
 from mechdesign.programs.matched_distance import Family
 from mechdesign.solvers.highs import solve_linear_program
 
-RESIDUAL = 1e-11  # of sum prior and of the expected distances, relative, at which the dual has converged
+RESIDUAL = 1e-12  # of sum prior and of the expected distances, relative, at which the dual has converged
 _ITERATIONS = 200
 _HALVINGS = 60
 _RIDGE = 1e-14  # of the trace of the Hessian: keeps it invertible where few places are positive

@@ -20,8 +20,8 @@ _STEP = math.log(2)  # by which a bracket grows in ln eps
 
 @dataclass(frozen=True, kw_only=True)
 class Matched:
-    """family; epsilon, relative accuracy 1e-10, in `unit` ("nats", or "nats per" unit of length); distance, what it gives
-    under the prior, in units of length.
+    """family; epsilon, relative accuracy 1e-10, in `unit` ("nats", or "nats per" unit of length); distance, what it
+    gives under the prior, in units of length.
     """
 
     family: str
@@ -40,8 +40,7 @@ def match_distance(
     family: randomized_response, geometric_normalised, geometric_clamped, laplacian_normalised, laplacian_clamped, a
     `Family`, or a function of (problem, eps in nats per unit) that gives the table (n, m).
     Raises: InputError (distance) for a distance that is not positive, or that the family does not reach, with the range
-    that it does reach; InputError (family); UnsuitableError off square grids where the family needs one; SizeError where
-    the noise is too wide for a table.
+    that it does reach; InputError (family); UnsuitableError off square grids where the family needs one.
     Cost: some ten tables.
     """
     return solve_matched_distance(MatchedDistance(problem=problem, family=family_of(family), distance=distance))

@@ -1,0 +1,69 @@
+"""Mechanisms tuned to one expected distance, for `compare`: paper 001's way to set different kinds of eps side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import xarray as xr
+
+from mechdesign.closed_forms.closed_form import closed_form_mechanism
+from mechdesign.mechanism.certificate import steepest
+from mechdesign.mechanism.table import make_mechanism
+from mechdesign.programs.matched_distance import FAMILIES
+from mechdesign.programs.matched_optimal import MatchedOptimal, require_euclidean
+from mechdesign.setting.losses import check_distance
+from mechdesign.setting.metrics import Euclidean
+from mechdesign.setting.problem import DesignProblem
+from mechdesign.solvers.matched_distance import match_distance
+from mechdesign.solvers.matched_optimal import solve_matched_optimal
+
+
+def matched_makers(
+    problem: DesignProblem, *, gap: float = 1e-3, time_limit: float = float("inf")
+) -> dict[str, Callable[[], xr.Dataset]]:
+    """What `compare` runs where the problem has a `matched_distance`, by row name.
+
+    Raises: UnsuitableError where the problem's metric is not Euclidean.
+    """
+    require_euclidean(problem)
+    asked: dict[str, Callable[[], xr.Dataset]] = {name: partial(matched_family, problem, name) for name in FAMILIES}
+    return asked | {"optimal": partial(matched_optimal, problem, gap=gap, time_limit=time_limit)}
+
+
+def matched_family(problem: DesignProblem, name: str) -> xr.Dataset:
+    """The mechanism of a ready family at the problem's `matched_distance`, over the metric that the family claims."""
+    family = FAMILIES[name]
+    distance = check_distance(problem.matched_distance)
+    epsilon = match_distance(problem, family, distance).epsilon
+    own = replace(problem, metric=family.metric(problem.domain, epsilon))
+    table = family.table(own, epsilon)
+    parameters = {"matched_distance": distance}
+    return closed_form_mechanism(own, table, name=name, claimed_epsilon=epsilon, parameters=parameters)
+
+
+def matched_optimal(problem: DesignProblem, *, gap: float = 1e-3, time_limit: float = float("inf")) -> xr.Dataset:
+    """The mechanism of the least eps found at the problem's `matched_distance`, certified over all pairs."""
+    program = MatchedOptimal(problem=problem, distance=check_distance(problem.matched_distance))
+    found = solve_matched_optimal(program, gap=gap, time_limit=time_limit)
+    return make_mechanism(
+        program.at(found.epsilon),
+        found.mass,
+        program="optimal",
+        claimed_epsilon=found.epsilon,
+        parameters={"matched_distance": program.distance, "gap": gap, "constant_share": found.share},
+        attributes={} if found.least_epsilon is None else {"least_epsilon": found.least_epsilon},
+        stopped=found.stopped,
+    )
+
+
+def true_epsilon(mechanism: xr.Dataset, problem: DesignProblem) -> float | None:
+    """Largest log-ratio of a mechanism per unit of Euclidean distance over all pairs of secrets, in nats per unit.
+
+    None where the metric of `problem` is not Euclidean. Cost: O(e m) for the e pairs that imply all others.
+    """
+    if not isinstance(problem.metric, Euclidean):
+        return None
+    level = problem.metric.smallest_level
+    return steepest(mechanism["mass"].values, problem.edges).value * level
