@@ -1,4 +1,4 @@
-"""Maximum likelihood of 900 secrets from reports: Newton steps against the cvxpy statement and expectation maximization.
+"""Maximum likelihood of 900 secrets: Newton steps against the cvxpy statement and expectation maximization.
 
 python benchmarks/estimation.py [--reports 750 5000 20000] [--seconds 3] [--repeats 3]
 

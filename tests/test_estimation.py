@@ -117,6 +117,7 @@ def test_a_count_is_that_many_updates_from_the_start():
         assert (found.iterations, found.stopped, found.stop) == (steps, "iterations", f"{steps} steps")
         assert found.distribution == pytest.approx(p, rel=FLOAT)
         p = p * (table @ (counts / 50 / (p @ table)))
+    assert expectation_maximization(counts, mechanism, stop=0).distribution == pytest.approx(np.full(7, 1 / 7))
     long = expectation_maximization(counts, mechanism, stop=30, limit=2)
     assert long.iterations == 30
 

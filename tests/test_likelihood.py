@@ -13,13 +13,13 @@ from cases import CASES
 
 from mechdesign.closed_forms import exponential, geometric, randomized_response
 from mechdesign.mechanism.table import probabilities
-from mechdesign.programs.likelihood import Likelihood
+from mechdesign.programs.likelihood import Judged, Likelihood
 from mechdesign.setting import priors
 from mechdesign.setting.domain import Domain
 from mechdesign.setting.losses import Distance
 from mechdesign.setting.metrics import Euclidean
 from mechdesign.setting.problem import DesignProblem
-from mechdesign.solvers import likelihood, likelihood_newton
+from mechdesign.solvers import likelihood, likelihood_newton, likelihood_updates
 from mechdesign.solvers.likelihood import solve_likelihood
 from mechdesign.solvers.likelihood_newton import newton
 from mechdesign.solvers.likelihood_updates import updates
@@ -27,6 +27,7 @@ from mechdesign.solvers.water_filling import response_levels, water_filling
 from mechdesign.utility.estimation import support_size
 
 FLOAT = 1e-12  # sums of at most 10^3 positive terms in double precision
+SOLVE = 1e-8  # dense systems of up to 30 rows with condition numbers up to 10^8
 GAP = 1e-9  # nats per report: what the solvers are asked for
 INTERIOR = 30  # Newton steps; more are a method that lost its order
 STATED = 1e-5  # nats per report: Clarabel at its default tolerances
@@ -194,6 +195,34 @@ def test_an_update_is_the_posterior_mean():
     assert after.distribution == pytest.approx(expected, rel=FLOAT)
 
 
+class Refusing:
+    """A program whose every point has likelihood 0; keeps the points."""
+
+    def __init__(self):
+        self.points = []
+
+    def judge(self, distribution):
+        self.points.append(distribution)
+        return Judged(distribution=distribution, reported=None, ratio=None, log_likelihood=-math.inf, gap=math.inf)
+
+
+def test_an_extrapolation_that_is_refused_goes_half_way_to_the_plain_step():
+    program = program_of("euclidean lattice", 60)
+    now, after, twice = itertools.islice(updates(program, skewed(16, 3) + 1), 3)
+    refusing = Refusing()
+    likelihood_updates._extrapolated(refusing, now, after)
+    first = after.distribution - now.distribution
+    second = twice.distribution - 2 * after.distribution + now.distribution
+    factor = -np.linalg.norm(first) / np.linalg.norm(second)
+    assert factor < -3
+    for point in refusing.points[:-1]:
+        expected = now.distribution - 2 * factor * first + factor**2 * second
+        assert point == pytest.approx(np.maximum(expected, 1e-3 * twice.distribution), rel=SOLVE)
+        factor = -1 - (-1 - factor) / 2
+    assert -1.01 <= factor < -1
+    assert refusing.points[-1] == pytest.approx(twice.distribution, rel=FLOAT)
+
+
 def test_extrapolation_needs_far_fewer_steps():
     program = program_of("line, squared, skewed prior", 10**6)
     plain, fast = (
@@ -343,15 +372,42 @@ def test_leaving_secrets_out_of_the_factorisation_moves_no_optimum(monkeypatch):
     assert support_size(some) == support_size(whole) == (whole.distribution > 1e-6 / 144).sum()
 
 
-def test_the_step_solves_the_newton_system(monkeypatch):
-    """With no secret left out, against numpy on the whole matrix; with some, to the accuracy that is claimed."""
+def test_the_matrix_is_solved_by_one_sweep_over_what_was_left_out(monkeypatch):
+    """Against numpy on blocks of the whole matrix; with no secret left out, on the whole matrix."""
     random = np.random.default_rng(0)
     half, barrier, right = random.random((30, 20)), 10.0 ** random.uniform(-2, 6, 30), random.random(30)
-    exact = np.linalg.solve(half @ half.T + np.diag(barrier), right)
-    nearly = likelihood_newton._solver(half, barrier)(right)
-    assert np.linalg.norm(nearly - exact) <= 0.02 * np.linalg.norm(exact)
+    matrix = half @ half.T + np.diag(barrier)
+    small = np.sort((matrix.diagonal() - barrier) / barrier)
+    bound = small[np.cumsum(small) <= likelihood_newton._LEFT_OUT].max()
+    out = (matrix.diagonal() - barrier) / barrier <= bound
+    assert 5 <= out.sum() <= 25
+    expected = right / matrix.diagonal()
+    rest = right[~out] - matrix[np.ix_(~out, out)] @ expected[out]
+    expected[~out] = np.linalg.solve(matrix[np.ix_(~out, ~out)], rest)
+    expected[out] = (right[out] - matrix[np.ix_(out, ~out)] @ expected[~out]) / matrix.diagonal()[out]
+    assert likelihood_newton._solver(half, barrier)(right) == pytest.approx(expected, rel=SOLVE)
     monkeypatch.setattr(likelihood_newton, "_LEFT_OUT", -1.0)
-    assert likelihood_newton._solver(half, barrier)(right) == pytest.approx(exact, rel=1e-9)
+    assert likelihood_newton._solver(half, barrier)(right) == pytest.approx(np.linalg.solve(matrix, right), rel=SOLVE)
+
+
+def test_a_step_is_a_predictor_and_a_corrector(monkeypatch):
+    """Against numpy on the linearised conditions in p and z together, with the matrix of second derivatives."""
+    monkeypatch.setattr(likelihood_newton, "_LEFT_OUT", -1.0)
+    program = program_of("scattered points", 60)
+    n = program.size
+    now, slack = program.judge(skewed(n, 6) + 0.05), skewed(n, 7) + 0.01
+    p, second = now.distribution, np.zeros((n, n))
+    for w, column, q in zip(program.share, program.columns.T, now.reported, strict=True):
+        second += w * np.outer(column, column) / q**2
+    whole = np.block([[second, -np.eye(n)], [np.diag(slack), np.diag(p)]])
+    residual = -(1 - now.ratio - slack)
+    change, rise = np.split(np.linalg.solve(whole, np.append(residual, -p * slack)), 2)
+    reach = [min(1.0, 0.995 / max((-way / at).max(), 1e-300)) for at, way in ((p, change), (slack, rise))]
+    mean = p @ slack / n
+    ahead = (p + reach[0] * change) @ (slack + reach[1] * rise) / n
+    target = (ahead / mean) ** 3 * mean - change * rise
+    expected = np.linalg.solve(whole, np.append(residual, target - p * slack))
+    assert np.concatenate(likelihood_newton._step(program, now, slack)) == pytest.approx(expected, rel=SOLVE)
 
 
 def test_a_matrix_that_is_not_definite_takes_the_least_ridge():

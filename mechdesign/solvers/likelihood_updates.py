@@ -7,7 +7,8 @@ extrapolation (SQUAREM, Varadhan and Roland 2008) over two updates p -> p' -> p'
 
     p - 2 a r + a^2 v,      a = -|r| / |v| at most -1,
 
-where a = -1 is p'' itself. A point whose likelihood is below that of p' is not taken: a is moved half-way to -1.
+where a = -1 is p'' itself, and one plain update after it. A point whose likelihood is below that of p' is not taken:
+a is moved half-way to -1.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _FLOOR = 1e-3  # of p'': entries that an extrapolation would make smaller than t
 def updates(program: Likelihood, start: NDArray[np.float64], *, accelerate: bool = False) -> Iterator[Judged]:
     """The judged points from `start` (n,) on, the start first, without end; entries that are 0 stay 0.
 
-    Cost: O(n k) an update, k the reports that were made; an accelerated step takes two or three.
+    Cost: O(n k) an update, k the reports that were made; an accelerated step takes two or more.
     """
     now = program.judge(start)
     while True:
@@ -46,6 +47,6 @@ def _extrapolated(program: Likelihood, now: Judged, after: Judged) -> Judged:
         point = now.distribution - 2 * factor * first + factor**2 * second
         found = program.judge(np.maximum(point, _FLOOR * twice))
         if found.log_likelihood >= after.log_likelihood:
-            return found
+            return program.judge(found.distribution * found.ratio)
         factor = (factor - 1) / 2
     return program.judge(twice)

@@ -125,10 +125,11 @@ def expectation_maximization(
     again.
 
     Why "deviance": the converged distribution fits the noise of the sample. With 750 reports of the geometric mechanism
-    over 900 cells it sits on about a hundred of them, and can be further from the secrets than the reports are. The
-    secrets themselves have a deviance N (L* - L) of about half of that number, in nats; steps beyond it follow the
-    noise. SHARE was chosen by measurement over two kinds of distributions and is no theorem. L* costs one solution as
-    `maximum_likelihood`; its proved upper bound stands for it.
+    over 900 cells it sits on about a hundred of them. The secrets themselves have a deviance N (L* - L) of about half
+    of that number, in nats; later steps follow the noise. Measured on 20 x 20 cells, two synthetic priors and 200 to
+    2,000 reports, in means of three repetitions of the Kantorovich distance to the secrets: this rule is 2 to 16 %
+    above the best step, the converged distribution 69 to 156 %, in one prior above the reports taken as they are.
+    SHARE is no theorem. L* costs one solution as `maximum_likelihood`; its proved upper bound stands for it.
     Raises: InputError as `maximum_likelihood`, for a start that is no distribution or makes a report impossible that
         was made, and for a rule that is none.
     Cost: O(n k) a step, k the distinct reports.
