@@ -6,8 +6,9 @@ python benchmarks/kantorovich.py [--sizes 30 50 70 100] [--kinds sparse smooth d
 n x n cells of 150 m. sparse: 750 check-ins drawn from a mixture of Gaussians against n^2 / 9 spikes of random height;
 smooth: two mixtures of six Gaussians; dirichlet: two draws from the uniform distribution over distributions. Every pair
 runs in one process per method that is stopped after --limit seconds, one thread, compiled code loaded before. Seconds
-are those of the processor, which other work disturbs less; the mean of the pairs, and the ratio of the means. POT gets what has to move only, and its time leaves the certificate out:
-it is that of its distances and `ot.emd`. Ours has everything in it: distances, certificate and checks.
+are those of the processor, which other work disturbs less; the mean of the pairs, and the ratio of the means. POT gets
+what has to move only, and its time leaves the certificate out: it is that of its distances and `ot.emd2`. Ours has
+everything in it: distances, certificate and checks.
 """
 
 import argparse
