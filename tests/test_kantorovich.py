@@ -353,6 +353,13 @@ def test_a_table_may_be_off_by_rounding_and_the_lower_bound_counts_it():
     assert bent.lower <= exact.value
 
 
+def test_a_detour_that_is_too_short_by_more_than_rounding_is_refused():
+    table = around(9)
+    far = table[0, 80] + 1e-11 * table.max()
+    with pytest.raises(InputError, match="triangle inequality"):
+        kantorovich(good(), np.eye(81)[0], changed(table, ((0, 80), far), ((80, 0), far)))
+
+
 def test_batches_name_the_row():
     rows = np.array([good(), good() * 2])
     with pytest.raises(InputError, match=r"^p\[1\]: must sum to 1"):

@@ -16,7 +16,7 @@ from mechdesign.setting.domain import Domain
 from mechdesign.setting.ground import Ground, extension
 from mechdesign.solvers import transport as route
 from mechdesign.solvers.highs import GrowingProgram
-from mechdesign.solvers.network_simplex import TransportTree
+from mechdesign.solvers.network_simplex import TransportTree, _whole
 from mechdesign.solvers.transport_certificate import Plan, balanced, certify, in_order, marginals
 from mechdesign.solvers.transport_pricing import cheapest, tightened
 from mechdesign.utility.kantorovich import kantorovich
@@ -141,6 +141,38 @@ def test_the_tree_solves_any_transport_program(seed):
     assert np.bincount(at, mass, rows) == pytest.approx(supply, abs=REORDERED)
     assert np.bincount(to, mass, columns) == pytest.approx(demand, abs=REORDERED)
     assert (mass * cost[at, to]).sum() == pytest.approx(value, rel=CERTIFIED, abs=1e-15)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_tree_stays_strongly_feasible(seed):
+    """Arcs without flow point to the root, at the start and after degenerate pivots: the method cannot cycle."""
+    random = np.random.default_rng(seed)
+    cost = random.integers(0, 9, (20, 20)) / 8
+    tree = TransportTree(np.ones(20), np.ones(20))
+    i, j = (place.ravel() for place in np.indices(cost.shape))
+    tree.add(i, j, cost.ravel())
+    tree.start(random.permutation(400)[:100])
+    for _ in range(2):
+        assert tree._up[:-1][tree._flow[:-1] == 0].all()
+        assert (tree._flow >= 0).all()
+        tree.solve()
+
+
+def test_whole_masses_have_one_sum():
+    random = np.random.default_rng(6)
+    for _ in range(20):
+        masses = random.random(200)
+        whole = _whole(masses)
+        assert whole.sum() == 2**60
+        assert whole / 2**60 == pytest.approx(masses / masses.sum(), rel=REORDERED)
+
+
+def test_excess_is_what_p_and_q_do_not_share_with_one_sum():
+    found = excess(np.array([0.5, -0.25, 0.0, 0.25, -0.25]))
+    assert list(found.sources) == [0, 3]
+    assert list(found.targets) == [1, 4]
+    assert list(found.supply) == [0.5, 0.25]
+    assert list(found.demand) == [0.375, 0.375]
 
 
 def test_the_tree_ships_through_the_root_at_twice_the_largest_cost_until_a_column_comes():
