@@ -29,13 +29,12 @@ Method = Literal["auto", "line", "network", "highs", "statement", "pot"]
 Watch = Callable[[int | None, float, float, int], None]  # round, or None at the end; lower, upper, columns
 METHODS = ("auto", "line", "network", "highs", "statement", "pot")
 STATED = 90_000  # entries of the plan up to which the cvxpy statement is solved
-_NEAREST = 8  # columns of least reduced cost per source and target to start with
+_NEAREST = {"network": 12, "highs": 8}  # columns of least reduced cost per source and target to start with
 _MORE = 3  # columns of least reduced cost per source and target that a round adds
 _ROUNDS = 200
 _PRICED = 1e-12  # a reduced cost below minus this, against the largest cost, counts
 _COARSE_GAP = 1e-3  # to which coarse programs are solved
 _SMALL = 2500  # entries of the plan under which nothing is grouped
-_FEW = 12  # groups along every axis under which nothing is grouped
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -112,7 +111,7 @@ def _prolonged(
     support = np.concatenate([moved.sources, moved.targets])
     place = index[support]
     place = place - place.min(axis=0)
-    if len(moved.sources) * len(moved.targets) <= _SMALL or place.max() < _FEW:
+    if len(moved.sources) * len(moved.targets) <= _SMALL:
         return np.zeros(len(moved.targets))
     half = place >> 1
     _, first, group = np.unique(half @ _strides(half), return_index=True, return_inverse=True)
@@ -142,7 +141,7 @@ def _generate(
     supply, demand = moved.supply / total, moved.demand / float(moved.demand.sum())
     columns = cost.shape[1]
     u, v = tightened(cost, guess)
-    known, _ = cheapest(cost, u, v, _NEAREST)
+    known, _ = cheapest(cost, u, v, _NEAREST[method])
     if method == "highs":
         spare, served, _ = in_order(supply, demand)
         known = np.union1d(known, spare * columns + served)

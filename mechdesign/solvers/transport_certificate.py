@@ -69,9 +69,10 @@ def certify(ground: Ground, moved: Excess, values: NDArray[np.float64], plan: Pl
     """Bounds from values v (c,) at the targets and a plan between places; see the module docstring.
 
     Values need not be feasible nor the plan balanced: the first are extended from the targets, the second is balanced.
-    Both bounds hold whatever is passed; finite values give finite bounds. Cost: O(n c).
+    Both bounds hold whatever is passed; values that are not finite say nothing. Cost: O(n c).
     """
     if len(moved.sources) and len(moved.targets):
+        values = values if np.isfinite(values).all() else np.zeros(len(moved.targets))
         values = values - (values.max() + values.min()) / 2
         potentials = ground.extended(moved.targets, values)
         potentials -= (potentials.max() + potentials.min()) / 2
@@ -97,13 +98,13 @@ def marginals(plan: Plan, size: int) -> NDArray[np.float64]:
 
 
 def balanced(plan: Plan, moved: Excess, size: int) -> Plan:
-    """The plan without negative or surplus mass, and with what it leaves undone moved in order of place number.
+    """The plan without negative, infinite or surplus mass, and with what it leaves undone moved in order of number.
 
     Entries without mass are dropped. Surplus is taken from the entries of a place in proportion. Residuals below
     2^-46 of what moves are left.
     """
     supply, demand = np.maximum(moved.difference, 0.0), np.maximum(-moved.difference, 0.0)
-    mass = np.where(plan.mass > 0, plan.mass, 0.0)
+    mass = np.where((plan.mass > 0) & (plan.mass < np.inf), plan.mass, 0.0)
     for place, allowed in ((plan.source, supply), (plan.target, demand)):
         found = np.bincount(place, mass, size)
         over = found > allowed
