@@ -66,7 +66,7 @@ def solve(
     (solvers/query.py); `Minimax`, `Robust`, `Bounded` and `Constrained` as one whole linear program
     (solvers/coupled.py), through cvxpy where a constraint is not affine (solvers/stated.py); `EdgeAverage` as optimal
     programs of its own edge lengths (solvers/edge_average.py); `StatisticalDesign` by weights of rays that a search
-    extends (solvers/statistical_design.py), with reports that are numbers, each judged as the best place to read it as.
+    extends (solvers/statistical_design.py), with reports of its own, each judged as the best place to read it as.
     Parameters: gap, target of (loss - lower_bound) / loss, not used for weights; time_limit in seconds; method, for
     `Optimal`: "auto", "whole", "blocks" or "aggregation", for `EikonalWeights`: "auto", "table" or "factored"; report,
     called with where the solve stands, after every round, iteration or block. For the factored form: rounds of weights

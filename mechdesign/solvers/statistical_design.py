@@ -15,10 +15,11 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import pdist
 from threadpoolctl import ThreadpoolController
 
 from mechdesign.mechanism.certificate import ROW_SUM
@@ -45,7 +46,7 @@ LIGHT = 1e-6  # share of all reports under which a report is dropped from the de
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FoundDesign:
-    """The certified table (n, m) for `problem`, whose reports are numbers, not places; its criterion; the bound, where
+    """The certified table (n, m) for `problem`, with its own reports; its criterion; the bound, where
     there is one; why the search stopped; parameters: the number of searches, the largest gain of a ray that the last
     one found, relative to the criterion, and the places that reports are judged by, with the loss that judges them.
     """
@@ -126,17 +127,22 @@ def _weighted(rays: NDArray[np.float64], norm: NDArray[np.float64]) -> NDArray[n
 
 
 def judged_by_estimates(problem: DesignProblem, table: NDArray[np.float64]) -> tuple[DesignProblem, NDArray[np.int64]]:
-    """The problem with the m reports of `table` (n, m) as numbers, and the estimates z(y) (m,) that judge them.
+    """The problem with the m reports of `table` (n, m), and the estimates z(y) (m,) that judge them.
 
     z(y) is the report of the problem with the least posterior expected loss after y, and the loss of y is that of z(y):
-    what the design costs when each report has to be read as one place.
+    what the design costs when each report has to be read as one place. The reports of one estimate stand in a row
+    through its place, along the first axis, shorter than half the least distance of two places.
     """
-    loss = problem.loss_matrix
+    loss, places = problem.loss_matrix, problem.reports
     estimates = np.argmin((problem.prior_array[:, None] * table).T @ loss, axis=1)
-    judged = replace(
-        problem, loss=TableLoss(values=loss[:, estimates]), reports=Domain.nodes(table.shape[1]), query=None
-    )
-    return judged, estimates
+    gap = float(pdist(places.points).min())
+    points = places.points[estimates]
+    for place in np.unique(estimates):
+        row = np.flatnonzero(estimates == place)
+        points[row, 0] += gap / 4 * (2 * np.arange(1, len(row) + 1) / (len(row) + 1) - 1)
+    kind: Literal["nodes", "points"] = "nodes" if places.kind == "nodes" else "points"
+    reports = Domain(kind=kind, points=points, unit=places.unit)
+    return replace(problem, loss=TableLoss(values=loss[:, estimates]), reports=reports, query=None), estimates
 
 
 def _progress(number: int, value: float, bound: float, gap: float, size: tuple[int, ...], seconds: float) -> Progress:
