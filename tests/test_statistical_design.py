@@ -166,6 +166,26 @@ def test_rays_found_are_in_the_cone_and_improve_the_mixture(kind):
 
 
 @ALL
+def test_an_ascent_ends_where_no_tangent_rises(kind):
+    """The last tangent is maximised over the cone once more, by another assembly of its constraints, for all pairs."""
+    program = program_of(kind)
+    problem, n = program.problem, program.problem.domain.size
+    mixture = optimal_weights(program.rays, program.norm)
+    search = RaySearch(problem, program.norm, np.random.default_rng(0))
+    pairs = np.array([(u, v) for u in range(n) for v in range(n) if u != v])
+    cone = np.eye(n)[pairs[:, 0]] - np.exp(problem.distances[tuple(pairs.T)])[:, None] * np.eye(n)[pairs[:, 1]]
+    for _ in range(5):
+        start = search._disturbed(np.ones(n))
+        ray = search._ascend(mixture, start)
+        assert mixture.worth(ray[:, None])[0] >= mixture.worth(start[:, None])[0] - CONVERGED * mixture.value
+        slope = 2 * mixture.gain @ ray - mixture.multipliers
+        best = scipy.optimize.linprog(
+            -slope, A_ub=cone, b_ub=np.zeros(len(cone)), A_eq=problem.prior_array[None], b_eq=[1.0], method="highs"
+        )
+        assert slope @ ray >= -best.fun - ORACLE * mixture.value
+
+
+@ALL
 def test_certified_at_the_claim_with_a_bound_that_is_checked(kind):
     mechanism, program = solved(kind), program_of(kind)
     attrs, found = mechanism.attrs, md.verify(solved(kind))
