@@ -2,9 +2,9 @@
 
 python scripts/statistical_design.py [--cells 4] [--epsilon 0.6]
 
-criterion: N times the mean squared error of the distribution that is estimated from N reports, in the H^-1 norm, squared
-units: half of it takes half as many people. Below rank n there are distributions that no number of reports can tell
-apart: a mechanism of the least expected distance can be such a one. loss: mean distance from the secret to the report.
+criterion: N times the mean squared error of the distribution that is estimated from N reports, in the H^-1 norm, in
+squared units: half of it takes half as many people. Below rank n there are distributions that no number of reports can
+tell apart: a mechanism of the least expected distance can be such a one. loss: mean distance from secret to report.
 """
 
 import argparse

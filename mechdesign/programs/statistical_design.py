@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     import cvxpy as cp
 
 LARGEST = 64  # secrets: minutes there
+FAR = 50.0  # nats; rays take longer distances for this, a stricter metric, so that no entry vanishes
 _OUTSIDE = 1e-9  # relative; a given ray may break the cone by this
 
 
@@ -121,7 +122,7 @@ def kernel_rays(problem: DesignProblem) -> NDArray[np.float64]:
 
     The single places come first, and then they alone span all directions of most metrics.
     """
-    distances = problem.distances
+    distances = np.minimum(problem.distances, FAR)
     levels = np.column_stack([distances[:, source].min(axis=1) for source in source_sets(problem)[:-1]])
     return np.exp(np.column_stack([np.zeros(len(distances)), -levels, levels - levels.max(axis=0)]))
 

@@ -89,7 +89,7 @@ def _check_criterion(mechanism: xr.Dataset, program: StatisticalDesign) -> tuple
         return reasons, False
     multipliers, dual = mechanism["multiplier"].values, mechanism["dual"].values
     count = len(sides(program.problem))
-    finite = np.isfinite(multipliers).all() and np.isfinite(dual).all()
+    finite = np.isfinite(multipliers).all() and np.isfinite(dual).all() and (multipliers >= 0).all()
     if multipliers.shape != (count * (count + 1) // 2,) or not finite:
         return reasons, False
     return reasons, bool(mechanism.attrs["lower_bound"] <= proved_bound(program, dual, multipliers) * (1 + AGREE))

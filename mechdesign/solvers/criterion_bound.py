@@ -4,13 +4,13 @@ r"""A lower bound of the statistical criterion over all mechanisms with a claim,
     over        J (n, n) positive definite
     subject to  J pi = 1,   a_i^T J a_j >= 0   for all pairs of sides i <= j,
 
-a side i = (u, v) is an edge in one of its directions, a_i^T x = e^{d/2} x(v) - e^{-d/2} x(u). The information of a
-private mechanism, a sum of theta v v^T over rays with a_i^T v >= 0 and pi^T v = 1, meets all of it, so the program is
-a relaxation: a semidefinite one, solved with the products that are violated, in rounds.
+a side i = (u, v) is an edge in one of its directions, a_i^T x = x(v) - e^{-d} x(u). The information of a
+private mechanism, a sum of theta v v^T over rays with a_i^T v >= 0 and pi^T v = 1, meets all of it: the program is a
+relaxation, a semidefinite one, solved with the products that are violated, in rounds.
 Bound. Take any lambda (n,) and y >= 0, one per product, and G = sym(lambda pi^T) - sum y_ij sym(a_i a_j^T). Then
 <G, I> <= sum lambda for every information I of a private mechanism, and with G_+ the positive part of G and g the size
-of its most negative eigenvalue <G_+, I> <= S = sum lambda + g tr I, tr I <= sum_u max v(u)^2,
-v(u) <= 1 / sum_w pi(w) e^{-d(u, w)}. Minimising tr(L^+ I^-1) + t <G_+, I> over I, then over t, gives
+of its most negative eigenvalue <G_+, I> <= S = sum lambda + g tr I, where tr I <= sum_u max v(u)^2 and
+v(u) <= 1 / sum_w pi(w) e^{-d(u, w)}. Minimising tr(L^+ I^-1) + s <G_+, I> over I, then over s, gives
 
     tr(L^+ I^-1) >= T^2 / S,   T = tr((R^T G_+ R)^{1/2}),  L^+ = R R^T:
 
@@ -65,7 +65,8 @@ def bound_criterion(program: StatisticalDesign, *, time_limit: float = math.inf)
     side, root = sides(problem), _root(program.norm / scale)
     first, second = np.triu_indices(len(side))
     length = np.tile(problem.edges.length, 2)
-    active = np.argsort(length[first] + length[second], kind="stable")[: _FIRST * n]
+    shuffled = np.random.default_rng(0).random(len(first))  # among equals: products of a few places alone bound nothing
+    active = np.lexsort((shuffled, length[first] + length[second]))[: _FIRST * n]
     best: CriterionBound | None = None
     for _ in range(_ROUNDS):
         if time.monotonic() - started > time_limit:
@@ -109,8 +110,7 @@ def proved_bound(program: StatisticalDesign, dual: NDArray[np.float64], multipli
     matrix = outer - (one.T * weight) @ other
     size = float((abs(outer) + (abs(one).T * weight) @ abs(other)).sum())
     value, vector = np.linalg.eigh((matrix + matrix.T) / 2)
-    most = 1 / (np.exp(-problem.distances) @ prior)
-    total = float(dual.sum()) + (max(0.0, -float(value[0])) + _ROUNDING * size) * float(most @ most)
+    total = float(dual.sum()) + (max(0.0, -float(value[0])) + _ROUNDING * size) * _largest_trace(problem)
     if not total > 0:
         return 0.0
     root = _root(program.norm)
@@ -119,12 +119,17 @@ def proved_bound(program: StatisticalDesign, dual: NDArray[np.float64], multipli
     return max(0.0, (trace**2 / total) * (1 - _ROUNDING) - program.offset)
 
 
+def _largest_trace(problem: DesignProblem) -> float:
+    """The bound of tr I."""
+    most = 1 / (np.exp(-problem.distances) @ problem.prior_array)
+    return float(most @ most)
+
+
 def sides(problem: DesignProblem) -> NDArray[np.float64]:
     """The rows a_i (k, n) of the module docstring: every edge, then every edge turned."""
     tail, head, length = problem.edges.both_ways()
-    rows, half = np.arange(len(tail)), np.exp(length / 2)
-    found = np.zeros((len(tail), problem.domain.size))
-    found[rows, tail], found[rows, head] = -1 / half, half
+    rows, found = np.arange(len(tail)), np.zeros((len(tail), problem.domain.size))
+    found[rows, tail], found[rows, head] = -np.exp(-length), 1.0
     return found
 
 

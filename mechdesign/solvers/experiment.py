@@ -24,6 +24,7 @@ _STEPS = 100
 _CENTRE = 0.1  # share of the complementarity that a step aims for
 _BOUNDARY = 0.95  # share of the way to the boundary that a step may go
 _PRECISION = 1e-9  # relative: of the gap, of the residual of the rows and of that of the multipliers
+_ENOUGH = 1e-6  # the same, where rounding allows no better: short edges give information of a large condition number
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -66,11 +67,13 @@ def optimal_weights(rays: NDArray[np.float64], norm: NDArray[np.float64]) -> Exp
         change = (target - slack * (theta + step)) / theta
         length = min(1.0, _BOUNDARY * _reach(theta, step), _BOUNDARY * _reach(slack, change))
         theta, slack, multipliers = theta + length * step, slack + length * change, multipliers + length * turn
+    if multipliers is not None and worst <= _ENOUGH:
+        return Experiment(theta=theta, multipliers=multipliers, value=value, gain=gain)
     raise SolverError(
         "the weights of the rays did not settle",
         field="given",
         value=f"residual {worst:.1e}",
-        remedy="give more rays, the constant among them",
+        remedy="give more rays, the constant among them, or use a larger eps",
     )
 
 
@@ -93,7 +96,7 @@ def _solve(matrix: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[n
             "the rays do not span all directions",
             field="given",
             value=str(error),
-            remedy="give more rays, the kernels of single places among them",
+            remedy="give more rays, the kernels of single places among them, or use a larger eps",
         ) from error
 
 

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mechdesign.programs.program import LinearProgram
+from mechdesign.programs.statistical_design import FAR
 from mechdesign.setting.problem import DesignProblem
 from mechdesign.solvers.experiment import Experiment
 from mechdesign.solvers.highs import CostSeries
@@ -22,6 +23,7 @@ from mechdesign.solvers.highs import CostSeries
 _ASCENTS = 50  # tangents from one start, at most
 _RISE = 1e-9  # relative rise under which an ascent ends
 _SPREADS = (0.5, 1.0, 2.0, 4.0)  # nats; standard deviations of the random changes
+_DROP = 1e-9  # coefficients that HiGHS would drop
 _SAME = 1e-7  # relative difference under which two rays are one
 
 
@@ -30,7 +32,7 @@ class RaySearch:
 
     def __init__(self, problem: DesignProblem, norm: NDArray[np.float64], random: np.random.Generator) -> None:
         self._prior, self._random = problem.prior_array, random
-        self._shrink = np.exp(-problem.distances)
+        self._shrink = np.exp(-np.minimum(problem.distances, FAR))
         self._cone = CostSeries(_slice_of_the_cone(problem))
         self.symmetries = symmetries(problem, norm)
 
@@ -110,11 +112,16 @@ def symmetries(problem: DesignProblem, norm: NDArray[np.float64]) -> list[NDArra
 
 
 def _slice_of_the_cone(problem: DesignProblem) -> LinearProgram:
-    """The rows v >= 0, e^{-d/2} v(u) <= e^{d/2} v(u') on every edge, both ways, and pi^T v = 1."""
+    """The rows v >= 0, e^{-d} v(u) <= v(u') on every edge, both ways, and pi^T v = 1; factors that HiGHS would drop
+    are left out, and what leaves the cone by that is cut to it afterwards.
+    """
     tail, head, length = problem.edges.both_ways()
     n, e = problem.domain.size, len(tail)
-    rows, half = np.arange(e), np.exp(length / 2)
-    cone = sp.csr_array((np.r_[-1 / half, half], (np.r_[rows, rows], np.r_[tail, head])), shape=(e, n))
+    rows, factor = np.arange(e), np.exp(-length)
+    near = factor > _DROP
+    cone = sp.csr_array(
+        (np.r_[-factor[near], np.ones(e)], (np.r_[rows[near], rows], np.r_[tail[near], head])), shape=(e, n)
+    )
     return LinearProgram(
         cost=np.zeros(n),
         matrix=sp.csr_array(sp.vstack([sp.csr_array(problem.prior_array[None]), cone], format="csr")),
