@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mechdesign.programs.program import Program
     from mechdesign.setting.problem import DesignProblem
 
-PROGRAMS = ("optimal", "eikonal", "dictionary", "query", "minimax", "bounded")
+PROGRAMS = ("optimal", "eikonal", "dictionary", "query", "minimax", "bounded", "statistical")
 
 
 def knob_values(owner: str, known: Sequence[str], words: list[str]) -> dict[str, str]:
@@ -113,6 +113,7 @@ def chosen_program(name: str, problem: DesignProblem, *, distances: str, worst_l
     from mechdesign.programs.minimax import Minimax
     from mechdesign.programs.optimal import Optimal
     from mechdesign.programs.query_weights import QueryWeights
+    from mechdesign.programs.statistical_design import StatisticalDesign
 
     if name not in PROGRAMS:
         raise InputError("unknown program", field="program", value=name, remedy="use one of " + ", ".join(PROGRAMS))
@@ -132,10 +133,11 @@ def chosen_program(name: str, problem: DesignProblem, *, distances: str, worst_l
         return EikonalWeights(problem=problem, distances=route)
     if worst_loss is not None:
         return Bounded(problem=problem, worst_loss=worst_loss)
-    plain: dict[str, type[Optimal | Dictionary | Minimax | QueryWeights]] = {
+    plain: dict[str, type[Optimal | Dictionary | Minimax | QueryWeights | StatisticalDesign]] = {
         "optimal": Optimal,
         "dictionary": Dictionary,
         "query": QueryWeights,
         "minimax": Minimax,
+        "statistical": StatisticalDesign,
     }
     return plain[name](problem=problem)

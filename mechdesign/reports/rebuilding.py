@@ -13,6 +13,7 @@ import xarray as xr
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.factored import SCHEMA as FACTORED
 from mechdesign.mechanism.factored import stored_problem as factored_problem
+from mechdesign.mechanism.information import criterion
 from mechdesign.mechanism.table import claim_sentence, stored_edges, stored_points
 from mechdesign.programs.bounded import Bounded
 from mechdesign.programs.constrained import Constrained
@@ -20,12 +21,14 @@ from mechdesign.programs.constraints import constraint_from
 from mechdesign.programs.coupled import Coupled, objective
 from mechdesign.programs.minimax import Minimax
 from mechdesign.programs.robust import Robust
+from mechdesign.programs.statistical_design import StatisticalDesign
 from mechdesign.setting.domain import Domain
 from mechdesign.setting.geodesic import Edges
 from mechdesign.setting.losses import LOSSES, Loss, TableLoss
 from mechdesign.setting.metrics import Graph, Metric, metric_from_description
 from mechdesign.setting.problem import DesignProblem
 from mechdesign.solvers.coupled import admit, coupled_bound
+from mechdesign.solvers.criterion_bound import proved_bound, sides
 from mechdesign.solvers.pricing import ConePricer
 
 AGREE = 1e-9  # relative agreement asked of figures that are recomputed in floating point
@@ -41,12 +44,14 @@ _PROGRAMS: dict[str, Callable[[DesignProblem, dict[str, Any]], Coupled]] = {
 
 
 def check_objective(mechanism: xr.Dataset, domain: Domain, metric: Metric) -> tuple[list[str], bool | None]:
-    """What is wrong with the objective and the limits of a mechanism whose program couples entries, and its bound.
+    """What is wrong with the objective and the limits of a mechanism whose objective is not the loss, and its bound.
 
     Returns: reasons; whether the stored bound follows from the stored multipliers, None where the program has
     constraints of the user's own, which a file cannot hold.
     Raises: KeyError for an unknown program.
     """
+    if mechanism.attrs["program"] == StatisticalDesign.name:
+        return _check_criterion(mechanism, StatisticalDesign(problem=rebuilt_problem(mechanism, domain, metric)))
     kept = json.loads(mechanism.attrs["parameters"])
     program = _PROGRAMS[mechanism.attrs["program"]](rebuilt_problem(mechanism, domain, metric), kept)
     rows, cost, problem = program.side_rows(), program.base_cost(), program.problem
@@ -72,6 +77,22 @@ def check_objective(mechanism: xr.Dataset, domain: Domain, metric: Metric) -> tu
         admissible,
     )
     return reasons, bool(mechanism.attrs["lower_bound"] <= found + AGREE * max(abs(found), 1e-300))
+
+
+def _check_criterion(mechanism: xr.Dataset, program: StatisticalDesign) -> tuple[list[str], bool | None]:
+    """The same for a statistical design: its criterion, and the bound of every mechanism with the claim."""
+    table = mechanism["mass"].values / float(ROW_SUM)
+    reasons = figure_differences(mechanism, {"objective": criterion(table, program.problem.prior_array, program.norm)})
+    if "lower_bound" not in mechanism.attrs:
+        return reasons, None
+    if "dual" not in mechanism or "multiplier" not in mechanism:
+        return reasons, False
+    multipliers, dual = mechanism["multiplier"].values, mechanism["dual"].values
+    count = len(sides(program.problem))
+    finite = np.isfinite(multipliers).all() and np.isfinite(dual).all() and (multipliers >= 0).all()
+    if multipliers.shape != (count * (count + 1) // 2,) or not finite:
+        return reasons, False
+    return reasons, bool(mechanism.attrs["lower_bound"] <= proved_bound(program, dual, multipliers) * (1 + AGREE))
 
 
 def claim_differences(mechanism: xr.Dataset, domain: Domain, metric: Metric, edges: Edges) -> tuple[str, list[str]]:

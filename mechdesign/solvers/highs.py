@@ -20,6 +20,7 @@ from mechdesign.errors import SolverError
 from mechdesign.programs.program import LinearProgram
 
 Method = Literal["simplex", "ipm"]
+_PRIMAL = 4  # HiGHS's number for the primal simplex method: a vertex stays feasible when only the cost changes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -30,6 +31,36 @@ class LinearSolution:
     dual: NDArray[np.float64]
     status: str
     objective: float
+
+
+class CostSeries:
+    """One feasible region, many costs: minimises cost x over the rows of a program by the primal simplex method, from
+    the vertex that was optimal for the cost before. The cost of the program itself is not used.
+    """
+
+    def __init__(self, program: LinearProgram) -> None:
+        self._solver: Any = highspy.Highs()
+        options = {"output_flag": False, "solver": "simplex", "simplex_strategy": _PRIMAL, "presolve": "off"}
+        for name, value in options.items():
+            self._solver.setOptionValue(name, value)
+        for name in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
+            self._solver.setOptionValue(name, 1e-9)
+        status = self._solver.passModel(_model(program))
+        if status != highspy.HighsStatus.kOk:
+            raise SolverError(
+                "HiGHS refused the model", field="program", value=str(status), remedy="rescale the problem"
+            )
+        self._columns = np.arange(len(program.cost), dtype=np.int32)
+
+    def minimise(self, cost: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A vertex x of least cost x. Raises: SolverError where HiGHS ends without an optimal one."""
+        self._solver.changeColsCost(len(self._columns), self._columns, cost)
+        self._solver.run()
+        status = self._solver.getModelStatus()
+        if status != highspy.HighsModelStatus.kOptimal:
+            word = self._solver.modelStatusToString(status)
+            raise SolverError("HiGHS found no vertex", field="solver", value=word, remedy="use shorter edges")
+        return np.array(self._solver.getSolution().col_value)
 
 
 def solve_linear_program(

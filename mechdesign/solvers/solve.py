@@ -21,6 +21,7 @@ from mechdesign.programs.eikonal_weights import EikonalWeights
 from mechdesign.programs.optimal import Optimal
 from mechdesign.programs.program import Program
 from mechdesign.programs.query_weights import QueryWeights
+from mechdesign.programs.statistical_design import StatisticalDesign
 from mechdesign.setting.size import require_memory
 from mechdesign.solvers.aggregation import Method as Route
 from mechdesign.solvers.aggregation import aggregate
@@ -32,6 +33,7 @@ from mechdesign.solvers.factored import Run, solve_factored, suits
 from mechdesign.solvers.progress import Reported
 from mechdesign.solvers.query import solve_query
 from mechdesign.solvers.stated import solve_stated
+from mechdesign.solvers.statistical_design import solve_statistical
 
 TABLES = 7  # 64-bit tables over secrets x reports that a solve holds at once: 6.1 to 6.7 measured from 50 x 50 cells up
 LARGEST_TABLE = 1600  # secrets up to which "auto" keeps eikonal weights as a table: 40 x 40
@@ -63,7 +65,8 @@ def solve(
     (solvers/dictionary.py); `QueryWeights` as one over kernels of label sets, with constraints where they are broken
     (solvers/query.py); `Minimax`, `Robust`, `Bounded` and `Constrained` as one whole linear program
     (solvers/coupled.py), through cvxpy where a constraint is not affine (solvers/stated.py); `EdgeAverage` as optimal
-    programs of its own edge lengths (solvers/edge_average.py).
+    programs of its own edge lengths (solvers/edge_average.py); `StatisticalDesign` by weights of rays that a search
+    extends (solvers/statistical_design.py), with reports of its own, each judged as the best place to read it as.
     Parameters: gap, target of (loss - lower_bound) / loss, not used for weights; time_limit in seconds; method, for
     `Optimal`: "auto", "whole", "blocks" or "aggregation", for `EikonalWeights`: "auto", "table" or "factored"; report,
     called with where the solve stands, after every round, iteration or block. For the factored form: rounds of weights
@@ -72,7 +75,8 @@ def solve(
     dask scheduler whose workers compute the blocks.
     Returns: the mechanism Dataset; attrs expected_loss and lower_bound enclose the optimum, stopped says why it ended:
         "gap", "time", "interrupt" (a Ctrl-C; what was found by then is certified), "precision" (the accuracy of every
-        method is exhausted) or "relaxation" (`Constrained`: the bound leaves constraints out); for the factored form,
+        method is exhausted), "relaxation" (`Constrained`: the bound leaves constraints out) or "search"
+        (`StatisticalDesign`: no ray was found that gains more than `gap`, which proves nothing); for the factored form,
         which has no bound, "kappa" (the weights keep the claim to 2e-5) or "rounds" (all are done) instead of "gap".
         Where attrs hold an objective, that and lower_bound enclose the optimum, and objective_of says what it is.
     Raises: InputError for a gap or limit that is not positive, or a method or option that the program has no use for;
@@ -218,4 +222,24 @@ def _(program: EdgeAverage, targets: _Targets) -> xr.Dataset:
         multiple=certified_multiple(program.problem, design.mass),
         parameters={**program.parameters(), "gap": targets.gap, "program_lower_bound": design.lower_bound},
         stopped=design.stopped,
+    )
+
+
+@_solve.register
+def _(program: StatisticalDesign, targets: _Targets) -> xr.Dataset:
+    found = solve_statistical(program, gap=targets.gap, time_limit=targets.time_limit, report=targets.report)
+    bound = found.bound
+    attributes: dict[str, str | float] = {"objective": found.objective, "objective_of": program.objective_of}
+    if bound is not None:
+        attributes["lower_bound_of"] = "any mechanism with this claim"
+    return make_mechanism(
+        found.problem,
+        found.mass,
+        program=program.name,
+        parameters={**program.parameters(), "gap": targets.gap, **found.parameters},
+        dual=None if bound is None else bound.dual,
+        lower_bound=None if bound is None else bound.value,
+        stopped=found.stopped,
+        multipliers=None if bound is None else bound.multipliers,
+        attributes=attributes,
     )
