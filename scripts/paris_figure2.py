@@ -37,8 +37,8 @@ def main() -> None:
     check_plot_target(given.plot, overwrite=True)
 
     file = read_problem_file("paris")
-    problem = file.build(prior=given.prior, distance=given.distance, checkins=given.checkins)
-    counts = file.module.checkins(given.checkins).ravel()
+    problem = file.build(prior=given.prior, distance=given.distance, )
+    counts = file.module.checkins().ravel()
     level = problem.metric.smallest_level
     matchings = {
         "expected distance": studies.at_distance(problem, PAPER, given.distance),
@@ -56,8 +56,8 @@ def main() -> None:
 
     at_distance, at_level = (bounds for _, bounds in found.values())
     panels = {
-        f"{given.distance:g} m apart, estimates stopped in time": at_distance.sel(estimator="stopped"),
-        f"{given.distance:g} m apart, maximum likelihood": at_distance.sel(estimator="maximum_likelihood"),
+        f"all {given.distance:g} m from the truth, estimates stopped in time": at_distance.sel(estimator="stopped"),
+        f"all {given.distance:g} m from the truth, maximum likelihood": at_distance.sel(estimator="maximum_likelihood"),
         f"all private at {level:.3g} nats per m, stopped in time": at_level.sel(estimator="stopped"),
     }
     print(f"wrote {save_figure(plot_bands(panels), given.plot, overwrite=True)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -33,13 +33,19 @@ def matched_makers(
 
 
 def matched_family(problem: DesignProblem, name: str) -> xr.Dataset:
-    """The mechanism of a ready family at the problem's `matched_distance`, over the metric that the family claims."""
-    family = FAMILIES[name]
+    """The mechanism of a ready family at the problem's `matched_distance`."""
     distance = check_distance(problem.matched_distance)
-    epsilon = match_distance(problem, family, distance).epsilon
+    epsilon = match_distance(problem, name, distance).epsilon
+    return family_mechanism(problem, name, epsilon, parameters={"matched_distance": distance})
+
+
+def family_mechanism(
+    problem: DesignProblem, name: str, epsilon: float, *, parameters: Mapping[str, float] | None = None
+) -> xr.Dataset:
+    """The mechanism of a ready family at `epsilon`, over the metric that the family claims there."""
+    family = FAMILIES[name]
     own = replace(problem, metric=family.metric(problem.domain, epsilon))
     table = family.table(own, epsilon)
-    parameters = {"matched_distance": distance}
     return closed_form_mechanism(own, table, name=name, claimed_epsilon=epsilon, parameters=parameters)
 
 

@@ -18,6 +18,8 @@ from rich.table import Table
 from mechdesign.setting.units import unit_word
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from mechdesign.reports.audit import Audit
     from mechdesign.reports.compare import Row
     from mechdesign.reports.sweep import Row as SweepRow
@@ -128,6 +130,26 @@ def print_rows(rows: Sequence[Row], problem: DesignProblem) -> None:
         ]
         table.add_row(row["mechanism"], *figures)
     _console().print(table)
+
+
+def print_study(table: pd.DataFrame) -> None:
+    """A utility study: what its mechanisms are, then the mean loss of each over the sizes of datasets."""
+    unit = table["unit"].iloc[0]
+    for equal, own in table.groupby("equal", sort=False):
+        shown = Table("mechanism", box=SIMPLE_HEAD, title=f"equal {equal}", title_justify="left")
+        for name in ("claimed eps", "true eps", f"distance ({unit})", "truthful"):
+            shown.add_column(name, justify="right")
+        for name, lines in own.groupby("mechanism", sort=False):
+            first = lines.iloc[0]
+            figures = _text(first["claimed_epsilon"]), _text(first["true_epsilon"]), _text(first["expected_distance"])
+            shown.add_row(str(name), *figures, f"{100 * first['truthful']:.3g} %")
+        _console().print(shown)
+        means = Table("estimate", "mechanism", box=SIMPLE_HEAD)
+        for size in own["size"].unique():
+            means.add_column(f"{size:,}", justify="right")
+        for (estimator, name), lines in own.groupby(["estimator", "mechanism"], sort=False):
+            means.add_row(str(estimator).replace("_", " "), str(name), *(f"{mean:.1f}" for mean in lines["mean"]))
+        _console().print(means)
 
 
 def print_sweep(rows: Sequence[SweepRow], problem: DesignProblem) -> None:

@@ -21,9 +21,7 @@ from mechdesign.utility.loss import expected_distance
 
 def at_distance(problem: DesignProblem, names: Sequence[str], distance: float) -> dict[str, xr.Dataset]:
     """Mechanisms of ready families, each at the expected distance in units; `match_distance` has what it raises."""
-    return {
-        name: family_mechanism(problem, name, match_distance(problem, name, distance).epsilon) for name in names
-    }
+    return {name: family_mechanism(problem, name, match_distance(problem, name, distance).epsilon) for name in names}
 
 
 def at_level(problem: DesignProblem, names: Sequence[str], level: float) -> dict[str, xr.Dataset]:
