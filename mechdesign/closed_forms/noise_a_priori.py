@@ -62,14 +62,13 @@ def moments(x: ArrayLike, threshold: float, epsilon: float, *, width: float = 0.
     """
     from scipy.special import gammainc
 
-    at, level = np.asarray(x, float), check_epsilon(epsilon)
+    at, level = np.asarray(x, float) - threshold, check_epsilon(epsilon)
     if width == 0:
-        beta = np.exp(-level * np.abs(at - threshold)) / 2
-        mean = np.where(at > threshold, 1 - beta, beta)
+        beta = np.exp(-level * np.abs(at)) / 2
+        mean = np.where(at > 0, 1 - beta, beta)
         return mean, mean
-    low, high = threshold - width / 2, threshold + width / 2
-    split = np.clip(at, low, high)
-    above, below = high - split, split - low
+    split = np.clip(at, -width / 2, width / 2)
+    above, below = width / 2 - split, width / 2 + split
     up, down = np.exp(-level * (split - at).clip(0)) / 2, np.exp(-level * (at - split).clip(0)) / 2
     one, other = gammainc(1, level * above), gammainc(1, level * below)
     mean = (up * one / level + below - down * other / level) / width
