@@ -216,6 +216,11 @@ def problem_with(**given):
     return release_problem(**{**asked, "outputs": OUTPUTS, **given})
 
 
+def on_a_plane():
+    problem = md.load_problem("philadelphia", cells=3)
+    return release.mechanism(problem, np.arange(9), np.full(9, 1.0), law=StudentT(3), gamma=0.0)
+
+
 def made_with(bound, gamma=0.05, epsilon=None):
     problem, values = threshold()
     return release.mechanism(problem, values, bound, law=StudentT(3), gamma=gamma, epsilon=epsilon)
@@ -235,6 +240,7 @@ def made_with(bound, gamma=0.05, epsilon=None):
         (lambda: made_with(np.full(3, 1.0)), "sensitivity"),
         (lambda: made_with(np.full(CELLS, 0.25), gamma=0.2), "gamma"),
         (lambda: made_with(np.full(CELLS, 0.25), epsilon=-1.0), "epsilon"),
+        (on_a_plane, "reports"),
         (lambda: release.table([0.0], [0.0], OUTPUTS, law=Laplace()), "scale"),
         (lambda: release.lipschitz_table([0.0], OUTPUTS, constant=0.0, epsilon=1.0), "constant"),
         (lambda: release.local_table([0.0], OUTPUTS, span=-1.0, epsilon=1.0), "span"),

@@ -24,7 +24,7 @@ from mechdesign.closed_forms import planar_laplace
 from mechdesign.closed_forms.closed_form import closed_form_mechanism, level_or_default
 from mechdesign.closed_forms.noise import Laplace, NoiseLaw, SmoothLaw
 from mechdesign.closed_forms.noise_law import Array
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.setting import priors
 from mechdesign.setting.domain import Domain
 from mechdesign.setting.levels import check_epsilon
@@ -53,8 +53,16 @@ def mechanism(
     Lipschitz constants, in that unit per unit of length; gamma and epsilon (default: the smallest level of the metric)
     per unit of length; tight: the joint constants, else those of the paper.
     Raises: InputError where the bound is below a slope |f(u) - f(v)| / |u - v| between two secrets or grows by more
-        than e^{gamma |u - v|}, and for a gamma that leaves no budget. Cost: O(n^2 + n m).
+        than e^{gamma |u - v|}, and for a gamma that leaves no budget; UnsuitableError where reports are no numbers.
+    Cost: O(n^2 + n m).
     """
+    if problem.reports.dimension != 1:
+        raise UnsuitableError(
+            "the reports are no output values",
+            field="reports",
+            value=f"{problem.reports.dimension} axes",
+            remedy="use release_problem",
+        )
     level = level_or_default(problem, epsilon)
     eta = law.eta(level, gamma, tight)
     true = check_values(values, problem.domain.size)
