@@ -116,10 +116,10 @@ class Sampler:
         return self._labelled(np.asarray(place, np.int64), (), **said)
 
     def _labelled(self, drawn: NDArray[np.int64], dims: tuple[str, ...], **said: str) -> xr.DataArray:
-        unit = self.admission.domain.unit
+        of = "report" if self.factored is None else "secret"
+        unit = {"units": self.mechanism[f"{of}_x"].attrs["units"]}
         placed = {
-            f"report_{a}": xr.Variable(dims, points.take(drawn), {"units": unit})
-            for a, points in self._places("report").items()
+            f"report_{a}": xr.Variable(dims, points.take(drawn), unit) for a, points in self._places("report").items()
         }
         attrs = {"claim": self.mechanism.attrs["claim"], "mechanism": self.mechanism.attrs["sha256"], **said}
         return xr.DataArray(drawn, dims=dims, coords=placed, name="report", attrs=attrs)

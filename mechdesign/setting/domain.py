@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.setting.units import canonical_unit
 
 AXES = ("x", "y", "z")
@@ -136,10 +136,10 @@ class Domain:
     def euclidean_to(self, other: Domain) -> NDArray[np.float64]:
         """Euclidean distances (n, m) in `unit` from the places of this domain to those of `other`.
 
-        Raises: InputError where units or dimensions differ.
+        Raises: UnsuitableError where units or dimensions differ.
         """
         if (self.unit, self.dimension) != (other.unit, other.dimension):
-            raise InputError(
+            raise UnsuitableError(
                 "secrets and reports must share unit and dimension",
                 field="reports",
                 value=f"{other.unit}, {other.dimension}-D",

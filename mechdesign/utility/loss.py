@@ -37,10 +37,14 @@ def constant_loss(mechanism: xr.Dataset) -> float:
 
 
 def expected_distance(mechanism: xr.Dataset) -> float | None:
-    """Mean Euclidean distance from secret to report, in units of length; None for graph nodes, which have no place."""
-    if '"nodes"' in mechanism.attrs["domain"]:
+    """Mean Euclidean distance from secret to report, in units of length; None for graph nodes, which have no place, and
+    for reports in another unit or with other axes, which are no places.
+    """
+    secrets, reports = _places(mechanism, "secret"), _places(mechanism, "report")
+    alike = (secrets.unit, secrets.dimension) == (reports.unit, reports.dimension)
+    if '"nodes"' in mechanism.attrs["domain"] or not alike:
         return None
-    distance = Distance().matrix(_places(mechanism, "secret"), _places(mechanism, "report"))
+    distance = Distance().matrix(secrets, reports)
     return expected_loss(mechanism["mass"].values, mechanism["prior"].values, distance)
 
 

@@ -4,7 +4,7 @@
 |---|---|
 | format | "mechdesign/table/1" |
 | unit, claim, budget, ... | the comments |
-| secret_points, report_points | coordinates, (n, k) and (m, k), in `unit` |
+| secret_points, report_points | coordinates, (n, k) and (m, k), in `unit`, reports in `report_unit` if there is one |
 | edge | the claim: [tail, head, length in nats as an exact hexadecimal float], each both ways |
 | mass | n strings: the m masses of a row in decimal, separated by blanks; probability = mass / 2^62 |
 | content_sha256 | of every byte before this line, the last one |

@@ -54,12 +54,12 @@ def _table(content: Content) -> pa.Table:
     import pyarrow as pa
 
     n, m = len(content.rows), len(content.reports)
-    require_memory(n, m, tables=4 + 4 * len(content.axes), what="a Parquet table")
+    require_memory(n, m, tables=4 + 2 * (len(content.axes) + len(content.report_axes)), what="a Parquet table")
     own, report = np.repeat(np.asarray(content.rows, np.int32), m), np.tile(np.arange(m, dtype=np.int32), n)
     columns = {"secret": own}
     columns |= {f"secret_{a}": np.array(content.secrets)[own, k] for k, a in enumerate(content.axes)}
     columns |= {"report": report}
-    columns |= {f"report_{a}": np.array(content.reports)[report, k] for k, a in enumerate(content.axes)}
+    columns |= {f"report_{a}": np.array(content.reports)[report, k] for k, a in enumerate(content.report_axes)}
     columns |= {"mass": content.mechanism["mass"].values[content.rows].ravel()}
     told = {"unit": content.unit, "probability": "mass / 2^62", "edge": as_json(content.edges)}
     told |= {name: str(value) for name, value in content.comments.items()}

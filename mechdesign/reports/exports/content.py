@@ -46,18 +46,28 @@ class Content:
 
     @cached_property
     def reports(self) -> list[list[float]]:
-        """Coordinates of all m reports, in `unit`."""
+        """Coordinates of all m reports, in `report_unit`."""
         return self.secrets if self.factored else stored_points(self.mechanism, "report").tolist()
 
     @property
     def axes(self) -> Sequence[str]:
-        """Names of the coordinates: x, y, z as far as they go."""
+        """Names of the coordinates of a secret: x, y, z as far as they go."""
         return AXES[: len(self.secrets[0])]
 
     @property
+    def report_axes(self) -> Sequence[str]:
+        """Names of the coordinates of a report."""
+        return AXES[: len(self.reports[0])]
+
+    @property
     def unit(self) -> str:
-        """Unit of the coordinates."""
+        """Unit of the coordinates of secrets."""
         return str(self.mechanism["secret_x"].attrs["units"])
+
+    @property
+    def report_unit(self) -> str:
+        """Unit of the coordinates of reports: another one where reports are output values."""
+        return self.unit if self.factored else str(self.mechanism["report_x"].attrs["units"])
 
     @cached_property
     def edges(self) -> list[tuple[int, int, str]]:
@@ -75,6 +85,7 @@ class Content:
         return {
             "claim": str(attrs["claim"]),
             "budget": COST,
+            **({} if self.report_unit == self.unit else {"report_unit": self.report_unit}),
             **{name: _plain(attrs[name]) for name in _KEPT if name in attrs},
             "secrets": len(self.secrets),
             "reports": len(self.reports),
