@@ -112,8 +112,8 @@ def _origin() -> float:
 
 @cache
 def _turn(name: str) -> float:
-    """The parameter x < 0 up to which a crossing is a maximum: exponential, where -(ln kappa)' is largest (a = 2.52847);
-    linear, where a - 1 / (ln kappa)' is least (a = 2.09972).
+    """The parameter x < 0 up to which a crossing is a maximum: for exponential growth where -(ln kappa)' is largest
+    (a = 2.52847), for linear growth where a - 1 / (ln kappa)' is least (a = 2.09972).
     """
     from scipy.optimize import minimize_scalar
 

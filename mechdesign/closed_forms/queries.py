@@ -8,8 +8,8 @@ r"""Soft queries of a place and their pointwise Lipschitz constants K(x) = sup o
 | region | clip(1/2 + s(x) / tau, 0, 1), s a signed distance | at most 1 / (r + tau) |
 | kde | e^{-a^2 / 2}, a = \|x - t\| / h | kappa(a) / h, see `gaussian_chord` |
 
-K is the slope of the steepest chord from x, out per unit of distance: not |f'(x)|, but at least that. A horizon leaves out
-pairs further apart. tau is the full width of the band in which an answer is between 0 and 1, in the unit of x.
+K is the slope of the steepest chord from x, out per unit of distance: not |f'(x)|, but at least that. A horizon leaves
+out pairs further apart. tau is the full width of the band in which an answer is between 0 and 1, in the unit of x.
 Places of a line are arrays of any shape; of a plane or a space, the last axis holds the coordinates.
 Source: paper 002, sections 4.1 (one-way), 4.2 (two-way), 4.3 (kernel density), 4.4 (ridge and radial), appendix C.3
 (bounded range).
@@ -111,7 +111,7 @@ def radial_lipschitz(x: ArrayLike, center: ArrayLike, profile_lipschitz: Profile
 
 
 def threshold_depth(x: ArrayLike, threshold: float) -> Array:
-    """x - T, the signed distance of the half-line."""
+    """Signed distance x - T of the half-line above T, shape of x."""
     return finite(x, "x") - float(finite(threshold, "threshold"))
 
 
@@ -146,7 +146,7 @@ def two_way_depth(x: ArrayLike, thresholds: ArrayLike, width: float) -> Array:
 
 
 def band_distance(signed_distance: Array, width: float) -> Array:
-    """r = max(|s| - width / 2, 0), the distance to the band."""
+    """The distance to the band, max(|s| - width / 2, 0)."""
     return np.maximum(np.abs(signed_distance) - width / 2, 0.0)
 
 

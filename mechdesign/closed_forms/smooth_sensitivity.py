@@ -6,12 +6,13 @@ S >= K, S(x) <= g(|x - x'|) S(x'), and no function with both is smaller anywhere
 (gamma -> infinity). Units: x, widths, bandwidths and horizons in one unit; gamma per that unit; S out per that unit.
 
 Bands. Along the way to a band of slope 1/tau, K depends on the distance u to it alone, and 1 / (K(u) g(r - u)) has no
-maximum inside, so S is the larger of K(r) and 1 / (tau g(r)); a horizon adds two places where K has a kink, or meets the
-exponential. Kernel density. S = max of kappa(u) / g(h |u - a|) / h over u between a and 1, where kappa peaks; where the
-maximum lies inside, one crossing on the curve of steepest chords gives it (`gaussian_chord`).
+maximum inside, so S is the larger of K(r) and 1 / (tau g(r)); a horizon adds two places, where K has a kink, and where
+it falls as fast as the exponential. Kernel density. S = max of kappa(u) / g(h |u - a|) / h over u between a and 1,
+where kappa peaks; where the maximum lies inside, one crossing on the curve of steepest chords gives it
+(`gaussian_chord`).
 Every value is K(x') / g at some x', or 1 / tau at the band: rounding apart, none exceeds S.
-Source: paper 002, Definition 9, Lemmas 4.1, 4.3, 4.5 to 4.8, appendix C.3. Linear growth, horizons, ranges narrower than
-their bands and regions are not in the paper, and its first case for kernel densities (Lemmas 4.6 and 4.7), the
+Source: paper 002, Definition 9, Lemmas 4.1, 4.3, 4.5 to 4.8, appendix C.3. Linear growth, horizons, ranges narrower
+than their bands and regions are not in the paper, and its first case for kernel densities (Lemmas 4.6 and 4.7), the
 stationary point of |f'| instead of that of the chord, is not a smooth bound and not used.
 """
 
@@ -26,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.closed_forms import queries
 from mechdesign.closed_forms.gaussian_chord import steepest, towards_peak
 from mechdesign.errors import InputError
-from mechdesign.setting.growth import Growth, growth_of, positive
+from mechdesign.setting.growth import Growth, finite, growth_of, positive
 
 Array = NDArray[np.float64]
 BoundOfProfile = Callable[[Array, float], Array]
@@ -74,13 +75,13 @@ def two_way(x: ArrayLike, thresholds: ArrayLike, width: float, gamma: float, gro
 def region(signed_distance: ArrayLike, width: float, gamma: float, growth: str = "exponential") -> Array:
     """A smooth upper bound of `queries.region`, shape of the signed distance s (positive inside, in the unit of width).
 
-    It needs |s(x) - s(x')| <= |x - x'|, which true signed distances obey; at the nodes of a grid,
-    `setting.geodesic.signed_distance` makes one to about a tenth of a cell. It is S where the shortest way to the band
+    It needs |s(x) - s(x')| <= |x - x'|, which true signed distances obey, and those that
+    `setting.geodesic.signed_distance` makes for the cells of a grid. It is S where the shortest way to the band
     goes straight on to full depth: for thresholds, strips, quadrants, large discs; else it is above S, by 4 % at most
     where that was measured. Raises: as `threshold`.
     """
     tau = positive(width, "width")
-    depth = queries.finite(signed_distance, "signed_distance")
+    depth = finite(signed_distance, "signed_distance")
     return _from_band(queries.band_distance(depth, tau), tau, tau, _named(growth, gamma), math.inf)
 
 

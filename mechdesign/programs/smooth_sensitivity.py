@@ -6,10 +6,10 @@ r"""The least smooth upper bound of pointwise Lipschitz constants on finitely ma
                 S(x) <= g(d(x, x')) S(x')                       for all ordered pairs of places
 
 Source: paper 002, Definition 8 and Lemma 3.2: the bounds are closed under minima, so the least one minimises every sum
-with positive weights. In s = ln S the constraints are differences, s(x) - s(x') <= ln g(d(x, x')), and the multipliers of
-the solution are flows along shortest paths.
-Known: the solution is the max-plus transform S(x) = max over x' of L(x') / g(d(x, x')). Neighbouring pairs imply all only
-where g is exponential and d the shortest-path distance of the neighbours.
+with positive weights. In s = ln S the constraints are differences, s(x) - s(x') <= ln g(d(x, x')), and the multipliers
+of the solution are flows along shortest paths.
+Known: the solution is the max-plus transform S(x) = max over x' of L(x') / g(d(x, x')). Neighbouring pairs imply all
+only where g is exponential and d the shortest-path distance of the neighbours.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from mechdesign.errors import InputError
 from mechdesign.setting.domain import Domain
 from mechdesign.setting.integer_metric import Distances, IntegerMetric
 from mechdesign.setting.levels import PrivacyLevel
+from mechdesign.setting.max_plus import transform
 
 START_RADIUS = 1.5  # cells: fast marching starts from a front that no cell this near to the source lies outside of
 _SETS = 64  # sets that are searched from at a time
@@ -162,10 +163,11 @@ def fast_marching(domain: Domain, level: PrivacyLevel, source: int, order: int =
 
 def signed_distance(domain: Domain, level_set: NDArray[np.float64]) -> NDArray[np.float64]:
     """Distance (n,) of every cell centre to where `level_set` (n,) changes sign, negative where it is, in the unit of
-    the domain, by fast marching of order 2 (scikit-fmm); masked cells are walked around.
+    the domain: fast marching of order 2 (scikit-fmm), then the mean of the largest function below and the least
+    function above with |s(x) - s(x')| <= |x - x'| for all pairs.
 
-    level_set is any continuous function that is positive inside a region. The zero set is interpolated between cells,
-    and errors are about a tenth of a cell where it is smooth. Slopes may exceed 1 by that over a step.
+    level_set is any continuous function that is positive inside a region. The zero set is interpolated between cells;
+    errors are under half a cell where it is smooth. The march alone has slopes of 1.35 there.
     Raises: InputError off 1- to 3-dimensional grids, for values that are not finite or of another shape, where the
     sign does not change, and where the front does not reach a cell.
     """
@@ -196,7 +198,9 @@ def signed_distance(domain: Domain, level_set: NDArray[np.float64]) -> NDArray[n
             value=f"{int((~np.isfinite(found)).sum())} cells",
             remedy="open the mask between the parts",
         )
-    return np.asarray(found)
+    below = -transform(domain.points, domain.points, -found, 1.0, linear=False)
+    above = transform(domain.points, domain.points, found, 1.0, linear=False)
+    return (below + above) / 2
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -2,9 +2,9 @@ r"""Growth: how fast a smooth upper bound may change with distance.
 
     B(x) <= g(d(x, x')) B(x')                                   for all x, x'
 
-with g(0) = 1, g non-decreasing and g(a + b) <= g(a) g(b). Two are named: exponential, g(d) = e^{gamma d}, which the pure
-mechanisms take, and linear, g(d) = 1 + gamma d, which the approximate one takes; a bound for the one is none for the
-other. gamma is per unit of the distance that g is given.
+with g(0) = 1, g non-decreasing and g(a + b) <= g(a) g(b). Two are named: exponential, g(d) = e^{gamma d}, which the
+pure mechanisms take, and linear, g(d) = 1 + gamma d, which the approximate one takes; the least bound for exponential
+growth is none for linear growth. gamma is per unit of the distance that g is given.
 Source: paper 002, section 3.1.2 and Definition 8.
 """
 
@@ -86,14 +86,18 @@ def _check_function(growth: Function, reach: float) -> None:
         refuse("must be 1 at distance 0", f"g(0) = {value[0]:.9g}")
     falls = np.flatnonzero(value[1:] < value[:-1] * (1 - _ROUNDING))
     if len(falls):
-        refuse("must not decrease", f"g({sample[falls[0]]:.6g}) = {value[falls[0]]:.9g}, then {value[falls[0] + 1]:.9g}")
+        refuse(
+            "must not decrease", f"g({sample[falls[0]]:.6g}) = {value[falls[0]]:.9g}, then {value[falls[0] + 1]:.9g}"
+        )
     place = {number: k for k, number in enumerate(sample.tolist())}
     at = np.array([place[number] for number in first[inside].tolist()])
     other = np.array([place[number] for number in second[inside].tolist()])
     over = np.flatnonzero(total > value[at] * value[other] * (1 + _ROUNDING))
     if len(over):
         a, b = sample[at[over[0]]], sample[other[over[0]]]
-        refuse("must be submultiplicative", f"g({a:.6g} + {b:.6g}) = {total[over[0]]:.9g} exceeds g({a:.6g}) g({b:.6g})")
+        refuse(
+            "must be submultiplicative", f"g({a:.6g} + {b:.6g}) = {total[over[0]]:.9g} exceeds g({a:.6g}) g({b:.6g})"
+        )
 
 
 def positive(value: float | None, name: str, *, infinite: bool = False) -> float:
