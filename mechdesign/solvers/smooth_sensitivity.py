@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,27 +25,15 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.errors import InputError
 from mechdesign.programs.smooth_sensitivity import SmoothSensitivity
 from mechdesign.setting.domain import Domain
-from mechdesign.setting.geodesic import Edges, lipschitz_minorant
 from mechdesign.setting.growth import NAMED, Function, Growth, finite, growth_of, positive
-from mechdesign.setting.lattice import stencil_pairs
-from mechdesign.setting.max_plus import steepest_chords, transform
 from mechdesign.setting.metrics import Metric
-from mechdesign.setting.size import require_memory
 from mechdesign.solvers.highs import solve_linear_program
-from mechdesign.solvers.level_sets import level_set_bound
+from mechdesign.solvers.smooth_routes import MARGIN, ROUTES, SLACK, by_stencil, chords, transformed
 
 Array = NDArray[np.float64]
 Method = Literal["auto", "blocks", "line", "graph", "pairs", "levels", "stencil"]
 METHODS = ("auto", "blocks", "line", "graph", "pairs", "levels", "stencil")
-SLACK = 0.029  # of the level-set bound
-MARGIN = 1 + 2.0**-40  # upper bounds are raised by this: their rounding must not take them below the exact transform
 _EXACT = 100_000  # places up to which a grid is transformed exactly
-_ROWS = 512  # of the table of all pairs at a time
-_STENCIL = 32
-# Between neighbouring steps of a stencil at an angle t, the path is longer than the straight line by 1 / cos(t / 2).
-STRETCH = {
-    stencil: 1 / math.cos(math.atan(slope) / 2) for stencil, slope in {8: 1.0, 16: 1 / 2, 32: 1 / 3, 64: 1 / 4}.items()
-} | {4: math.sqrt(2)}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -102,23 +90,21 @@ def least_smooth_bound(
     if for_cells:
         return _over_cells(domain, lipschitz, lipschitz_slope, named, metric, method)
     if values is not None:
-        given = _chords(domain, _per_place(domain, values, "values"), metric, limit)
+        given = chords(domain, _per_place(domain, values, "values"), metric, limit)
     else:
         given = _per_place(domain, lipschitz, "lipschitz", negative=False)
     if not given.any():
         return SmoothBound(S=given, method="constant", safe="least", gap=1.0)
     chosen = _chosen(method, domain, named, metric)
-    scale = given.max()
-    with np.errstate(divide="ignore"):
-        height = np.log(given / scale)
-    log_bound = _ROUTES[chosen](domain, height, named, metric)
+    height = _height(given)
+    log_bound = ROUTES[chosen](domain, height, named, metric)
     gap = 1.0
     if chosen == "levels":
         gap = (1 + SLACK) * MARGIN**2
     elif chosen == "stencil":
-        below = _by_stencil(domain, height, named, 1.0)
+        below = by_stencil(domain, height, named, 1.0)
         gap = float(np.exp((log_bound - below).max())) * MARGIN**2
-    raised = np.exp(log_bound) * scale * (MARGIN if gap > 1 else 1.0)
+    raised = np.exp(log_bound) * given.max() * (MARGIN if gap > 1 else 1.0)
     return SmoothBound(S=np.maximum(raised, given), method=chosen, safe="above" if gap > 1 else "least", gap=gap)
 
 
@@ -151,7 +137,7 @@ def cell_smooth_bound(
     largest = _per_place(domain, lipschitz, "lipschitz", negative=False) + radius * slope
     if not largest.any():
         return np.zeros(len(place))
-    return _transformed(place, domain.points, largest, named, radius)
+    return largest.max() * np.exp(transformed(place, domain.points, _height(largest), named, radius))
 
 
 def solve_smooth_sensitivity(program: SmoothSensitivity, *, time_limit: float = math.inf) -> Array:
@@ -161,6 +147,12 @@ def solve_smooth_sensitivity(program: SmoothSensitivity, *, time_limit: float = 
     """
     solution = solve_linear_program(program.linear_program(), time_limit=time_limit)
     return np.exp(program.floor + solution.x)
+
+
+def _height(lipschitz: Array) -> Array:
+    """The logarithm of L less its maximum; -inf where L is 0."""
+    with np.errstate(divide="ignore"):
+        return np.log(lipschitz / lipschitz.max())
 
 
 def _reach(domain: Domain, metric: Metric | None) -> float:
@@ -209,30 +201,6 @@ def _chosen(method: str, domain: Domain, growth: Growth, metric: Metric | None) 
     return method
 
 
-def _chords(domain: Domain, values: Array, metric: Metric | None, horizon: float) -> Array:
-    """The steepest chord (n,) of f from every place to another within the horizon."""
-    if metric is None:
-        return steepest_chords(domain.points, values, horizon)
-    distances = metric.distances(domain)
-    found = np.zeros(domain.size)
-    for start in range(0, domain.size, _ROWS):
-        rows = distances[start : start + _ROWS]
-        near = (rows > 0) & (rows <= horizon)
-        drop = np.abs(values[start : start + _ROWS, None] - values)
-        found[start : start + _ROWS] = np.where(near, drop / np.where(near, rows, 1.0), 0.0).max(axis=1)
-    return found
-
-
-def _transformed(x: Array, places: Array, lipschitz: Array, growth: Growth, radius: float) -> Array:
-    """The transform in out per unit, at x (m, k), of a named growth."""
-    scale = lipschitz.max()
-    if growth.name == "linear":
-        return scale * transform(x, places, lipschitz / scale, growth.gamma, linear=True, radius=radius)
-    with np.errstate(divide="ignore"):
-        height = np.log(lipschitz / scale)
-    return scale * np.exp(transform(x, places, height, growth.gamma, linear=False, radius=radius))
-
-
 def _over_cells(
     domain: Domain, lipschitz: ArrayLike | None, slope: float, growth: Growth, metric: Metric | None, method: str
 ) -> SmoothBound:
@@ -255,69 +223,3 @@ def _half_diagonal(domain: Domain) -> float:
     if domain.cell is None:
         raise InputError("only a grid has cells", field="domain", value=domain.kind, remedy="use Domain.grid")
     return math.hypot(*domain.cell) / 2
-
-
-def _by_blocks(domain: Domain, height: Array, growth: Growth, metric: Metric | None) -> Array:
-    found = _transformed(domain.points, domain.points, np.exp(height), growth, 0.0)
-    return np.log(found)
-
-
-def _by_line(domain: Domain, height: Array, growth: Growth, metric: Metric | None) -> Array:
-    """Two running maxima, of ln L + gamma x from the left and ln L - gamma x from the right, place by place."""
-    order = np.argsort(domain.points[:, 0])
-    loss = growth.gamma * np.diff(domain.points[order, 0])
-    found = height[order]
-    for k in range(1, len(found)):
-        found[k] = max(found[k], found[k - 1] - loss[k - 1])
-    for k in range(len(found) - 2, -1, -1):
-        found[k] = max(found[k], found[k + 1] - loss[k])
-    back = np.empty_like(found)
-    back[order] = found
-    return back
-
-
-def _by_pairs(domain: Domain, height: Array, growth: Growth, metric: Metric | None) -> Array:
-    """Runs of rows of the table of all pairs."""
-    require_memory(domain.size, _ROWS if metric is None else domain.size, tables=4, what="all pairs")
-    distances = None if metric is None else metric.distances(domain)
-    found = np.empty(domain.size)
-    for start in range(0, domain.size, _ROWS):
-        rows = slice(start, start + _ROWS)
-        if distances is None:
-            away = np.linalg.norm(domain.points[rows, None] - domain.points, axis=2)
-        else:
-            away = distances[rows]
-        found[rows] = (height - growth.log(away)).max(axis=1)
-    return found
-
-
-def _by_graph(domain: Domain, height: Array, growth: Growth, metric: Metric | None) -> Array:
-    assert metric is not None
-    return _along_edges(metric.edges(domain).scaled(growth.gamma), height)
-
-
-def _by_levels(domain: Domain, height: Array, growth: Growth, metric: Metric | None) -> Array:
-    return level_set_bound(domain, height, growth, SLACK)
-
-
-def _by_stencil(domain: Domain, height: Array, growth: Growth, stretch: float = STRETCH[_STENCIL]) -> Array:
-    """Paths along a stencil are at most `stretch` times the straight line: with gamma divided by it, a bound above."""
-    tail, head = stencil_pairs(domain, _STENCIL)
-    length = np.linalg.norm(domain.points[tail] - domain.points[head], axis=1)
-    return _along_edges(Edges(tail=tail, head=head, length=length * (growth.gamma / stretch)), height)
-
-
-def _along_edges(edges: Edges, height: Array) -> Array:
-    """The least majorant of ln L that changes by no more than the length of an edge along it; ln L may be -inf."""
-    reach = float(edges.length.sum())
-    return -lipschitz_minorant(np.minimum(-height, reach), edges)
-
-
-_ROUTES: dict[str, Any] = {
-    "blocks": _by_blocks,
-    "line": _by_line,
-    "graph": _by_graph,
-    "pairs": _by_pairs,
-    "levels": _by_levels,
-    "stencil": lambda domain, height, growth, metric: _by_stencil(domain, height, growth),
-}
