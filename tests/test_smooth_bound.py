@@ -192,6 +192,8 @@ def test_metrics_measure_in_nats(growth):
         found = least_smooth_bound(places, lipschitz=lipschitz, gamma=0.7, growth=growth, metric=metric)
         assert found.method == ("graph" if growth == "exponential" else "pairs")
         assert pytest.approx(expected, rel=ROUNDED) == found.S
+        found = least_smooth_bound(places, lipschitz=lipschitz, growth=lambda d: (1 + d) ** 2, metric=metric)
+        assert pytest.approx((lipschitz / (1 + distance) ** 2).max(axis=1), rel=ROUNDED) == found.S
         for horizon in (math.inf, 1.5):
             near = (distance > 0) & (distance <= horizon)
             slope = np.where(near, np.abs(f[:, None] - f) / np.where(near, distance, 1), 0).max(axis=1)
@@ -319,6 +321,8 @@ FLAT = np.ones(PLANE.size)
         ("lipschitz", {"lipschitz": FLAT * math.nan, "gamma": 1.0}),
         ("values", {"values": FLAT * math.inf, "gamma": 1.0}),
         ("horizon", {"values": FLAT, "gamma": 1.0, "horizon": 0.0}),
+        ("horizon", {"lipschitz": FLAT, "gamma": 1.0, "horizon": 2.0}),
+        ("lipschitz_slope", {"lipschitz": FLAT, "gamma": 1.0, "lipschitz_slope": 2.0}),
         ("method", {"lipschitz": FLAT, "gamma": 1.0, "method": "sweeping"}),
         ("method", {"lipschitz": FLAT, "gamma": 1.0, "method": "line"}),
         ("method", {"lipschitz": FLAT, "gamma": 1.0, "method": "graph"}),

@@ -24,7 +24,7 @@ from mechdesign.solvers.level_sets import level_set_bound
 Array = NDArray[np.float64]
 SLACK = 0.029  # of the level-set bound
 MARGIN = 1 + 2.0**-40  # upper bounds are raised by this: their rounding must not take them below the exact transform
-_ROWS = 512  # of the table of all pairs at a time
+_ROWS = 64  # of the table of all pairs at a time
 _STENCIL = 32
 # Between neighbouring steps of a stencil at an angle t, the path is longer than the straight line by 1 / cos(t / 2).
 STRETCH = {

@@ -85,8 +85,12 @@ def least_smooth_bound(
             value="both" if values is not None else "none",
             remedy="pass lipschitz or values",
         )
-    named = growth_of(growth, gamma, reach=_reach(domain, metric))
+    named = growth_of(growth, gamma, reach=_reach(domain, metric) if callable(growth) else 1.0)
     limit = positive(horizon, "horizon", infinite=True)
+    if values is None and limit < math.inf:
+        raise InputError("belongs to values", field="horizon", value=limit, remedy="pass the lipschitz of that horizon")
+    if not for_cells and lipschitz_slope != 0:
+        raise InputError("belongs to cells", field="lipschitz_slope", value=lipschitz_slope, remedy="pass for_cells")
     if for_cells:
         return _over_cells(domain, lipschitz, lipschitz_slope, named, metric, method)
     if values is not None:
@@ -156,9 +160,9 @@ def _height(lipschitz: Array) -> Array:
 
 
 def _reach(domain: Domain, metric: Metric | None) -> float:
-    """The largest distance that growth can be asked at, or more."""
+    """The largest distance that growth can be asked at, or more. Cost: all distances of a metric."""
     if metric is not None:
-        return float(metric.edges(domain).length.sum())
+        return float(metric.distances(domain).max())
     return float(np.linalg.norm(np.ptp(domain.points, axis=0)))
 
 
@@ -190,7 +194,7 @@ def _chosen(method: str, domain: Domain, growth: Growth, metric: Metric | None) 
     if method == "auto":
         if domain.size > _EXACT and fits["levels"] and not fits["line"]:
             return "levels"
-        method = next(name for name in ("graph", "line", "blocks", "pairs", "pairs") if fits[name] or name == "pairs")
+        method = next((name for name in ("graph", "line", "blocks") if fits[name]), "pairs")
     if not fits[method]:
         raise InputError(
             "does not fit these places, this metric or this growth",
