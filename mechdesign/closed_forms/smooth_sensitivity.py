@@ -6,10 +6,10 @@ S >= K, S(x) <= g(|x - x'|) S(x'), and no function with both is smaller anywhere
 (gamma -> infinity). Units: x, widths, bandwidths and horizons in one unit; gamma per that unit; S out per that unit.
 
 Bands. Along the way to a band of slope 1/tau, K depends on the distance u to it alone, and 1 / (K(u) g(r - u)) has no
-maximum inside, so S is the larger of K(r) and 1 / (tau g(r)); a horizon adds two places, where K has a kink, and where
-it falls as fast as the exponential. Kernel density. S = max of kappa(u) / g(h |u - a|) / h over u between a and 1,
-where kappa peaks; where the maximum lies inside, one crossing on the curve of steepest chords gives it
-(`gaussian_chord`).
+maximum inside, so S is the larger of K(r) and 1 / (tau g(r)); under exponential growth a horizon adds the place beyond
+the kink of K where K falls as fast as g grows, or the kink. Kernel density. S = max of kappa(u) / g(h |u - a|) / h over
+u between a and 1, where kappa peaks; where the maximum lies inside, one crossing on the curve of steepest chords gives
+it (`gaussian_chord`).
 Every value is K(x') / g at some x', or 1 / tau at the band: rounding apart, none exceeds S.
 Source: paper 002, Definition 9, Lemmas 4.1, 4.3, 4.5 to 4.8, appendix C.3. Linear growth, horizons, ranges narrower
 than their bands and regions are not in the paper, and its first case for kernel densities (Lemmas 4.6 and 4.7), the
@@ -130,10 +130,8 @@ def _from_band(r: Array, width: float, reach: float, growth: Growth, horizon: fl
     """The largest K(u) / g(r - u) over the places u = 0 .. r where it can lie; see the module docstring."""
     limit = positive(horizon, "horizon", infinite=True)
     places = [np.zeros_like(r), r]
-    if math.isfinite(limit):
-        places.append(np.clip(limit - reach, 0.0, r))
-        if growth.name == "exponential":
-            places.append(np.clip(limit - 1 / growth.gamma, max(0.0, limit - reach), np.minimum(r, limit)))
+    if math.isfinite(limit) and growth.name == "exponential":
+        places.append(np.clip(limit - 1 / growth.gamma, max(0.0, limit - reach), np.minimum(r, limit)))
     found = [
         queries.band_lipschitz(u, width, reach, limit) * np.exp(-growth.log(r - u))
         for u in (np.clip(place, 0.0, r) for place in places)
