@@ -20,6 +20,7 @@ from mechdesign.errors import InputError
 from mechdesign.setting.domain import Domain
 from mechdesign.setting.integer_metric import Distances, IntegerMetric
 from mechdesign.setting.levels import PrivacyLevel
+from mechdesign.setting.max_plus import transform
 
 START_RADIUS = 1.5  # cells: fast marching starts from a front that no cell this near to the source lies outside of
 _SETS = 64  # sets that are searched from at a time
@@ -158,6 +159,48 @@ def fast_marching(domain: Domain, level: PrivacyLevel, source: int, order: int =
             remedy="use graph distances",
         )
     return field
+
+
+def signed_distance(domain: Domain, level_set: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Distance (n,) of every cell centre to where `level_set` (n,) changes sign, negative where it is, in the unit of
+    the domain: fast marching of order 2 (scikit-fmm), then the mean of the largest function below and the least
+    function above with |s(x) - s(x')| <= |x - x'| for all pairs.
+
+    level_set is any continuous function that is positive inside a region. The zero set is interpolated between cells;
+    errors are under half a cell where it is smooth. The march alone has slopes of 1.35 there.
+    Raises: InputError off 1- to 3-dimensional grids, for values that are not finite or of another shape, where the
+    sign does not change, and where the front does not reach a cell.
+    """
+    import skfmm
+
+    if domain.kind != "grid" or domain.cell is None:
+        raise InputError("needs a grid", field="domain", value=domain.kind, remedy="use Domain.grid")
+    values = np.asarray(level_set, float)
+    if values.shape != (domain.size,) or not np.isfinite(values).all() or (values > 0).all() or (values <= 0).all():
+        raise InputError(
+            f"must be finite of shape ({domain.size},), positive at some cells and negative at others",
+            field="level_set",
+            value=f"shape {values.shape}",
+            remedy="pass a function that is positive inside a region and negative outside",
+        )
+    front = np.ma.masked_array(np.ones(domain.lookup.shape), mask=domain.lookup < 0)
+    front[domain.lookup >= 0] = values
+    try:
+        found = np.ma.filled(skfmm.distance(front, dx=list(domain.cell), order=2), np.nan)[domain.lookup >= 0]
+    except ValueError as error:
+        raise InputError(
+            "no front between the cells", field="level_set", value=str(error), remedy="open the mask where signs change"
+        ) from error
+    if not np.isfinite(found).all():
+        raise InputError(
+            "the front does not reach every cell",
+            field="mask",
+            value=f"{int((~np.isfinite(found)).sum())} cells",
+            remedy="open the mask between the parts",
+        )
+    below = -transform(domain.points, domain.points, -found, 1.0, linear=False)
+    above = transform(domain.points, domain.points, found, 1.0, linear=False)
+    return (below + above) / 2
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
