@@ -126,9 +126,8 @@ def utility_study(
         private as claimed.
     Cost: an estimate and a transport program per mechanism, estimator, size and repetition: at 900 secrets about 0.3 s.
     """
-    for name, value in (("repetitions", repetitions), ("workers", workers)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-            raise InputError("must be a whole number, 1 or more", field=name, value=value, remedy=f"use {name}=2")
+    check_count(repetitions, "repetitions")
+    check_count(workers, "workers")
     found = np.empty((repetitions, len(study.mechanisms), len(study.estimators), len(study.sizes)))
     for done, (repetition, distances) in enumerate(_repetitions(study, repetitions, workers), 1):
         found[repetition] = distances
@@ -154,15 +153,23 @@ def bands(simulated: xr.Dataset) -> xr.Dataset:
     (nan for a single one); low and high, the 5 % and 95 % quantiles of single repetitions.
     """
     distances = simulated["kantorovich"]
-    count = distances.sizes["repetition"]
-    mean = distances.mean("repetition")
+    return band_figures(distances).assign_attrs(**simulated.attrs, repetitions=distances.sizes["repetition"])
+
+
+def band_figures(simulated: xr.DataArray) -> xr.Dataset:
+    """mean, mean_low, mean_high, low and high of `bands`, of any figure with a dimension `repetition`."""
+    count = simulated.sizes["repetition"]
+    mean = simulated.mean("repetition")
     with np.errstate(invalid="ignore", divide="ignore"):
-        half = student.ppf((1 + CONFIDENCE) / 2, count - 1) * np.sqrt(_variance(distances) / count)
-    low, high = (distances.quantile(q, "repetition").drop_vars("quantile") for q in SPREAD)
-    return xr.Dataset(
-        {"mean": mean, "mean_low": mean - half, "mean_high": mean + half, "low": low, "high": high},
-        attrs={**simulated.attrs, "repetitions": count},
-    )
+        half = student.ppf((1 + CONFIDENCE) / 2, count - 1) * np.sqrt(_variance(simulated) / count)
+    low, high = (simulated.quantile(q, "repetition").drop_vars("quantile") for q in SPREAD)
+    return xr.Dataset({"mean": mean, "mean_low": mean - half, "mean_high": mean + half, "low": low, "high": high})
+
+
+def check_count(value: int, field: str) -> None:
+    """Refuse what is not a whole number of 1 or more, with an InputError."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise InputError("must be a whole number, 1 or more", field=field, value=value, remedy=f"use {field}=2")
 
 
 def utility_loss(
