@@ -1,0 +1,48 @@
+r"""Is a household's income above a threshold? One private answer on a grid of outputs. (paper 002)
+
+    secrets   income cells from 0 USD, each represented by its centre; prior: the log-normal fit of paper 002
+    reports   outputs from -1/2 to 3/2, in answers
+    loss      (f(x) - y)^2, f the soft threshold with a band of min(0.2 threshold, 2 / eps)
+    metric    Euclidean, eps = 1 / epsilon_inverse nats per USD
+
+The cells go to 1.2 million USD, ten bands and more from the threshold on either side; incomes beyond count for the last
+cell. Outputs beyond [0, 1] are for noise that is centred on the answer; the optimal mechanism does not need them.
+Claim: none in the paper, which has no optimal release; scripts/optimal_release.py sets its mechanisms beside it.
+"""
+
+import numpy as np
+
+from mechdesign import DesignProblem, Domain, Euclidean, InputError, priors
+from mechdesign.closed_forms import queries
+from mechdesign.setting.populations import income_mass
+from mechdesign.setting.release import release_problem
+from mechdesign.utility.release_queries import band_width
+
+TOP = 1_200_000.0  # USD
+LOW, HIGH = -0.5, 1.5  # outputs
+
+
+def problem(
+    threshold: float = 500_000.0, epsilon_inverse: float = 12_000.0, cells: int = 120, outputs: int = 41
+) -> DesignProblem:
+    """The design problem.
+
+    Knobs: threshold and epsilon_inverse in USD; cells up to 1.2 million USD; outputs, how many.
+    """
+    if not (np.isfinite(epsilon_inverse) and epsilon_inverse > 0):
+        raise InputError(
+            "must be positive and finite", field="epsilon_inverse", value=epsilon_inverse, remedy="use 12000 USD"
+        )
+    if cells < 2 or outputs < 2:
+        raise InputError("must be at least 2", field="cells, outputs", value=(cells, outputs), remedy="use 120 and 41")
+    if not 0 < threshold < TOP:
+        raise InputError(f"must be between 0 and {TOP:g}", field="threshold", value=threshold, remedy="use 500000 USD")
+    domain = Domain.grid(cells, cell=TOP / cells, unit="USD")
+    ends = np.append(np.arange(cells) * (TOP / cells), np.inf)
+    return release_problem(
+        domain=domain,
+        metric=Euclidean(epsilon=1 / epsilon_inverse, unit="USD"),
+        prior=priors.proportional(income_mass(ends[:-1], ends[1:])),
+        values=queries.threshold(domain.points[:, 0], threshold, band_width(threshold, 1 / epsilon_inverse)),
+        outputs=np.linspace(LOW, HIGH, outputs),
+    )
