@@ -1,4 +1,4 @@
-r"""Is a household's income above a threshold? One private answer on a grid of outputs. (paper 002)
+r"""Is a household's income above a threshold? One private answer on a grid of outputs, as in paper 002.
 
     secrets   income cells from 0 USD, each represented by its centre; prior: the log-normal fit of paper 002
     reports   outputs from -1/2 to 3/2, in answers

@@ -142,7 +142,7 @@ def a_priori_table(domain: Domain, values: ArrayLike, outputs: ArrayLike, *, eps
     places = DesignProblem(
         domain=domain, metric=Euclidean(epsilon=epsilon, unit=domain.unit), prior=uniform, loss=SquaredDistance()
     )
-    reported = planar_laplace.table(places, epsilon)
+    reported = planar_laplace.clamped_table(places, epsilon)
     released = np.zeros((domain.size, len(check_outputs(outputs))))
     np.add.at(released.T, nearest_output(true, outputs), reported.T)
     return released

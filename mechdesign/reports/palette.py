@@ -13,6 +13,12 @@ COLOURS = {
     "laplacian_clamped": "#56B4E9",
     "laplacian_normalised": "#009E73",
     "randomized_response": "#E69F00",
+    "smooth": "#D55E00",
+    "smooth_tight": "#000000",
+    "lipschitz": "#0072B2",
+    "a_priori": "#009E73",
+    "noisy_distance": "#CC79A7",
+    "ldp": "#E69F00",
 }
 MARKERS = {
     "optimal": "o",
@@ -24,6 +30,12 @@ MARKERS = {
     "laplacian_clamped": "P",
     "laplacian_normalised": "^",
     "randomized_response": "X",
+    "smooth": "s",
+    "smooth_tight": "o",
+    "lipschitz": "D",
+    "a_priori": "P",
+    "noisy_distance": "v",
+    "ldp": "X",
 }
 
 

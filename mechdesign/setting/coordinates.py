@@ -4,9 +4,9 @@ r"""Positions on Earth from a CSV file with a header, as points of a plane in m.
     azimuthal equidistant   about the middle of the positions, WGS 84, by PROJ
 
 phi is the latitude, lambda the longitude, both in radians. A metre of the Mercator plane is cos(phi) metres on the
-ground: at 40.7 degrees north 1 m on the ground is 1.32 m of the plane, so a level of 1 / 1000 nats per m of the plane is
-one of 1 / 758 on the ground, and it varies from south to north. The equidistant plane keeps ground metres: 10 km from
-its centre to one part in a million, 100 km to one in ten thousand.
+ground: at 40.7 degrees north 1 m on the ground is 1.32 m of the plane, so that 1 / 1000 nats per m of the plane are
+1 / 758 on the ground, and more further north. The equidistant plane keeps ground metres: 10 km from its centre to one
+part in a million, 100 km to one in ten thousand.
 Source: paper 002, section 5 (Mercator); the other is ours.
 """
 

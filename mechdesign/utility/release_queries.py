@@ -163,7 +163,7 @@ class KernelQuery(ReleaseQuery):
         return np.exp(-((distance / self.bandwidth) ** 2) / 2)
 
     def distance_moments(self, x: Array, epsilon: float) -> Moments:
-        """E and E of the square of `of_distance` after Laplace noise: the square is a kernel of bandwidth h / sqrt 2."""
+        """E and E of the square of `of_distance` after noise; the square is a kernel of bandwidth h / sqrt 2."""
         away = self.distance(x)
         mean, square = (
             noise_a_priori.kernel_of_noisy_distance(away, epsilon, h)

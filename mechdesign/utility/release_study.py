@@ -9,14 +9,14 @@ r"""The error of the mean of f over users who each release f privately: smooth s
 | a_priori | x + noise, (planar) Laplace; f is asked afterwards | sum Var / n^2 + bias^2; the bias stays as n grows |
 | noisy_distance | kernels: \|x - t\| + Lap(1) / eps | as a_priori |
 
-gamma = eps / 9 in both smooth methods. ldp is eps span nats for all pairs, so stricter than the others beyond a distance
-of `span`, and laxer within. An answer costs its eps: k queries cost k eps, except a_priori, which answers all queries
-from one noisy secret and costs eps once. No method clips its estimate.
+gamma = eps / 9 in both smooth methods. ldp is eps span nats for all pairs, so stricter than the others beyond a
+distance of `span`, and laxer within. An answer costs its eps: k queries cost k eps, except a_priori, which answers all
+queries from one noisy secret and costs eps once. No method clips its estimate.
 
-The secrets are a fixed population; a dataset of size N is its first N users. Repetition r draws the noise of query q and
-method m from `SeedSequence([seed, r, m, q])` (a_priori: one draw for all queries), whatever other methods are studied;
-datasets are nested, and the two smooth methods share their noise. A sum of n equal Laplace variables is drawn as the
-difference of two Gamma(n) variables, which is its exact law; other noise is drawn user by user.
+The secrets are a fixed population; a dataset of size N is its first N users. Repetition r draws the noise of query q
+and method m from `SeedSequence([seed, r, m, q])` (a_priori: one draw for all queries), whatever other methods are
+studied; datasets are nested, and the two smooth methods share their noise. A sum of n equal Laplace variables is drawn
+as the difference of two Gamma(n) variables, which is its exact law; other noise is drawn user by user.
 T_3 has no fourth moment: the squared error of the smooth methods has infinite variance, so its simulated mean converges
 slowly and from below; the expected error is exact. Source: paper 002, section 5.
 """
@@ -50,9 +50,9 @@ _STREAMS = {name: max(1, place) for place, name in enumerate(METHODS)}  # of ran
 class ReleaseStudy:
     """What is simulated.
 
-    Fields: secrets (n,), or (n, 2) for queries of the plane, in one unit; queries; epsilon, nats per that unit; sizes of
-    the nested datasets, ascending, at most n; span, the distance in that unit at which `ldp` is as strict as the others;
-    methods out of `METHODS`; seed.
+    Fields: secrets (n,), or (n, 2) for queries of the plane, in one unit; queries; epsilon, nats per that unit; sizes
+    of the nested datasets, ascending, at most n; span, the distance in that unit at which `ldp` is as strict as the
+    others; methods out of `METHODS`; seed.
     Raises: InputError for what does not fit; UnsuitableError for noisy_distance where a query is no kernel.
     """
 
@@ -117,15 +117,46 @@ def smooth_eta(epsilon: float, *, tight: bool) -> float:
     return _LAW.eta(epsilon, epsilon * SHARE, tight)
 
 
+def noise_factor(name: str, query: ReleaseQuery, epsilon: float, span: float) -> float:
+    """What multiplies the noise added to f: T_3 times the bound (smooth methods), or Lap(1) (lipschitz, ldp)."""
+    if name in SMOOTH:
+        return 1 / smooth_eta(epsilon, tight=name == "smooth_tight")
+    return (query.constant if name == "lipschitz" else 1 / span) / epsilon
+
+
+def user_errors(name: str, query: ReleaseQuery, x: Array, epsilon: float, span: float) -> tuple[Array, Array]:
+    """Variance and bias of what a user at x sends, relative to f(x), each (n,), without a grid of outputs.
+
+    name out of `METHODS`; epsilon, nats per unit of x; span in that unit. nan where there is no closed form. The mean
+    of n answers has the sum of the variances over n^2 and the mean of the biases.
+    """
+    nothing = np.zeros(len(x))
+    if name in SMOOTH:
+        scale = noise_factor(name, query, epsilon, span) * query.sensitivity(x, epsilon * SHARE)
+        return scale**2 * _LAW.variance, nothing
+    if name in ("lipschitz", "ldp"):
+        return nothing + noise_factor(name, query, epsilon, span) ** 2 * Laplace().variance, nothing
+    if name == "noisy_distance":
+        assert isinstance(query, KernelQuery)
+        moments: tuple[Array, Array] | None = query.distance_moments(x, epsilon)
+    else:
+        moments = query.moments(x, epsilon)
+    if moments is None:
+        return nothing + np.nan, nothing + np.nan
+    mean, square = moments
+    return square - mean**2, mean - query.values(x)
+
+
 def release_study(
     study: ReleaseStudy, *, repetitions: int = 20, report: Callable[[str], None] | None = None
 ) -> xr.Dataset:
     """Simulate a study; see the module docstring.
 
     Parameters: repetitions; report, called with a few words after every query.
-    Returns: `estimate` (method, query, size, repetition); `truth` (truth, query, size), the mean of f and of the hard
-        rule over the users of a dataset; `variance` and `bias` (method, query, size) of the estimate in closed form, the
-        bias relative to the soft truth, nan where there is none (planar Laplace noise). Attributes: epsilon, span, seed.
+    Returns: `estimate` (mechanism, query, size, repetition); `truth` (truth_kind, query, size), the mean of f and of
+        the hard rule over the users of a dataset; `variance` and `bias` (mechanism, query, size) of the estimate in
+        closed form, the bias relative to the soft truth, nan where there is none (planar Laplace noise). Attributes:
+        epsilon, span, seed.
     Raises: InputError for repetitions not positive.
     Cost: a smooth bound and f per query, and per repetition a draw a user for each method that has no shortcut: 0.1 us
         each. Memory: a few arrays of n numbers, and the estimates.
@@ -146,7 +177,7 @@ def release_study(
                 estimate[m, q, :, r] = found[name]
         if report is not None:
             report(f"query {q + 1} of {len(study.queries)}")
-    dims = ("method", "query", "size")
+    dims = ("mechanism", "query", "size")
     return xr.Dataset(
         {
             "estimate": ((*dims, "repetition"), estimate),
@@ -155,7 +186,7 @@ def release_study(
             "bias": (dims, bias),
         },
         coords={
-            "method": list(study.methods),
+            "mechanism": list(study.methods),
             "truth_kind": list(TRUTHS),
             "query": np.arange(kept[1]),
             "size": np.asarray(study.sizes, np.int64),
@@ -166,7 +197,7 @@ def release_study(
 
 
 def release_bands(simulated: xr.Dataset) -> xr.Dataset:
-    """Squared errors of a simulated study, averaged over its queries, per truth_kind, method and size.
+    """Squared errors of a simulated study, averaged over its queries, per truth_kind, mechanism and size.
 
     mean over the repetitions, the MSE; mean_low, mean_high, low and high as `study.bands`; expected, the MSE in closed
     form, variance + bias^2, nan where there is none; total = mean times the number of queries: with many queries, the
@@ -174,9 +205,9 @@ def release_bands(simulated: xr.Dataset) -> xr.Dataset:
     """
     error = ((simulated["estimate"] - simulated["truth"]) ** 2).mean("query")
     offset = simulated["bias"] + simulated["truth"].sel(truth_kind="soft", drop=True) - simulated["truth"]
-    found = band_figures(error.transpose("truth_kind", "method", "size", "repetition"))
+    found = band_figures(error.transpose("truth_kind", "mechanism", "size", "repetition"))
     expected = (simulated["variance"] + offset**2).mean("query", skipna=False)
-    found["expected"] = expected.transpose("truth_kind", "method", "size")
+    found["expected"] = expected.transpose("truth_kind", "mechanism", "size")
     found["total"] = found["mean"] * simulated.sizes["query"]
     attrs = {"repetitions": simulated.sizes["repetition"], "queries": simulated.sizes["query"]}
     return found.assign_attrs(**simulated.attrs, **attrs)
@@ -196,17 +227,8 @@ class _Case:
 
     def expected(self, name: str) -> tuple[Array, Array]:
         """Variance and bias (size,) of a method's estimates, relative to the soft truth; nan where unknown."""
-        nothing = np.zeros(len(self.sizes))
-        if name in SMOOTH:
-            scale = self._scale(name)
-            return self._means((scale * self.bound) ** 2) * _LAW.variance / self.sizes, nothing
-        if name in ("lipschitz", "ldp"):
-            return self._scale(name) ** 2 * Laplace().variance / self.sizes, nothing
-        moments = self._moments(name)
-        if moments is None:
-            return nothing + np.nan, nothing + np.nan
-        mean, square = moments
-        return self._means(square - mean**2) / self.sizes, self._means(mean - self.values)
+        variance, bias = user_errors(name, self.query, self.x, self.study.epsilon, self.study.span)
+        return self._means(variance) / self.sizes, self._means(bias)
 
     def estimates(self, repetition: int) -> dict[str, Array]:
         """The estimates (size,) of every method in one repetition."""
@@ -225,16 +247,7 @@ class _Case:
         return found
 
     def _scale(self, name: str) -> float:
-        """What multiplies the noise: of T_3 times the bound, or of Lap(1)."""
-        if name in SMOOTH:
-            return 1 / smooth_eta(self.study.epsilon, tight=name == "smooth_tight")
-        return (self.query.constant if name == "lipschitz" else 1 / self.study.span) / self.study.epsilon
-
-    def _moments(self, name: str) -> tuple[Array, Array] | None:
-        if name == "noisy_distance":
-            assert isinstance(self.query, KernelQuery)
-            return self.query.distance_moments(self.x, self.study.epsilon)
-        return self.query.moments(self.x, self.study.epsilon)
+        return noise_factor(name, self.query, self.study.epsilon, self.study.span)
 
     def _smooth_noise(self, rng: np.random.Generator) -> Array:
         return self._over_users(lambda users: self.bound[users] * _LAW.sample(rng, users.stop - users.start))

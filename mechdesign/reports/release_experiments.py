@@ -1,0 +1,58 @@
+"""What the scripts of the three experiments of paper 002 share: their options, the run, and what becomes of it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import xarray as xr
+
+from mechdesign.reports.plot import check_plot_target, save_figure
+from mechdesign.reports.printing import steps
+from mechdesign.reports.release_claims import Claim
+from mechdesign.reports.release_curves import plot_releases
+from mechdesign.reports.releases import print_claims, print_releases, release_table
+from mechdesign.reports.studies import write_study
+from mechdesign.utility.release_study import ReleaseStudy, release_bands, release_study
+
+Setting = tuple[ReleaseStudy, Mapping[str, float]]
+
+
+def options(doc: str | None, name: str, *, data: bool = True) -> argparse.ArgumentParser:
+    """A parser with --full, --repetitions, --seed, -o NAME.csv and --plot NAME.png, and --data where there are data."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--full", action="store_true")
+    if data:
+        parser.add_argument("--data", type=Path)
+    parser.add_argument("--repetitions", type=int)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("-o", "--output", type=Path, default=Path(f"{name}.csv"))
+    parser.add_argument("--plot", type=Path, default=Path(f"{name}.png"))
+    return parser
+
+
+def parsed(parser: argparse.ArgumentParser, given: Sequence[str] | None = None) -> argparse.Namespace:
+    """The options, if the picture can be drawn. Raises: as `check_plot_target`, before any work is done."""
+    found = parser.parse_args(given)
+    check_plot_target(found.plot, overwrite=True)
+    return found
+
+
+def simulate(title: str, settings: Mapping[str, Setting], repetitions: int) -> dict[str, xr.Dataset]:
+    """The bands of every setting; its own figures become attributes. Progress on stderr."""
+    panels = {}
+    with steps(title, total=len(settings)) as advance:
+        for name, (study, figures) in settings.items():
+            bands = release_bands(release_study(study, repetitions=repetitions))
+            panels[name] = bands.assign_attrs(**figures)
+            advance(name)
+    return panels
+
+
+def conclude(panels: Mapping[str, xr.Dataset], claims: Sequence[Claim], given: argparse.Namespace) -> None:
+    """Print the errors and what the paper says of them, write the table and the picture."""
+    print_releases(panels)
+    print_claims(claims)
+    print(f"wrote {write_study(release_table(panels), given.output, overwrite=True)}")
+    print(f"wrote {save_figure(plot_releases(panels), given.plot, overwrite=True)}")
