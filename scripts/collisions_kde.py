@@ -26,7 +26,8 @@ def main() -> None:
     parser = options(__doc__, "collisions_kde")
     parser.add_argument("--projection", default="mercator", choices=("mercator", "equidistant"))
     given = parsed(parser)
-    sizes = [100_000, 200_000, 400_000] if given.full else [2_500, 5_000, 10_000]
+    paper = [100_000, 200_000, 400_000]
+    sizes = paper if given.full else [2_500, 5_000, 10_000]
     if given.data is None:
         points = places(sizes[-1], given.seed)
     else:
@@ -47,8 +48,8 @@ def main() -> None:
             seed=given.seed,
         )
         settings[f"1/eps = {inverse:,} m, h = {width:,.0f} m"] = study, {"inverse_epsilon": inverse, "bandwidth": width}
-    panels = simulate("kernel density", settings, given.repetitions or (10 if given.full else 5))
-    conclude(panels, kernel_claims(panels), given)
+    panels, expected = simulate("kernel density", settings, given.repetitions or (10 if given.full else 5), paper)
+    conclude(panels, expected, kernel_claims(expected), given)
 
 
 if __name__ == "__main__":

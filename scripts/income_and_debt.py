@@ -22,7 +22,8 @@ FINE, COARSE = range(10_000, 1_000_001, 30_000), range(10_000, 1_000_001, 180_00
 def main() -> None:
     """Simulate every level, print and save the errors, draw them."""
     given = parsed(options(__doc__, "income_and_debt", data=False))
-    sizes = [400_000, 1_600_000, 6_400_000] if given.full else [5_000, 20_000, 80_000]
+    paper = [400_000, 1_600_000, 6_400_000]
+    sizes = paper if given.full else [5_000, 20_000, 80_000]
     people = incomes_and_debts(sizes[-1], given.seed)
     corners = list(itertools.product(FINE if given.full else COARSE, repeat=2))
     settings = {}
@@ -36,8 +37,8 @@ def main() -> None:
             seed=given.seed,
         )
         settings[f"{len(corners):,} thresholds, 1/eps = {inverse:,} USD"] = study, {"inverse_epsilon": inverse}
-    panels = simulate("income and debt", settings, given.repetitions or (50 if given.full else 10))
-    conclude(panels, two_way_claims(panels), given)
+    panels, expected = simulate("income and debt", settings, given.repetitions or (50 if given.full else 10), paper)
+    conclude(panels, expected, two_way_claims(panels), given)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,8 @@ def main() -> None:
     parser.add_argument("--value", default="HHINCOME")
     parser.add_argument("--weight", default="HHWT")
     given = parsed(parser)
-    sizes = [(400_000 if given.full else 25_000) * 2**k for k in range(5)]
+    paper = [400_000 * 2**k for k in range(5)]
+    sizes = paper if given.full else [25_000 * 2**k for k in range(5)]
     if given.data is None:
         people = incomes(sizes[-1], given.seed)
     else:
@@ -45,8 +46,9 @@ def main() -> None:
                 ),
                 {"threshold": threshold, "inverse_epsilon": inverse},
             )
-    panels = simulate("income thresholds", settings, given.repetitions or (100 if given.full else 20))
-    conclude(panels, income_claims(panels), given)
+    repetitions = given.repetitions or (100 if given.full else 20)
+    panels, expected = simulate("income thresholds", settings, repetitions, paper)
+    conclude(panels, expected, income_claims(expected), given)
 
 
 if __name__ == "__main__":

@@ -12,9 +12,9 @@ from mechdesign.reports.plot import check_plot_target, save_figure
 from mechdesign.reports.printing import steps
 from mechdesign.reports.release_claims import Claim
 from mechdesign.reports.release_curves import plot_releases
-from mechdesign.reports.releases import print_claims, print_releases, release_table
+from mechdesign.reports.releases import print_claims, print_rankings, print_releases, release_table
 from mechdesign.reports.studies import write_study
-from mechdesign.utility.release_study import ReleaseStudy, release_bands, release_study
+from mechdesign.utility.release_study import ReleaseStudy, expected_errors, release_bands, release_study
 
 Setting = tuple[ReleaseStudy, Mapping[str, float]]
 
@@ -39,20 +39,32 @@ def parsed(parser: argparse.ArgumentParser, given: Sequence[str] | None = None) 
     return found
 
 
-def simulate(title: str, settings: Mapping[str, Setting], repetitions: int) -> dict[str, xr.Dataset]:
-    """The bands of every setting; its own figures become attributes. Progress on stderr."""
-    panels = {}
+def simulate(
+    title: str, settings: Mapping[str, Setting], repetitions: int, sizes: Sequence[int]
+) -> tuple[dict[str, xr.Dataset], dict[str, xr.Dataset]]:
+    """The bands of every setting, and the errors expected at these sizes (those of the paper), in closed form.
+
+    The figures of a setting become attributes. Progress on stderr.
+    """
+    panels, expected = {}, {}
     with steps(title, total=len(settings)) as advance:
         for name, (study, figures) in settings.items():
-            bands = release_bands(release_study(study, repetitions=repetitions))
-            panels[name] = bands.assign_attrs(**figures)
+            simulated = release_study(study, repetitions=repetitions)
+            panels[name] = release_bands(simulated).assign_attrs(**figures)
+            expected[name] = expected_errors(simulated, sizes).assign_attrs(**figures)
             advance(name)
-    return panels
+    return panels, expected
 
 
-def conclude(panels: Mapping[str, xr.Dataset], claims: Sequence[Claim], given: argparse.Namespace) -> None:
+def conclude(
+    panels: Mapping[str, xr.Dataset],
+    expected: Mapping[str, xr.Dataset],
+    claims: Sequence[Claim],
+    given: argparse.Namespace,
+) -> None:
     """Print the errors and what the paper says of them, write the table and the picture."""
     print_releases(panels)
+    print_rankings(expected)
     print_claims(claims)
     print(f"wrote {write_study(release_table(panels), given.output, overwrite=True)}")
     print(f"wrote {save_figure(plot_releases(panels), given.plot, overwrite=True)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
@@ -12,7 +13,7 @@ from rich.table import Table
 
 from mechdesign.reports.release_claims import Claim
 
-_WIDTH = 118  # columns
+_WIDTH = 132  # columns
 
 
 def release_table(panels: Mapping[str, xr.Dataset]) -> pd.DataFrame:
@@ -27,7 +28,7 @@ def release_table(panels: Mapping[str, xr.Dataset]) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def ranked(bands: xr.Dataset, truth: str = "soft") -> list[tuple[str, float]]:
+def ranked(bands: xr.Dataset, *, truth: str = "soft") -> list[tuple[str, float]]:
     """Methods by their error at the largest size, smallest first: the expected error, or where there is none the mean
     over the repetitions.
     """
@@ -38,7 +39,7 @@ def ranked(bands: xr.Dataset, truth: str = "soft") -> list[tuple[str, float]]:
 
 
 def print_releases(panels: Mapping[str, xr.Dataset]) -> None:
-    """Mean squared errors by method and size for every setting, then the ranking at the largest size."""
+    """Mean squared errors by method and size for every setting."""
     console = _console()
     for title, bands in panels.items():
         shown = Table("method", box=SIMPLE_HEAD, title=title, title_justify="left")
@@ -54,7 +55,6 @@ def print_releases(panels: Mapping[str, xr.Dataset]) -> None:
                 f"{float(hard['mean'][-1]):.3g}",
             )
         console.print(shown)
-        console.print("  " + " < ".join(f"{name} {error:.2g}" for name, error in ranked(bands)), highlight=False)
     first = next(iter(panels.values())).attrs
     console.print(
         f"\nMean squared errors over {first['repetitions']} repetitions and {first['queries']} queries (times the "
@@ -62,6 +62,15 @@ def print_releases(panels: Mapping[str, xr.Dataset]) -> None:
         "none. k queries cost a user k times epsilon, except a_priori: one noisy secret answers all.",
         highlight=False,
     )
+
+
+def print_rankings(expected: Mapping[str, xr.Dataset]) -> None:
+    """The methods of every setting by the error expected at its largest size, best first."""
+    shown = Table("setting", "users", "mean squared error in closed form, least first", box=SIMPLE_HEAD)
+    for title, bands in expected.items():
+        order = " < ".join(f"{name} {error:.2g}" for name, error in ranked(bands) if math.isfinite(error))
+        shown.add_row(title, f"{int(bands['size'][-1]):,}", order)
+    _console().print(shown, highlight=False)
 
 
 def print_claims(claims: Sequence[Claim]) -> None:

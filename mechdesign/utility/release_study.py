@@ -213,6 +213,23 @@ def release_bands(simulated: xr.Dataset) -> xr.Dataset:
     return found.assign_attrs(**simulated.attrs, **attrs)
 
 
+def expected_errors(simulated: xr.Dataset, sizes: Sequence[int]) -> xr.Dataset:
+    """The errors in closed form for datasets of other sizes, whose users are distributed as the largest dataset's.
+
+    Returns: as `release_bands`, with `expected` and a `mean` that is nan. Variances fall as 1 / size, biases stay.
+    Raises: InputError for sizes that are not positive whole numbers.
+    """
+    for size in sizes:
+        check_count(size, "sizes")
+    last = simulated.isel(size=-1)
+    users = xr.DataArray(np.asarray(sizes, np.int64), dims="size", coords={"size": np.asarray(sizes, np.int64)})
+    offset = last["bias"] + last["truth"].sel(truth_kind="soft", drop=True) - last["truth"]
+    expected = (last["variance"] * last["size"] / users + offset**2).mean("query", skipna=False)
+    expected = expected.drop_vars("size").assign_coords(size=users["size"])
+    expected = expected.transpose("truth_kind", "mechanism", "size")
+    return xr.Dataset({"expected": expected, "mean": expected * np.nan}, attrs=simulated.attrs)
+
+
 class _Case:
     """One query of a study made ready: what every repetition needs."""
 
