@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_LEAST = 0.25  # of the mean: intervals reach below 0 where repetitions are few
 WORDS = {
     "smooth": "smooth sensitivity, paper's constants",
     "smooth_tight": "smooth sensitivity, joint constants",
@@ -29,8 +30,8 @@ WORDS = {
 def plot_releases(panels: Mapping[str, xr.Dataset], *, columns: int = 3, truth: str = "soft") -> Figure:
     """The figure of settings by title, 3.6 x 3.1 inches each, both axes logarithmic, one scale a row.
 
-    panels: what `utility.release_study.release_bands` returns: a line for the simulated mean, a band from the 5 % to
-    the 95 % quantile of single repetitions, a dotted line for the error expected in closed form.
+    panels: what `utility.release_study.release_bands` returns: a line for the simulated mean, bars for its 95 %
+    confidence interval, cut where it is below a quarter of the mean, a dotted line for the error in closed form.
     Raises: InputError without panels, or for columns not positive.
     """
     from matplotlib.figure import Figure
@@ -59,9 +60,17 @@ def _draw(axes: Axes, bands: xr.Dataset) -> None:
     size = bands["size"].values
     for name in bands["mechanism"].values.tolist():
         own, colour = bands.sel(mechanism=name), COLOURS[name]
-        axes.fill_between(size, own["low"].values, own["high"].values, color=colour, alpha=0.15, linewidth=0)
-        axes.plot(
-            size, own["mean"].values, color=colour, marker=MARKERS[name], markersize=4, linewidth=1.4, label=WORDS[name]
+        mean = own["mean"].values
+        axes.errorbar(
+            size,
+            mean,
+            [mean - own["mean_low"].values.clip(_LEAST * mean), own["mean_high"].values - mean],
+            color=colour,
+            marker=MARKERS[name],
+            markersize=4,
+            linewidth=1.4,
+            elinewidth=0.8,
+            label=WORDS[name],
         )
         if np.isfinite(own["expected"].values).all():
             axes.plot(size, own["expected"].values, color=colour, linestyle=":", linewidth=1.2)

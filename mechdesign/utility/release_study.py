@@ -124,16 +124,19 @@ def noise_factor(name: str, query: ReleaseQuery, epsilon: float, span: float) ->
     return (query.constant if name == "lipschitz" else 1 / span) / epsilon
 
 
-def user_errors(name: str, query: ReleaseQuery, x: Array, epsilon: float, span: float) -> tuple[Array, Array]:
+def user_errors(
+    name: str, query: ReleaseQuery, x: Array, epsilon: float, span: float, *, bound: Array | None = None
+) -> tuple[Array, Array]:
     """Variance and bias of what a user at x sends, relative to f(x), each (n,), without a grid of outputs.
 
     name out of `METHODS`; epsilon, nats per unit of x; span in that unit. nan where there is no closed form. The mean
-    of n answers has the sum of the variances over n^2 and the mean of the biases.
+    of n answers has the sum of the variances over n^2 and the mean of the biases. bound (n,): the smooth sensitivity at
+    gamma = epsilon / 9, where it is known.
     """
     nothing = np.zeros(len(x))
     if name in SMOOTH:
-        scale = noise_factor(name, query, epsilon, span) * query.sensitivity(x, epsilon * SHARE)
-        return scale**2 * _LAW.variance, nothing
+        known = query.sensitivity(x, epsilon * SHARE) if bound is None else bound
+        return (noise_factor(name, query, epsilon, span) * known) ** 2 * _LAW.variance, nothing
     if name in ("lipschitz", "ldp"):
         return nothing + noise_factor(name, query, epsilon, span) ** 2 * Laplace().variance, nothing
     if name == "noisy_distance":
@@ -244,7 +247,8 @@ class _Case:
 
     def expected(self, name: str) -> tuple[Array, Array]:
         """Variance and bias (size,) of a method's estimates, relative to the soft truth; nan where unknown."""
-        variance, bias = user_errors(name, self.query, self.x, self.study.epsilon, self.study.span)
+        study = self.study
+        variance, bias = user_errors(name, self.query, self.x, study.epsilon, study.span, bound=self.bound)
         return self._means(variance) / self.sizes, self._means(bias)
 
     def estimates(self, repetition: int) -> dict[str, Array]:
