@@ -44,7 +44,8 @@ def simulate(
 ) -> tuple[dict[str, xr.Dataset], dict[str, xr.Dataset]]:
     """The bands of every setting, and the errors expected at these sizes (those of the paper), in closed form.
 
-    The figures of a setting become attributes. Progress on stderr.
+    The figures of a setting become attributes. Settings of one seed share the noise that has no scale of its own yet,
+    so that their curves deviate from the expected ones alike. Progress on stderr.
     """
     panels, expected = {}, {}
     with steps(title, total=len(settings)) as advance:
