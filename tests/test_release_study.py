@@ -197,9 +197,12 @@ def test_two_way_noise_a_priori_has_no_closed_form_and_asks_the_hard_rule():
     assert np.isnan(bias).all()
     answers = query.after_noise(np.array([[100_001.0, 150_001.0], [99_999.0, 1e6], [1e6, 149_999.0]]))
     assert answers.tolist() == [1.0, 0.0, 0.0]
-    study = ReleaseStudy(secrets=people, queries=[query], epsilon=1.0, sizes=[200], span=SPAN, methods=["a_priori"])
+    sizes = [1, 5, 6, 77, 200]
+    study = ReleaseStudy(secrets=people, queries=[query], epsilon=1.0, sizes=sizes, span=SPAN, methods=["a_priori"])
     found = release_study(study, repetitions=1)
-    assert float(found["estimate"][0, 0, 0, 0]) == float(found["truth"].sel(truth_kind="hard")[0, 0])
+    shares = [float(np.mean((people[:size] > [100_000, 150_000]).all(axis=1))) for size in sizes]
+    assert found["estimate"].values.ravel() == pytest.approx(shares, abs=1e-12)
+    assert found["truth"].sel(truth_kind="hard").values.ravel() == pytest.approx(shares, abs=1e-12)
 
 
 @pytest.mark.parametrize(("epsilon", "bandwidth"), [(0.5, 1.0), (2.0, 1.3), (0.9, 9.0), (20.0, 0.8)])
