@@ -10,6 +10,7 @@ import math
 import numpy as np
 import pytest
 from likelihoods import ROWS, TABLES, drawn, lattice_problem, program_of, skewed, twins, with_zeros
+from tolerances import ORACLE
 
 from mechdesign.closed_forms import geometric
 from mechdesign.programs.likelihood import Likelihood
@@ -19,8 +20,7 @@ from mechdesign.solvers.likelihood_updates import updates
 
 FLOAT = 1e-12  # sums of at most 10^3 positive terms in double precision
 GAP = 1e-9  # nats per report: what the solvers are asked for
-INTERIOR = 30  # Newton steps; more are a method that lost its order
-STATED = 1e-5  # nats per report: Clarabel at its default tolerances
+INTERIOR = 20  # Newton steps; more are a method that lost its order
 NEAR = 1e-3  # distributions, largest difference: likelihoods 1e-9 apart, curvatures above 1e-2
 LATTICE = 40  # steps of a side of the simplex
 
@@ -70,7 +70,7 @@ def test_newton_against_the_statement(name):
     stated.solve(solver="CLARABEL")
     theirs = program.judge(np.maximum(stated.variables()[0].value, 0))
     ours, _ = newton(program, gap=GAP)
-    assert ours.log_likelihood == pytest.approx(stated.value, abs=STATED)
+    assert ours.log_likelihood == pytest.approx(stated.value, abs=ORACLE)
     assert theirs.log_likelihood <= ours.log_likelihood + GAP
     assert ours.log_likelihood - theirs.log_likelihood <= theirs.gap + FLOAT
 
