@@ -30,11 +30,12 @@ AT_CLAIM = 1 + 2.0**-40
 
 
 class Row(TypedDict):
-    """One mechanism: losses in loss units, distance in units of length, claimed epsilon in nats per unit (in nats for
-    randomized response), effective epsilon relative to the problem's metric, or to the mechanism's own where it is
-    tuned to the problem's `matched_distance`. True epsilon: the largest log-ratio per unit of Euclidean distance over all
-    pairs, in nats per unit, where the problem's metric is Euclidean. Least epsilon, in the same unit: below it no
-    mechanism has the matched distance. None where a figure does not exist.
+    """One mechanism: losses in loss units, distance in units of length. None where a figure does not exist.
+
+    Claimed epsilon in nats per unit (in nats for randomized response). Effective epsilon relative to the problem's
+    metric; to the mechanism's own where it is tuned to the problem's `matched_distance`. True epsilon: the largest
+    log-ratio per unit of Euclidean distance over all pairs, in nats per unit, where the problem's metric is Euclidean.
+    Least epsilon, in nats per unit: no mechanism that is private below it has the matched distance.
     """
 
     mechanism: str

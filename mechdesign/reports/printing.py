@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _LARGEST_EXACT = 1 << 53
 _NARROWEST = 118  # columns
+_COMPARABLE = "true eps: largest log-ratio over the Euclidean distance of any two secrets, nats per "
 
 
 def _console() -> Console:
@@ -118,6 +119,9 @@ def print_rows(rows: Sequence[Row], problem: DesignProblem) -> None:
     table = Table("mechanism", box=SIMPLE_HEAD, caption=_caption(problem), caption_justify="left")
     for name in ("loss", "lower bound", "gap", "remapped loss", "distance", "claimed eps", "effective eps"):
         table.add_column(name, justify="right")
+    comparable = any(row["true_epsilon"] is not None for row in rows)
+    if comparable:
+        table.add_column("true eps", justify="right")
     for row in rows:
         figures = [
             _text(row["loss"]),
@@ -127,9 +131,16 @@ def print_rows(rows: Sequence[Row], problem: DesignProblem) -> None:
             _text(row["expected_distance"]),
             _text(row["claimed_epsilon"]),
             _text(row["effective_epsilon"], ".4f"),
+            *([_text(row["true_epsilon"])] if comparable else []),
         ]
         table.add_row(row["mechanism"], *figures)
     _console().print(table)
+    least = next((row["least_epsilon"] for row in rows if row["least_epsilon"] is not None), None)
+    if least is not None:
+        note(
+            f"least eps: no mechanism that is private below {least:.6g} nats per {unit_word(problem.domain.unit)} "
+            f"has an expected distance of {problem.matched_distance:.6g} {problem.domain.unit} or less"
+        )
 
 
 def print_study(table: pd.DataFrame) -> None:
@@ -193,6 +204,7 @@ def _caption(problem: DesignProblem) -> str:
         "lower bound: no mechanism with this claim does better; gap = (loss - lower bound) / loss. claimed eps: nats "
         f"per {unit_word(unit)} (randomized response: nats). effective eps: largest log-ratio over the claimed "
         "distance; above 1 the claim is broken."
+        + (f" {_COMPARABLE}{unit_word(unit)}." if problem.metric.kind == "euclidean" else "")
     )
 
 
