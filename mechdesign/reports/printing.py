@@ -120,8 +120,8 @@ def print_rows(rows: Sequence[Row], problem: DesignProblem) -> None:
     for name in ("loss", "lower bound", "gap", "remapped loss", "distance", "claimed eps", "effective eps"):
         table.add_column(name, justify="right")
     comparable = any(row["true_epsilon"] is not None for row in rows)
-    if comparable:
-        table.add_column("true eps", justify="right")
+    for name in (["true eps"] if comparable else []) + ["rank", "criterion"]:
+        table.add_column(name, justify="right")
     for row in rows:
         figures = [
             _text(row["loss"]),
@@ -132,6 +132,8 @@ def print_rows(rows: Sequence[Row], problem: DesignProblem) -> None:
             _text(row["claimed_epsilon"]),
             _text(row["effective_epsilon"], ".4f"),
             *([_text(row["true_epsilon"])] if comparable else []),
+            _text(row["rank"]),
+            _text(row["criterion"]),
         ]
         table.add_row(row["mechanism"], *figures)
     _console().print(table)
