@@ -64,7 +64,8 @@ def solve_matched_optimal(
     """Enclose the least eps to about twice `gap`, or the excess of the graph metric where that is more.
 
     Raises: SolverError where the time ends before a mechanism comes as near as asked.
-    Cost: two or three optimal designs, each started from the one before, and some pricings.
+    Cost: two or three optimal designs, each started from the one before, and some pricings; where these prove nothing,
+    one or two designs more.
     """
     search = _Search(program=program, gap=max(gap, _SHARE * (program.excess - 1)), ends=time.monotonic() + time_limit)
     stopped = search.run(report)
@@ -76,7 +77,7 @@ def solve_matched_optimal(
             remedy="allow more time, or use fewer cells",
         )
     level, design = search.nearest
-    ruled_out = search.ruled_out(level, design)
+    ruled_out = search.ruled_out(level, design) or search.designed_out(level, design, report)
     mass, epsilon, share = _mixed(program, design, level * program.excess)
     return MatchedDesign(
         mass=mass,
@@ -138,6 +139,20 @@ class _Search:
             if bound > target:
                 return trial
             trial *= bound / (target * (1 + _ABOVE))
+        return None
+
+    def designed_out(self, level: float, design: Design, report: Callable[[Progress], None] | None) -> float | None:
+        """A level whose own design has a bound above the target, for where multipliers of another do not carry."""
+        target = self.program.distance
+        for _ in range(_SOLVES):
+            left = self.ends - time.monotonic()
+            if left <= 0 or design.stopped in ("time", "interrupt"):
+                return None
+            level *= float((min(design.lower_bound / target, 1.0) / (1 + self.gap / 2)) ** (1 / self.power))
+            there = self.program.at(level, graph=True)
+            design = aggregate(there, gap=self.gap, time_limit=left, start=design, report=report)
+            if design.lower_bound > target:
+                return level
         return None
 
 
