@@ -45,7 +45,9 @@ def test_check_ins_lie_where_the_file_says() -> None:
     assert problem.prior_array == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", LEVELS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name.startswith("geometric") else ()) for name in LEVELS]
+)
 def test_the_levels_of_the_paper_at_450_m(name: str) -> None:
     problem = load_problem("paris")
     [(_, made)] = mechanisms(problem, only=[name])
@@ -81,7 +83,8 @@ def test_every_row_stands_at_one_distance(tmp_path: Path, capsys: pytest.Capture
         if row["mechanism"] != "randomized_response":
             assert row["true_epsilon"] == pytest.approx(row["effective_epsilon"] * row["claimed_epsilon"], rel=1e-9)
     assert min(table, key=lambda row: row["true_epsilon"])["mechanism"] == "optimal"
-    written = list(csv.DictReader(write_rows(table, tmp_path / "rows.csv").open(newline="")))
+    with write_rows(table, tmp_path / "rows.csv").open(newline="") as stream:
+        written = list(csv.DictReader(stream))
     assert [float(row["true_epsilon"]) for row in written] == [row["true_epsilon"] for row in table]
     print_rows(table, problem)
     shown = capsys.readouterr()

@@ -29,13 +29,14 @@ if TYPE_CHECKING:
 
 _LARGEST_EXACT = 1 << 53
 _NARROWEST = 118  # columns
+_WIDE = 130  # columns, with true epsilons
 _COMPARABLE = "true eps: largest log-ratio over the Euclidean distance of any two secrets, nats per "
 
 
-def _console() -> Console:
+def _console(narrowest: int = _NARROWEST) -> Console:
     """Standard output, wide enough that no figure is cut."""
     console = Console()
-    console.width = max(console.width, _NARROWEST)
+    console.width = max(console.width, narrowest)
     return console
 
 
@@ -136,7 +137,7 @@ def print_rows(rows: Sequence[Row], problem: DesignProblem) -> None:
             _text(row["criterion"]),
         ]
         table.add_row(row["mechanism"], *figures)
-    _console().print(table)
+    _console(_WIDE if comparable else _NARROWEST).print(table)
     least = next((row["least_epsilon"] for row in rows if row["least_epsilon"] is not None), None)
     if least is not None:
         note(
