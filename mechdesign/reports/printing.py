@@ -29,14 +29,15 @@ if TYPE_CHECKING:
 
 _LARGEST_EXACT = 1 << 53
 _NARROWEST = 118  # columns
-_WIDE = 130  # columns, with true epsilons
 _COMPARABLE = "true eps: largest log-ratio over the Euclidean distance of any two secrets, nats per "
 
 
-def _console(narrowest: int = _NARROWEST) -> Console:
-    """Standard output, wide enough that no figure is cut."""
+def _console(table: Table | None = None) -> Console:
+    """Standard output, wide enough that no figure is cut: at least as wide as `table` asks for."""
     console = Console()
-    console.width = max(console.width, narrowest)
+    unbounded = console.options.update(max_width=10 * _NARROWEST)
+    asked = 0 if table is None else console.measure(table, options=unbounded).maximum
+    console.width = max(console.width, _NARROWEST, asked)
     return console
 
 
@@ -137,7 +138,7 @@ def print_rows(rows: Sequence[Row], problem: DesignProblem) -> None:
             _text(row["criterion"]),
         ]
         table.add_row(row["mechanism"], *figures)
-    _console(_WIDE if comparable else _NARROWEST).print(table)
+    _console(table).print(table)
     least = next((row["least_epsilon"] for row in rows if row["least_epsilon"] is not None), None)
     if least is not None:
         note(
@@ -208,6 +209,8 @@ def _caption(problem: DesignProblem) -> str:
         f"per {unit_word(unit)} (randomized response: nats). effective eps: largest log-ratio over the claimed "
         "distance; above 1 the claim is broken."
         + (f" {_COMPARABLE}{unit_word(unit)}." if problem.metric.kind == "euclidean" else "")
+        + " rank below the number of secrets: no number of reports tells their distribution; criterion: reports times "
+        f"the mean squared error of its estimate, in {'squared units' if unit == '1' else f'{unit}^2'}."
     )
 
 
