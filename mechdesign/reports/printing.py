@@ -158,13 +158,13 @@ def print_study(table: pd.DataFrame) -> None:
             first = lines.iloc[0]
             figures = _text(first["claimed_epsilon"]), _text(first["true_epsilon"]), _text(first["expected_distance"])
             shown.add_row(str(name), *figures, f"{100 * first['truthful']:.3g} %")
-        _console().print(shown)
+        _console(shown).print(shown)
         means = Table("estimate", "mechanism", box=SIMPLE_HEAD)
         for size in own["size"].unique():
             means.add_column(f"{size:,}", justify="right")
         for (estimator, name), lines in own.groupby(["estimator", "mechanism"], sort=False):
             means.add_row(str(estimator).replace("_", " "), str(name), *(f"{mean:.1f}" for mean in lines["mean"]))
-        _console().print(means)
+        _console(means).print(means)
 
 
 def print_sweep(rows: Sequence[SweepRow], problem: DesignProblem) -> None:
