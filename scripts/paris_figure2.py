@@ -37,8 +37,11 @@ def main() -> None:
     check_plot_target(given.plot, overwrite=True)
 
     file = read_problem_file("paris")
-    problem = file.build(prior=given.prior, distance=given.distance, )
-    counts = file.module.checkins().ravel()
+    problem = file.build(
+        prior=given.prior,
+        distance=given.distance,
+    )
+    counts = file.module.counts(problem.domain, given.checkins)
     level = problem.metric.smallest_level
     matchings = {
         "expected distance": studies.at_distance(problem, PAPER, given.distance),
