@@ -61,28 +61,30 @@ def solve(
     Certified at the claim of the problem's metric; the mechanism of `EdgeAverage`, which breaks that claim, at the
     smallest multiple that holds, with the lower bound of its own program among the parameters.
 
-    How: `EikonalWeights` by one dense factorisation, or by its remedy where it has no solution (solvers/eikonal.py),
-    on more than 1,600 secrets as factors instead of a table (solvers/factored.py); `Optimal` by the whole linear
-    program in HiGHS up to 60,000 constraints, beyond that by tree aggregation with a block interior-point method, then
-    with HiGHS (solvers/aggregation.py has the rule), but where a Euclidean metric has many pairs by the constraints of
-    near pairs, levelled and certified over all pairs, with a bound that leaves far pairs out (solvers/near_pairs.py);
-    `Dictionary` as one linear program over its kernels (solvers/dictionary.py); `QueryWeights` as one over kernels of label sets, with constraints where they are broken
-    (solvers/query.py); `Minimax`, `Robust`, `Bounded` and `Constrained` as one whole linear program
-    (solvers/coupled.py), through cvxpy where a constraint is not affine (solvers/stated.py); `EdgeAverage` as optimal
-    programs of its own edge lengths (solvers/edge_average.py); `StatisticalDesign` by weights of rays that a search
-    extends (solvers/statistical_design.py), with reports of its own, each judged as the best place to read it as.
+    How: `EikonalWeights` by one dense factorisation, or by its remedy where it has no solution (solvers/eikonal.py), on
+    more than 1,600 secrets as factors instead of a table (solvers/factored.py); `Optimal` by the whole linear program
+    in HiGHS up to 60,000 constraints, beyond that by tree aggregation with a block interior-point method, then with
+    HiGHS (solvers/aggregation.py has the rule), but where a Euclidean metric has many pairs by the constraints of near
+    pairs, levelled and certified over all pairs, with a bound that leaves far pairs out (solvers/near_pairs.py);
+    `Dictionary` as one linear program over its kernels (solvers/dictionary.py); `QueryWeights` as one over kernels of
+    label sets, with constraints where they are broken (solvers/query.py); `Minimax`, `Robust`, `Bounded` and
+    `Constrained` as one whole linear program (solvers/coupled.py), through cvxpy where a constraint is not affine
+    (solvers/stated.py); `EdgeAverage` as optimal programs of its own edge lengths (solvers/edge_average.py);
+    `StatisticalDesign` by weights of rays that a search extends (solvers/statistical_design.py), with reports of its
+    own, each judged as the best place to read it as.
     Parameters: gap, target of (loss - lower_bound) / loss, not used for weights; time_limit in seconds; method, for
     `Optimal`: "auto", "whole", "blocks", "aggregation" or "graph" (of near pairs), for `EikonalWeights`: "auto",
-    "table" or "factored"; report, called with where the solve stands, after every round, iteration or block. For the factored form: rounds of weights
-    and lengths, 24 by default; work, a folder for this run alone that keeps finished blocks, so that the same call goes
-    on where a run ended, and at last mechanism.nc: delete it once the mechanism is saved; scheduler, the address of a
-    dask scheduler whose workers compute the blocks.
+    "table" or "factored"; report, called with where the solve stands, after every round, iteration or block. For the
+    factored form: rounds of weights and lengths, 24 by default; work, a folder for this run alone that keeps finished
+    blocks, so that the same call goes on where a run ended, and at last mechanism.nc: delete it once the mechanism is
+    saved; scheduler, the address of a dask scheduler whose workers compute the blocks.
     Returns: the mechanism Dataset; attrs expected_loss and lower_bound enclose the optimum, stopped says why it ended:
         "gap", "time", "interrupt" (a Ctrl-C; what was found by then is certified), "precision" (the accuracy of every
         method is exhausted), "relaxation" (`Constrained`, and `Optimal` by near pairs: the bound leaves constraints
-        out) or "search" (`StatisticalDesign`: no ray was found that gains more than `gap`, which proves nothing); for the factored form,
-        which has no bound, "kappa" (the weights keep the claim to 2e-5) or "rounds" (all are done) instead of "gap".
-        Where attrs hold an objective, that and lower_bound enclose the optimum, and objective_of says what it is.
+        out) or "search" (`StatisticalDesign`: no ray was found that gains more than `gap`, which proves nothing); for
+        the factored form, which has no bound, "kappa" (the weights keep the claim to 2e-5) or "rounds" (all are done)
+        instead of "gap". Where attrs hold an objective, that and lower_bound enclose the optimum, and objective_of says
+        what it is.
     The time limit ends a search; certifying what it found comes after, by near pairs also a round of levelling.
     Raises: InputError for a gap or limit that is not positive, or a method or option that the program has no use for;
         UnsuitableError for a program without a factored form, or for "graph" a metric without near pairs;
