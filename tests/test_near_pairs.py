@@ -200,9 +200,9 @@ def test_the_time_limit_is_kept_for_the_design_and_for_levelling(monkeypatch: py
     """A clock that jumps to the limit once near pairs are designed: no round of levelling, still a certificate."""
     now, given = [100.0], []
 
-    def designed(*args: object, time_limit: float, **rest: object) -> Design:
-        given.append(time_limit)
-        found = aggregate(*args, **rest)  # type: ignore[arg-type]
+    def designed(asked: DesignProblem, *, gap: float, time_limit: float, **_: object) -> Design:
+        given.extend([time_limit, gap])
+        found = aggregate(asked, gap=gap)
         now[0] = 150.0
         return found
 
@@ -213,7 +213,9 @@ def test_the_time_limit_is_kept_for_the_design_and_for_levelling(monkeypatch: py
     monkeypatch.setattr(solver, "aggregate", designed)
     monkeypatch.setattr(solver, "envelope", unasked)
     design = solve_near_pairs(CASES["square"], gap=GAP, time_limit=50.0)
+    share = excess(CASES["square"], near_pairs(CASES["square"])) - 1
     assert 0 < given[0] < 50.0
+    assert GAP / 2 <= given[1] < share
     assert violations(design.mass, CASES["square"].edges) == 0
 
 
