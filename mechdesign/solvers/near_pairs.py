@@ -28,7 +28,7 @@ from mechdesign.setting.problem import DesignProblem
 from mechdesign.solvers.aggregation import Design, aggregate
 from mechdesign.solvers.progress import Progress
 
-MANY = 5_000_000  # edges times reports from which "auto" takes near pairs: all pairs of 15 x 15 cells are 3.5 million
+MANY = 4_000_000  # edges times reports from which "auto" takes near pairs: 15 x 15 cells have 3.5 million
 _SHARE = 0.3  # of the excess k - 1: the program of near pairs needs no smaller gap than this
 _DESIGNING = 0.9  # of the time limit for the program of near pairs; the rest is for levelling
 _LEVELLINGS = 6
