@@ -34,7 +34,7 @@ _METRIC_HELP = (
     "euclidean --epsilon E --unit U, and --grid AxB --cell H or --places FILE.csv [--reports FILE.csv]; "
     "or discrete --epsilon E. Both take --loss."
 )
-_METHOD_HELP = "For optimal: auto, whole, blocks or aggregation. For eikonal: auto, table or factored."
+_METHOD_HELP = "For optimal: auto, whole, blocks, aggregation or graph. For eikonal: auto, table or factored."
 
 ProblemArgument = Annotated[str, typer.Argument(help="Path of a problem file, or the name of a shipped problem.")]
 FileArgument = Annotated[Path, typer.Argument(help="A mechanism file (NetCDF).")]

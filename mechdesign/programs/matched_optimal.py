@@ -21,17 +21,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from mechdesign.errors import InputError, UnsuitableError
+from mechdesign.programs.near_pairs import excess, near_pairs
 from mechdesign.programs.optimal import Optimal
-from mechdesign.setting.geodesic import shortest_paths
-from mechdesign.setting.levels import PrivacyLevel
 from mechdesign.setting.losses import Distance, check_distance
-from mechdesign.setting.metrics import Eikonal, Euclidean
+from mechdesign.setting.metrics import Euclidean
 from mechdesign.setting.problem import DesignProblem
 
 if TYPE_CHECKING:
     import cvxpy as cp
 
-STENCIL = 32  # neighbours of the graph that stands for the Euclidean metric on larger grids
 DIRECT = 4_000  # pairs up to which the Euclidean metric stands for itself
 
 
@@ -61,26 +59,20 @@ class MatchedOptimal:
     def at(self, epsilon: float, *, graph: bool = False) -> DesignProblem:
         """The optimal program's problem at eps nats per unit: Euclidean, or for the graph that stands for it."""
         unit = self.problem.domain.unit
-        euclidean = Euclidean(epsilon=epsilon, unit=unit)
-        stands = Eikonal(level=PrivacyLevel.constant(epsilon, unit), stencil=STENCIL)
-        metric = stands if graph and self.graph else euclidean
-        return replace(self.problem, metric=metric, loss=Distance(), query=None, matched_distance=None)
+        metric = Euclidean(epsilon=epsilon, unit=unit)
+        euclidean = replace(self.problem, metric=metric, loss=Distance(), query=None, matched_distance=None)
+        return near_pairs(euclidean) if graph and self.graph else euclidean
 
     @cached_property
     def graph(self) -> bool:
-        """Whether a stencil graph stands for the Euclidean metric: on grids of up to two axes with many pairs."""
+        """Whether near pairs stand for all (programs/near_pairs.py): on grids of up to two axes with many pairs."""
         domain = self.problem.domain
         return domain.kind == "grid" and domain.dimension <= 2 and len(self.problem.edges.tail) > DIRECT
 
     @cached_property
     def excess(self) -> float:
         """The factor k >= 1: the largest graph distance over Euclidean distance of the domain."""
-        if not self.graph:
-            return 1.0
-        domain = self.problem.domain
-        apart = domain.euclidean_to(domain)
-        paths = shortest_paths(self.at(1.0, graph=True).edges, domain.size)
-        return max(1.0, float((paths[apart > 0] / apart[apart > 0]).max()))
+        return excess(self.at(1.0), self.at(1.0, graph=True)) if self.graph else 1.0
 
     def statement(self, epsilon: float) -> cp.Problem:
         """L(eps) in cvxpy: the answer is the least eps at which its value is at most `distance`."""

@@ -21,6 +21,7 @@ from mechdesign.mechanism.certificate import row_sums_exact, steepest, violation
 from mechdesign.mechanism.factored import SCHEMA as FACTORED
 from mechdesign.mechanism.storage import load
 from mechdesign.mechanism.table import stored_edges, stored_points
+from mechdesign.programs.near_pairs import near_edges
 from mechdesign.reports.export import WRITERS
 from mechdesign.reports.factored_verification import check_factored
 from mechdesign.reports.rebuilding import AGREE, check_objective, claim_differences, figure_differences
@@ -215,6 +216,9 @@ def _check_bound(mechanism: xr.Dataset, edges: Edges, domain: Domain) -> bool | 
     loss = loss_matrix(mechanism)
     if not np.isfinite(mechanism["dual"].values).all():
         return False
+    if "bound_stencil" in mechanism.attrs:  # near pairs of the claim suffice: with the others the bound only rises
+        edges = near_edges(edges, domain, int(mechanism.attrs["bound_stencil"]))
+        check_connected(edges, domain.size)
     same = np.array_equal(stored_points(mechanism, "secret"), stored_points(mechanism, "report"))
     # Any anchors give a bound; which ones the design took cannot be told where the reports lie on the secrets.
     choices = [np.arange(domain.size)] * same + [np.argmin(loss, axis=0)]

@@ -18,6 +18,7 @@ from mechdesign.programs.coupled import Coupled
 from mechdesign.programs.dictionary import Dictionary
 from mechdesign.programs.edge_average import EdgeAverage
 from mechdesign.programs.eikonal_weights import EikonalWeights
+from mechdesign.programs.near_pairs import STENCIL
 from mechdesign.programs.optimal import Optimal
 from mechdesign.programs.program import Program
 from mechdesign.programs.query_weights import QueryWeights
@@ -30,6 +31,7 @@ from mechdesign.solvers.dictionary import solve_dictionary
 from mechdesign.solvers.edge_average import solve_edge_average
 from mechdesign.solvers.eikonal import WeightedDesign, solve_weights
 from mechdesign.solvers.factored import Run, solve_factored, suits
+from mechdesign.solvers.near_pairs import solve_near_pairs, takes_near_pairs
 from mechdesign.solvers.progress import Reported
 from mechdesign.solvers.query import solve_query
 from mechdesign.solvers.stated import solve_stated
@@ -39,7 +41,8 @@ TABLES = 7  # 64-bit tables over secrets x reports that a solve holds at once: 6
 LARGEST_TABLE = 1600  # secrets up to which "auto" keeps eikonal weights as a table: 40 x 40
 
 Form = Literal["table", "factored"]
-Method = Route | Form
+OptimalRoute = Route | Literal["graph"]
+Method = OptimalRoute | Form
 
 
 def solve(
@@ -58,29 +61,34 @@ def solve(
     Certified at the claim of the problem's metric; the mechanism of `EdgeAverage`, which breaks that claim, at the
     smallest multiple that holds, with the lower bound of its own program among the parameters.
 
-    How: `EikonalWeights` by one dense factorisation, or by its remedy where it has no solution (solvers/eikonal.py),
-    on more than 1,600 secrets as factors instead of a table (solvers/factored.py); `Optimal` by the whole linear
-    program in HiGHS up to 60,000 constraints, beyond that by tree aggregation with a block interior-point method, then
-    with HiGHS (solvers/aggregation.py has the rule); `Dictionary` as one linear program over its kernels
-    (solvers/dictionary.py); `QueryWeights` as one over kernels of label sets, with constraints where they are broken
-    (solvers/query.py); `Minimax`, `Robust`, `Bounded` and `Constrained` as one whole linear program
-    (solvers/coupled.py), through cvxpy where a constraint is not affine (solvers/stated.py); `EdgeAverage` as optimal
-    programs of its own edge lengths (solvers/edge_average.py); `StatisticalDesign` by weights of rays that a search
-    extends (solvers/statistical_design.py), with reports of its own, each judged as the best place to read it as.
+    How: `EikonalWeights` by one dense factorisation, or by its remedy where it has no solution (solvers/eikonal.py), on
+    more than 1,600 secrets as factors instead of a table (solvers/factored.py); `Optimal` by the whole linear program
+    in HiGHS up to 60,000 constraints, beyond that by tree aggregation with a block interior-point method, then with
+    HiGHS (solvers/aggregation.py has the rule), but where a Euclidean metric has many pairs by the constraints of near
+    pairs, levelled and certified over all pairs, with a bound that leaves far pairs out (solvers/near_pairs.py);
+    `Dictionary` as one linear program over its kernels (solvers/dictionary.py); `QueryWeights` as one over kernels of
+    label sets, with constraints where they are broken (solvers/query.py); `Minimax`, `Robust`, `Bounded` and
+    `Constrained` as one whole linear program (solvers/coupled.py), through cvxpy where a constraint is not affine
+    (solvers/stated.py); `EdgeAverage` as optimal programs of its own edge lengths (solvers/edge_average.py);
+    `StatisticalDesign` by weights of rays that a search extends (solvers/statistical_design.py), with reports of its
+    own, each judged as the best place to read it as.
     Parameters: gap, target of (loss - lower_bound) / loss, not used for weights; time_limit in seconds; method, for
-    `Optimal`: "auto", "whole", "blocks" or "aggregation", for `EikonalWeights`: "auto", "table" or "factored"; report,
-    called with where the solve stands, after every round, iteration or block. For the factored form: rounds of weights
-    and lengths, 24 by default; work, a folder for this run alone that keeps finished blocks, so that the same call goes
-    on where a run ended, and at last mechanism.nc: delete it once the mechanism is saved; scheduler, the address of a
-    dask scheduler whose workers compute the blocks.
+    `Optimal`: "auto", "whole", "blocks", "aggregation" or "graph" (of near pairs), for `EikonalWeights`: "auto",
+    "table" or "factored"; report, called with where the solve stands, after every round, iteration or block. For the
+    factored form: rounds of weights and lengths, 24 by default; work, a folder for this run alone that keeps finished
+    blocks, so that the same call goes on where a run ended, and at last mechanism.nc: delete it once the mechanism is
+    saved; scheduler, the address of a dask scheduler whose workers compute the blocks.
     Returns: the mechanism Dataset; attrs expected_loss and lower_bound enclose the optimum, stopped says why it ended:
         "gap", "time", "interrupt" (a Ctrl-C; what was found by then is certified), "precision" (the accuracy of every
-        method is exhausted), "relaxation" (`Constrained`: the bound leaves constraints out) or "search"
-        (`StatisticalDesign`: no ray was found that gains more than `gap`, which proves nothing); for the factored form,
-        which has no bound, "kappa" (the weights keep the claim to 2e-5) or "rounds" (all are done) instead of "gap".
-        Where attrs hold an objective, that and lower_bound enclose the optimum, and objective_of says what it is.
+        method is exhausted), "relaxation" (`Constrained`, and `Optimal` by near pairs: the bound leaves constraints
+        out) or "search" (`StatisticalDesign`: no ray was found that gains more than `gap`, which proves nothing); for
+        the factored form, which has no bound, "kappa" (the weights keep the claim to 2e-5) or "rounds" (all are done)
+        instead of "gap". Where attrs hold an objective, that and lower_bound enclose the optimum, and objective_of says
+        what it is.
+    The time limit ends a search; certifying what it found comes after, by near pairs also a round of levelling.
     Raises: InputError for a gap or limit that is not positive, or a method or option that the program has no use for;
-        UnsuitableError for a program without a factored form; SizeError before allocating a table that does not fit.
+        UnsuitableError for a program without a factored form, or for "graph" a metric without near pairs;
+        SizeError before allocating a table that does not fit.
     """
     check_targets(gap, time_limit)
     choices = next((names for kind, names in _METHODS.items() if isinstance(program, kind)), ("auto",))
@@ -104,11 +112,11 @@ def solve(
     require_memory(
         problem.domain.size, problem.reports.size, tables=TABLES, what=f"a table for the {program.name} program"
     )
-    return _solve(program, _Targets(gap=gap, time_limit=time_limit, method=cast(Route, method), report=report))
+    return _solve(program, _Targets(gap=gap, time_limit=time_limit, method=cast(OptimalRoute, method), report=report))
 
 
 _METHODS: dict[type[Program], tuple[str, ...]] = {
-    Optimal: ("auto", "whole", "blocks", "aggregation"),
+    Optimal: ("auto", "whole", "blocks", "aggregation", "graph"),
     EikonalWeights: ("auto", "table", "factored"),
 }
 
@@ -131,7 +139,7 @@ def check_targets(gap: float, time_limit: float) -> None:
 class _Targets:
     gap: float
     time_limit: float
-    method: Route
+    method: OptimalRoute
     report: Callable[[Reported], None] | None
 
 
@@ -152,13 +160,20 @@ def _(program: EikonalWeights, targets: _Targets) -> xr.Dataset:
 
 @_solve.register
 def _(program: Optimal, targets: _Targets) -> xr.Dataset:
-    design = aggregate(
-        program.problem,
-        gap=targets.gap,
-        time_limit=targets.time_limit,
-        method=targets.method,
-        report=targets.report,
-    )
+    attributes: dict[str, str | float] = {}
+    if takes_near_pairs(program.problem, targets.method):
+        design = solve_near_pairs(
+            program.problem, gap=targets.gap, time_limit=targets.time_limit, report=targets.report
+        )
+        attributes = {"bound_stencil": STENCIL, "lower_bound_of": f"the program of {STENCIL} neighbours alone"}
+    else:
+        design = aggregate(
+            program.problem,
+            gap=targets.gap,
+            time_limit=targets.time_limit,
+            method=cast(Route, targets.method),
+            report=targets.report,
+        )
     return make_mechanism(
         program.problem,
         design.mass,
@@ -167,6 +182,7 @@ def _(program: Optimal, targets: _Targets) -> xr.Dataset:
         dual=design.dual,
         lower_bound=design.lower_bound,
         stopped=design.stopped,
+        attributes=attributes,
     )
 
 

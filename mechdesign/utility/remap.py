@@ -15,7 +15,7 @@ from mechdesign.mechanism.table import seal, stored_edges
 from mechdesign.utility.loss import loss_matrix, mechanism_loss
 
 _BLOCK = 512  # reports at a time
-_OF_THE_ORIGINAL = ("lower_bound", "lower_bound_of", "objective", "objective_of", "stopped", "sha256")
+_OF_THE_ORIGINAL = ("lower_bound", "lower_bound_of", "bound_stencil", "objective", "objective_of", "stopped", "sha256")
 
 
 def remap_targets(mechanism: xr.Dataset) -> NDArray[np.int64]:
