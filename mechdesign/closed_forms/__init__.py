@@ -14,5 +14,6 @@ _FORMS = [
     "planar_laplace",
     "randomized_response",
     "release",
+    "tuples",
 ]
 __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submodules=_FORMS)
