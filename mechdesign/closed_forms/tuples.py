@@ -56,8 +56,11 @@ def tuple_problem(problem: DesignProblem, count: int) -> DesignProblem:
     Prior: independent points. Loss: the mean of the points' losses, so that it compares with the loss of one point.
     Raises: SizeError where the pairs of tuples do not fit.
     """
-    mean = _over_tuples([problem.loss_matrix / count] * check_whole(count, "count"), np.add)
-    reports = Domain.nodes(problem.reports.size**count) if problem.reports is not problem.domain else None
+    tuple_places(problem.domain.size, count)
+    answers = problem.reports.size**count
+    require_memory(problem.domain.size**count, answers, tables=4, what="a table over tuples")
+    mean = _over_tuples([problem.loss_matrix / count] * count, np.add)
+    reports = Domain.nodes(answers) if problem.reports is not problem.domain else None
     return _tuples(problem, count, mean, reports)
 
 
