@@ -30,12 +30,12 @@ def radius_cdf(r: ArrayLike, epsilon: float, dimension: int = 2) -> Array:
 
     Raises: InputError for a negative radius or NaN, a level that is not positive, fewer than one dimension.
     """
-    return gammainc(check_whole(dimension, "dimension"), check_epsilon(epsilon) * _radius(r))
+    return gammainc(check_whole(dimension, "dimension"), check_epsilon(epsilon) * check_radii(r, "r"))
 
 
 def radius_tail(r: ArrayLike, epsilon: float, dimension: int = 2) -> Array:
     """P(R > r) without cancellation, shape of r; in the plane (1 + eps r) e^{-eps r}. Raises: as `radius_cdf`."""
-    return gammaincc(check_whole(dimension, "dimension"), check_epsilon(epsilon) * _radius(r))
+    return gammaincc(check_whole(dimension, "dimension"), check_epsilon(epsilon) * check_radii(r, "r"))
 
 
 def radius_ppf(p: ArrayLike, epsilon: float, dimension: int = 2) -> Array:
@@ -43,12 +43,12 @@ def radius_ppf(p: ArrayLike, epsilon: float, dimension: int = 2) -> Array:
 
     Raises: InputError for p outside [0, 1], a level that is not positive, fewer than one dimension.
     """
-    return gammaincinv(check_whole(dimension, "dimension"), _share(p, "p")) / check_epsilon(epsilon)
+    return gammaincinv(check_whole(dimension, "dimension"), check_shares(p, "p")) / check_epsilon(epsilon)
 
 
 def radius_exceeded(p: ArrayLike, epsilon: float, dimension: int = 2) -> Array:
     """The r with P(R > r) = p, in units, shape of p, accurate for tiny p. Raises: as `radius_ppf`."""
-    return gammainccinv(check_whole(dimension, "dimension"), _share(p, "p")) / check_epsilon(epsilon)
+    return gammainccinv(check_whole(dimension, "dimension"), check_shares(p, "p")) / check_epsilon(epsilon)
 
 
 def mean_radius(epsilon: float, dimension: int = 2) -> float:
@@ -93,14 +93,16 @@ def check_radius(r: float, field: str) -> float:
     return float(r)
 
 
-def _radius(r: ArrayLike) -> Array:
+def check_radii(r: ArrayLike, field: str) -> Array:
+    """Radii of any shape that are not negative, inf allowed, or an InputError that names the field."""
     radius = np.asarray(r, float)
     if not (radius >= 0).all():
-        raise InputError("must not be negative", field="r", value=np.min(radius), remedy="give radii in units")
+        raise InputError("must not be negative", field=field, value=np.min(radius), remedy="give radii in units")
     return radius
 
 
-def _share(p: ArrayLike, field: str) -> Array:
+def check_shares(p: ArrayLike, field: str) -> Array:
+    """Probabilities of any shape, or an InputError that names the field."""
     share = np.asarray(p, float)
     if not ((share >= 0) & (share <= 1)).all():
         raise InputError("must be from 0 to 1", field=field, value=np.ravel(share)[:3], remedy="give probabilities")

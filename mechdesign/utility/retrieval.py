@@ -22,8 +22,15 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.closed_forms.laplace_law import check_radius, radius_exceeded, radius_ppf, radius_tail
-from mechdesign.errors import InputError, UnsuitableError
+from mechdesign.closed_forms.laplace_law import (
+    check_radii,
+    check_radius,
+    check_shares,
+    radius_exceeded,
+    radius_ppf,
+    radius_tail,
+)
+from mechdesign.errors import UnsuitableError
 from mechdesign.mechanism.certificate import ROW_BITS, ROW_SUM
 from mechdesign.utility.loss import report_distances
 
@@ -35,17 +42,18 @@ def retrieval_radius(interest_radius: float, confidence: ArrayLike, epsilon: flo
 
     Raises: InputError for a radius that is negative or infinite, a confidence outside [0, 1], a level not positive.
     """
-    return check_radius(interest_radius, "interest_radius") + radius_ppf(confidence, epsilon, dimension)
+    near, share = check_radius(interest_radius, "interest_radius"), check_shares(confidence, "confidence")
+    return near + radius_ppf(share, epsilon, dimension)
 
 
 def useful_delta(alpha: ArrayLike, epsilon: float, dimension: int = 2) -> Array:
     """The least delta for each alpha, P(|y - u| > alpha) under the Laplace law; alpha in units, shape of alpha."""
-    return radius_tail(alpha, epsilon, dimension)
+    return radius_tail(check_radii(alpha, "alpha"), epsilon, dimension)
 
 
 def useful_alpha(delta: ArrayLike, epsilon: float, dimension: int = 2) -> Array:
     """The least alpha for each delta, in units, shape of delta: the quantile of 1 - delta of the Laplace radius."""
-    return radius_exceeded(delta, epsilon, dimension)
+    return radius_exceeded(check_shares(delta, "delta"), epsilon, dimension)
 
 
 def table_retrieval_radius(mechanism: xr.Dataset, interest_radius: float, confidence: float) -> Array:
@@ -95,6 +103,4 @@ def _distances(mechanism: xr.Dataset) -> Array:
 
 
 def _exact(share: float, field: str) -> Fraction:
-    if not 0 <= float(share) <= 1:
-        raise InputError("must be from 0 to 1", field=field, value=share, remedy="give a probability")
-    return Fraction(share)
+    return Fraction(float(check_shares(share, field)))
