@@ -192,6 +192,12 @@ def test_the_grid_of_central_paris_is_private_and_true_to_the_plane_away_from_th
     assert mean[margin <= 3].max() < -0.05  # nearer the border the domain cuts the noise off
 
 
+def test_the_diameter_of_many_places():
+    rng = np.random.default_rng(0)
+    domain = Domain.points_at(rng.normal(size=(700, 2)), unit="m")
+    assert laplace.diameter(domain) == pytest.approx(domain.euclidean_to(domain).max(), rel=FUNCTION)
+
+
 @pytest.mark.parametrize("mask", [None, HOLES])
 def test_truncated_tables_are_certified_below_the_level_and_so_is_the_machine(mask):
     epsilon, angles = 0.8, 400

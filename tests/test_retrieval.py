@@ -86,6 +86,10 @@ def test_an_answer_is_exact_at_the_share_that_a_row_holds():
     assert retrieval.table_retrieval_radius(mechanism, 0.0, math.nextafter(0.5, 0))[1] == 0
     assert retrieval.table_retrieval_radius(mechanism, 0.0, 0.5)[1] == 1
     assert retrieval.table_useful_alpha(mechanism, 0.5)[1] == 1
+    rare = np.array([[1, 2**62 - 2, 1]] * 3, np.uint64)
+    least = mechanism.assign(mass=(("secret", "report"), rare))
+    assert retrieval.table_retrieval_radius(least, 0.0, 2.0**-62)[0] == 0
+    assert retrieval.table_retrieval_radius(least, 0.0, 1.5 * 2.0**-62)[0] == 1
 
 
 def test_inside_a_fine_grid_the_table_has_the_radius_of_the_law():

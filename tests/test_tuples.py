@@ -87,6 +87,8 @@ def test_the_centroid_has_sensitivity_one_and_costs_one_epsilon(shape, count):
     lattice, answers = tuples.centroids(problem.domain, count)
     means = [problem.domain.points[list(x)].mean(axis=0) for x in all_tuples(problem, count)]
     assert lattice.points[answers] == pytest.approx(np.array(means), rel=FLOAT, abs=FLOAT)
+    for corner in (np.min, np.max):  # and no place beyond the secrets
+        assert corner(lattice.points, axis=0) == pytest.approx(corner(problem.domain.points, axis=0), rel=FLOAT)
     over = DesignProblem(domain=lattice, metric=problem.metric, prior=priors.uniform(lattice), loss=Distance())
     assert tuples.sensitivity(problem, count, over.distances, answers) == pytest.approx(1, rel=FLOAT)
     single = geometric.mechanism(over)
