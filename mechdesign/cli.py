@@ -15,6 +15,8 @@ import typer
 
 from mechdesign.arguments import PROGRAMS, audit_setting, chosen_program, knob_values, place_asked, row_range
 from mechdesign.errors import InputError, MechdesignError
+from mechdesign.level_command import level
+from mechdesign.options import FileArgument, GapOption, JsonOption, LimitOption, OverwriteOption, ProblemArgument
 
 if TYPE_CHECKING:
     from mechdesign.problem_files import ProblemFile
@@ -35,13 +37,6 @@ _METRIC_HELP = (
     "or discrete --epsilon E. Both take --loss."
 )
 _METHOD_HELP = "For optimal: auto, whole, blocks, aggregation or graph. For eikonal: auto, table or factored."
-
-ProblemArgument = Annotated[str, typer.Argument(help="Path of a problem file, or the name of a shipped problem.")]
-FileArgument = Annotated[Path, typer.Argument(help="A mechanism file (NetCDF).")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
-GapOption = Annotated[float, typer.Option("--gap", help="Target of (loss - lower_bound) / loss.")]
-LimitOption = Annotated[float, typer.Option("--time-limit", help="Seconds; the best certified table so far is kept.")]
-OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
 
 
 @app.command()
@@ -325,6 +320,9 @@ def plot(
         printing.print_json({"file": str(written)})
     else:
         printing.note(f"wrote {written}")
+
+
+app.command()(level)
 
 
 def main() -> None:

@@ -17,5 +17,6 @@ _FORMS = [
     "randomized_response",
     "release",
     "smooth_sensitivity",
+    "tuples",
 ]
 __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submodules=_FORMS)

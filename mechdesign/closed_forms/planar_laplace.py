@@ -9,6 +9,9 @@ On a grid each cell takes the integral of the density over itself, and mass outs
   distance of cell centres.
 * normalised: each row over the domain is divided by its own sum, as paper 001 does (section IV-A). The sums differ
   from row to row, so the true level exceeds eps: on 30 x 30 cells of 150 m at 0.0040951271 per m it is 1.276 eps.
+* truncated: clamped, at the smaller eps' that a sampler of finite precision needs on a set of this diameter.
+
+The law of the noise itself is in laplace_law.py, samplers of finite precision in finite_precision.py.
 Source: paper 004, section 4; mean squared error 6 / eps^2 = 37.5 at eps = 0.4 is the first row of Table I of paper 000.
 """
 
@@ -20,6 +23,7 @@ import numpy as np
 import xarray as xr
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from mechdesign.closed_forms.closed_form import (
     Border,
@@ -28,12 +32,43 @@ from mechdesign.closed_forms.closed_form import (
     lattice_problem,
     level_or_default,
 )
+from mechdesign.closed_forms.finite_precision import finite_precision_bound, finite_precision_epsilon
+from mechdesign.closed_forms.laplace_law import (
+    mean_radius,
+    radius_cdf,
+    radius_exceeded,
+    radius_ppf,
+    radius_tail,
+    sample,
+)
 from mechdesign.closed_forms.lattice import clamp_to_border, displacements
+from mechdesign.errors import UnsuitableError
+from mechdesign.setting.domain import Domain
 from mechdesign.setting.levels import check_epsilon
 from mechdesign.setting.problem import DesignProblem
 
+__all__ = [
+    "cell_masses",
+    "clamped_table",
+    "diameter",
+    "finite_precision_bound",
+    "finite_precision_epsilon",
+    "line_masses",
+    "mean_radius",
+    "mean_squared_error",
+    "mechanism",
+    "normalised_table",
+    "radius_cdf",
+    "radius_exceeded",
+    "radius_ppf",
+    "radius_tail",
+    "sample",
+    "truncated",
+]
+
 _NODES = 12  # Gauss-Legendre nodes per panel and axis: relative error under 1e-12 for panels of at most one nat
 _ANGLES = 40  # nodes of the polar form of the cell that holds the cusp
+_ROWS = 256  # places at a time whose distances to all others are held
 
 
 def mean_squared_error(epsilon: float, dimension: int = 2) -> float:
@@ -51,6 +86,44 @@ def mechanism(problem: DesignProblem, epsilon: float | None = None, *, border: B
     table = bordered(border, normalised=normalised_table, clamped=clamped_table)(problem, level)
     name = "planar_laplace" if border == "clamped" else "planar_laplace_normalised"
     return closed_form_mechanism(problem, table, name=name, claimed_epsilon=level, parameters={"border": border})
+
+
+def truncated(problem: DesignProblem, epsilon: float | None = None, *, angle_precision: float) -> xr.Dataset:
+    """The mechanism on the cells of the domain at the eps' with which a sampler of finite precision keeps `epsilon`.
+
+    eps' is `finite_precision_epsilon` with the side of a cell as pitch and the diameter of the domain as r_max, so that
+    a machine with angles of `angle_precision` radians that runs at eps' and reports the nearest admissible cell is
+    private for `epsilon` by Theorem 4.2 of paper 004. The admissible cells are those of the domain: the table holds the
+    integral over each cell, a report outside the grid moved to the nearest cell of the grid and one in a masked cell on
+    to the nearest cell of the domain.
+    Certified is the table, in integers and for all pairs, at the multiple it shows, which is eps' / epsilon: drawn by
+    `Sampler`, its reports need no theorem. The machine's own arithmetic is not certified.
+    Parameters kept in the file: running_epsilon, angle_precision, r_max.
+    Raises: InputError where no eps' > 0 exists, and off square grids of two axes.
+    """
+    level = level_or_default(problem, epsilon)
+    shape, cell = lattice_problem(problem, "the truncated Laplace mechanism")
+    if len(shape) != 2:
+        raise UnsuitableError(
+            "angles need a plane", field="domain", value=f"{len(shape)} axis", remedy="use a grid of two axes"
+        )
+    far = diameter(problem.domain)
+    running = finite_precision_epsilon(level, cell, angle_precision, far)
+    parameters = {"running_epsilon": running, "angle_precision": angle_precision, "r_max": far}
+    return closed_form_mechanism(
+        problem,
+        clamped_table(problem, running),
+        name="planar_laplace_truncated",
+        claimed_epsilon=level,
+        parameters=parameters,
+    )
+
+
+def diameter(domain: Domain) -> float:
+    """The largest distance between two places of the domain, in units. Cost: O(n^2) time, O(n) memory."""
+    points = domain.points
+    blocks = (points[start : start + _ROWS] for start in range(0, len(points), _ROWS))
+    return max(float(cdist(block, points).max()) for block in blocks)
 
 
 def clamped_table(problem: DesignProblem, epsilon: float) -> NDArray[np.float64]:

@@ -37,15 +37,22 @@ def constant_loss(mechanism: xr.Dataset) -> float:
 
 
 def expected_distance(mechanism: xr.Dataset) -> float | None:
-    """Mean Euclidean distance from secret to report, in units of length; None for graph nodes, which have no place, and
-    for reports in another unit or with other axes, which are no places.
+    """Mean Euclidean distance from secret to report, in units of length; None where `report_distances` has none."""
+    distance = report_distances(mechanism)
+    if distance is None:
+        return None
+    return expected_loss(mechanism["mass"].values, mechanism["prior"].values, distance)
+
+
+def report_distances(mechanism: xr.Dataset) -> NDArray[np.float64] | None:
+    """|u - y| (n, m) in units of length; None for graph nodes, which have no place, and for reports in another unit or
+    with other axes, which are no places.
     """
     secrets, reports = _places(mechanism, "secret"), _places(mechanism, "report")
     alike = (secrets.unit, secrets.dimension) == (reports.unit, reports.dimension)
     if '"nodes"' in mechanism.attrs["domain"] or not alike:
         return None
-    distance = Distance().matrix(secrets, reports)
-    return expected_loss(mechanism["mass"].values, mechanism["prior"].values, distance)
+    return Distance().matrix(secrets, reports)
 
 
 def _places(mechanism: xr.Dataset, dim: str) -> Domain:

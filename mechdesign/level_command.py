@@ -1,0 +1,38 @@
+"""The command `mechdesign level`: from what people ask for to an epsilon, and back."""
+
+from typing import Annotated
+
+import typer
+
+from mechdesign.options import JsonOption
+
+
+def level(
+    radius: Annotated[float, typer.Option("--radius", help="Places up to this far apart are hard to tell apart.")],
+    unit: Annotated[str, typer.Option("--unit", help="The unit of length, such as m or km.")] = "m",
+    factor: Annotated[float | None, typer.Option("--factor", help="What a report may multiply odds by.")] = None,
+    nats: Annotated[float | None, typer.Option("--nats", help="Its logarithm, instead of --factor.")] = None,
+    epsilon: Annotated[float | None, typer.Option("--epsilon", help="Nats per unit, instead: the way back.")] = None,
+    reports: Annotated[int, typer.Option("--reports", help="How many reports of one person.")] = 1,
+    interest: Annotated[float | None, typer.Option("--interest", help="Radius of an area to be retrieved.")] = None,
+    confidence: Annotated[float, typer.Option("--confidence", help="How surely all of that area.")] = 0.95,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what a privacy level means: odds within a radius, planar Laplace noise, the cost of several reports."""
+    from mechdesign.reports import printing
+    from mechdesign.reports.level import level_document, print_level
+
+    document = level_document(
+        radius=radius,
+        unit=unit,
+        factor=factor,
+        nats=nats,
+        epsilon=epsilon,
+        reports=reports,
+        interest=interest,
+        confidence=confidence,
+    )
+    if as_json:
+        printing.print_json(document)
+    else:
+        print_level(document)

@@ -1,0 +1,59 @@
+"""What several points cost: one centroid against n reports at one epsilon, and a trace on a budget (paper 004, 3.3).
+
+python scripts/tuples.py [--points 5] [--epsilon 0.01] [--draws 20000] [--seed 0]
+
+epsilon in nats per m, for the largest distance between two tuples. The centroid has sensitivity 1 and takes all of it,
+n independent reports an n-th each. The trace is of reports of one certified mechanism, each paid for in a ledger.
+"""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import mechdesign as md
+from mechdesign.closed_forms import planar_laplace
+
+
+def main() -> None:
+    """Simulate both routes, then spend a budget on a trace."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--points", type=int, default=5, help="n")
+    parser.add_argument("--epsilon", type=float, default=0.01, help="nats per m")
+    parser.add_argument("--draws", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+
+    rng, n = np.random.default_rng(given.seed), given.points
+    points = rng.uniform(-1000, 1000, (n, 2))
+    center = points.mean(axis=0)
+    direct = planar_laplace.sample(center, given.epsilon, rng, given.draws)
+    each = np.stack([planar_laplace.sample(point, given.epsilon / n, rng, given.draws) for point in points])
+    routes = {
+        "report of the centroid": (direct - center, planar_laplace.mean_radius(given.epsilon)),
+        f"each of {n} reports": (each - points[:, None], planar_laplace.mean_radius(given.epsilon / n)),
+        "centroid of the reports": (each.mean(axis=0) - center, None),
+    }
+    print(f"{n} points, {given.epsilon:g} nats per m in all: mean distance in m")
+    for name, (error, expected) in routes.items():
+        closed = "" if expected is None else f", closed form {expected:.1f}"
+        print(f"  {name:24} simulated {np.linalg.norm(error, axis=-1).mean():7.1f}{closed}")
+
+    domain = md.Domain.grid((8, 8), cell=100.0, unit="m")
+    metric = md.Euclidean(epsilon=given.epsilon, unit="m")
+    problem = md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.Distance())
+    sampler = md.Sampler(mechanism=planar_laplace.mechanism(problem))
+    print(f"A trace with a limit of {n} reports")
+    with tempfile.TemporaryDirectory() as folder:
+        budget = md.Budget.create(Path(folder) / "ledger.json", limit=n)
+        try:
+            for secret in (0, 1, 1, *range(10, 64)):
+                report = budget.report(sampler, secret)
+                print(f"  cell {secret:2} reported as {int(report):2}: {report.attrs['cost']}")
+        except md.BudgetError as error:
+            print(f"  cell {secret:2} refused: {error}")
+
+
+if __name__ == "__main__":
+    main()
