@@ -41,7 +41,7 @@ def main() -> None:
         prior=given.prior,
         distance=given.distance,
     )
-    counts = file.module.checkins().ravel()
+    counts = file.module.counts(problem.domain, given.checkins)
     level = problem.metric.smallest_level
     matchings = {
         "expected distance": studies.at_distance(problem, PAPER, given.distance),

@@ -83,6 +83,12 @@ class Plane:
             )
         return bound
 
+    def decimals(self, cell: float) -> int:
+        """The fewest decimals of degrees that move no place by more than a tenth of `cell`, in `unit`: 111.7 km or less
+        are a degree.
+        """
+        return math.ceil(math.log10(111_700 * math.sqrt(0.5) / (cell * METRES[self.unit] / 10)))
+
     def words(self) -> str:
         """The plane in a sentence."""
         ends = (
