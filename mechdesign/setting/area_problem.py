@@ -32,8 +32,8 @@ def area_problem(
     """The problem over a domain with a plane; the metric is on the plane, at the level that holds on the ground.
 
     Parameters: epsilon, in nats per unit of geodesic distance (level / radius for `level` nats within `radius`);
-        density, the prior is proportional to it, uniform without; levels and slope, for a metric of `stencil`
-        neighbours with eps(u) = slope levels(u) + epsilon on the ground, Euclidean over all pairs without; loss, its
+        density, the prior is proportional to it, else uniform; levels and slope, for a metric of `stencil`
+        neighbours with eps(u) = slope levels(u) + epsilon on the ground, else Euclidean over all pairs; loss, its
         name.
     The knobs of the problem keep epsilon as `geodesic_epsilon`.
     Raises: InputError for a domain without a plane, levels that are not positive, a slope without levels, a loss without

@@ -21,20 +21,22 @@ Bounds = tuple[float, float, float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class GeoTiff:
-    """A file: its coordinate system as WKT, None where it declares none, and the unit of its axes."""
+    """A file: its coordinate system as WKT and the unit of its axes, None where it declares none; its ends along x."""
 
     source: Path
     crs: str | None
     unit: str | None
+    ends: tuple[float, float]
 
     @classmethod
     def of(cls, source: Path) -> GeoTiff:
         """Read the header. Raises: FileFormatError for a file that cannot be read; InputError without rasterio."""
         with _opened(source) as data:
+            ends = (float(data.bounds.left), float(data.bounds.right))
             if data.crs is None:
-                return cls(source=source, crs=None, unit=None)
+                return cls(source=source, crs=None, unit=None, ends=ends)
             unit = "degree" if data.crs.is_geographic else str(data.crs.linear_units)
-            return cls(source=source, crs=data.crs.to_wkt(), unit=unit)
+            return cls(source=source, crs=data.crs.to_wkt(), unit=unit, ends=ends)
 
     def read(self, unit: str, within: Bounds | None = None) -> Raster:
         """The first band as a raster in `unit`, or the part around `within` (least x and y, largest x and y).

@@ -59,11 +59,11 @@ def raster_on(domain: Domain, path: str | Path, *, variable: str | None = None, 
     lattice, axes = _lattice(domain)
     at = _projected(system, plane, lattice)
     if tiff is not None:
+        at = _turned(system, at, tiff.ends)
         raster = tiff.read(unit, within=(*at.min(axis=0).tolist(), *at.max(axis=0).tolist()))
     else:
         raster = read_raster(source, unit=unit, variable=variable)
-    if system.is_geographic:
-        at[:, 0] = _around(at[:, 0], raster.x)
+        at = _turned(system, at, (float(raster.x[0]), float(raster.x[-1])))
     _check_cover(raster, at[(domain.lookup >= 0).ravel()], source)
     values = raster.at(at).reshape(domain.lookup.shape)
     return Raster(x=axes[0], y=axes[1], values=values, unit=plane.unit, value_unit=raster.value_unit, name=source.name)
@@ -84,10 +84,12 @@ def _projected(system: Any, plane: Plane, points: NDArray[np.float64]) -> NDArra
     return np.column_stack(transformer.transform(longitude, latitude, errcheck=True))
 
 
-def _around(longitude: NDArray[np.float64], nodes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Longitudes moved by whole turns to within half a turn of the middle of the nodes: files run to 180 or to 360."""
-    middle = (nodes[0] + nodes[-1]) / 2
-    return np.asarray(longitude - 360 * np.rint((longitude - middle) / 360))
+def _turned(system: Any, at: NDArray[np.float64], ends: tuple[float, float]) -> NDArray[np.float64]:
+    """Longitudes moved by whole turns to within half a turn of the middle of the file, which may run to 180 or 360."""
+    if not system.is_geographic:
+        return at
+    middle = (ends[0] + ends[1]) / 2
+    return np.column_stack([at[:, 0] - 360 * np.rint((at[:, 0] - middle) / 360), at[:, 1]])
 
 
 def _check_cover(raster: Raster, points: NDArray[np.float64], source: Path) -> None:
