@@ -161,13 +161,17 @@ def test_the_picture_says_degrees(run, tmp_path):
     axes = figure.axes[0]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("longitude (degrees)", "latitude (degrees)")
     plane = Plane.from_description(json.loads(md.load(tmp_path / "a.nc").attrs["domain"])["plane"], "m")
-    shown = [(tick, float(label.get_text())) for tick, label in zip(axes.get_yticks(), axes.get_yticklabels())]
+    shown = [
+        (tick, float(label.get_text())) for tick, label in zip(axes.get_yticks(), axes.get_yticklabels(), strict=True)
+    ]
     assert len(shown) > 1
     for north, latitude in shown:
         assert GEOD.inv(plane.longitude, plane.latitude, plane.longitude, latitude)[2] == pytest.approx(
             abs(north), abs=40.0
         )
-    east = [(tick, float(label.get_text())) for tick, label in zip(axes.get_xticks(), axes.get_xticklabels())]
+    east = [
+        (tick, float(label.get_text())) for tick, label in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
+    ]
     for x, longitude in east:
         assert GEOD.inv(plane.longitude, plane.latitude, longitude, plane.latitude)[2] == pytest.approx(
             abs(x), abs=40.0

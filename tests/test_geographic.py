@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import sys
@@ -150,7 +151,7 @@ def test_cells_are_those_whose_centres_a_ray_cast_finds_inside(tmp_path, forbidd
 def crossings(ring, lon, lat):
     """How often a ray to the east from a position crosses the ring."""
     count = 0
-    for (ax, ay), (bx, by) in zip(ring[:-1], ring[1:], strict=True):
+    for (ax, ay), (bx, by) in itertools.pairwise(ring):
         if (ay > lat) != (by > lat):
             count += lon < ax + (lat - ay) * (bx - ax) / (by - ay)
     return count

@@ -36,8 +36,8 @@ def area_problem(
         neighbours with eps(u) = slope levels(u) + epsilon on the ground, else Euclidean over all pairs; loss, its
         name.
     The knobs of the problem keep epsilon as `geodesic_epsilon`.
-    Raises: InputError for a domain without a plane, levels that are not positive, a slope without levels, a loss without
-        a name, a density that is zero everywhere.
+    Raises: InputError for a domain without a plane, levels that are not positive, a slope without levels, a loss
+        without a name, a density that is zero everywhere.
     Source: paper 004, section 3; levels that vary are paper 000's, section IV.
     """
     ground = check_epsilon(epsilon)

@@ -32,7 +32,7 @@ class GeoTiff:
     def of(cls, source: Path) -> GeoTiff:
         """Read the header. Raises: FileFormatError for a file that cannot be read; InputError without rasterio."""
         with _opened(source) as data:
-            ends = (float(data.bounds.left), float(data.bounds.right))
+            ends = (data.transform.c, data.transform.c + data.transform.a * data.width)
             if data.crs is None:
                 return cls(source=source, crs=None, unit=None, ends=ends)
             unit = "degree" if data.crs.is_geographic else str(data.crs.linear_units)
