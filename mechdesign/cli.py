@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mechdesign.area_command import area
 from mechdesign.arguments import PROGRAMS, audit_setting, chosen_program, knob_values, place_asked, row_range
 from mechdesign.errors import InputError, MechdesignError
 from mechdesign.level_command import level
@@ -29,6 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.command()(area)
 _TAKES_KNOBS = {"allow_extra_args": True, "ignore_unknown_options": True}
 _INTERRUPTED = 130
 
@@ -250,6 +252,7 @@ def export(
     file: FileArgument,
     output: Annotated[Path, typer.Option("-o", "--output", help="Table to write: .csv, .json or .parquet.")],
     rows: Annotated[str | None, typer.Option("--rows", help="Secrets to write, as FIRST:END.")] = None,
+    degrees: Annotated[bool, typer.Option("--degrees", help="Add longitude and latitude (extra geo).")] = False,
     with_verifier: Annotated[
         bool, typer.Option("--with-verifier", help="Write verify_table.py beside it, which needs Python alone.")
     ] = False,
@@ -268,6 +271,7 @@ def export(
         load(file),
         output,
         rows=row_range(rows),
+        degrees=degrees,
         with_verifier=with_verifier,
         with_sampler=with_sampler,
         overwrite=overwrite,
@@ -284,6 +288,8 @@ def sample(
     file: FileArgument,
     at: Annotated[str | None, typer.Option("--at", metavar="X Y", help="The location, in the unit of the map.")] = None,
     secret: Annotated[int | None, typer.Option("--secret", help="The number of the secret, instead of --at.")] = None,
+    lon: Annotated[float | None, typer.Option("--lon", help="Degrees east, with --lat instead of --at.")] = None,
+    lat: Annotated[float | None, typer.Option("--lat", help="Degrees north; reports in degrees too.")] = None,
     count: Annotated[int, typer.Option("-n", help="How many reports; k of them cost k times the epsilon.")] = 1,
     seed: Annotated[int | None, typer.Option("--seed", help="For simulations only: such reports are known.")] = None,
     as_json: JsonOption = False,
@@ -294,7 +300,7 @@ def sample(
     from mechdesign.reports import printing
     from mechdesign.reports.sampling import sample_document
 
-    drawn = sample_document(load(file), at=location, secret=secret, count=count, seed=seed)
+    drawn = sample_document(load(file), at=location, degrees=(lon, lat), secret=secret, count=count, seed=seed)
     if as_json:
         printing.print_json(drawn)
     else:

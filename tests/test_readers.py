@@ -99,9 +99,12 @@ def test_projection_files(tmp_path):
     assert_is_the_map(read_raster(asc(tmp_path, CORNER + ROWS, projected), unit="m"))
 
 
-@pytest.mark.parametrize(("name", "message"), [("absent.asc", "no such file"), ("map.tif", "unknown kind")])
+@pytest.mark.parametrize(
+    ("name", "message"), [("absent.asc", "no such file"), ("map.png", "unknown kind"), ("map.tif", "cannot be read")]
+)
 def test_files_that_are_not_rasters(tmp_path, name, message):
     (tmp_path / "map.tif").write_bytes(b"II*")
+    (tmp_path / "map.png").write_bytes(b"II*")
     with pytest.raises(FileFormatError, match=message):
         read_raster(tmp_path / name, unit="m")
     with pytest.raises(UnitError, match="unknown unit"):

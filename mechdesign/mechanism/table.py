@@ -112,6 +112,8 @@ def claim_sentence(metric: Metric, domain: Domain, edges: Edges) -> str:
     listed = metric.multiplier == 1 or metric.kind == "graph"
     times = "" if listed else f"{metric.multiplier:.12g} times "
     where = "places" if domain.shape is None else f"cells of a {' x '.join(map(str, domain.shape))} grid"
+    if domain.plane is not None:
+        where += f" on the {domain.plane.words()}, {domain.plane.accuracy(domain.reach)}"
     return (
         f"One report satisfies P(y|u) <= exp(d(u,u')) P(y|u') for every report y and all {domain.size} secrets "
         f"({where}), where d is {times}{metric.claim(domain)}; checked on {len(edges.tail)} edges "

@@ -13,7 +13,7 @@ from mechdesign.mechanism.storage import check_target, write_atomically
 from mechdesign.reports.exports.as_csv import write_csv
 from mechdesign.reports.exports.as_json import write_json
 from mechdesign.reports.exports.as_parquet import require_pyarrow, write_parquet
-from mechdesign.reports.exports.content import Content
+from mechdesign.reports.exports.content import Content, stored_plane
 
 MOST_ROWS = 1000  # of a factored mechanism in one file: more fill a disk
 WRITERS = {".csv": write_csv, ".json": write_json, ".parquet": write_parquet}
@@ -26,6 +26,7 @@ def export(
     path: str | Path,
     *,
     rows: range | None = None,
+    degrees: bool = False,
     with_verifier: bool = False,
     with_sampler: bool = False,
     overwrite: bool = False,
@@ -36,6 +37,7 @@ def export(
     content; masses are exact integers, probability = mass / 2^62. Rows of a factored mechanism go to CSV only, with
     their own sums. reports/exports/ has a file for each format that says what is where.
     Parameters: rows, the secrets to write; all by default, of a factored mechanism at most 1,000; JSON takes all only.
+        degrees adds the longitude and latitude of every place to its coordinates (WGS 84, extra `geo`).
         with_verifier writes verify_table.py beside a CSV or JSON table, with_sampler sample_table.mjs beside JSON.
     Raises: InputError for another suffix, rows that are not there or too many, an existing file without
         `overwrite`, a missing folder or extra.
@@ -56,7 +58,7 @@ def export(
         require_pyarrow(target)
     beside = [VERIFIER] * with_verifier + [SAMPLER] * with_sampler
     companions = {name: _companion_target(name, target.parent, overwrite=overwrite) for name in beside}
-    content = Content(mechanism=mechanism, rows=asked)
+    content = Content(mechanism=mechanism, rows=asked, plane=stored_plane(mechanism) if degrees else None)
     write_atomically(target, lambda temporary: WRITERS[suffix](content, temporary))
     for name, place in companions.items():
         text = handed_over(name)

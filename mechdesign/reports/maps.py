@@ -27,6 +27,7 @@ from mechdesign.programs.eikonal_weights import CAUSES, rings
 from mechdesign.reports.captions import axis_label, loss_words, metric_sentence, problem_sentence
 from mechdesign.setting.domain import Domain
 from mechdesign.setting.losses import LOSSES
+from mechdesign.setting.plane import Plane
 from mechdesign.setting.units import unit_word
 
 if TYPE_CHECKING:
@@ -169,7 +170,26 @@ class _Lattice:
         axes.set_title(title, loc="left", fontsize=9)
         axes.set_xlabel(axis_label("x", self.domain.unit))
         axes.set_ylabel(axis_label("y", self.domain.unit))
+        if self.domain.plane is not None:
+            self._in_degrees(axes, self.domain.plane)
         return drawn
+
+    def _in_degrees(self, axes: Axes, plane: Plane) -> None:
+        """Ticks in degrees: longitudes along the middle of the map, latitudes up the middle."""
+        left, right, bottom, top = self.extent
+        kept = plane.decimals(min(self.domain.cell or (1.0,)))
+
+        def east(x: float, _: object) -> str:
+            return f"{plane.backward(np.array([[x, (bottom + top) / 2]]))[0][0]:.{kept}f}"
+
+        def north(y: float, _: object) -> str:
+            return f"{plane.backward(np.array([[(left + right) / 2, y]]))[1][0]:.{kept}f}"
+
+        axes.locator_params(nbins=4)
+        axes.xaxis.set_major_formatter(east)
+        axes.yaxis.set_major_formatter(north)
+        axes.set_xlabel("longitude (degrees)")
+        axes.set_ylabel("latitude (degrees)")
 
 
 def _rows(mechanism: xr.Dataset, lattice: _Lattice, asked: list[int]) -> NDArray[np.float64]:

@@ -232,7 +232,8 @@ def print_sample(drawn: Mapping[str, Any]) -> None:
     """Reports, a line each, on stdout; bits, cost and claim on stderr."""
     columns = [name for name in drawn if name.startswith("report_")]
     unit = "" if drawn["unit"] == "1" else f" [{drawn['unit']}]"
-    table = Table("report", *(name + unit for name in columns), box=SIMPLE_HEAD)
+    units = {"report_longitude": " [degree east]", "report_latitude": " [degree north]"}
+    table = Table("report", *(name + units.get(name, unit) for name in columns), box=SIMPLE_HEAD)
     for line in zip(drawn["reports"], *(drawn[name] for name in columns), strict=True):
         table.add_row(*(f"{value:.15g}" if isinstance(value, float) else str(value) for value in line))
     _console().print(table, markup=False)

@@ -11,19 +11,17 @@ import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.setting.domain import Domain
+from mechdesign.setting.plane import METRES, Plane
 
 _FIELDS = 5
 _LATITUDE, _LONGITUDE = 2, 3
 _LINES = 1 << 20  # at a time
-_LENGTHS = ("m", "km", "cm", "mi", "ft", "yd")  # units that PROJ knows by the names we use
-_WIDEST = 84.0  # degrees of latitude: the plane is for a city, not for a pole
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,38 +55,21 @@ def read_checkins(path: str | Path, domain: Domain, *, latitude: float, longitud
     for latitudes, longitudes in _positions(source):
         real = (abs(latitudes) <= 90) & (abs(longitudes) <= 180)
         dropped += int((~real).sum())
-        east, north = plane(longitudes[real], latitudes[real])
-        place = _places(domain, np.column_stack([east, north]))
+        place = _places(domain, plane.forward(longitudes[real], latitudes[real]))
         outside += int((place < 0).sum())
         counts += np.bincount(place[place >= 0], minlength=domain.size)
     return CheckIns(counts=counts, outside=outside, dropped=dropped)
 
 
-def _plane(domain: Domain, latitude: float, longitude: float) -> Any:
-    if domain.shape is None or domain.dimension != 2 or domain.unit not in _LENGTHS:
+def _plane(domain: Domain, latitude: float, longitude: float) -> Plane:
+    if domain.shape is None or domain.dimension != 2 or domain.unit not in METRES:
         raise InputError(
             "check-ins are counted on a grid of two axes in a unit of length",
             field="domain",
             value=f"{domain.kind}, {domain.dimension} axes, in {domain.unit}",
             remedy="use Domain.grid with a unit such as m",
         )
-    if not (abs(latitude) <= _WIDEST and abs(longitude) <= 180):
-        raise InputError(
-            f"must be a latitude within {_WIDEST:g} and a longitude within 180 degrees",
-            field="latitude, longitude",
-            value=f"{latitude}, {longitude}",
-            remedy="give degrees north and degrees east",
-        )
-    try:
-        from pyproj import Proj
-    except ImportError as error:
-        raise InputError(
-            "needs pyproj, which is not installed",
-            field="checkins",
-            value="geo",
-            remedy="pip install 'mechdesign[geo]'",
-        ) from error
-    return Proj(proj="aeqd", lat_0=latitude, lon_0=longitude, datum="WGS84", units=domain.unit)
+    return Plane(latitude=latitude, longitude=longitude, unit=domain.unit)
 
 
 def _positions(source: Path) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:

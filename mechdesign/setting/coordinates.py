@@ -15,18 +15,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.errors import InputError
 from mechdesign.setting.microdata import read_columns
+from mechdesign.setting.plane import WIDEST, Plane
 
 Projection = Literal["mercator", "equidistant"]
 RADIUS = 6_371_000.0  # of the sphere, in m
 _LATITUDES, _LONGITUDES = ("latitude", "lat"), ("longitude", "lng", "lon", "long")
-_WIDEST = 85.0  # degrees of latitude: Mercator has no poles
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -62,10 +62,10 @@ def read_coordinates(path: str | Path, *, projection: Projection = "mercator") -
     latitude, longitude = latitude[kept], longitude[kept]
     if len(latitude) == 0:
         raise InputError("has no line with a position", field="coordinates", value=path, remedy="check the columns")
-    odd = ~((np.abs(latitude) <= _WIDEST) & (np.abs(longitude) <= 180))
+    odd = ~((np.abs(latitude) <= WIDEST) & (np.abs(longitude) <= 180))
     if odd.any():
         raise InputError(
-            f"must be latitudes within {_WIDEST:g} and longitudes within 180 degrees",
+            f"must be latitudes within {WIDEST:g} and longitudes within 180 degrees",
             field="coordinates",
             value=f"{latitude[odd][0]:g}, {longitude[odd][0]:g} ({odd.sum()} such)",
             remedy="give degrees, not projected metres",
@@ -81,15 +81,5 @@ def mercator(latitude: NDArray[np.float64], longitude: NDArray[np.float64]) -> N
 
 
 def _equidistant(latitude: NDArray[np.float64], longitude: NDArray[np.float64]) -> NDArray[np.float64]:
-    try:
-        from pyproj import Proj
-    except ImportError as error:
-        raise InputError(
-            "needs pyproj, which is not installed",
-            field="projection",
-            value="equidistant",
-            remedy="pip install 'mechdesign[geo]', or use mercator",
-        ) from error
     middle = [(float(side.min()) + float(side.max())) / 2 for side in (latitude, longitude)]
-    plane: Any = Proj(proj="aeqd", lat_0=middle[0], lon_0=middle[1], datum="WGS84", units="m")
-    return np.column_stack(plane(longitude, latitude))
+    return Plane(latitude=middle[0], longitude=middle[1]).forward(longitude, latitude)

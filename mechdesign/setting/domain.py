@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.errors import InputError, UnsuitableError
+from mechdesign.setting.plane import Plane
 from mechdesign.setting.units import canonical_unit
 
 AXES = ("x", "y", "z")
@@ -24,9 +25,11 @@ class Domain:
 
     Fields: kind; points, coordinates of shape (n, k), k = 1..3, in `unit`; for a grid also its shape (cells per
     axis), cell (size per axis, in `unit`), origin (the low corner, in `unit`) and index (n, k), the position of
-    every place on the lattice. Cells run with the last axis fastest, masked cells left out.
+    every place on the lattice. Cells run with the last axis fastest, masked cells left out. plane: where on Earth a
+    grid of two axes lies, if anywhere.
 
-    Invariants: at least two places, all finite and distinct, cell sizes positive, unit known.
+    Invariants: at least two places, all finite and distinct, cell sizes positive, unit known; the plane has the unit of
+    the domain, and stretches no length of the grid by more than 0.1 %.
     """
 
     kind: Literal["grid", "points", "nodes"]
@@ -36,6 +39,7 @@ class Domain:
     cell: tuple[float, ...] | None = None
     origin: tuple[float, ...] | None = None
     index: NDArray[np.int64] | None = None
+    plane: Plane | None = None
 
     def __post_init__(self) -> None:
         n, k = self.points.shape
@@ -58,6 +62,15 @@ class Domain:
             raise InputError(
                 "two places coincide", field="points", value="duplicate coordinates", remedy="merge equal places"
             )
+        if self.plane is not None:
+            if self.kind != "grid" or k != 2 or self.plane.unit != self.unit:
+                raise InputError(
+                    "a plane is for a grid of two axes in its own unit",
+                    field="plane",
+                    value=f"{self.kind}, {k} axes, in {self.unit}; the plane in {self.plane.unit}",
+                    remedy="use Domain.grid in the unit of the plane",
+                )
+            self.plane.excess(self.reach)
 
     @classmethod
     def grid(
@@ -68,12 +81,13 @@ class Domain:
         unit: str,
         origin: float | Sequence[float] = 0.0,
         mask: ArrayLike | None = None,
+        plane: Plane | None = None,
     ) -> Domain:
         """Cells of a 1- to 3-dimensional lattice, each represented by its centre.
 
         Parameters: shape, cells per axis; cell, size of a cell per axis in `unit` (one number: the same on every
         axis); unit, see `units.KNOWN_UNITS`; origin, the low corner in `unit`; mask, boolean of shape `shape`,
-        True where a cell belongs to the domain.
+        True where a cell belongs to the domain; plane, where the grid lies on Earth, its centre at (0, 0).
         Raises: InputError for a non-positive size, a mask of another shape or one that leaves less than two cells.
         """
         counts = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
@@ -100,7 +114,14 @@ class Domain:
         with np.errstate(over="ignore"):
             points = np.asarray(low) + (index + 0.5) * np.asarray(sizes)
         return cls(
-            kind="grid", points=points, unit=canonical_unit(unit), shape=counts, cell=sizes, origin=low, index=index
+            kind="grid",
+            points=points,
+            unit=canonical_unit(unit),
+            shape=counts,
+            cell=sizes,
+            origin=low,
+            index=index,
+            plane=plane,
         )
 
     @classmethod
@@ -123,6 +144,11 @@ class Domain:
     def dimension(self) -> int:
         """Number of coordinate axes k."""
         return int(self.points.shape[1])
+
+    @property
+    def reach(self) -> float:
+        """The largest distance of a place from the origin of its coordinates, in `unit`."""
+        return float(np.sqrt((self.points**2).sum(axis=1)).max())
 
     @cached_property
     def lookup(self) -> NDArray[np.int64]:
@@ -154,7 +180,8 @@ class Domain:
         """What a file keeps so that `from_description` can rebuild the domain from its coordinates."""
         if self.kind != "grid":
             return {"kind": self.kind, "unit": self.unit}
-        return {"kind": self.kind, "unit": self.unit, "shape": self.shape, "cell": self.cell, "origin": self.origin}
+        lattice = {"kind": self.kind, "unit": self.unit, "shape": self.shape, "cell": self.cell, "origin": self.origin}
+        return lattice if self.plane is None else {**lattice, "plane": self.plane.describe()}
 
     def describe_json(self) -> str:
         """`describe` as canonical JSON."""
@@ -174,7 +201,9 @@ class Domain:
         if (index < 0).any() or (index >= np.asarray(shape)).any():
             raise InputError("outside the lattice", field="coordinates", value="", remedy="the file is inconsistent")
         mask[tuple(index.T)] = True
-        domain = cls.grid(shape, cell=cell.tolist(), unit=description["unit"], origin=origin.tolist(), mask=mask)
+        unit, placed = description["unit"], description.get("plane")
+        plane = None if placed is None else Plane.from_description(placed, unit)
+        domain = cls.grid(shape, cell=cell.tolist(), unit=unit, origin=origin.tolist(), mask=mask, plane=plane)
         if not np.array_equal(domain.points, coordinates):
             raise InputError("not the cell centres", field="coordinates", value="", remedy="the file is inconsistent")
         return domain

@@ -1,16 +1,21 @@
-"""Readers of rasters: ESRI ASCII grids and NetCDF files. Units are checked at this border, once."""
+"""Readers of rasters: ESRI ASCII grids, NetCDF and GeoTIFF files. Units are checked at this border, once."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.errors import FileFormatError, InputError, MechdesignError
+from mechdesign.setting.geotiff import SUFFIXES, GeoTiff
 from mechdesign.setting.rasters import Raster
 from mechdesign.setting.units import canonical_unit, require_unit
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _HEADER = ("ncols", "nrows", "xllcorner", "yllcorner", "xllcenter", "yllcenter", "cellsize", "dx", "dy", "nodata_value")
 _GEOGRAPHIC = re.compile(r"GEOGCS|GEOGCRS|GEODCRS|\"type\"\s*:\s*\"GeographicCRS\"|epsg:4326|latitude_longitude", re.I)
@@ -20,10 +25,10 @@ _LARGEST = 1 << 28  # bytes of a text raster that will be parsed
 
 
 def read_raster(path: str | Path, *, unit: str, variable: str | None = None) -> Raster:
-    """A raster from an ESRI ASCII grid (.asc, .txt) or a NetCDF file (.nc, .nc4, .cdf), axes in `unit`.
+    """A raster from an ESRI ASCII grid (.asc, .txt) or a NetCDF file (.nc, .nc4, .cdf) or a GeoTIFF (.tif), in `unit`.
 
     ESRI ASCII files name no unit, so `unit` is taken at your word, unless a .prj file beside them declares geographic
-    coordinates. NetCDF axes say their own. A source that declares degrees is never taken for lengths.
+    coordinates. The others say their own. A source that declares degrees is never taken for lengths.
     Raises: UnitError where the declared unit is another; FileFormatError for a missing, cut-short or malformed file;
     InputError for NODATA inside.
     """
@@ -37,6 +42,8 @@ def read_raster(path: str | Path, *, unit: str, variable: str | None = None) -> 
             return _read_esri_ascii(source, wanted)
         if suffix in {".nc", ".nc4", ".cdf", ".h5"}:
             return _read_netcdf(source, wanted, variable)
+        if suffix in SUFFIXES:
+            return GeoTiff.of(source).read(wanted)
     except MechdesignError:
         raise
     except Exception as error:
@@ -47,7 +54,10 @@ def read_raster(path: str | Path, *, unit: str, variable: str | None = None) -> 
             remedy="check that the file is complete",
         ) from error
     raise FileFormatError(
-        "unknown kind of raster", field="raster", value=source.name, remedy="use ESRI ASCII (.asc) or NetCDF (.nc)"
+        "unknown kind of raster",
+        field="raster",
+        value=source.name,
+        remedy="use ESRI ASCII (.asc), NetCDF (.nc) or GeoTIFF (.tif)",
     )
 
 
@@ -104,14 +114,18 @@ def _required(header: dict[str, str], key: str, source: Path) -> str:
     return header[key]
 
 
-def _read_netcdf(source: Path, unit: str, variable: str | None) -> Raster:
+def _opened_netcdf(source: Path) -> xr.Dataset:
     import xarray as xr
 
     with source.open("rb") as stream:
         engine = "h5netcdf" if stream.read(4) == b"\x89HDF" else "scipy"
         stream.seek(0)
         with xr.open_dataset(stream, engine=engine, decode_times=False) as opened:
-            data = opened.load()
+            return opened.load()
+
+
+def _read_netcdf(source: Path, unit: str, variable: str | None) -> Raster:
+    data = _opened_netcdf(source)
     names = [str(n) for n, v in data.data_vars.items() if v.ndim == 2]
     name = variable or (names[0] if len(names) == 1 else None)
     if name is None or name not in data:
@@ -162,6 +176,29 @@ def _read_netcdf(source: Path, unit: str, variable: str | None) -> Raster:
 def _refuse_geographic(text: str, unit: str, source: Path) -> None:
     if _GEOGRAPHIC.search(text) and not _PROJECTED.search(text):
         require_unit("degree", unit, field=source.name)
+
+
+def declared_crs(path: str | Path, variable: str | None = None) -> str | None:
+    """The coordinate system that an ESRI ASCII (.prj beside it) or NetCDF file declares: WKT, or EPSG:4326 for axes in
+    degrees; None where there is none.
+    """
+    source = Path(path)
+    if source.suffix.lower() not in {".nc", ".nc4", ".cdf", ".h5"}:
+        beside = source.with_suffix(".prj")
+        return beside.read_text(errors="replace") if beside.is_file() else None
+    try:
+        data = _opened_netcdf(source)
+    except Exception:
+        return None  # read_raster says what is wrong with it
+    arrays = [data[variable]] if variable is not None and variable in data else list(data.data_vars.values())
+    named = [str(array.attrs.get("grid_mapping")) for array in arrays]
+    for name in (*named, "spatial_ref", "crs"):
+        for key in ("crs_wkt", "spatial_ref"):
+            if name in data.variables and key in data[name].attrs:
+                return str(data[name].attrs[key])
+    angles = [axis.attrs.get("standard_name") in {"longitude", "latitude"} for axis in data.coords.values()]
+    units = [str(axis.attrs.get("units", "")).lower().startswith("degree") for axis in data.coords.values()]
+    return "EPSG:4326" if any(angles) or any(units) else None
 
 
 def check_planar(raster: Raster, field: str = "raster") -> Raster:

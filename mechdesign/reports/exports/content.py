@@ -16,23 +16,30 @@ from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 
+import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
+from mechdesign.errors import InputError
 from mechdesign.mechanism.factored import SCHEMA as FACTORED
 from mechdesign.mechanism.factored import stored_problem
 from mechdesign.mechanism.factored_rows import FactoredMechanism
 from mechdesign.mechanism.table import COST, stored_edges, stored_points
 from mechdesign.setting.domain import AXES
+from mechdesign.setting.plane import Plane
+
+DEGREES = ("x", "y", "longitude", "latitude")  # x and y in `unit`
 
 _KEPT = ("problem", "program", "loss", "expected_loss", "lower_bound", "effective_epsilon", "sha256")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Content:
-    """mechanism, a table or a factored one; rows, the secrets to write."""
+    """mechanism, a table or a factored one; rows, the secrets to write; plane, where degrees are added to places."""
 
     mechanism: xr.Dataset
     rows: range
+    plane: Plane | None = None
 
     @property
     def factored(self) -> bool:
@@ -41,23 +48,23 @@ class Content:
 
     @cached_property
     def secrets(self) -> list[list[float]]:
-        """Coordinates of all n secrets, in `unit`."""
-        return stored_points(self.mechanism, "secret").tolist()
+        """Coordinates of all n secrets, in `unit`; then longitude and latitude in degrees where there is a plane."""
+        return self._placed(stored_points(self.mechanism, "secret"))
 
     @cached_property
     def reports(self) -> list[list[float]]:
         """Coordinates of all m reports, in `report_unit`."""
-        return self.secrets if self.factored else stored_points(self.mechanism, "report").tolist()
+        return self.secrets if self.factored else self._placed(stored_points(self.mechanism, "report"))
 
     @property
     def axes(self) -> Sequence[str]:
         """Names of the coordinates of a secret: x, y, z as far as they go."""
-        return AXES[: len(self.secrets[0])]
+        return DEGREES if self.plane is not None else AXES[: len(self.secrets[0])]
 
     @property
     def report_axes(self) -> Sequence[str]:
         """Names of the coordinates of a report."""
-        return AXES[: len(self.reports[0])]
+        return DEGREES if self.plane is not None else AXES[: len(self.reports[0])]
 
     @property
     def unit(self) -> str:
@@ -85,12 +92,18 @@ class Content:
         return {
             "claim": str(attrs["claim"]),
             "budget": COST,
+            **({} if self.plane is None else {"plane": self.plane.words(), "coordinates": ", ".join(DEGREES)}),
             **({} if self.report_unit == self.unit else {"report_unit": self.report_unit}),
             **{name: _plain(attrs[name]) for name in _KEPT if name in attrs},
             "secrets": len(self.secrets),
             "reports": len(self.reports),
             "edges": len(self.edges),
         }
+
+    def _placed(self, points: NDArray[np.float64]) -> list[list[float]]:
+        if self.plane is None:
+            return points.tolist()
+        return np.column_stack([points, *self.plane.backward(points)]).tolist()
 
     def masses(self) -> Iterator[tuple[int, list[int], int | None]]:
         """Every row: secret, masses (m,), and for a factored mechanism their sum."""
@@ -100,6 +113,22 @@ class Content:
                 yield u, self.mechanism["mass"].values[u].tolist(), None
             else:
                 yield u, *exact.integers(u)
+
+
+def stored_plane(mechanism: xr.Dataset) -> Plane:
+    """The plane of a mechanism whose reports are its secrets. Raises: InputError where it has none."""
+    described = json.loads(str(mechanism.attrs["domain"]))
+    own = "report_x" not in mechanism.coords or np.array_equal(
+        stored_points(mechanism, "report"), stored_points(mechanism, "secret")
+    )
+    if "plane" not in described or not own:
+        raise InputError(
+            "the mechanism does not say where on Earth its places are",
+            field="degrees",
+            value=mechanism.attrs.get("problem"),
+            remedy="leave --degrees away, or design for an area",
+        )
+    return Plane.from_description(described["plane"], described["unit"])
 
 
 class SealedText:

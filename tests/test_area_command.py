@@ -1,0 +1,178 @@
+"""`mechdesign area`: from a GeoJSON file to a certified table, and a report back in degrees."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign import cli
+from mechdesign.handover.verify_table import main as check_table
+from mechdesign.setting.plane import Plane
+
+pyproj = pytest.importorskip("pyproj")
+pytest.importorskip("shapely")
+
+PARK = Path(__file__).parent.parent / "problems" / "data" / "example_park.geojson"
+USUAL = ["--cell", "400", "--radius", "200", "--level", "0.6931"]
+GEOD = pyproj.Geod(ellps="WGS84")
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run a command with --json: exit code and document."""
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["mechdesign", *map(str, words), "--json"])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code, json.loads(capsys.readouterr().out)
+
+    return call
+
+
+def test_an_area_becomes_a_certified_table_and_reports_in_degrees(run, tmp_path):
+    file = tmp_path / "area.nc"
+    code, made = run("area", PARK, *USUAL, "-o", file)
+    assert (code, made["certified"], made["program"]) == (0, True, "optimal")
+    assert made["geodesic_epsilon"] == pytest.approx(0.6931 / 200)
+    assert run("verify", file)[1]["certified"]
+    domain = md.Domain.from_description(
+        json.loads(md.load(file).attrs["domain"]), points := points_of(md.load(file), "secret")
+    )
+    lon, lat = domain.plane.backward(points)
+    code, drawn = run("sample", file, "--lon", lon[5] + 1e-4, "--lat", lat[5] - 1e-4, "-n", 200)
+    assert (code, drawn["secret"]) == (0, 5)
+    for y, east, north in zip(drawn["reports"], drawn["report_longitude"], drawn["report_latitude"], strict=True):
+        assert GEOD.inv(east, north, lon[y], lat[y])[2] <= 40.0  # a tenth of a cell
+    assert len(set(drawn["reports"])) > 3
+
+
+def points_of(mechanism, dim):
+    return np.column_stack([mechanism[f"{dim}_x"].values, mechanism[f"{dim}_y"].values])
+
+
+def test_exports_hold_degrees_beside_the_plane(run, tmp_path, capsys):
+    file = tmp_path / "area.nc"
+    run("area", PARK, *USUAL, "--program", "planar-laplace", "-o", file)
+    for name in ("t.csv", "t.json"):
+        assert run("export", file, "--degrees", "-o", tmp_path / name)[0] == 0
+        assert check_table([str(tmp_path / name)]) == 0
+        capsys.readouterr()
+    with (tmp_path / "t.csv").open(encoding="utf-8") as stream:
+        rows = list(csv.DictReader(line for line in stream if not line.startswith("#")))
+    plane = Plane(**{k: json.loads(md.load(file).attrs["domain"])["plane"][k] for k in ("latitude", "longitude")})
+    for row in rows[:: max(len(rows) // 50, 1)]:
+        for who in ("secret", "report"):
+            east, north = float(row[f"{who}_x"]), float(row[f"{who}_y"])
+            azimuth = np.degrees(np.arctan2(east, north))
+            lon, lat, _ = GEOD.fwd(plane.longitude, plane.latitude, azimuth, np.hypot(east, north))
+            assert float(row[f"{who}_longitude"]) == pytest.approx(lon, abs=1e-9)
+            assert float(row[f"{who}_latitude"]) == pytest.approx(lat, abs=1e-9)
+    told = json.loads((tmp_path / "t.json").read_text(encoding="utf-8"))
+    assert told["coordinates"] == "x, y, longitude, latitude"
+    assert told["secret_points"][0] == [float(rows[0][f"secret_{a}"]) for a in ("x", "y", "longitude", "latitude")]
+
+
+def test_levels_and_prior_come_from_rasters(run, tmp_path):
+    map_ = tmp_path / "density.asc"
+    rows = [" ".join(str(1 + k + j) for k in range(8)) for j in range(8)]
+    map_.write_text("ncols 8\nnrows 8\nxllcorner -2000\nyllcorner -2000\ncellsize 500\n" + "\n".join(rows))
+    file = tmp_path / "area.nc"
+    options = ["--prior", map_, "--levels", map_, "--slope", "1e-4", "--gap", "0.01"]
+    code, made = run("area", PARK, *USUAL, *options, "-o", file)
+    assert (code, made["certified"]) == (0, True)
+    mechanism = md.load(file)
+    density = md.read_raster(map_, unit="m").at(points_of(mechanism, "secret"))
+    assert mechanism["prior"].values == pytest.approx(density / density.sum())
+    assert mechanism["level"].values == pytest.approx(0.6931 / 200 + 1e-4 * density, rel=1e-6)
+
+
+def test_the_forbidden_part_holds_no_cell(run, tmp_path):
+    water = tmp_path / "water.geojson"
+    ring = [[2.33, 48.85], [2.35, 48.85], [2.35, 48.87], [2.33, 48.87], [2.33, 48.85]]
+    water.write_text(json.dumps({"type": "Polygon", "coordinates": [ring]}))
+    words = ["area", PARK, *USUAL, "--program", "planar-laplace", "--forbidden", water, "-o", tmp_path / "dry.nc"]
+    assert run(*words)[0] == 0
+    mechanism = md.load(tmp_path / "dry.nc")
+    plane = Plane.from_description(json.loads(mechanism.attrs["domain"])["plane"], "m")
+    assert (plane.backward(points_of(mechanism, "secret"))[0] > 2.35).all()
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"--cell": "5000"}, "cell"),
+        ({"--cell": "0"}, "cell"),
+        ({"--radius": "0"}, "radius"),
+        ({"--level": "-1"}, "level"),
+        ({"--level": "nan"}, "level"),
+        ({"--unit": "degree"}, "unit"),
+        ({"--program": "magic"}, "program"),
+        ({"--loss": "joy"}, "loss"),
+        ({"--slope": "1"}, "slope"),
+        ({"--prior": "nowhere.tif"}, "raster"),
+        ({"--forbidden": "nowhere.geojson"}, "area"),
+    ],
+)
+def test_bad_input_is_named_and_leaves_no_file(run, tmp_path, changed, field):
+    options = dict(zip(USUAL[::2], USUAL[1::2], strict=True)) | changed
+    code, said = run("area", PARK, *(word for pair in options.items() for word in pair), "-o", tmp_path / "a.nc")
+    assert (code, said["error"]["field"]) == (2, field)
+    assert said["error"]["remedy"]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (["--lon", "2.348"], "at"),
+        (["--lon", "2.348", "--lat", "48.86", "--secret", "1"], "at"),
+        (["--lon", "3.348", "--lat", "48.86"], "at"),
+        (["--lon", "2.348", "--lat", "98"], "lon, lat"),
+    ],
+)
+def test_places_that_are_not_there_are_refused(run, tmp_path, words, field):
+    run("area", PARK, *USUAL, "--program", "planar-laplace", "-o", tmp_path / "a.nc")
+    code, said = run("sample", tmp_path / "a.nc", *words)
+    assert (code, said["error"]["field"]) == (2, field)
+
+
+def test_files_without_a_plane_take_no_degrees(run, tmp_path):
+    domain = md.Domain.grid((2, 2), cell=1.0, unit="m")
+    metric = md.Euclidean(epsilon=1.0, unit="m")
+    problem = md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.Distance())
+    file = md.save(md.closed_forms.exponential.mechanism(problem), tmp_path / "flat.nc")
+    assert run("sample", file, "--lon", "0", "--lat", "0")[1]["error"]["field"] == "lon, lat"
+    assert run("export", file, "--degrees", "-o", tmp_path / "t.csv")[1]["error"]["field"] == "degrees"
+    assert not (tmp_path / "t.csv").exists()
+
+
+def test_the_picture_says_degrees(run, tmp_path):
+    pytest.importorskip("matplotlib")
+    run("area", PARK, *USUAL, "--program", "planar-laplace", "-o", tmp_path / "a.nc")
+    figure = md.plot_mechanism(md.load(tmp_path / "a.nc"))
+    figure.canvas.draw()
+    axes = figure.axes[0]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("longitude (degrees)", "latitude (degrees)")
+    plane = Plane.from_description(json.loads(md.load(tmp_path / "a.nc").attrs["domain"])["plane"], "m")
+    shown = [
+        (tick, float(label.get_text())) for tick, label in zip(axes.get_yticks(), axes.get_yticklabels(), strict=True)
+    ]
+    assert len(shown) > 1
+    for north, latitude in shown:
+        assert GEOD.inv(plane.longitude, plane.latitude, plane.longitude, latitude)[2] == pytest.approx(
+            abs(north), abs=40.0
+        )
+    east = [
+        (tick, float(label.get_text())) for tick, label in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
+    ]
+    for x, longitude in east:
+        assert GEOD.inv(plane.longitude, plane.latitude, longitude, plane.latitude)[2] == pytest.approx(
+            abs(x), abs=40.0
+        )
