@@ -37,7 +37,10 @@ def main() -> None:
     check_plot_target(given.plot, overwrite=True)
 
     file = read_problem_file("paris")
-    problem = file.build(prior=given.prior, distance=given.distance, )
+    problem = file.build(
+        prior=given.prior,
+        distance=given.distance,
+    )
     counts = file.module.checkins().ravel()
     level = problem.metric.smallest_level
     matchings = {
