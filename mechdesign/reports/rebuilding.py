@@ -145,4 +145,4 @@ def rebuilt_problem(mechanism: xr.Dataset, domain: Domain, metric: Metric) -> De
 
 def _table_loss(mechanism: xr.Dataset) -> TableLoss:
     table = mechanism["loss_table"]
-    return TableLoss(values=table.values, units=str(table.attrs["units"]))
+    return TableLoss(values=table.values, units=str(table.attrs.get("units", "1")))

@@ -56,9 +56,9 @@ class Verification:
     certified: rows sum to exactly 2^62, no edge is violated and everything the file says was found again; violations:
     (edge, direction, report) triples that break the claim; claim: the claim as rebuilt; rebuilt: "geometry",
     "streets" or "edge list only"; effective_epsilon: largest log-ratio over length, relative to the metric of the
-    problem; worst: the secret, other and report that attain it; expected_loss, recomputed; lower_bound_checked: True if the stored bound
-    follows from the stored multipliers, None if there is none, or if it rests on constraints that a file cannot hold;
-    reasons: why it is not certified.
+    problem; worst: the secret, other and report that attain it; expected_loss, recomputed; lower_bound_checked: True if
+    the stored bound follows from the stored multipliers, None if there is none, or if it rests on constraints that a
+    file cannot hold; reasons: why it is not certified.
     """
 
     certified: bool

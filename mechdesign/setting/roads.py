@@ -287,8 +287,8 @@ def _check_lengths(roads: Roads) -> None:
     typical = float(np.median(straight / roads.length))
     if not 1 / high <= typical <= 1 / low:
         raise UnitError(
-            "streets are not about as long as the straight lines between their ends: the coordinates are degrees where m "
-            "were asked for, or the lengths are not in m",
+            "streets are not about as long as the straight lines between their ends: the coordinates are degrees where "
+            "m were asked for, or the lengths are not in m",
             field="unit",
             value=f"a median line of {typical:.3g} per unit of length",
             remedy="pass unit degree for longitudes and latitudes in x and y; lengths are in m",
