@@ -3,10 +3,9 @@
 python scripts/streets.py [--nodes 150] [--seed 1] [--epsilon 0.01] [--gap 1e-3]
                           [--nodes-file N.csv --edges-file E.csv]
 
-Three optimal mechanisms at eps nats per m: for the distance along streets, for the straight line, and for the straight
-line at the eps that buys the privacy along streets. Beside the loss of each, in m along streets and straight: the
-smallest eps per m with which it is private in either metric. A way along streets is rarely shorter than the straight
-line, so the straight-line design is private along streets at eps or less, and the other one is not the other way round.
+Three optimal mechanisms: for eps along streets, for eps in a straight line, and along streets again, at eps divided by
+the longest detour, which is what gives straight-line privacy too. Beside the mean loss of each, along streets and in a
+straight line: its effective eps in either metric.
 """
 
 import argparse
@@ -34,28 +33,18 @@ def main() -> None:
     detour = along.distances / np.maximum(straight.distances, 1e-300)
     detour = detour[straight.distances > 0]
     print(f"{along.domain.size} nodes, {len(along.edges.tail)} streets, eps = {epsilon:g} nats per m")
-    print(
-        f"way along streets over straight line: {detour.min():.4g} to {detour.max():.4g}, median {np.median(detour):.4g}"
-    )
-    print(
-        f"\n{'designed for':<24}{'loss, streets':>14}{'bound':>10}{'straight':>10}{'eps, streets':>14}{'straight':>10}"
-    )
+    print(f"detours (streets over straight): {detour.min():.4g} to {detour.max():.4g}, median {np.median(detour):.4g}")
+    print(f"\n{'designed for':<22}{'loss, streets':>14}{'bound':>9}{'straight':>9}{'eps, streets':>14}{'straight':>12}")
+    lines = md.Distance().matrix(along.domain, along.reports)
     least = replace(along, metric=(1 / float(detour.max())) * along.metric)
     for name, problem in (("streets", along), ("straight lines", straight), ("streets, eps reduced", least)):
         mechanism = md.solve(md.Optimal(problem=problem), gap=gap)
         table = md.probabilities(mechanism).values
-        losses = [float((along.prior_array[:, None] * table * l).sum()) for l in (along.loss_matrix, apart(along))]
+        losses = [float((along.prior_array[:, None] * table * l).sum()) for l in (along.loss_matrix, lines)]
         levels = [epsilon * md.audit(table, p).effective_epsilon for p in (along, straight)]
         bound = float(mechanism.attrs["lower_bound"])
-        print(f"{name:<24}{losses[0]:14.5g}{bound:10.5g}{losses[1]:10.5g}{levels[0]:14.5g}{levels[1]:10.5g}")
-    print(
-        "\nlosses in m, eps in nats per m; bound: no mechanism with the claim of its row has a smaller loss along streets"
-    )
-
-
-def apart(problem: md.DesignProblem) -> np.ndarray:
-    """Straight lines (n, m) in m."""
-    return md.Distance().matrix(problem.domain, problem.reports)
+        print(f"{name:<22}{losses[0]:14.5g}{bound:9.5g}{losses[1]:9.5g}{levels[0]:14.5g}{levels[1]:12.5g}")
+    print("\nlosses in m, eps in nats per m; bound: no mechanism with the row's claim loses less along streets")
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from mechdesign.setting.synthetic_roads import synthetic_roads
 from mechdesign.solvers.aggregation import aggregate
 
 PLANE = 2e-3  # of a length: the local plane of a city of 10 km, and a sphere for the Earth (5e-3 more, SPHERE)
-SPHERE = 5e-3
+SPHERE = 5e-3  # WGS 84 against a sphere: radii of curvature differ by 1/300
 GAP = 1e-3
 SHARED = Path("/work/shared/data")
 NODES = "osmid,x,y\na,0,0\nb,100,0\nc,100,80\nd,0,90\n"
@@ -256,13 +256,13 @@ def test_a_straight_road_is_the_line():
 
 
 def test_networks_without_eikonal_mechanisms_by_two_routes():
-    """Short streets at a crossing of five: some weight of K w = 1 is negative. Blocks against the whole program."""
+    """Short streets at a crossing: some weight of K w = 1 is negative. Blocks against the whole program."""
     problem = along(synthetic_roads(40, 1), 0.004)
     kernel = np.exp(-problem.distances)
     assert np.linalg.solve(kernel, np.ones(40)).min() < 0
     whole, blocks = (aggregate(problem, gap=g, method=m) for g, m in ((1e-6, "whole"), (GAP, "blocks")))
     assert blocks.stopped == "gap"
-    assert blocks.cut.sum() < 40 * 40
+    assert 40 * 20 < blocks.cut.sum() < 40 * 40
     assert whole.lower_bound * (1 - SOLVED) <= blocks.loss
     assert blocks.lower_bound <= whole.loss * (1 + SOLVED)
     assert blocks.loss <= whole.loss / (1 - GAP)
@@ -365,7 +365,7 @@ def test_the_picture_shows_nodes_and_streets():
 )
 def test_bad_knobs(given, field):
     with pytest.raises(InputError) as caught:
-        md.load_problem("streets", nodes=9, **given).edges
+        _ = md.load_problem("streets", nodes=9, **given).edges
     assert caught.value.field == field
 
 

@@ -3,7 +3,8 @@
 A mechanism over a grid of two axes. Above: the privacy level eps(u), times the multiplier of the metric; the prior;
 and, where the file has them, excess and rings of its diagnosis. Below: P(.|u) at a few secrets, all on one logarithmic
 colour scale that ends at 10^-5 of the largest probability shown. Over one axis the maps are lines. Masked cells are
-grey. A mechanism along streets is drawn on its network: the prior and the rows as dots at the nodes. Source: paper 000, Figures 2 and 3 (density; rows at points of high, medium and low density).
+grey. A mechanism along streets is drawn on its network: the prior and the rows as dots at the nodes.
+Source: paper 000, Figures 2 and 3 (density; rows at points of high, medium and low density).
 """
 
 from __future__ import annotations
@@ -193,7 +194,7 @@ class _Network:
         ends = points[np.column_stack([self.streets.tail, self.streets.head])]
         lines = np.concatenate([ends, np.full((len(ends), 1, 2), np.nan)], axis=1).reshape(-1, 2)
         axes.plot(*lines.T, color=_BLANK, linewidth=1.0, zorder=1)
-        drawn = axes.scatter(*points.T, c=values, s=16.0, zorder=2, **style)
+        drawn = axes.scatter(points[:, 0], points[:, 1], c=values, s=16.0, zorder=2, **style)
         axes.set_aspect("equal")
         axes.set_title(title, loc="left", fontsize=9)
         axes.set_xlabel(axis_label("x", self.domain.unit))
