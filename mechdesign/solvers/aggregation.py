@@ -45,7 +45,7 @@ WHOLE_LIMIT = 60_000  # constraints of the whole program up to which it is solve
 SIMPLEX_LIMIT = 3_000  # variables up to which the simplex method is used
 _CAPS = {"simplex": (18.0, 9.0), "ipm": (9.0, 18.0)}  # nats up to which far entries are scaled; first and second choice
 _FAR = 20.0  # nats from the anchor beyond which the whole program starts from the eikonal profile
-_NEAR = 24  # nodes nearest to the anchor that are cut at first where eikonal kernels do not fit
+_NEAR = 5.0  # nats from the anchor within which every node is cut at first where eikonal kernels do not fit
 _SPREAD_LIMIT = 1_000_000  # entries of a table up to which its repair may solve a system of eikonal weights
 _ROUNDS = 40
 _ROUGH = 5e-4  # gap to which the first blocks are solved: their cuts are incomplete, and a first bound is soon there
@@ -196,7 +196,7 @@ class _Search:
         self.latest = multipliers
         turns = self._price(multipliers)[0]
         if weights is not None and weights.min() < 0:
-            return self.pricer.distance <= np.sort(self.pricer.distance, axis=1)[:, :_NEAR][:, -1:]
+            return self.pricer.distance <= _NEAR
         return turns
 
     def _rounds(self, attempt: _Attempt) -> str:
