@@ -23,7 +23,7 @@ BODY = """
     return DesignProblem(domain=domain, metric=Discrete(epsilon=1.0), prior=priors.uniform(domain), loss=ZeroOne())
 """
 SIGNATURE = "def problem(secrets: int = 3, level: float = 1.0, name: str = 'a'):"
-SHIPPED = ["discrete", "euclidean", "flat", "income", "line", "neighbourhoods", "paris", "philadelphia"]
+SHIPPED = ["discrete", "euclidean", "flat", "income", "line", "neighbourhoods", "paris", "philadelphia", "streets"]
 
 
 def write(folder, text, name="mine.py"):

@@ -80,7 +80,7 @@ def make_mechanism(
     if multipliers is not None:
         variables["multiplier"] = ("side_row", np.asarray(multipliers, float))
     if problem.loss.name == "table":
-        variables["loss_table"] = (("secret", "report"), loss, {"units": "1"})
+        variables["loss_table"] = (("secret", "report"), loss, {"units": problem.loss.unit(domain.unit)})
     attrs: dict[str, str | int | float] = {
         "schema": SCHEMA,
         "problem": problem.name,

@@ -207,7 +207,7 @@ def _verdict(broken: int, effective: float | None) -> Verdict:
 def _level(problem: DesignProblem) -> tuple[float | None, str | None]:
     """The single level that a metric is stated with, and its unit."""
     metric, unit = problem.metric, problem.domain.unit
-    if metric.kind not in {"euclidean", "discrete"}:
+    if metric.kind not in {"euclidean", "discrete", "streets"}:
         return None, None
     description = metric.describe()
     nats = "nats" if metric.kind == "discrete" else f"nats per {'unit' if unit == '1' else unit}"

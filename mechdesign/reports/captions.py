@@ -34,6 +34,8 @@ def metric_sentence(result: xr.Dataset) -> str:
         return f"eikonal metric, {neighbours} neighbours, eps = {eps} {per}"
     if metric["kind"] == "euclidean":
         return f"Euclidean metric, eps = {metric['epsilon'] * times:.3g} {per}"
+    if metric["kind"] == "streets":
+        return f"distance along {len(metric['length'])} streets, eps = {metric['epsilon'] * times:.3g} {per}"
     if metric["kind"] == "discrete":
         return f"discrete metric, eps = {metric['epsilon'] * times:.3g} nats"
     return "graph metric"

@@ -3,7 +3,8 @@
 A mechanism over a grid of two axes. Above: the privacy level eps(u), times the multiplier of the metric; the prior;
 and, where the file has them, excess and rings of its diagnosis. Below: P(.|u) at a few secrets, all on one logarithmic
 colour scale that ends at 10^-5 of the largest probability shown. Over one axis the maps are lines. Masked cells are
-grey. Source: paper 000, Figures 2 and 3 (density; rows at points of high, medium and low density).
+grey. A mechanism along streets is drawn on its network: the prior and the rows as dots at the nodes.
+Source: paper 000, Figures 2 and 3 (density; rows at points of high, medium and low density).
 """
 
 from __future__ import annotations
@@ -22,16 +23,18 @@ from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.factored import SCHEMA as FACTORED
 from mechdesign.mechanism.factored_rows import FactoredMechanism
-from mechdesign.mechanism.table import stored_points
+from mechdesign.mechanism.table import stored_edges, stored_points
 from mechdesign.programs.eikonal_weights import CAUSES, rings
 from mechdesign.reports.captions import axis_label, loss_words, metric_sentence, problem_sentence
 from mechdesign.setting.domain import Domain
+from mechdesign.setting.geodesic import Edges
 from mechdesign.setting.losses import LOSSES
 from mechdesign.setting.plane import Plane
 from mechdesign.setting.units import unit_word
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
@@ -49,15 +52,19 @@ _LINES = (("#0072B2", "-"), ("#D55E00", "--"), ("#009E73", "-."), ("#CC79A7", ":
 
 
 def plot_mechanism(mechanism: xr.Dataset, secrets: Sequence[int] | None = None) -> Figure:
-    """The figure of a mechanism, a table or a factored one, over a grid of one or two axes; see the module docstring.
+    """The figure of a mechanism, a table or a factored one, over a grid of one or two axes or along streets; see the
+    module docstring.
 
     Parameters: secrets, up to 9 place numbers whose rows are drawn; by default three, of the highest, the median and
-    the lowest prior among the cells that are at least a third as deep in the domain as the deepest.
-    Raises: UnsuitableError for domains that are no such grids, and reports that are not the secrets; InputError for
-    secrets that are not there.
+    the lowest prior among the cells that are at least a third as deep in the domain as the deepest, or among all nodes.
+    Raises: UnsuitableError for other domains, and reports that are not the secrets; InputError for secrets that are not
+    there.
     Cost: the rows that are drawn.
     """
     from matplotlib.figure import Figure
+
+    if json.loads(mechanism.attrs["metric"])["kind"] == "streets":
+        return _network_figure(mechanism, secrets)
 
     lattice = _Lattice.of(mechanism)
     asked = _usual_secrets(lattice.domain, mechanism["prior"].values) if secrets is None else _checked(secrets, lattice)
@@ -115,6 +122,7 @@ class _Lattice:
     """The grid of a Dataset, as pictures see it."""
 
     domain: Domain
+    per = "cell"
 
     @classmethod
     def of(cls, result: xr.Dataset) -> _Lattice:
@@ -192,7 +200,58 @@ class _Lattice:
         axes.set_ylabel("latitude (degrees)")
 
 
-def _rows(mechanism: xr.Dataset, lattice: _Lattice, asked: list[int]) -> NDArray[np.float64]:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Network:
+    """The streets of a Dataset over a plane, as pictures see them."""
+
+    domain: Domain
+    streets: Edges
+    per = "node"
+
+    def draw(self, axes: Axes, values: NDArray[Any], title: str, **style: Any) -> PathCollection:
+        """Draw `values` (n,) as dots at the nodes, over the streets."""
+        points = self.domain.points
+        ends = points[np.column_stack([self.streets.tail, self.streets.head])]
+        lines = np.concatenate([ends, np.full((len(ends), 1, 2), np.nan)], axis=1).reshape(-1, 2)
+        axes.plot(*lines.T, color=_BLANK, linewidth=1.0, zorder=1)
+        drawn = axes.scatter(points[:, 0], points[:, 1], c=values, s=16.0, zorder=2, **style)
+        axes.set_aspect("equal")
+        axes.set_title(title, loc="left", fontsize=9)
+        axes.set_xlabel(axis_label("x", self.domain.unit))
+        axes.set_ylabel(axis_label("y", self.domain.unit))
+        return drawn
+
+
+def _network_figure(mechanism: xr.Dataset, secrets: Sequence[int] | None) -> Figure:
+    """The prior and the rows of a few secrets, two panels side by side."""
+    from matplotlib.figure import Figure
+
+    domain = Domain.from_description(json.loads(mechanism.attrs["domain"]), stored_points(mechanism, "secret"))
+    if domain.dimension != 2:
+        raise UnsuitableError(
+            "only networks in a plane have a map",
+            field="domain",
+            value=f"{domain.dimension} axes",
+            remedy="give nodes with x and y",
+        )
+    network = _Network(domain=domain, streets=stored_edges(mechanism))
+    ranked = np.argsort(mechanism["prior"].values, kind="stable")
+    usual = [int(ranked[k]) for k in (-1, len(ranked) // 2, 0)]
+    asked = list(dict.fromkeys(usual)) if secrets is None else _checked(secrets, network)
+    rows = _rows(mechanism, network, asked)
+    deep = math.ceil((1 + len(asked)) / 2)
+    figure = Figure(figsize=(11.0, 0.9 + 4.3 * deep), layout="constrained")
+    places = figure.add_gridspec(deep, 2)
+    panels = [figure.add_subplot(places[k // 2, k % 2]) for k in range(1 + len(asked))]
+    _draw_prior(panels[0], mechanism, network)
+    _mark(panels[0], network, asked)
+    named = [_row_title(mechanism, u, "") for u in asked]
+    _draw_rows(panels[1:], network, asked, rows, named)
+    _entitle(figure, mechanism, _claim(mechanism))
+    return figure
+
+
+def _rows(mechanism: xr.Dataset, lattice: _Lattice | _Network, asked: list[int]) -> NDArray[np.float64]:
     """P(y|u) (b, n) of the secrets asked for."""
     if mechanism.attrs["schema"] == FACTORED:
         return FactoredMechanism(dataset=mechanism).probabilities(asked)
@@ -214,7 +273,7 @@ def _usual_secrets(domain: Domain, prior: NDArray[np.float64]) -> list[int]:
     return [int(ranked[k]) for k in (-1, len(ranked) // 2, 0)]
 
 
-def _checked(secrets: Sequence[int], lattice: _Lattice) -> list[int]:
+def _checked(secrets: Sequence[int], lattice: _Lattice | _Network) -> list[int]:
     size = lattice.domain.size
     if not 1 <= len(secrets) <= MOST_ROWS:
         raise InputError(
@@ -245,9 +304,9 @@ def _draw_level(axes: Axes, result: xr.Dataset, lattice: _Lattice) -> None:
     _bar(axes, lattice.draw(axes, level, "privacy level: larger is less private", cmap=_LEVELS), label)
 
 
-def _draw_prior(axes: Axes, mechanism: xr.Dataset, lattice: _Lattice) -> None:
+def _draw_prior(axes: Axes, mechanism: xr.Dataset, lattice: _Lattice | _Network) -> None:
     drawn = lattice.draw(axes, mechanism["prior"].values, "prior", cmap=_LEVELS, vmin=0.0)
-    _bar(axes, drawn, "probability per cell")
+    _bar(axes, drawn, f"probability per {lattice.per}")
 
 
 def _draw_diagnosis(axes: Axes, result: xr.Dataset, lattice: _Lattice, outer: int | None) -> None:
@@ -275,13 +334,13 @@ def _draw_negatives(axes: Axes, found: xr.Dataset, lattice: _Lattice) -> None:
         axes.figure.legend(fontsize=9, frameon=False, loc="outside lower right", ncols=len(CAUSES))
 
 
-def _bar(axes: Axes, drawn: AxesImage, label: str, **style: Any) -> None:
+def _bar(axes: Axes, drawn: AxesImage | PathCollection, label: str, **style: Any) -> None:
     """A colour bar as high as the map that it stands beside."""
     axes.figure.colorbar(drawn, cax=axes.inset_axes((1.04, 0.0, 0.05, 1.0)), label=label, **style)
 
 
 def _draw_rows(
-    panels: list[Axes], lattice: _Lattice, asked: list[int], rows: NDArray[np.float64], named: list[str]
+    panels: list[Axes], lattice: _Lattice | _Network, asked: list[int], rows: NDArray[np.float64], named: list[str]
 ) -> None:
     from matplotlib.colors import LogNorm
 
@@ -290,10 +349,10 @@ def _draw_rows(
     for axes, u, row, title in zip(panels, asked, rows, named, strict=True):
         drawn = lattice.draw(axes, row, title, cmap=_ROWS, norm=scale)
         _mark(axes, lattice, [u])
-        _bar(axes, drawn, "probability per cell", extend="min")
+        _bar(axes, drawn, f"probability per {lattice.per}", extend="min")
 
 
-def _mark(axes: Axes, lattice: _Lattice, asked: list[int]) -> None:
+def _mark(axes: Axes, lattice: _Lattice | _Network, asked: list[int]) -> None:
     """White circles around the secrets, rimmed so that they show on any ground."""
     at = lattice.domain.points[asked].T
     for colour, width in (("black", 2.6), ("white", 1.4)):
@@ -334,11 +393,15 @@ def _draw_lines(
 
 def _claim(mechanism: xr.Dataset) -> str:
     judged, unit = mechanism.attrs["loss"], json.loads(mechanism.attrs["domain"])["unit"]
-    what, shown = loss_words(judged, LOSSES[judged].unit(unit) if judged in LOSSES else "1")
+    what, shown = loss_words(judged, LOSSES[judged].unit(unit) if judged in LOSSES else _table_unit(mechanism))
     return (
         f"{mechanism.attrs['program']} mechanism, mean {what} {mechanism.attrs['expected_loss']:.5g} {shown}".rstrip()
         + "; claims P(y|u) ≤ exp(d(u, u')) P(y|u')"
     )
+
+
+def _table_unit(mechanism: xr.Dataset) -> str:
+    return str(mechanism["loss_table"].attrs["units"]) if "loss_table" in mechanism else "1"
 
 
 def _entitle(figure: Figure, result: xr.Dataset, last: str) -> None:

@@ -139,5 +139,10 @@ def rebuilt_problem(mechanism: xr.Dataset, domain: Domain, metric: Metric) -> De
     kind: Literal["nodes", "points"] = "nodes" if domain.kind == "nodes" else "points"
     reports = domain if own else Domain(kind=kind, points=points, unit=mechanism["report_x"].attrs["units"])
     name = mechanism.attrs["loss"]
-    loss: Loss = TableLoss(values=mechanism["loss_table"].values) if name == "table" else LOSSES[name]
+    loss: Loss = _table_loss(mechanism) if name == "table" else LOSSES[name]
     return DesignProblem(domain=domain, metric=metric, prior=mechanism["prior"].values, loss=loss, reports=reports)
+
+
+def _table_loss(mechanism: xr.Dataset) -> TableLoss:
+    table = mechanism["loss_table"]
+    return TableLoss(values=table.values, units=str(table.attrs.get("units", "1")))

@@ -2,7 +2,8 @@
 
 The edges and lengths are rebuilt from the metric and the geometry, not taken from the file; the claim, the loss, the
 effective epsilon and the lower bound are recomputed and compared with what the file says. Only where a file carries
-given edges (a graph) is its own list the claim, and then the answer says "edge list only".
+given edges (a graph) is its own list the claim, and then the answer says "edge list only"; lengths in nats along given
+streets are rebuilt from their lengths, and then it says "streets".
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ _OPTIONAL = {
     "multiplier": (np.dtype(np.float64), ("side_row",)),
     "loss_table": (np.dtype(np.float64), ("secret", "report")),
 }
+_LISTED = "edge list only"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,11 +55,11 @@ class Verification:
     """What was proved.
 
     certified: rows sum to exactly 2^62, no edge is violated and everything the file says was found again; violations:
-    (edge, direction, report) triples that break the claim; claim: the claim as rebuilt; rebuilt: "geometry" or "edge
-    list only"; effective_epsilon: largest log-ratio over length, relative to the metric of the problem; worst: the
-    secret, other and report that attain it; expected_loss, recomputed; lower_bound_checked: True if the stored bound
-    follows from the stored multipliers, None if there is none, or if it rests on constraints that a file cannot hold;
-    reasons: why it is not certified.
+    (edge, direction, report) triples that break the claim; claim: the claim as rebuilt; rebuilt: "geometry",
+    "streets" or "edge list only"; effective_epsilon: largest log-ratio over length, relative to the metric of the
+    problem; worst: the secret, other and report that attain it; expected_loss, recomputed; lower_bound_checked: True if
+    the stored bound follows from the stored multipliers, None if there is none, or if it rests on constraints that a
+    file cannot hold; reasons: why it is not certified.
     """
 
     certified: bool
@@ -121,7 +123,7 @@ def _verify(mechanism: xr.Dataset) -> Verification:
     domain = Domain.from_description(json.loads(mechanism.attrs["domain"]), stored_points(mechanism, "secret"))
     stored = stored_edges(mechanism)
     metric, edges, rebuilt = _rebuild(mechanism, domain, stored)
-    if rebuilt == "geometry":
+    if rebuilt != _LISTED:
         reasons += _edge_differences(stored, edges)
     claim, differences = claim_differences(mechanism, domain, metric, edges)
     reasons += differences
@@ -189,10 +191,10 @@ def _rebuild(mechanism: xr.Dataset, domain: Domain, stored: Edges) -> tuple[Metr
     description = json.loads(mechanism.attrs["metric"])
     metric = metric_from_description(description)
     if metric is not None:
-        return metric, metric.edges(domain), "geometry"
+        return metric, metric.edges(domain), "streets" if metric.kind == "streets" else "geometry"
     check_connected(stored, domain.size)
     given = Graph(tail=stored.tail, head=stored.head, length=stored.length, multiplier=float(description["multiplier"]))
-    return given, stored, "edge list only"
+    return given, stored, _LISTED
 
 
 def _edge_differences(stored: Edges, edges: Edges) -> list[str]:

@@ -82,9 +82,10 @@ class ZeroOne(Loss):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TableLoss(Loss):
-    """l(u, y) given as `values` of shape (n, m)."""
+    """l(u, y) given as `values` of shape (n, m), in `units`, "1" where they have none."""
 
     values: ArrayLike
+    units: str = "1"
     name = "table"
 
     def matrix(self, secrets: Domain, reports: Domain) -> NDArray[np.float64]:
@@ -97,6 +98,9 @@ class TableLoss(Loss):
                 remedy="secrets down, reports across",
             )
         return table
+
+    def unit(self, length: str) -> str:
+        return self.units
 
 
 LOSSES: dict[str, Loss] = {loss.name: loss for loss in (SquaredDistance(), Distance(), ZeroOne())}

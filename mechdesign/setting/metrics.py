@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, UnitError
 from mechdesign.setting.domain import AXES, Domain
 from mechdesign.setting.geodesic import Edges, check_connected, shortest_paths
 from mechdesign.setting.lattice import irreducible_pairs, stencil_pairs
@@ -210,6 +210,59 @@ class Graph(Metric):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Streets(Metric):
+    """d(u, u') = epsilon * (length of the shortest path from u to u' along streets), epsilon in nats per `unit`.
+
+    tail, head (e,) place numbers, length (e,) in `unit`. Both directions of a street count the same: a metric is
+    symmetric, whatever the traffic signs say. Where no street is shorter than the straight line between its ends,
+    d >= epsilon |u - u'|: less private than geo-indistinguishability at the same epsilon, in exchange for less loss.
+    Invariants: those of `Graph`. Source: d-privacy with the distance of a graph, paper 001 section III.
+    """
+
+    epsilon: float
+    unit: str
+    tail: ArrayLike
+    head: ArrayLike
+    length: ArrayLike
+    kind = "streets"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_epsilon(self.epsilon)
+        canonical_unit(self.unit)
+
+    def unscaled_edges(self, domain: Domain) -> Edges:
+        if canonical_unit(self.unit) != domain.unit:
+            raise UnitError(
+                f"epsilon is per {self.unit} while the domain is in {domain.unit}",
+                field="unit",
+                value=self.unit,
+                remedy="state both in one unit",
+            )
+        streets = Graph(tail=self.tail, head=self.head, length=self.length).unscaled_edges(domain)
+        return streets.scaled(self.epsilon * ROUND_DOWN)
+
+    def describe(self) -> dict[str, Any]:
+        lists = {name: np.asarray(getattr(self, name)).tolist() for name in ("tail", "head", "length")}
+        return {
+            "kind": self.kind,
+            "multiplier": self.multiplier,
+            "epsilon": self.epsilon,
+            "unit": self.unit,
+            **lists,
+        }
+
+    def claim(self, domain: Domain) -> str:
+        return (
+            "the shortest-path distance along the streets listed in this file, either way, times "
+            f"{self.epsilon:.17g} nats per {unit_word(domain.unit)}"
+        )
+
+    def level_at(self, domain: Domain) -> NDArray[np.float64]:
+        return np.full(domain.size, self.epsilon)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Eikonal(Metric):
     """Shortest-path distance of a stencil graph whose edges have the line integral of eps as their length.
 
@@ -269,6 +322,8 @@ def metric_from_description(description: dict[str, Any]) -> Metric | None:
         return Discrete(epsilon=description["epsilon"], multiplier=multiplier)
     if kind == "euclidean":
         return Euclidean(epsilon=description["epsilon"], unit=description["unit"], multiplier=multiplier)
+    if kind == "streets":
+        return Streets(**{name: value for name, value in description.items() if name != "kind"})
     if kind == "eikonal":
         grid = description["level"]
         raster = Raster(

@@ -45,6 +45,7 @@ WHOLE_LIMIT = 60_000  # constraints of the whole program up to which it is solve
 SIMPLEX_LIMIT = 3_000  # variables up to which the simplex method is used
 _CAPS = {"simplex": (18.0, 9.0), "ipm": (9.0, 18.0)}  # nats up to which far entries are scaled; first and second choice
 _FAR = 20.0  # nats from the anchor beyond which the whole program starts from the eikonal profile
+_NEAR = 5.0  # nats from the anchor within which every node is cut at first where eikonal kernels do not fit
 _SPREAD_LIMIT = 1_000_000  # entries of a table up to which its repair may solve a system of eikonal weights
 _ROUNDS = 40
 _ROUGH = 5e-4  # gap to which the first blocks are solved: their cuts are incomplete, and a first bound is soon there
@@ -178,17 +179,25 @@ class _Search:
         return stopped
 
     def _eikonal_cuts(self) -> NDArray[np.bool_]:
-        """Cuts that the multipliers of the eikonal weight system call for; none where it is singular."""
+        """Cuts that the multipliers of the eikonal weight system call for; none where it is singular.
+
+        Off grids, where one of its weights is negative, as at crossings of short roads, no table of eikonal kernels has
+        the right row sums, and its multipliers mislead: the nodes nearest to the anchor are cut instead.
+        """
         kernel = np.exp(-self.pricer.distance)
         if kernel.shape[0] != kernel.shape[1]:
             return np.zeros(kernel.shape, np.bool_)
         own = np.einsum("uy,yu->y", self.problem.cost, kernel)
         try:
+            weights = None if self.problem.domain.kind == "grid" else scipy.linalg.solve(kernel.T, np.ones(len(own)))
             multipliers = scipy.linalg.solve(kernel.T, own, overwrite_a=True)
         except (scipy.linalg.LinAlgError, scipy.linalg.LinAlgWarning, ValueError):
             return np.zeros(self.cut.shape, np.bool_)
         self.latest = multipliers
-        return self._price(multipliers)[0]
+        turns = self._price(multipliers)[0]
+        if weights is not None and weights.min() < 0:
+            return self.pricer.distance <= _NEAR
+        return turns
 
     def _rounds(self, attempt: _Attempt) -> str:
         finest = self.gap / 2
