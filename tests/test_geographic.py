@@ -343,3 +343,14 @@ def test_decimals_of_degrees_move_no_place_by_a_tenth_of_a_cell(cell, unit):
     assert off <= cell / 10
     coarse = plane.forward(np.round(lon, digits - 1), np.round(lat, digits - 1))
     assert np.hypot(*(coarse - points).T).max() > cell / 10 * (1 - DESIGN_MARGIN)
+
+
+@pytest.mark.parametrize(("west", "east", "middle"), [(-60, 100, 20), (120, -100, -170), (170, -170, 180), (2, 3, 2.5)])
+def test_the_middle_is_that_of_the_shortest_arc(west, east, middle):
+    area = Area.box(west=west, south=-1.0, east=east, north=1.0)
+    assert area.middle == middle
+    inside = west + np.linspace(0.01, 0.99, 9) * ((east - west) % 360)
+    around = (inside + 180) % 360 - 180
+    assert area.contains(around, np.zeros(9)).all()
+    assert not area.contains(around, np.full(9, 1.5)).any()
+    assert not area.contains((around + 180) % 360, np.zeros(9)).all()
