@@ -214,6 +214,7 @@ def test_synthetic_networks(nodes):
     ratio = roads.length / apart[roads.tail, roads.head]
     assert ((ratio >= 1) & (ratio <= 1.3)).all()
     assert np.isfinite(roads.distances()).all()
+    shortcuts, chosen = 0, 0
     neighbours = set(zip(roads.tail.tolist(), roads.head.tolist(), strict=True))
     for a, b in itertools.combinations(range(nodes), 2):
         others = [k for k in range(nodes) if k not in (a, b)]
@@ -221,6 +222,9 @@ def test_synthetic_networks(nodes):
         gabriel = (apart[a, others] ** 2 + apart[b, others] ** 2 >= apart[a, b] ** 2).all()
         assert not relative or (a, b) in neighbours
         assert gabriel or (a, b) not in neighbours
+        shortcuts += gabriel and not relative
+        chosen += gabriel and not relative and (a, b) in neighbours
+    assert nodes < 60 or 0.1 * shortcuts < chosen < 0.6 * shortcuts
     with pytest.raises(InputError):
         synthetic_roads(2, 5)
 
@@ -267,6 +271,13 @@ def test_networks_without_eikonal_mechanisms_by_two_routes():
     assert whole.lower_bound * (1 - SOLVED) <= blocks.loss
     assert blocks.lower_bound <= whole.loss * (1 + SOLVED)
     assert blocks.loss <= whole.loss / (1 - GAP)
+
+
+def test_larger_networks_go_to_blocks_at_once():
+    problem, methods = md.load_problem("streets", nodes=80, epsilon=0.03), []
+    assert 10_000 < 2 * len(problem.edges.tail) * 80 < 60_000
+    design = aggregate(problem, gap=GAP, report=lambda told: methods.append(told.method))
+    assert (set(methods), design.stopped) == ({"blocks"}, "gap")
 
 
 def test_a_file_keeps_streets_units_and_places(tmp_path):

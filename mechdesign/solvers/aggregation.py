@@ -42,6 +42,7 @@ Method = Literal["auto", "whole", "blocks", "aggregation"]
 METHODS: tuple[Method, ...] = get_args(Method)
 
 WHOLE_LIMIT = 60_000  # constraints of the whole program up to which it is solved at once
+NETWORK_LIMIT = 10_000  # the same off grids with fewer than two edges a secret, as on roads, where blocks are faster
 SIMPLEX_LIMIT = 3_000  # variables up to which the simplex method is used
 _CAPS = {"simplex": (18.0, 9.0), "ipm": (9.0, 18.0)}  # nats up to which far entries are scaled; first and second choice
 _FAR = 20.0  # nats from the anchor beyond which the whole program starts from the eikonal profile
@@ -112,7 +113,9 @@ class _Attempt:
 
 
 def _attempts(problem: DesignProblem, method: Method) -> list[_Attempt]:
-    small = 2 * len(problem.edges.tail) * problem.reports.size <= WHOLE_LIMIT
+    edges, size = len(problem.edges.tail), problem.domain.size
+    network = problem.domain.kind != "grid" and edges < 2 * size
+    small = 2 * edges * problem.reports.size <= (NETWORK_LIMIT if network else WHOLE_LIMIT)
     whole = [_Attempt(method="whole", whole=True, scaling=k) for k in (0, 1)]
     restricted = [_Attempt(method="aggregation", whole=False, scaling=k) for k in (0, 1)]
     blocks = _Attempt(method="blocks", whole=False)

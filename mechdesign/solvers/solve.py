@@ -63,9 +63,10 @@ def solve(
 
     How: `EikonalWeights` by one dense factorisation, or by its remedy where it has no solution (solvers/eikonal.py), on
     more than 1,600 secrets as factors instead of a table (solvers/factored.py); `Optimal` by the whole linear program
-    in HiGHS up to 60,000 constraints, beyond that by tree aggregation with a block interior-point method, then with
-    HiGHS (solvers/aggregation.py has the rule), but where a Euclidean metric has many pairs by the constraints of near
-    pairs, levelled and certified over all pairs, with a bound that leaves far pairs out (solvers/near_pairs.py);
+    in HiGHS up to 60,000 constraints (10,000 on networks such as roads), beyond that by tree aggregation with a block
+    interior-point method, then with HiGHS (solvers/aggregation.py has the rule), but where a Euclidean metric has many
+    pairs by the constraints of near pairs, levelled and certified over all pairs, with a bound that leaves far pairs
+    out (solvers/near_pairs.py);
     `Dictionary` as one linear program over its kernels (solvers/dictionary.py); `QueryWeights` as one over kernels of
     label sets, with constraints where they are broken (solvers/query.py); `Minimax`, `Robust`, `Bounded` and
     `Constrained` as one whole linear program (solvers/coupled.py), through cvxpy where a constraint is not affine
