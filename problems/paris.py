@@ -1,4 +1,4 @@
-r"""Central Paris at one expected distance: what privacy do randomized response and metric noise give? (paper 001)
+r"""Central Paris at one expected distance: what randomized response and metric noise truly claim (paper 001).
 
     secrets   the centres of 30 x 30 cells of 150 m around 48.858072 N, 2.348050 E; x east, y north, in m
     prior     uniform, or proportional to 7,542 Gowalla check-ins
@@ -6,8 +6,8 @@ r"""Central Paris at one expected distance: what privacy do randomized response 
     loss      the distance between secret and report, in m
 
 `mechdesign compare paris` tunes every mechanism to the expected distance and sets their true levels side by side.
-Claim: reported. Paper 001 (section VI) prints three epsilons for 450 m under the prior of 750 check-ins that it does not
-print; under the uniform prior ours deviate from them by -0.09 %, +0.78 % and +1.30 % (see scripts/paris_epsilons.py).
+Claim: reported. Paper 001 (section VI) prints three epsilons for 450 m under the prior of 750 check-ins that it does
+not print; under the uniform prior ours deviate from them by -0.09 %, +0.78 % and +1.30 % (scripts/paris_epsilons.py).
 """
 
 import csv
@@ -15,30 +15,34 @@ from pathlib import Path
 
 import numpy as np
 
-from mechdesign import DesignProblem, Distance, Domain, Euclidean, InputError, priors
+from mechdesign import DesignProblem, Distance, Domain, Euclidean, InputError, priors, read_checkins
 from mechdesign.solvers.matched_distance import match_distance
 
-CHECKINS = Path(__file__).parent / "data" / "paris_checkins_30x30.csv"
+SHIPPED = Path(__file__).parent / "data" / "paris_checkins_30x30.csv"
 CELLS = 30  # per side, of the counted check-ins
 CELL = 150.0  # m
+CENTRE = {"latitude": 48.858072, "longitude": 2.34805}  # degrees
 
 
-def problem(prior: str = "uniform", distance: float = 450.0, epsilon: float = 0.0, cells: int = CELLS) -> DesignProblem:
+def problem(
+    prior: str = "uniform",
+    distance: float = 450.0,
+    epsilon: float = 0.0,
+    cells: int = CELLS,
+    checkins: str = "shipped",
+) -> DesignProblem:
     """The design problem.
 
     Knobs: prior, uniform or checkins; distance, expected between secret and report, in m; epsilon of the metric in nats
-    per m, 0 for the one at which clamped geometric noise has that distance; cells of 150 m per side (check-ins: 30).
+    per m, 0 for the one at which clamped geometric noise has that distance; cells of 150 m per side; checkins, a file
+    in the format of the SNAP location networks (needs pip install 'mechdesign[geo]'), or "shipped", for 30 cells.
     """
     if prior not in ("uniform", "checkins"):
         raise InputError("unknown prior", field="prior", value=prior, remedy="use uniform or checkins")
-    if prior == "checkins" and cells != CELLS:
-        raise InputError(
-            "check-ins are counted on 30 x 30 cells", field="cells", value=cells, remedy="use 30, or the uniform prior"
-        )
     if cells < 2:
         raise InputError("must be at least 2", field="cells", value=cells, remedy="one cell leaves nothing to protect")
     domain = Domain.grid((cells, cells), cell=CELL, unit="m", origin=-cells * CELL / 2)
-    weights = priors.uniform(domain) if prior == "uniform" else priors.proportional(checkins()[tuple(domain.index.T)])
+    weights = priors.uniform(domain) if prior == "uniform" else priors.proportional(counts(domain, checkins))
 
     def at(level: float) -> DesignProblem:
         metric = Euclidean(epsilon=level, unit="m")
@@ -47,13 +51,22 @@ def problem(prior: str = "uniform", distance: float = 450.0, epsilon: float = 0.
     return at(epsilon if epsilon != 0 else match_distance(at(1 / CELL), "geometric_clamped", distance).epsilon)
 
 
-def checkins() -> np.ndarray:
-    """Check-ins per cell, (30, 30), x (west to east) first and y (south to north) second."""
-    counts = np.zeros((CELLS, CELLS))
-    with CHECKINS.open(newline="", encoding="utf-8") as stream:
+def counts(domain: Domain, checkins: str = "shipped") -> np.ndarray:
+    """Check-ins per place of the domain, (n,): shipped ones, or those of a file."""
+    if checkins != "shipped":
+        return read_checkins(checkins, domain, **CENTRE).counts
+    if domain.shape != (CELLS, CELLS):
+        raise InputError(
+            "the shipped check-ins are counted on 30 x 30 cells",
+            field="cells",
+            value=domain.shape,
+            remedy="use 30, the uniform prior, or a file of check-ins",
+        )
+    table = np.zeros(domain.shape, np.int64)
+    with SHIPPED.open(newline="", encoding="utf-8") as stream:
         for row in csv.DictReader(stream):
-            counts[int(row["col"]), int(row["row"])] = int(row["checkins"])
-    return counts
+            table[int(row["col"]), int(row["row"])] = int(row["checkins"])
+    return table[tuple(domain.index.T)]
 
 
 def published() -> dict[str, float]:
@@ -62,12 +75,12 @@ def published() -> dict[str, float]:
 
 
 def remark(problem: DesignProblem) -> str:
-    """Why our epsilons differ from the published ones."""
+    """Why our epsilons differ from the published ones, which are for 450 m on 30 x 30 cells."""
     return (
-        "Paper 001 prints its epsilons for 450 m under the prior of 750 sampled check-ins, which it does not print. Under "
-        "the uniform prior, with rows divided by their sums, ours are 8.24041, 0.00401544 and 0.00409513: -0.09 %, "
-        "+0.78 % and +1.30 %. A prior close to uniform (chi-square distance 0.048) explains its first two together; then "
-        "no prior at all explains the third, for which the expected distance is between 451.74 and 452.88 m where cells "
-        "are integrated exactly. At one expected distance, privacy still differs: `mechdesign compare paris` tells the "
-        "true epsilon of each mechanism."
+        "Paper 001 prints its epsilons for 450 m under the prior of 750 sampled check-ins, which it does not print. "
+        "Under the uniform prior, with rows divided by their sums, ours are 8.24041, 0.00401544 and 0.00409513: "
+        "-0.09 %, +0.78 % and +1.30 %. A prior close to uniform (chi-square distance 0.048) explains its first two "
+        "together; then no prior at all explains the third, whose expected distance is between 451.74 and 452.88 m "
+        "where cells are integrated exactly. At one expected distance privacy still differs: `mechdesign compare "
+        "paris` tells the true epsilon of each mechanism."
     )

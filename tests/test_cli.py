@@ -30,7 +30,7 @@ SUMMARY = [
 ]  # fmt: skip
 ROW = [
     "mechanism", "loss", "lower_bound", "gap", "remapped_loss", "expected_distance", "claimed_epsilon",
-    "effective_epsilon",
+    "effective_epsilon", "true_epsilon", "least_epsilon", "rank", "criterion",
 ]  # fmt: skip
 VERIFIED = [
     "certified", "violations", "claim", "rebuilt", "effective_epsilon", "worst", "expected_loss", "lower_bound_checked",
@@ -98,7 +98,7 @@ def test_problems(run, run_json):
     code, listed = run_json("problems")
     assert code == 0
     assert [p["problem"] for p in listed] == [
-        "discrete", "euclidean", "flat", "line", "neighbourhoods", "philadelphia",
+        "discrete", "euclidean", "flat", "income", "line", "neighbourhoods", "paris", "philadelphia",
     ]  # fmt: skip
     for entry in listed:
         assert entry["knobs"] == read_problem_file(entry["problem"]).knobs

@@ -235,7 +235,7 @@ def bumps(side, random):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_smooth_masses_are_never_called_infeasible(seed):
-    """Dense transport programs of this size and kind come back infeasible from HiGHS with presolve."""
+    """Presolve of HiGHS may call dense transport programs of this size and kind infeasible."""
     random = np.random.default_rng(seed)
     domain = Domain.grid((30, 30), cell=150.0, unit="m")
     p, q = bumps(30, random), bumps(30, random)

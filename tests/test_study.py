@@ -100,6 +100,12 @@ def test_datasets_are_nested_and_the_last_is_the_whole():
     )
 
 
+def test_mechanisms_draw_independently():
+    own = two_mechanisms()["geometric_normalised"]
+    distances = simulated(mechanisms={"one": own, "other": own}, estimators=["empirical"])["kantorovich"]
+    assert (distances.sel(mechanism="one") != distances.sel(mechanism="other")).any()
+
+
 def test_one_report_of_one_secret_is_as_far_as_it_lies():
     distances = simulated(sizes=[1], estimators=["empirical"], repetitions=9)["kantorovich"].values
     possible = on_grid().domain.euclidean_to(on_grid().domain)

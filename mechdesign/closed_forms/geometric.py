@@ -1,6 +1,6 @@
 r"""The geometric mechanism of a metric space: P(y|u) proportional to e^{-eps |u - y|}.
 
-* normalised: each row over the domain is divided by its own sum, as paper 001 does (section III). The sums differ from
+* normalised: each row over the domain is divided by its own sum, as paper 001 does (section IV-B). The sums differ from
   row to row, so the true level exceeds eps: on 30 x 30 cells of 150 m at 0.0040154449 per m it is 1.525 eps.
 * clamped: noise on the infinite lattice, with one normaliser, and reports outside the domain moved to the border.
   Post-processing of an eps-private mechanism: exactly eps.

@@ -1,7 +1,7 @@
 """K-ary randomized response: the truth with probability e^eps / (K - 1 + e^eps), any other secret with 1 / (K - 1 +
 e^eps).
 
-eps-locally private (Kairouz et al. 2014; paper 001, section III); optimal for the discrete metric under 0/1 loss and a
+eps-locally private (Kairouz et al. 2014; paper 001, section V); optimal for the discrete metric under 0/1 loss and a
 uniform prior. eps in nats: the default is the smallest distance between two secrets, so that it is d-private.
 """
 

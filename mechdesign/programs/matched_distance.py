@@ -34,7 +34,7 @@ from mechdesign.setting.units import unit_word
 
 LARGEST = 24.0  # nats between the nearest places, or between any two: e^-24 is a noise of 4e-11
 SMALLEST = 1e-12  # nats across the domain: wider noise moves no expected distance in its tenth digit
-FOLLOWED = 2_000_000  # displacements that noise is followed over at most
+FOLLOWED = 500_000  # displacements that noise is followed over at most
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,9 @@ from mechdesign.reports.matched import matched_makers, true_epsilon
 from mechdesign.setting.geodesic import check_connected
 from mechdesign.setting.problem import DesignProblem
 from mechdesign.setting.size import require_memory
+from mechdesign.setting.transport_norm import LARGEST
 from mechdesign.solvers.solve import TABLES, check_targets, solve
+from mechdesign.utility.identifiability import channel_rank, statistical_criterion
 from mechdesign.utility.loss import constant_loss, expected_distance
 from mechdesign.utility.remap import remapped_loss
 
@@ -30,11 +33,16 @@ AT_CLAIM = 1 + 2.0**-40
 
 
 class Row(TypedDict):
-    """One mechanism: losses in loss units, distance in units of length, claimed epsilon in nats per unit (in nats for
-    randomized response), effective epsilon relative to the problem's metric, or to the mechanism's own where it is
-    tuned to the problem's `matched_distance`. True epsilon: the largest log-ratio per unit of Euclidean distance over all
-    pairs, in nats per unit, where the problem's metric is Euclidean. Least epsilon, in the same unit: below it no
-    mechanism has the matched distance. None where a figure does not exist.
+    """One mechanism: losses in loss units, distance in units of length. None where a figure does not exist.
+
+    Claimed epsilon in nats per unit (in nats for randomized response). Effective epsilon relative to the problem's
+    metric; to the mechanism's own where it is tuned to the problem's `matched_distance`. True epsilon: the largest
+    log-ratio per unit of Euclidean distance over all pairs, in nats per unit, where the problem's metric is Euclidean.
+    Least epsilon, in nats per unit: no mechanism that is private below it has the matched distance.
+    Rank of the mechanism as a channel: below the number of secrets, no number of reports identifies their distribution.
+    Criterion in squared units: the number of reports times the mean squared error of the distribution estimated from
+    many of them, in the linearised transport norm at the prior; None where the rank is too low, both beyond 1,600
+    secrets.
     """
 
     mechanism: str
@@ -47,6 +55,8 @@ class Row(TypedDict):
     effective_epsilon: float
     true_epsilon: float | None
     least_epsilon: float | None
+    rank: int | None
+    criterion: float | None
 
 
 Maker = Callable[[], xr.Dataset]
@@ -135,6 +145,10 @@ def _row(name: str, mechanism: xr.Dataset, problem: DesignProblem, bound: float 
     effective = float(mechanism.attrs["effective_epsilon"])
     holds = bound is not None and effective <= AT_CLAIM
     claimed = mechanism.attrs.get("claimed_epsilon")
+    rank = criterion = None
+    if problem.domain.size <= LARGEST:
+        rank, at_prior = channel_rank(mechanism), statistical_criterion(mechanism)
+        criterion = at_prior if math.isfinite(at_prior) else None
     return Row(
         mechanism=name,
         loss=loss,
@@ -146,4 +160,6 @@ def _row(name: str, mechanism: xr.Dataset, problem: DesignProblem, bound: float 
         effective_epsilon=effective,
         true_epsilon=true_epsilon(mechanism, problem),
         least_epsilon=None if least is None else float(least),
+        rank=rank,
+        criterion=criterion,
     )

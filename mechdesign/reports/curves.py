@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def plot_bands(panels: Mapping[str, xr.Dataset]) -> Figure:
-    """The figure of panels by title, 4.2 x 4.4 inches each, on one scale.
+    """The figure of panels by title, 4.2 x 4.4 inches each, each with its own scale from 0.
 
     panels: what `utility.study.bands` returns, with one estimator selected: a line for every mechanism's mean, a band
     from the 5 % to the 95 % quantile of single repetitions, bars for the confidence interval of the mean.
@@ -27,13 +27,13 @@ def plot_bands(panels: Mapping[str, xr.Dataset]) -> Figure:
     if not panels:
         raise InputError("is empty", field="panels", value=0, remedy="give a study by title")
     figure = Figure(figsize=(4.2 * len(panels), 4.4), layout="constrained")
-    columns = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    columns = figure.subplots(1, len(panels), squeeze=False)[0]
     for axes, (title, study) in zip(columns, panels.items(), strict=True):
         _draw(axes, study)
         axes.set_title(title, loc="left", fontsize=9)
+        axes.set_ylim(bottom=0)
     first = next(iter(panels.values()))
     columns[0].set_ylabel(f"Kantorovich distance to the dataset ({first.attrs['unit']})")
-    columns[0].set_ylim(bottom=0)
     return figure
 
 

@@ -1,4 +1,4 @@
-"""Mechanisms tuned to one expected distance, for `compare`: paper 001's way to set different kinds of eps side by side."""
+"""Mechanisms tuned to one expected distance, for `compare`: how paper 001 sets different kinds of eps side by side."""
 
 from __future__ import annotations
 

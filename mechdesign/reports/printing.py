@@ -29,12 +29,15 @@ if TYPE_CHECKING:
 
 _LARGEST_EXACT = 1 << 53
 _NARROWEST = 118  # columns
+_COMPARABLE = "true eps: largest log-ratio over the Euclidean distance of any two secrets, nats per "
 
 
-def _console() -> Console:
-    """Standard output, wide enough that no figure is cut."""
+def _console(table: Table | None = None) -> Console:
+    """Standard output, wide enough that no figure is cut: at least as wide as `table` asks for."""
     console = Console()
-    console.width = max(console.width, _NARROWEST)
+    unbounded = console.options.update(max_width=10 * _NARROWEST)
+    asked = 0 if table is None else console.measure(table, options=unbounded).maximum
+    console.width = max(console.width, _NARROWEST, asked)
     return console
 
 
@@ -118,6 +121,9 @@ def print_rows(rows: Sequence[Row], problem: DesignProblem) -> None:
     table = Table("mechanism", box=SIMPLE_HEAD, caption=_caption(problem), caption_justify="left")
     for name in ("loss", "lower bound", "gap", "remapped loss", "distance", "claimed eps", "effective eps"):
         table.add_column(name, justify="right")
+    comparable = any(row["true_epsilon"] is not None for row in rows)
+    for name in (["true eps"] if comparable else []) + ["rank", "criterion"]:
+        table.add_column(name, justify="right")
     for row in rows:
         figures = [
             _text(row["loss"]),
@@ -127,9 +133,18 @@ def print_rows(rows: Sequence[Row], problem: DesignProblem) -> None:
             _text(row["expected_distance"]),
             _text(row["claimed_epsilon"]),
             _text(row["effective_epsilon"], ".4f"),
+            *([_text(row["true_epsilon"])] if comparable else []),
+            _text(row["rank"]),
+            _text(row["criterion"]),
         ]
         table.add_row(row["mechanism"], *figures)
-    _console().print(table)
+    _console(table).print(table)
+    least = next((row["least_epsilon"] for row in rows if row["least_epsilon"] is not None), None)
+    if least is not None:
+        note(
+            f"least eps: no mechanism that is private below {least:.6g} nats per {unit_word(problem.domain.unit)} "
+            f"has an expected distance of {problem.matched_distance:.6g} {problem.domain.unit} or less"
+        )
 
 
 def print_study(table: pd.DataFrame) -> None:
@@ -143,13 +158,13 @@ def print_study(table: pd.DataFrame) -> None:
             first = lines.iloc[0]
             figures = _text(first["claimed_epsilon"]), _text(first["true_epsilon"]), _text(first["expected_distance"])
             shown.add_row(str(name), *figures, f"{100 * first['truthful']:.3g} %")
-        _console().print(shown)
+        _console(shown).print(shown)
         means = Table("estimate", "mechanism", box=SIMPLE_HEAD)
         for size in own["size"].unique():
             means.add_column(f"{size:,}", justify="right")
         for (estimator, name), lines in own.groupby(["estimator", "mechanism"], sort=False):
             means.add_row(str(estimator).replace("_", " "), str(name), *(f"{mean:.1f}" for mean in lines["mean"]))
-        _console().print(means)
+        _console(means).print(means)
 
 
 def print_sweep(rows: Sequence[SweepRow], problem: DesignProblem) -> None:
@@ -193,6 +208,9 @@ def _caption(problem: DesignProblem) -> str:
         "lower bound: no mechanism with this claim does better; gap = (loss - lower bound) / loss. claimed eps: nats "
         f"per {unit_word(unit)} (randomized response: nats). effective eps: largest log-ratio over the claimed "
         "distance; above 1 the claim is broken."
+        + (f" {_COMPARABLE}{unit_word(unit)}." if problem.metric.kind == "euclidean" else "")
+        + " rank below the number of secrets: no number of reports tells their distribution; criterion: reports times "
+        f"the mean squared error of its estimate, in {'squared units' if unit == '1' else f'{unit}^2'}."
     )
 
 

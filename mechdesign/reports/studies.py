@@ -11,7 +11,6 @@ import xarray as xr
 
 from mechdesign.mechanism.storage import check_target, write_atomically
 from mechdesign.mechanism.table import probabilities
-from mechdesign.programs.matched_distance import FAMILIES
 from mechdesign.reports.matched import family_mechanism, true_epsilon
 from mechdesign.setting.problem import DesignProblem
 from mechdesign.solvers.matched_distance import match_distance

@@ -124,7 +124,7 @@ def _checked(table: NDArray[np.float64]) -> NDArray[np.float64]:
     def refuse(bad: NDArray[np.bool_], problem: str, remedy: str) -> None:
         if bad.any():
             x, y = np.argwhere(bad)[0]
-            raise InputError(problem, field="domain", value=f"d({x}, {y}) = {table[x, y]!r}", remedy=remedy)
+            raise InputError(problem, field="domain", value=f"d({x}, {y}) = {float(table[x, y])!r}", remedy=remedy)
 
     own = np.eye(len(table), dtype=bool)
     refuse(~np.isfinite(table), "distances must be finite", "join all places")

@@ -105,7 +105,7 @@ class GrowingProgram:
     """minimise cost x subject to row_lower <= matrix x <= row_upper, x >= 0, whose columns arrive in batches.
 
     Solved by the simplex methods without presolve, each time from the last basis (one thread), feasible to 1e-9: rows
-    should be of size 1. Presolve calls dense transport programs with smooth masses infeasible.
+    should be of size 1. Presolve may call a feasible transport program with smooth masses infeasible.
     """
 
     def __init__(self, row_lower: NDArray[np.float64], row_upper: NDArray[np.float64]) -> None:

@@ -24,7 +24,6 @@ from mechdesign.setting.problem import DesignProblem
 from mechdesign.solvers.matched_distance import Matched
 
 ACCURACY = 1e-8  # of ln eps
-_NARROW = 1e-6  # relative: a family that is at its claim is taken to be so
 _STEP = 2.0
 _MOST = 60  # steps of a bracket
 
@@ -70,8 +69,8 @@ def match_level(
 def _root(excess: Callable[[float], float], start: float) -> float | None:
     """The root of an increasing function near `start`, within `ACCURACY`; None where steps do not bracket it."""
     at = excess(start)
-    if abs(at) <= _NARROW:
-        return start - at
+    if abs(at) <= ACCURACY:
+        return start
     low = high = start
     for _ in range(_MOST):
         if at > 0:

@@ -31,6 +31,7 @@ _SHARE = 0.2  # of the excess k - 1 of the graph metric: designs need no smaller
 _START = 0.97  # of the level of clamped noise, near which the search begins
 _SOLVES = 12
 _PRICINGS = 8
+_APART = 5.0  # gaps, in the logarithm, by which levels must differ to tell a power
 _ABOVE = 1e-5  # of the target, by which a bound is meant to exceed it
 _POWER = (0.3, 4.0)  # of the level that the expected distance may fall with
 _SLACK = 1e-9  # by which the claimed level exceeds the true one, so that the repair has its margin
@@ -63,7 +64,8 @@ def solve_matched_optimal(
     """Enclose the least eps to about twice `gap`, or the excess of the graph metric where that is more.
 
     Raises: SolverError where the time ends before a mechanism comes as near as asked.
-    Cost: two or three optimal designs, each started from the one before, and some pricings.
+    Cost: two or three optimal designs, each started from the one before, and some pricings; where these prove nothing,
+    one or two designs more.
     """
     search = _Search(program=program, gap=max(gap, _SHARE * (program.excess - 1)), ends=time.monotonic() + time_limit)
     stopped = search.run(report)
@@ -75,7 +77,7 @@ def solve_matched_optimal(
             remedy="allow more time, or use fewer cells",
         )
     level, design = search.nearest
-    ruled_out = search.ruled_out(level, design)
+    ruled_out = search.ruled_out(level, design) or search.designed_out(level, design, report)
     mass, epsilon, share = _mixed(program, design, level * program.excess)
     return MatchedDesign(
         mass=mass,
@@ -119,10 +121,10 @@ class _Search:
 
     @property
     def power(self) -> float:
-        """The power of the level that the loss falls with, by the last two designs; 1 after one."""
-        if len(self.tried) < 2:
+        """The power of the level that the loss falls with, by the first and the last design that lie apart; else 1."""
+        (x, y), (z, w) = self.tried[0], self.tried[-1]
+        if abs(z - x) <= _APART * self.gap:
             return 1.0
-        (x, y), (z, w) = self.tried[-2:]
         return min(max((y - w) / (z - x), _POWER[0]), _POWER[1])
 
     def ruled_out(self, level: float, design: Design) -> float | None:
@@ -130,12 +132,27 @@ class _Search:
         target, trial = self.program.distance, level
         for _ in range(_PRICINGS):
             there = self.program.at(trial, graph=True)
-            dual = design.dual * (level / trial) ** self.power
-            value = ConePricer(there.edges, there.domain.size, there.anchors).price(there.cost, dual).value
-            bound = lower_bound(dual, value)
+            pricer, bound = ConePricer(there.edges, there.domain.size, there.anchors), 0.5 * target
+            for power in (1.0, self.power):
+                dual = design.dual * (level / trial) ** power
+                bound = max(bound, lower_bound(dual, pricer.price(there.cost, dual).value))
             if bound > target:
                 return trial
-            trial *= (max(bound, 0.5 * target) / (target * (1 + _ABOVE))) ** (1 / self.power)
+            trial *= bound / (target * (1 + _ABOVE))
+        return None
+
+    def designed_out(self, level: float, design: Design, report: Callable[[Progress], None] | None) -> float | None:
+        """A level whose own design has a bound above the target, for where multipliers of another do not carry."""
+        target = self.program.distance
+        for _ in range(_SOLVES):
+            left = self.ends - time.monotonic()
+            if left <= 0 or design.stopped in ("time", "interrupt"):
+                return None
+            level *= float((min(design.lower_bound / target, 1.0) / (1 + self.gap / 2)) ** (1 / self.power))
+            there = self.program.at(level, graph=True)
+            design = aggregate(there, gap=self.gap, time_limit=left, start=design, report=report)
+            if design.lower_bound > target:
+                return level
         return None
 
 

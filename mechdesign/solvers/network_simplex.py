@@ -21,9 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 PENALTY = 1.0  # of an arc to the root, where the largest cost is 1; more than 1/2 keeps the optimum off such arcs
-_EPSILON = (
-    1e-12  # a reduced cost below minus this enters, where the largest cost is 1: above the rounding of long paths
-)
+_EPSILON = 1e-12  # a reduced cost below minus this enters: above the rounding of long paths, where costs are at most 1
 _REFRESHES = 100  # times that potentials are computed afresh at most, should rounding exceed that all the same
 _TOTAL = 2**60  # whole units of mass: flows, and sums of two, are below 2^62
 _ROOT_ARC = -1

@@ -86,7 +86,7 @@ def maximum_likelihood(
     Where several distributions are equally likely, Newton steps return one far from the border of their set.
     Raises: InputError for counts or a table that are none, no report at all, a report that no secret can make, and
         other options; SizeError before matrices that do not fit.
-    Cost: ten to twenty Newton steps of O(n^2 (n + k)), k the distinct reports: 0.2 s for 900 secrets.
+    Cost: ten to twenty Newton steps of O(n^2 (n + k)), k the distinct reports: 0.1 to 0.4 s for 900 secrets.
     """
     if method not in ROUTES:
         raise InputError("unknown method", field="method", value=method, remedy="use one of " + ", ".join(ROUTES))

@@ -1,0 +1,100 @@
+"""The least epsilon of the optimal program at one expected distance."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+from mechdesign.errors import InputError, SolverError, UnsuitableError
+from mechdesign.mechanism.certificate import row_sums_exact, violations
+from mechdesign.problem_files import load_problem
+from mechdesign.programs import matched_optimal
+from mechdesign.programs.matched_optimal import MatchedOptimal
+from mechdesign.setting import priors
+from mechdesign.setting.domain import Domain
+from mechdesign.setting.levels import PrivacyLevel
+from mechdesign.setting.losses import Distance
+from mechdesign.setting.metrics import Eikonal
+from mechdesign.setting.problem import DesignProblem
+from mechdesign.solvers.matched_optimal import solve_matched_optimal
+
+MATCHED = 1e-6  # asked of the expected distance
+ROOT = 1e-6  # accuracy of the second route, a root search over cvxpy's default tolerances
+TARGET = 150.0
+
+
+def program(cells: int = 4) -> MatchedOptimal:
+    return MatchedOptimal(problem=load_problem("paris", cells=cells, distance=TARGET), distance=TARGET)
+
+
+@cache
+def least_by_statement() -> float:
+    """The root of the cvxpy statement over all pairs."""
+    asked = program()
+    return float(brentq(lambda e: asked.statement(e).solve(solver="HIGHS") - TARGET, 0.004, 0.02, rtol=ROOT / 10))
+
+
+@pytest.mark.parametrize("direct", [4_000, 0], ids=["all pairs", "graph"])
+def test_the_interval_encloses_the_least_epsilon(direct: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matched_optimal, "DIRECT", direct)
+    asked, gap = program(), 1e-3
+    found = solve_matched_optimal(asked, gap=gap)
+    assert found.stopped == "gap"
+    assert found.least_epsilon is not None
+    assert found.least_epsilon <= least_by_statement() * (1 + ROOT)
+    assert found.epsilon >= least_by_statement() * (1 - ROOT)
+    assert found.epsilon <= found.least_epsilon * (1 + 3 * gap) * asked.excess
+    there = asked.at(found.epsilon)
+    assert row_sums_exact(found.mass)
+    assert violations(found.mass, there.edges) == 0
+    assert violations(found.mass, asked.at(0.999 * found.epsilon).edges) > 0
+    entries = found.mass / 2.0**62 * there.domain.euclidean_to(there.domain) / there.domain.size
+    assert float(entries.sum()) == pytest.approx(TARGET, rel=MATCHED)
+    assert found.distance == pytest.approx(float(entries.sum()), rel=1e-12)
+    assert 0 <= found.share < gap
+
+
+@pytest.mark.parametrize("cells", [5, 9])
+def test_the_excess_of_the_graph_by_adding_all_paths(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Floyd and Warshall over steps of the 32-neighbour stencil, written out."""
+    monkeypatch.setattr(matched_optimal, "DIRECT", 0)
+    place = np.array(list(np.ndindex(cells, cells)))
+    step = abs(place[:, None] - place)
+    steps = {(1, 0), (1, 1), (2, 1), (3, 1), (3, 2)}
+    near = np.array([[tuple(sorted(pair, reverse=True)) in steps for pair in row] for row in step.tolist()])
+    apart = np.hypot(*np.moveaxis(step, 2, 0))
+    paths = np.where(near | (apart == 0), apart, np.inf)
+    for k in range(len(place)):
+        paths = np.minimum(paths, paths[:, k, None] + paths[k])
+    expected = (paths[apart > 0] / apart[apart > 0]).max()
+    assert program(cells).excess == pytest.approx(expected, rel=1e-12)
+
+
+def test_all_pairs_of_small_grids_stand_for_themselves() -> None:
+    assert not program().graph
+    assert program().excess == 1
+
+
+def test_no_time_leaves_no_mechanism() -> None:
+    with pytest.raises(SolverError) as caught:
+        solve_matched_optimal(program(), time_limit=1e-9)
+    assert caught.value.field == "time-limit"
+
+
+@pytest.mark.parametrize("distance", [0.0, -1.0, float("nan"), 1e6])
+def test_distances_that_are_refused(distance: float) -> None:
+    with pytest.raises(InputError) as caught:
+        MatchedOptimal(problem=program().problem, distance=distance)
+    assert caught.value.field == "distance"
+
+
+def test_another_metric_is_refused() -> None:
+    domain = Domain.grid((3, 3), cell=1.0, unit="km")
+    metric = Eikonal(level=PrivacyLevel.constant(1.0, "km"))
+    problem = DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=Distance())
+    with pytest.raises(UnsuitableError) as caught:
+        MatchedOptimal(problem=problem, distance=0.5)
+    assert caught.value.field == "metric"
