@@ -58,15 +58,16 @@ def solve(
     Certified at the claim of the problem's metric; the mechanism of `EdgeAverage`, which breaks that claim, at the
     smallest multiple that holds, with the lower bound of its own program among the parameters.
 
-    How: `EikonalWeights` by one dense factorisation, or by its remedy where it has no solution (solvers/eikonal.py),
-    on more than 1,600 secrets as factors instead of a table (solvers/factored.py); `Optimal` by the whole linear
-    program in HiGHS up to 60,000 constraints (10,000 on networks such as roads), beyond that by tree aggregation
-    with a block interior-point method, then with HiGHS (solvers/aggregation.py has the rule); `Dictionary` as one linear program over its kernels
-    (solvers/dictionary.py); `QueryWeights` as one over kernels of label sets, with constraints where they are broken
-    (solvers/query.py); `Minimax`, `Robust`, `Bounded` and `Constrained` as one whole linear program
-    (solvers/coupled.py), through cvxpy where a constraint is not affine (solvers/stated.py); `EdgeAverage` as optimal
-    programs of its own edge lengths (solvers/edge_average.py); `StatisticalDesign` by weights of rays that a search
-    extends (solvers/statistical_design.py), with reports of its own, each judged as the best place to read it as.
+    How: `EikonalWeights` by one dense factorisation, or by its remedy where it has no solution
+    (solvers/eikonal.py), on more than 1,600 secrets as factors instead of a table (solvers/factored.py); `Optimal`
+    by the whole linear program in HiGHS up to 60,000 constraints (10,000 on networks such as roads), beyond that by
+    tree aggregation with a block interior-point method, then with HiGHS (solvers/aggregation.py has the rule);
+    `Dictionary` as one linear program over its kernels (solvers/dictionary.py); `QueryWeights` as one over kernels
+    of label sets, with constraints where they are broken (solvers/query.py); `Minimax`, `Robust`, `Bounded` and
+    `Constrained` as one whole linear program (solvers/coupled.py), through cvxpy where a constraint is not affine
+    (solvers/stated.py); `EdgeAverage` as optimal programs of its own edge lengths (solvers/edge_average.py);
+    `StatisticalDesign` by weights of rays that a search extends (solvers/statistical_design.py), with reports of
+    its own, each judged as the best place to read it as.
     Parameters: gap, target of (loss - lower_bound) / loss, not used for weights; time_limit in seconds; method, for
     `Optimal`: "auto", "whole", "blocks" or "aggregation", for `EikonalWeights`: "auto", "table" or "factored"; report,
     called with where the solve stands, after every round, iteration or block. For the factored form: rounds of weights
