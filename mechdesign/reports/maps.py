@@ -1,7 +1,7 @@
 """maps: pictures of mechanisms and of diagnoses over grids, through matplotlib's objects: no global state, no display.
 
 A mechanism over a grid of two axes. Above: the privacy level eps(u), times the multiplier of the metric; the prior;
-and, where the file has them, excess and rings of its diagnosis. Below: P(.|u) at a few secrets, all on one logarithmic
+and the expected loss of every cell or, where the file has them, excess and rings of its diagnosis. Below: P(.|u) at a few secrets, all on one logarithmic
 colour scale that ends at 10^-5 of the largest probability shown. Over one axis the maps are lines. Masked cells are
 grey. A mechanism along streets is drawn on its network: the prior and the rows as dots at the nodes.
 Source: paper 000, Figures 2 and 3 (density; rows at points of high, medium and low density).
@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,11 +25,11 @@ from mechdesign.mechanism.factored_rows import FactoredMechanism
 from mechdesign.mechanism.table import stored_edges, stored_points
 from mechdesign.programs.eikonal_weights import CAUSES, rings
 from mechdesign.reports.captions import axis_label, loss_words, metric_sentence, problem_sentence
+from mechdesign.reports.grounds import Lattice, Network
 from mechdesign.setting.domain import Domain
-from mechdesign.setting.geodesic import Edges
 from mechdesign.setting.losses import LOSSES
-from mechdesign.setting.plane import Plane
 from mechdesign.setting.units import unit_word
+from mechdesign.utility.loss import loss_matrix
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
 FLOOR = 1e-5  # of the largest probability shown: what is smaller has the darkest colour
 MOST_ROWS = 9
 _COLUMNS = 3
-_BLANK = "0.8"  # grey
 _LEVELS, _ROWS, _EXCESS = "cividis", "magma", "YlOrBr"  # brightness ascends: read with any colour vision, and in grey
 _STYLES: dict[str, Any] = {  # Okabe and Ito's palette, and shapes
     "boundary": {"color": "#0072B2", "marker": "x"},
@@ -66,7 +64,7 @@ def plot_mechanism(mechanism: xr.Dataset, secrets: Sequence[int] | None = None) 
     if json.loads(mechanism.attrs["metric"])["kind"] == "streets":
         return _network_figure(mechanism, secrets)
 
-    lattice = _Lattice.of(mechanism)
+    lattice = Lattice.of(mechanism)
     asked = _usual_secrets(lattice.domain, mechanism["prior"].values) if secrets is None else _checked(secrets, lattice)
     rows = _rows(mechanism, lattice, asked)
     named = [_row_title(mechanism, u, word) for u, word in zip(asked, _words(secrets, asked), strict=True)]
@@ -81,9 +79,13 @@ def plot_mechanism(mechanism: xr.Dataset, secrets: Sequence[int] | None = None) 
         _draw_prior(above[-1], mechanism, lattice)
         if "level" in mechanism:
             _draw_level(above[0], mechanism, lattice)
+        diagnosed = "excess" in mechanism and "ring" in mechanism
+        if not diagnosed and mechanism.attrs["schema"] != FACTORED:
+            above.append(figure.add_subplot(places[0, len(above)]))
+            _draw_losses(above[-1], mechanism, lattice)
         for axes in above:
             _mark(axes, lattice, asked)
-        if "excess" in mechanism and "ring" in mechanism:
+        if diagnosed:
             step = json.loads(mechanism.attrs["parameters"]).get("shortest_border_step")
             outer = math.ceil(1 / step) if step else None
             _draw_diagnosis(figure.add_subplot(places[0, 2]), mechanism, lattice, outer)
@@ -100,7 +102,7 @@ def plot_diagnosis(found: xr.Dataset) -> Figure:
     """
     from matplotlib.figure import Figure
 
-    lattice = _Lattice.of(found)
+    lattice = Lattice.of(found)
     if lattice.domain.dimension != 2 or "excess" not in found:
         raise UnsuitableError(
             "only the curvature rule in the plane has a map",
@@ -117,111 +119,6 @@ def plot_diagnosis(found: xr.Dataset) -> Figure:
     return figure
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Lattice:
-    """The grid of a Dataset, as pictures see it."""
-
-    domain: Domain
-    per = "cell"
-
-    @classmethod
-    def of(cls, result: xr.Dataset) -> _Lattice:
-        domain = Domain.from_description(json.loads(result.attrs["domain"]), stored_points(result, "secret"))
-        if domain.kind != "grid" or domain.dimension > 2:
-            raise UnsuitableError(
-                "only grids of one or two axes have a map",
-                field="domain",
-                value=f"{domain.kind} with {domain.dimension} axes",
-                remedy="export the table, and draw what you are after",
-            )
-        return cls(domain=domain)
-
-    def image(self, values: NDArray[Any]) -> np.ma.MaskedArray[Any, Any]:
-        """Values (n,) on the lattice, (rows along y, columns along x), masked where no secret is."""
-        inside = self.domain.lookup >= 0
-        whole = np.full(inside.shape, np.nan)
-        whole[inside] = values
-        return np.ma.masked_array(whole, mask=~inside).T
-
-    def size(self, columns: int, rows: int, panel: float = 2.7) -> tuple[float, float]:
-        """Width and height in inches of a figure of panels that are `panel` inches wide, with room for their words."""
-        left, right, bottom, top = self.extent
-        high = min(max(panel * (top - bottom) / (right - left), 1.0), 2 * panel)
-        return columns * (panel + 1.6), 0.9 + rows * (high + 0.85)
-
-    @property
-    def extent(self) -> tuple[float, float, float, float]:
-        """Left, right, bottom and top of the lattice in the unit of the domain."""
-        domain = self.domain
-        assert domain.origin is not None and domain.cell is not None and domain.shape is not None
-        (x, y), (wide, high) = domain.origin, np.multiply(domain.cell, domain.shape).tolist()
-        return x, x + wide, y, y + high
-
-    @property
-    def centres(self) -> list[NDArray[np.float64]]:
-        """The coordinates of the columns and of the rows of an image."""
-        domain = self.domain
-        assert domain.origin is not None and domain.cell is not None and domain.shape is not None
-        sizes = zip(domain.origin, domain.cell, domain.shape, strict=True)
-        return [np.asarray(o + h * (np.arange(k) + 0.5), np.float64) for o, h, k in sizes]
-
-    def draw(self, axes: Axes, values: NDArray[Any], title: str, **style: Any) -> AxesImage:
-        """An image of values (n,), axes in the unit of the domain."""
-        given: dict[str, Any] = {
-            "origin": "lower",
-            "extent": self.extent,
-            "interpolation": "nearest",
-            "aspect": "equal",
-        }
-        drawn = axes.imshow(self.image(values), **given, **style)
-        axes.set_facecolor(_BLANK)
-        axes.set_title(title, loc="left", fontsize=9)
-        axes.set_xlabel(axis_label("x", self.domain.unit))
-        axes.set_ylabel(axis_label("y", self.domain.unit))
-        if self.domain.plane is not None:
-            self._in_degrees(axes, self.domain.plane)
-        return drawn
-
-    def _in_degrees(self, axes: Axes, plane: Plane) -> None:
-        """Ticks in degrees: longitudes along the middle of the map, latitudes up the middle."""
-        left, right, bottom, top = self.extent
-        kept = plane.decimals(min(self.domain.cell or (1.0,)))
-
-        def east(x: float, _: object) -> str:
-            return f"{plane.backward(np.array([[x, (bottom + top) / 2]]))[0][0]:.{kept}f}"
-
-        def north(y: float, _: object) -> str:
-            return f"{plane.backward(np.array([[(left + right) / 2, y]]))[1][0]:.{kept}f}"
-
-        axes.locator_params(nbins=4)
-        axes.xaxis.set_major_formatter(east)
-        axes.yaxis.set_major_formatter(north)
-        axes.set_xlabel("longitude (degrees)")
-        axes.set_ylabel("latitude (degrees)")
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Network:
-    """The streets of a Dataset over a plane, as pictures see them."""
-
-    domain: Domain
-    streets: Edges
-    per = "node"
-
-    def draw(self, axes: Axes, values: NDArray[Any], title: str, **style: Any) -> PathCollection:
-        """Draw `values` (n,) as dots at the nodes, over the streets."""
-        points = self.domain.points
-        ends = points[np.column_stack([self.streets.tail, self.streets.head])]
-        lines = np.concatenate([ends, np.full((len(ends), 1, 2), np.nan)], axis=1).reshape(-1, 2)
-        axes.plot(*lines.T, color=_BLANK, linewidth=1.0, zorder=1)
-        drawn = axes.scatter(points[:, 0], points[:, 1], c=values, s=16.0, zorder=2, **style)
-        axes.set_aspect("equal")
-        axes.set_title(title, loc="left", fontsize=9)
-        axes.set_xlabel(axis_label("x", self.domain.unit))
-        axes.set_ylabel(axis_label("y", self.domain.unit))
-        return drawn
-
-
 def _network_figure(mechanism: xr.Dataset, secrets: Sequence[int] | None) -> Figure:
     """The prior and the rows of a few secrets, two panels side by side."""
     from matplotlib.figure import Figure
@@ -234,7 +131,7 @@ def _network_figure(mechanism: xr.Dataset, secrets: Sequence[int] | None) -> Fig
             value=f"{domain.dimension} axes",
             remedy="give nodes with x and y",
         )
-    network = _Network(domain=domain, streets=stored_edges(mechanism))
+    network = Network(domain=domain, streets=stored_edges(mechanism))
     ranked = np.argsort(mechanism["prior"].values, kind="stable")
     usual = [int(ranked[k]) for k in (-1, len(ranked) // 2, 0)]
     asked = list(dict.fromkeys(usual)) if secrets is None else _checked(secrets, network)
@@ -251,7 +148,7 @@ def _network_figure(mechanism: xr.Dataset, secrets: Sequence[int] | None) -> Fig
     return figure
 
 
-def _rows(mechanism: xr.Dataset, lattice: _Lattice | _Network, asked: list[int]) -> NDArray[np.float64]:
+def _rows(mechanism: xr.Dataset, lattice: Lattice | Network, asked: list[int]) -> NDArray[np.float64]:
     """P(y|u) (b, n) of the secrets asked for."""
     if mechanism.attrs["schema"] == FACTORED:
         return FactoredMechanism(dataset=mechanism).probabilities(asked)
@@ -273,7 +170,7 @@ def _usual_secrets(domain: Domain, prior: NDArray[np.float64]) -> list[int]:
     return [int(ranked[k]) for k in (-1, len(ranked) // 2, 0)]
 
 
-def _checked(secrets: Sequence[int], lattice: _Lattice | _Network) -> list[int]:
+def _checked(secrets: Sequence[int], lattice: Lattice | Network) -> list[int]:
     size = lattice.domain.size
     if not 1 <= len(secrets) <= MOST_ROWS:
         raise InputError(
@@ -299,17 +196,25 @@ def _levels(result: xr.Dataset, domain: Domain) -> tuple[NDArray[np.float64], st
     return times * result["level"].values, f"eps (nats per {unit_word(domain.unit)})"
 
 
-def _draw_level(axes: Axes, result: xr.Dataset, lattice: _Lattice) -> None:
+def _draw_level(axes: Axes, result: xr.Dataset, lattice: Lattice) -> None:
     level, label = _levels(result, lattice.domain)
     _bar(axes, lattice.draw(axes, level, "privacy level: larger is less private", cmap=_LEVELS), label)
 
 
-def _draw_prior(axes: Axes, mechanism: xr.Dataset, lattice: _Lattice | _Network) -> None:
+def _draw_prior(axes: Axes, mechanism: xr.Dataset, lattice: Lattice | Network) -> None:
     drawn = lattice.draw(axes, mechanism["prior"].values, "prior", cmap=_LEVELS, vmin=0.0)
     _bar(axes, drawn, f"probability per {lattice.per}")
 
 
-def _draw_diagnosis(axes: Axes, result: xr.Dataset, lattice: _Lattice, outer: int | None) -> None:
+def _draw_losses(axes: Axes, mechanism: xr.Dataset, lattice: Lattice) -> None:
+    """sum_y P(y|u) l(u, y) of every secret u."""
+    losses = np.einsum("uy,uy->u", mechanism["mass"].values / float(ROW_SUM), loss_matrix(mechanism))
+    what, unit = _judged(mechanism)
+    drawn = lattice.draw(axes, losses, f"expected {what} by cell", cmap=_LEVELS, vmin=0.0)
+    _bar(axes, drawn, what + (f" ({unit})" if unit else ""))
+
+
+def _draw_diagnosis(axes: Axes, result: xr.Dataset, lattice: Lattice, outer: int | None) -> None:
     """Where the excess is positive, and the end of the `outer` rings within a nat of the border."""
     excess, ring, unit = result["excess"].values, result["ring"].values, lattice.domain.unit
     title = f"curvature excess > 0 in {int((excess > 0).sum())} of {len(excess)} cells"
@@ -322,7 +227,7 @@ def _draw_diagnosis(axes: Axes, result: xr.Dataset, lattice: _Lattice, outer: in
     _bar(axes, drawn, "Laplacian(log eps) - eps²" + ("" if unit == "1" else f" (per {unit}²)"))
 
 
-def _draw_negatives(axes: Axes, found: xr.Dataset, lattice: _Lattice) -> None:
+def _draw_negatives(axes: Axes, found: xr.Dataset, lattice: Lattice) -> None:
     """The negative weights of a diagnosis that has them, by cause."""
     if "cause" not in found:
         return
@@ -340,7 +245,7 @@ def _bar(axes: Axes, drawn: AxesImage | PathCollection, label: str, **style: Any
 
 
 def _draw_rows(
-    panels: list[Axes], lattice: _Lattice | _Network, asked: list[int], rows: NDArray[np.float64], named: list[str]
+    panels: list[Axes], lattice: Lattice | Network, asked: list[int], rows: NDArray[np.float64], named: list[str]
 ) -> None:
     from matplotlib.colors import LogNorm
 
@@ -352,7 +257,7 @@ def _draw_rows(
         _bar(axes, drawn, f"probability per {lattice.per}", extend="min")
 
 
-def _mark(axes: Axes, lattice: _Lattice | _Network, asked: list[int]) -> None:
+def _mark(axes: Axes, lattice: Lattice | Network, asked: list[int]) -> None:
     """White circles around the secrets, rimmed so that they show on any ground."""
     at = lattice.domain.points[asked].T
     for colour, width in (("black", 2.6), ("white", 1.4)):
@@ -364,7 +269,7 @@ def _mark(axes: Axes, lattice: _Lattice | _Network, asked: list[int]) -> None:
 def _draw_lines(
     figure: Figure,
     mechanism: xr.Dataset,
-    lattice: _Lattice,
+    lattice: Lattice,
     asked: list[int],
     rows: NDArray[np.float64],
     named: list[str],
@@ -391,9 +296,14 @@ def _draw_lines(
         axes.spines[["top", "right"]].set_visible(False)
 
 
-def _claim(mechanism: xr.Dataset) -> str:
+def _judged(mechanism: xr.Dataset) -> tuple[str, str]:
+    """What the loss of a mechanism is the mean of, and its unit."""
     judged, unit = mechanism.attrs["loss"], json.loads(mechanism.attrs["domain"])["unit"]
-    what, shown = loss_words(judged, LOSSES[judged].unit(unit) if judged in LOSSES else _table_unit(mechanism))
+    return loss_words(judged, LOSSES[judged].unit(unit) if judged in LOSSES else _table_unit(mechanism))
+
+
+def _claim(mechanism: xr.Dataset) -> str:
+    what, shown = _judged(mechanism)
     return (
         f"{mechanism.attrs['program']} mechanism, mean {what} {mechanism.attrs['expected_loss']:.5g} {shown}".rstrip()
         + "; claims P(y|u) ≤ exp(d(u, u')) P(y|u')"
