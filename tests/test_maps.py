@@ -78,7 +78,7 @@ def bar_label(axes: Axes) -> str:
 def test_the_picture_of_a_table() -> None:
     problem, mechanism = CASES[MASKED](), table(MASKED)
     figure = plot_mechanism(mechanism)
-    level, prior, *rows = figure.axes
+    level, prior, losses, *rows = figure.axes
     assert len(rows) == 3
     lines = figure.get_suptitle().splitlines()
     assert lines[0] == "problem: 4 x 4 cells, 14 of them secrets"
@@ -87,7 +87,10 @@ def test_the_picture_of_a_table() -> None:
     assert lines[2] == expected + "; claims P(y|u) ≤ exp(d(u, u')) P(y|u')"
     assert np.array_equal(shown(level), on_lattice(problem.domain, mechanism["level"].values), equal_nan=True)
     assert np.array_equal(shown(prior), on_lattice(problem.domain, mechanism["prior"].values), equal_nan=True)
-    assert [bar_label(axes) for axes in figure.axes] == ["eps (nats per cell)", *["probability per cell"] * 4]
+    by_cell = [row @ loss for row, loss in zip(probabilities(mechanism).values, problem.loss_matrix, strict=True)]
+    assert np.allclose(shown(losses), on_lattice(problem.domain, np.array(by_cell)), rtol=1e-12, equal_nan=True)
+    labels = ["eps (nats per cell)", "probability per cell", "distance (cell)", *["probability per cell"] * 3]
+    assert [bar_label(axes) for axes in figure.axes] == labels
     for axes in figure.axes:
         assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_aspect()) == ("x (cell)", "y (cell)", 1.0)
         assert axes.images[0].get_extent() == [0.0, 4.0, 0.0, 4.0]
@@ -98,7 +101,7 @@ def test_rows_of_high_median_and_low_prior() -> None:
     problem, mechanism = CASES[MASKED](), table(MASKED)
     ranked = np.argsort(problem.prior_array)
     asked = [ranked[-1], ranked[7], ranked[0]]
-    rows = plot_mechanism(mechanism).axes[2:]
+    rows = plot_mechanism(mechanism).axes[3:]
     for axes, u, word in zip(rows, asked, ("high", "median", "low"), strict=True):
         row = probabilities(mechanism).values[u]
         assert np.array_equal(shown(axes), on_lattice(problem.domain, row), equal_nan=True)
@@ -112,7 +115,7 @@ def test_rows_stay_away_from_the_border_and_share_one_scale() -> None:
     metric = Eikonal(level=varying_level(), stencil=8)
     problem = DesignProblem(domain=domain, metric=metric, prior=prior, loss=SquaredDistance())
     mechanism = solve(EikonalWeights(problem=problem))
-    rows = plot_mechanism(mechanism).axes[2:]
+    rows = plot_mechanism(mechanism).axes[3:]
     marked = [tuple(axes.lines[0].get_xydata()[0]) for axes in rows]
     assert marked == [(6.5, 6.5), (4.5, 4.5), (2.5, 2.5)]
     top = max(shown(axes).max() for axes in rows)
@@ -195,7 +198,7 @@ def test_a_metric_without_levels_has_no_map_of_them() -> None:
     problem = CASES["euclidean lattice"]()
     mechanism = solve(Optimal(problem=problem)).drop_vars("level")
     figure = plot_mechanism(mechanism)
-    assert len(figure.axes) == 4
+    assert len(figure.axes) == 5
     assert figure.axes[0].get_title(loc="left") == "prior"
     line = plot_mechanism(table(LINE).drop_vars("level"))
     assert line.axes[0].get_ylabel() == "prior"

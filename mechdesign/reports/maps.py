@@ -1,9 +1,10 @@
 """maps: pictures of mechanisms and of diagnoses over grids, through matplotlib's objects: no global state, no display.
 
-A mechanism over a grid of two axes. Above: the privacy level eps(u), times the multiplier of the metric; the prior;
-and the expected loss of every cell or, where the file has them, excess and rings of its diagnosis. Below: P(.|u) at a few secrets, all on one logarithmic
-colour scale that ends at 10^-5 of the largest probability shown. Over one axis the maps are lines. Masked cells are
-grey. A mechanism along streets is drawn on its network: the prior and the rows as dots at the nodes.
+A mechanism over a grid of two axes. Above: the privacy level eps(u), times the multiplier of the metric; the prior; and
+the expected loss of every cell or, where the file has them, excess and rings of its diagnosis. Below: P(.|u) at a few
+secrets, all on one logarithmic colour scale that ends at 10^-5 of the largest probability shown. Over one axis the maps
+are lines. Masked cells are grey. A mechanism along streets is drawn on its network: the prior and the rows as dots at
+the nodes.
 Source: paper 000, Figures 2 and 3 (density; rows at points of high, medium and low density).
 """
 
