@@ -30,7 +30,7 @@ SUMMARY = [
 ]  # fmt: skip
 ROW = [
     "mechanism", "loss", "lower_bound", "gap", "remapped_loss", "expected_distance", "claimed_epsilon",
-    "effective_epsilon",
+    "effective_epsilon", "true_epsilon", "least_epsilon", "rank", "criterion",
 ]  # fmt: skip
 VERIFIED = [
     "certified", "violations", "claim", "rebuilt", "effective_epsilon", "worst", "expected_loss", "lower_bound_checked",
