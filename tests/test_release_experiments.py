@@ -29,7 +29,7 @@ from mechdesign.utility.release_error import error_of_mean, release_bias
 from mechdesign.utility.release_queries import ThresholdQuery, TwoWayQuery, band_width
 
 ROOT = Path(__file__).parent.parent
-NYC = Path("/work/shared/data/nyc_collisions_2020_sample.csv")
+NYC = Path(__file__).parents[2] / "shared" / "data" / "nyc_collisions_2020_sample.csv"
 CELLS, INVERSE, FAR = 60, 20_000.0, 500_000.0
 
 
