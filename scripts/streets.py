@@ -1,6 +1,6 @@
 """Privacy along streets against straight-line privacy, on one road network.
 
-python scripts/streets.py [--nodes 150] [--seed 1] [--epsilon 0.01] [--gap 1e-3]
+python scripts/streets.py [--nodes 60] [--seed 1] [--epsilon 0.01] [--gap 1e-3]
                           [--nodes-file N.csv --edges-file E.csv]
 
 Three optimal mechanisms: for eps along streets, for eps in a straight line, and along streets again, at eps divided by
@@ -19,7 +19,7 @@ import mechdesign as md
 def main() -> None:
     """Design, cross-examine, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=int, default=150)
+    parser.add_argument("--nodes", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--epsilon", type=float, default=0.01)
     parser.add_argument("--gap", type=float, default=1e-3)
