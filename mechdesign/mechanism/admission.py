@@ -24,7 +24,7 @@ from mechdesign.mechanism.certificate import row_sums_exact, violations
 from mechdesign.mechanism.factored import SCHEMA as FACTORED
 from mechdesign.mechanism.factored import stored_factors, stored_problem
 from mechdesign.mechanism.factored_sums import join_words
-from mechdesign.mechanism.table import SCHEMA, checksum, claim_sentence, stored_edges, stored_points
+from mechdesign.mechanism.table import SCHEMA, checksum, claim_sentence, stored_domain, stored_edges
 from mechdesign.setting.domain import Domain
 from mechdesign.setting.geodesic import Edges, check_connected
 from mechdesign.setting.metrics import Graph, Metric, metric_from_description
@@ -87,7 +87,7 @@ def _table(mechanism: xr.Dataset) -> Admission:
     mass = mechanism["mass"]
     if (mass.dtype, mass.dims) != (np.dtype(np.uint64), ("secret", "report")) or not row_sums_exact(mass.values):
         raise _refused("must be positive 64-bit integers (secret, report), rows summing to exactly 2^62", field="mass")
-    domain = Domain.from_description(json.loads(mechanism.attrs["domain"]), stored_points(mechanism, "secret"))
+    domain = stored_domain(mechanism)
     description = json.loads(mechanism.attrs["metric"])
     metric = metric_from_description(description)
     if metric is None:

@@ -34,7 +34,7 @@ from scipy.spatial import cKDTree
 from mechdesign.errors import DesignError
 from mechdesign.mechanism.factored_sums import Judged, RowBlock, join_words, rounded_words
 from mechdesign.mechanism.factors import Factors
-from mechdesign.mechanism.table import COST, claim_sentence, coordinates, seal, stored_points, versions
+from mechdesign.mechanism.table import COST, claim_sentence, coordinates, seal, stored_domain, stored_points, versions
 from mechdesign.setting.domain import Domain
 from mechdesign.setting.geodesic import Edges
 from mechdesign.setting.integer_metric import IntegerMetric
@@ -180,7 +180,7 @@ def stored_problem(mechanism: xr.Dataset) -> DesignProblem:
     Raises: InputError, KeyError or TypeError where the Dataset contradicts itself.
     """
     attrs = mechanism.attrs
-    domain = Domain.from_description(json.loads(attrs["domain"]), stored_points(mechanism, "secret"))
+    domain = stored_domain(mechanism)
     description = json.loads(attrs["metric"])
     metric = metric_from_description(description)
     if metric is None:

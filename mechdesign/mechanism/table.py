@@ -171,6 +171,11 @@ def stored_points(mechanism: xr.Dataset, dim: str) -> NDArray[np.float64]:
     return np.column_stack([mechanism[name].values for name in names])
 
 
+def stored_domain(mechanism: xr.Dataset) -> Domain:
+    """The secrets of a mechanism, a table or a factored one, as its file describes them."""
+    return Domain.from_description(json.loads(mechanism.attrs["domain"]), stored_points(mechanism, "secret"))
+
+
 def seal(mechanism: xr.Dataset) -> xr.Dataset:
     """The mechanism with its `sha256` attribute set to `checksum`."""
     return mechanism.assign_attrs(sha256=checksum(mechanism))

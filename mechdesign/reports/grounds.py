@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mechdesign.errors import UnsuitableError
-from mechdesign.mechanism.table import stored_points
+from mechdesign.mechanism.table import stored_domain
 from mechdesign.reports.captions import axis_label
 from mechdesign.setting.domain import Domain
 from mechdesign.setting.geodesic import Edges
@@ -34,7 +33,7 @@ class Lattice:
 
     @classmethod
     def of(cls, result: xr.Dataset) -> Lattice:
-        domain = Domain.from_description(json.loads(result.attrs["domain"]), stored_points(result, "secret"))
+        domain = stored_domain(result)
         if domain.kind != "grid" or domain.dimension > 2:
             raise UnsuitableError(
                 "only grids of one or two axes have a map",

@@ -23,7 +23,7 @@ from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.factored import SCHEMA as FACTORED
 from mechdesign.mechanism.factored_rows import FactoredMechanism
-from mechdesign.mechanism.table import stored_edges, stored_points
+from mechdesign.mechanism.table import stored_domain, stored_edges, stored_points
 from mechdesign.programs.eikonal_weights import CAUSES, rings
 from mechdesign.reports.captions import axis_label, loss_words, metric_sentence, problem_sentence
 from mechdesign.reports.grounds import Lattice, Network
@@ -124,7 +124,7 @@ def _network_figure(mechanism: xr.Dataset, secrets: Sequence[int] | None) -> Fig
     """The prior and the rows of a few secrets, two panels side by side."""
     from matplotlib.figure import Figure
 
-    domain = Domain.from_description(json.loads(mechanism.attrs["domain"]), stored_points(mechanism, "secret"))
+    domain = stored_domain(mechanism)
     if domain.dimension != 2:
         raise UnsuitableError(
             "only networks in a plane have a map",

@@ -14,7 +14,7 @@ from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.factored import SCHEMA as FACTORED
 from mechdesign.mechanism.factored import stored_problem as factored_problem
 from mechdesign.mechanism.information import criterion
-from mechdesign.mechanism.table import claim_sentence, stored_edges, stored_points
+from mechdesign.mechanism.table import claim_sentence, stored_domain, stored_edges, stored_points
 from mechdesign.programs.bounded import Bounded
 from mechdesign.programs.constrained import Constrained
 from mechdesign.programs.constraints import constraint_from
@@ -126,7 +126,7 @@ def stored_problem(mechanism: xr.Dataset) -> DesignProblem:
     """
     if mechanism.attrs["schema"] == FACTORED:
         return factored_problem(mechanism)
-    domain = Domain.from_description(json.loads(mechanism.attrs["domain"]), stored_points(mechanism, "secret"))
+    domain = stored_domain(mechanism)
     edges, metric = stored_edges(mechanism), metric_from_description(json.loads(mechanism.attrs["metric"]))
     listed = metric or Graph(tail=edges.tail, head=edges.head, length=edges.length)
     return rebuilt_problem(mechanism, domain, listed)

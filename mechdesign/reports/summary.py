@@ -9,9 +9,8 @@ from typing import Any
 import xarray as xr
 
 from mechdesign.mechanism.factored import SCHEMA as FACTORED
-from mechdesign.mechanism.table import relative_gap, stored_points
+from mechdesign.mechanism.table import relative_gap, stored_domain
 from mechdesign.reports.verification import verify
-from mechdesign.setting.domain import Domain
 from mechdesign.setting.losses import LOSSES
 from mechdesign.utility.loss import constant_loss
 from mechdesign.utility.remap import remapped_loss
@@ -56,7 +55,7 @@ def summarise(mechanism: xr.Dataset, *, seconds: float, file: Path | None) -> di
 def within_cell_error(mechanism: xr.Dataset) -> float | None:
     """Mean loss of moving a uniform position in a cell to its centre: h^2 / 6 for squared loss on square cells."""
     loss = LOSSES.get(mechanism.attrs["loss"])
-    domain = Domain.from_description(json.loads(mechanism.attrs["domain"]), stored_points(mechanism, "secret"))
+    domain = stored_domain(mechanism)
     return None if loss is None else loss.within_cell(domain)
 
 

@@ -21,7 +21,7 @@ from mechdesign.errors import InputError, MechdesignError, VerificationError
 from mechdesign.mechanism.certificate import row_sums_exact, steepest, violations
 from mechdesign.mechanism.factored import SCHEMA as FACTORED
 from mechdesign.mechanism.storage import load
-from mechdesign.mechanism.table import stored_edges, stored_points
+from mechdesign.mechanism.table import stored_domain, stored_edges, stored_points
 from mechdesign.programs.near_pairs import near_edges
 from mechdesign.reports.export import WRITERS
 from mechdesign.reports.factored_verification import check_factored
@@ -120,7 +120,7 @@ def _verify(mechanism: xr.Dataset) -> Verification:
     reasons = []
     if not row_sums_exact(mass):
         reasons.append("mass: an entry is 0, or a row does not sum to exactly 2^62")
-    domain = Domain.from_description(json.loads(mechanism.attrs["domain"]), stored_points(mechanism, "secret"))
+    domain = stored_domain(mechanism)
     stored = stored_edges(mechanism)
     metric, edges, rebuilt = _rebuild(mechanism, domain, stored)
     if rebuilt != _LISTED:

@@ -6,8 +6,6 @@ a rank below the number of secrets: no number of its reports tells some distribu
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
@@ -15,8 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.errors import InputError
 from mechdesign.mechanism import information
 from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.table import stored_edges, stored_points
-from mechdesign.setting.domain import Domain
+from mechdesign.mechanism.table import stored_domain, stored_edges
 from mechdesign.setting.priors import check_prior
 from mechdesign.setting.problem import DesignProblem
 from mechdesign.setting.transport_norm import transport_norm
@@ -45,7 +42,7 @@ def statistical_criterion(
     """
     table = _table(mechanism)
     if isinstance(mechanism, xr.Dataset):
-        domain = Domain.from_description(json.loads(mechanism.attrs["domain"]), stored_points(mechanism, "secret"))
+        domain = stored_domain(mechanism)
         edges, prior = stored_edges(mechanism), mechanism["prior"].values
     elif problem is None:
         raise InputError(

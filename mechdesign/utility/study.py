@@ -14,7 +14,6 @@ N secrets with their reports, so that datasets and reports are nested. Repetitio
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
@@ -29,7 +28,7 @@ from scipy.stats import t as student
 
 from mechdesign.errors import InputError
 from mechdesign.mechanism.sampler import Sampler
-from mechdesign.mechanism.table import probabilities, stored_points
+from mechdesign.mechanism.table import probabilities, stored_domain, stored_points
 from mechdesign.programs.likelihood import checked_counts
 from mechdesign.setting.domain import Domain
 from mechdesign.utility.estimation import empirical, expectation_maximization, maximum_likelihood
@@ -68,7 +67,7 @@ class Study:
                 )
         first = self.domain
         for name, mechanism in self.mechanisms.items():
-            if not np.array_equal(domain_of(mechanism).points, first.points):
+            if not np.array_equal(stored_domain(mechanism).points, first.points):
                 raise InputError(
                     "has other secrets than the first mechanism",
                     field="mechanisms",
@@ -100,12 +99,7 @@ class Study:
     @property
     def domain(self) -> Domain:
         """The secrets of the mechanisms."""
-        return domain_of(next(iter(self.mechanisms.values())))
-
-
-def domain_of(mechanism: xr.Dataset) -> Domain:
-    """The secrets of a mechanism, as its file describes them."""
-    return Domain.from_description(json.loads(mechanism.attrs["domain"]), stored_points(mechanism, "secret"))
+        return stored_domain(next(iter(self.mechanisms.values())))
 
 
 def utility_study(
