@@ -65,10 +65,10 @@ def audit_setting(
         return lambda secrets: problem
     if mechanism is not None:
         from mechdesign.mechanism.storage import load
-        from mechdesign.reports.rebuilding import stored_problem
+        from mechdesign.mechanism.stored import read
 
         knob_values("a mechanism file", (), words)
-        stored = stored_problem(load(mechanism))
+        stored = read(load(mechanism)).problem
         return lambda secrets: stored
     name = str(metric)
     knobs = knob_values(name, SETTINGS.get(name, ()), words) if name in SETTINGS else {}

@@ -1,9 +1,9 @@
 """Admission: what is proved of a mechanism, in whole numbers, before anything is drawn from it.
 
-A table: it is unaltered since it was sealed (SHA-256), its entries are positive and its rows sum to exactly 2^62, its
-claim is the sentence that its own metric, geometry and edges give, edges and lengths are rebuilt from metric and
-geometry (a graph lists its own), and no edge is violated. This is the part of `verify` that is about privacy; losses
-and bounds are not looked at. Cost: O(e m) comparisons of 2 ns, once.
+A table: it satisfies its schema, it is unaltered since it was sealed (SHA-256), its entries are positive and its rows
+sum to exactly 2^62, its claim is the sentence that its own metric, geometry and edges give, edges and lengths are
+rebuilt from metric and geometry (a graph lists its own), and no edge is violated. This is the part of `verify` that is
+about privacy; losses and bounds are not looked at. Cost: O(e m) comparisons of 2 ns, once.
 
 Factors: unaltered, the claim as above, and the certificate of every edge from the stored row sums; each row that is
 drawn from must then sum to its stored sum. `verify` adds all the row sums up again. Cost: 3 microseconds an edge.
@@ -19,24 +19,26 @@ from fractions import Fraction
 import numpy as np
 import xarray as xr
 
-from mechdesign.errors import MechdesignError, VerificationError
+from mechdesign.errors import VerificationError
 from mechdesign.mechanism.certificate import row_sums_exact, violations
-from mechdesign.mechanism.factored import SCHEMA as FACTORED
-from mechdesign.mechanism.factored import stored_factors, stored_problem
 from mechdesign.mechanism.factored_sums import join_words
-from mechdesign.mechanism.table import SCHEMA, checksum, claim_sentence, stored_domain, stored_edges
+from mechdesign.mechanism.stored import Stored, contradiction, read
+from mechdesign.mechanism.table import checksum
 from mechdesign.setting.domain import Domain
-from mechdesign.setting.geodesic import Edges, check_connected
-from mechdesign.setting.metrics import Graph, Metric, metric_from_description
+from mechdesign.setting.geodesic import Edges
+from mechdesign.setting.metrics import Metric
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Admission:
-    """What was proved: P(y|u) <= e^{d(u,u')} P(y|u') over `domain`, d the distance of `metric`, one report."""
+    """What was proved: P(y|u) <= e^{d(u,u')} P(y|u') over `domain`, d the distance of `metric`, one report; claim says
+    it in one sentence.
+    """
 
     domain: Domain
     metric: Metric
     edges: Edges
+    claim: str
 
     @property
     def cost(self) -> Fraction:
@@ -64,59 +66,32 @@ def admit(mechanism: xr.Dataset) -> Admission:
 
     Raises: VerificationError where it is altered, incomplete or not private as claimed.
     """
-    schema = mechanism.attrs.get("schema")
-    if schema not in (SCHEMA, FACTORED):
-        raise _refused("not a mechanism", field="schema", value=schema)
     try:
-        if mechanism.attrs.get("sha256") != checksum(mechanism):
-            raise _refused("the checksum does not match the content", field="sha256")
-        admission = _factors(mechanism) if schema == FACTORED else _table(mechanism)
-        found = claim_sentence(admission.metric, admission.domain, admission.edges)
-    except VerificationError:
-        raise
-    except MechdesignError as error:
-        raise _refused(f"the mechanism contradicts itself: {error.message}", field=error.field) from error
+        with np.errstate(all="ignore"):
+            stored = read(mechanism)
+            faults = checksum_faults(mechanism) or (stored.differences() + integer_faults(stored))
+            proved = Admission(domain=stored.domain, metric=stored.metric, edges=stored.edges, claim=stored.claim)
     except Exception as error:
-        raise _refused(f"not a complete mechanism ({type(error).__name__}: {error})", field="mechanism") from error
-    if mechanism.attrs.get("claim") != found:
-        raise _refused("not the sentence that metric, geometry and edges give", field="claim")
-    return admission
+        raise contradiction(error) from error
+    if faults:
+        name, _, said = faults[0].partition(": ")
+        remedy = "draw only from an unaltered mechanism that `verify` certifies"
+        raise VerificationError(said, field=name, remedy=remedy)
+    return proved
 
 
-def _table(mechanism: xr.Dataset) -> Admission:
-    mass = mechanism["mass"]
-    if (mass.dtype, mass.dims) != (np.dtype(np.uint64), ("secret", "report")) or not row_sums_exact(mass.values):
-        raise _refused("must be positive 64-bit integers (secret, report), rows summing to exactly 2^62", field="mass")
-    domain = stored_domain(mechanism)
-    description = json.loads(mechanism.attrs["metric"])
-    metric = metric_from_description(description)
-    if metric is None:
-        edges = stored_edges(mechanism)
-        multiplier = float(description["multiplier"])
-        metric = Graph(tail=edges.tail, head=edges.head, length=edges.length, multiplier=multiplier)
-        check_connected(edges, domain.size)
-    else:
-        edges = metric.edges(domain)
-    if edges.tail.min() < 0 or edges.head.min() < 0 or max(edges.tail.max(), edges.head.max()) >= domain.size:
-        raise _refused("an edge ends outside the secrets", field="edge_tail")
-    bad = violations(np.ascontiguousarray(mass.values), edges)
-    if bad:
-        raise _refused(f"{bad} (edge, direction, report) triples break the claim", field="mass")
-    return Admission(domain=domain, metric=metric, edges=edges)
+def checksum_faults(mechanism: xr.Dataset) -> list[str]:
+    """What is wrong with the checksum of a mechanism."""
+    return [] if mechanism.attrs["sha256"] == checksum(mechanism) else ["sha256: does not match the content"]
 
 
-def _factors(mechanism: xr.Dataset) -> Admission:
-    problem, factors = stored_problem(mechanism), stored_factors(mechanism)
-    bad = factors.breaches(problem.edges, join_words(mechanism["row_sum"].values))
-    if bad:
-        raise _refused(f"{bad} (edge, direction) pairs break the claim", field="row_sum")
-    target = mechanism["target"].values
-    if target.min() < 0 or target.max() >= problem.domain.size:
-        raise _refused("must name secrets", field="target")
-    return Admission(domain=problem.domain, metric=problem.metric, edges=problem.edges)
-
-
-def _refused(message: str, *, field: str, value: object = None) -> VerificationError:
-    return VerificationError(
-        message, field=field, value=value, remedy="draw only from an unaltered mechanism that `verify` certifies"
-    )
+def integer_faults(stored: Stored) -> list[str]:
+    """Why the stored whole numbers do not prove the claim; empty where they do."""
+    if stored.factored:
+        bad = stored.factors.breaches(stored.edges, join_words(stored.mechanism["row_sum"].values))
+        return [f"row_sum: {bad} (edge, direction) pairs break the claim"] * bool(bad)
+    mass = np.ascontiguousarray(stored.mechanism["mass"].values)
+    if not row_sums_exact(mass):
+        return ["mass: an entry is 0, or a row does not sum to exactly 2^62"]
+    bad = violations(mass, stored.edges)
+    return [f"mass: {bad} (edge, direction, report) triples break the claim"] * bool(bad)

@@ -34,15 +34,12 @@ from scipy.spatial import cKDTree
 from mechdesign.errors import DesignError
 from mechdesign.mechanism.factored_sums import Judged, RowBlock, join_words, rounded_words
 from mechdesign.mechanism.factors import Factors
-from mechdesign.mechanism.table import COST, claim_sentence, coordinates, seal, stored_domain, stored_points, versions
+from mechdesign.mechanism.schema import FACTORED
+from mechdesign.mechanism.table import COST, claim_sentence, coordinates, seal, versions
 from mechdesign.setting.domain import Domain
 from mechdesign.setting.geodesic import Edges
-from mechdesign.setting.integer_metric import IntegerMetric
-from mechdesign.setting.losses import LOSSES
-from mechdesign.setting.metrics import Graph, metric_from_description
 from mechdesign.setting.problem import DesignProblem
 
-SCHEMA = "mechdesign/factored/1"
 ROWS = 1024  # per block of stored results
 
 
@@ -105,7 +102,7 @@ def make_factored(
         variables |= {f"claim_{name}": ("claimed", values) for name, values in listed.items()}
     variables |= {name: ("secret", values) for name, values in diagnosis.items()}
     attrs: dict[str, str | int | float] = {
-        "schema": SCHEMA,
+        "schema": FACTORED,
         "problem": problem.name,
         "program": program,
         "parameters": json.dumps({"knobs": dict(problem.knobs), **parameters}, sort_keys=True),
@@ -172,42 +169,3 @@ def block_digests(row_sum: NDArray[np.uint64], row_loss: NDArray[np.float64]) ->
         digest.update(np.ascontiguousarray(row_loss[start : start + ROWS], "<f8").tobytes())
         digests.append(np.frombuffer(digest.digest(), np.uint8))
     return np.stack(digests)
-
-
-def stored_problem(mechanism: xr.Dataset) -> DesignProblem:
-    """The design problem of a factored mechanism, rebuilt from its metric, geometry, prior and loss.
-
-    Raises: InputError, KeyError or TypeError where the Dataset contradicts itself.
-    """
-    attrs = mechanism.attrs
-    domain = stored_domain(mechanism)
-    description = json.loads(attrs["metric"])
-    metric = metric_from_description(description)
-    if metric is None:
-        tail, head, length = (mechanism[f"claim_{name}"].values for name in ("tail", "head", "length"))
-        metric = Graph(tail=tail, head=head, length=length)
-    return DesignProblem(
-        domain=domain,
-        metric=metric,
-        prior=mechanism["prior"].values,
-        loss=LOSSES[attrs["loss"]],
-        name=attrs["problem"],
-        knobs=json.loads(attrs["parameters"])["knobs"],
-    )
-
-
-def stored_factors(mechanism: xr.Dataset) -> Factors:
-    """The integers that a factored mechanism lists. Raises: InputError where one is out of range."""
-    metric = IntegerMetric(
-        points=stored_points(mechanism, "place"),
-        tail=mechanism["edge_tail"].values,
-        head=mechanism["edge_head"].values,
-        units=mechanism["edge_units"].values,
-        cap=int(mechanism.attrs["cap"]),
-    )
-    return Factors(
-        metric=metric,
-        step=int(mechanism.attrs["step"]),
-        weight=mechanism["weight"].values,
-        inner=mechanism["inner"].values,
-    )

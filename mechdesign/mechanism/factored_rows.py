@@ -5,7 +5,6 @@ Reports are the cells of the secrets: the mass of every place goes to the cell t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,11 +14,13 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.errors import InputError, VerificationError
+from mechdesign.mechanism.admission import Admission, admit
 from mechdesign.mechanism.bits import source
-from mechdesign.mechanism.factored import SCHEMA, stored_factors, stored_problem
 from mechdesign.mechanism.factored_sums import join_words
 from mechdesign.mechanism.factors import KERNEL_BITS, Factors
 from mechdesign.mechanism.repair import repair
+from mechdesign.mechanism.schema import FACTORS
+from mechdesign.mechanism.stored import Stored, read
 from mechdesign.mechanism.table import make_mechanism
 from mechdesign.setting.integer_metric import BLOCK, Distances
 from mechdesign.setting.size import require_memory
@@ -33,13 +34,16 @@ _MOST_PLACES = 1 << 17  # so that sums of both limbs fit 64 bits
 class FactoredMechanism:
     """A factored Dataset with the questions a table answers: rows, samples, exact integers.
 
-    Raises: InputError for a Dataset of another schema, or with more than 2^17 places.
+    The Dataset is copied, so that later changes do not reach it; what is drawn or returned exactly comes from rows that
+    were added up again here, and draws from a mechanism whose claim was proved here, once.
+    Raises: InputError for a Dataset of another schema, or with more than 2^17 places; VerificationError for one that
+    does not satisfy its schema.
     """
 
     dataset: xr.Dataset
 
     def __post_init__(self) -> None:
-        if self.dataset.attrs.get("schema") != SCHEMA:
+        if self.dataset.attrs.get("schema") != FACTORS.name:
             raise InputError(
                 "not a factored mechanism",
                 field="schema",
@@ -53,6 +57,13 @@ class FactoredMechanism:
                 value=self.dataset.sizes["place"],
                 remedy="use fewer cells",
             )
+        object.__setattr__(self, "dataset", self.dataset.copy(deep=True))
+        self.stored  # noqa: B018
+
+    @cached_property
+    def admission(self) -> Admission:
+        """What is proved of the mechanism. Raises: VerificationError where its claim is not."""
+        return admit(self.dataset)
 
     @property
     def size(self) -> int:
@@ -60,9 +71,14 @@ class FactoredMechanism:
         return int(self.dataset.sizes["secret"])
 
     @cached_property
+    def stored(self) -> Stored:
+        """What the Dataset says, rebuilt."""
+        return read(self.dataset)
+
+    @cached_property
     def factors(self) -> Factors:
         """The integers of the mechanism."""
-        return stored_factors(self.dataset)
+        return self.stored.factors
 
     @cached_property
     def row_sums(self) -> list[int]:
@@ -91,13 +107,18 @@ class FactoredMechanism:
         )
 
     def integers(self, secret: int) -> tuple[list[int], int]:
-        """The exact masses of one row over the reports, and their sum S(u): P(y|u) = mass / sum."""
+        """The exact masses of one row over the reports, and their sum S(u): P(y|u) = mass / sum.
+
+        Raises: InputError for a secret that is not there; VerificationError where the row does not sum to its S(u).
+        """
         asked = self._checked([secret])
         masses = [0] * self.size
         (_, distances), *_ = self._distances(asked)
         kernel, target = self.factors.kernel.tolist(), self.dataset["target"].values.tolist()
         for q, weight, cell in zip(distances[:, 0].tolist(), self.factors.weight.tolist(), target, strict=True):
             masses[cell] += kernel[q] * weight
+        if sum(masses) != self.row_sums[secret]:
+            raise _other_sum()
         return masses, self.row_sums[secret]
 
     def table(self) -> xr.Dataset:
@@ -105,11 +126,10 @@ class FactoredMechanism:
 
         Raises: SizeError where n x n tables do not fit.
         """
-        problem = stored_problem(self.dataset)
+        problem = self.stored.problem
         require_memory(self.size, self.size, tables=6, what="the table of a factored mechanism")
         mass = repair(self.probabilities(np.arange(self.size)), problem.edges, problem.cost)
-        kept = json.loads(self.dataset.attrs["parameters"])
-        parameters = {name: value for name, value in kept.items() if name != "knobs"}
+        parameters = {name: value for name, value in self.stored.parameters.items() if name != "knobs"}
         return make_mechanism(problem, mass, program=self.dataset.attrs["program"], parameters=parameters)
 
     def sample(self, secrets: ArrayLike, size: int, *, seed: int | None = None) -> NDArray[np.int64]:
@@ -117,9 +137,11 @@ class FactoredMechanism:
 
         A uniform integer below S(u) is compared with the exact cumulative masses. Bits come from the operating system;
         `seed` takes them from NumPy's generator instead, for simulations only: such reports can be predicted.
-        Raises: InputError for a secret that is not there; VerificationError where a row does not sum to its S(u).
+        Raises: InputError for a secret that is not there; VerificationError where the claim is not proved, or a row
+        does not sum to its S(u).
         """
         asked = self._checked(secrets)
+        self.admission  # noqa: B018
         bits, _ = source(seed)
         target = self.dataset["target"].values
         drawn = np.empty((len(asked), size), np.int64)
@@ -127,11 +149,7 @@ class FactoredMechanism:
             for b, row in enumerate(range(own.start, own.stop)):
                 high, low = self._cumulative(distances[:, b])
                 if (int(high[-1]) << _LIMB) + int(low[-1]) != self.row_sums[asked[row]]:
-                    raise VerificationError(
-                        "a row sums to something else than was certified",
-                        field="row_sum",
-                        remedy="use an unaltered file",
-                    )
+                    raise _other_sum()
                 drawn[row] = target[_draw(high, low, size, bits)]
         return drawn
 
@@ -166,6 +184,12 @@ class FactoredMechanism:
                 "no such secret", field="secret", value=str(secrets), remedy=f"use whole numbers 0..{self.size - 1}"
             )
         return asked.astype(np.int64)
+
+
+def _other_sum() -> VerificationError:
+    return VerificationError(
+        "a row sums to something else than was certified", field="row_sum", remedy="use an unaltered file"
+    )
 
 
 def _draw(

@@ -38,6 +38,7 @@ WEIGHT_BITS = 28  # weights lie in [1, 2^28]
 _HALF = 29  # E is split into two halves of 29 bits, so that products with weights fit 64-bit sums
 _SPARE_BITS = 28  # ln R_e is rounded down to a multiple of 2^-20 nats, so that few exponentials are needed
 _LONGEST = 1 << 13  # nats: longer edges are vacuous
+_REACH = int(KERNEL_BITS * 0.69 * 2**STEP_BITS)  # of step cap, under 2^54: E stays above 0 up to the cap
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,7 +46,9 @@ class Factors:
     """The integers of a factored mechanism: metric over the k places, step in 2^-48 nats, weight (k,) in [1, 2^28],
     inner (n,), the places that are the secrets.
 
-    Raises: InputError where a weight, the step or the kernel is out of range.
+    No product wraps: 0 < step cap < 58 * 0.69 * 2^48 < 2^54, and no edge is longer than the cap, so that step times
+    units is under 2^54 too; lengths in nats are cut at 2^13, which is 2^61 steps of 2^-48.
+    Raises: InputError where a weight, the step, an edge or the kernel is out of range.
     """
 
     metric: IntegerMetric
@@ -61,7 +64,15 @@ class Factors:
                 value=f"{self.weight.min()} to {self.weight.max()}",
                 remedy="scale the weights",
             )
-        if not 0 < self.step * self.metric.cap < (KERNEL_BITS * 0.69) * 2.0**STEP_BITS:
+        longest = int(self.metric.units.max(initial=0))
+        if longest > self.metric.cap:
+            raise InputError(
+                "an edge is longer than the cap, beyond which distances are not told apart",
+                field="edge_units",
+                value=f"{longest}, cap {self.metric.cap}",
+                remedy="cut the edges at the cap",
+            )
+        if not 0 < int(self.step) * int(self.metric.cap) < _REACH:
             raise InputError(
                 "step and cap leave no whole number for the farthest places",
                 field="step",
@@ -113,7 +124,7 @@ class Factors:
 
     def spare(self, edges: Edges) -> NDArray[np.int64]:
         """d_e - j_e step in 2^-48 nats, rounded down, for edges (e,) over the secrets; -1 where the integer metric has
-        no such edge.
+        no such edge. Both terms are under 2^61, as the class says.
         """
         length = np.floor(np.ldexp(np.minimum(edges.length, _LONGEST), STEP_BITS)).astype(np.int64)
         units = self.units_of(edges)

@@ -19,9 +19,9 @@ from mechdesign.mechanism.admission import Admission, admit
 from mechdesign.mechanism.alias import alias_tables, columns_of
 from mechdesign.mechanism.bits import source
 from mechdesign.mechanism.certificate import ROW_BITS
-from mechdesign.mechanism.factored import SCHEMA as FACTORED
 from mechdesign.mechanism.factored_rows import FactoredMechanism
 from mechdesign.mechanism.scan import row_masks, scan_row, scan_table
+from mechdesign.mechanism.schema import FACTORED
 from mechdesign.mechanism.table import COST
 from mechdesign.setting.domain import AXES
 
@@ -43,12 +43,14 @@ class Sampler:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mechanism", self.mechanism.copy(deep=True))
-        object.__setattr__(self, "admission", admit(self.mechanism))
+        proved = admit(self.mechanism) if self.factored is None else self.factored.admission
+        object.__setattr__(self, "admission", proved)
 
     @cached_property
     def factored(self) -> FactoredMechanism | None:
         """The mechanism where it is a factored one."""
-        return FactoredMechanism(dataset=self.mechanism) if self.mechanism.attrs["schema"] == FACTORED else None
+        factored = self.mechanism.attrs.get("schema") == FACTORED
+        return FactoredMechanism(dataset=self.mechanism) if factored else None
 
     @cached_property
     def mass(self) -> NDArray[np.uint64]:
@@ -121,7 +123,7 @@ class Sampler:
         placed = {
             f"report_{a}": xr.Variable(dims, points.take(drawn), unit) for a, points in self._places("report").items()
         }
-        attrs = {"claim": self.mechanism.attrs["claim"], "mechanism": self.mechanism.attrs["sha256"], **said}
+        attrs = {"claim": self.admission.claim, "mechanism": self.mechanism.attrs["sha256"], **said}
         return xr.DataArray(drawn, dims=dims, coords=placed, name="report", attrs=attrs)
 
     def _places(self, dim: str) -> dict[str, NDArray[np.float64]]:

@@ -18,11 +18,10 @@ from pathlib import Path
 import xarray as xr
 
 from mechdesign.errors import FileFormatError, InputError, VerificationError
-from mechdesign.mechanism.factored import SCHEMA as FACTORED
-from mechdesign.mechanism.table import SCHEMA, checksum
+from mechdesign.mechanism.schema import FACTORS, MECHANISM, Schema, check
+from mechdesign.mechanism.table import checksum
 
 _MARK = b"mechdesign sha256"
-_FORBIDDEN = ("_FillValue", "missing_value", "scale_factor", "add_offset")
 
 
 def check_target(path: str | Path, *, overwrite: bool = False) -> Path:
@@ -108,12 +107,11 @@ def load(path: str | Path) -> xr.Dataset:
 
     Raises: InputError if there is no such file; VerificationError if it is damaged, of another schema or altered.
     """
-    return load_sealed(path, schema=(SCHEMA, FACTORED), what="a mechanism")
+    return load_sealed(path, MECHANISM, FACTORS, what="a mechanism")
 
 
-def load_sealed(path: str | Path, *, schema: str | tuple[str, ...], what: str) -> xr.Dataset:
-    """Read a sealed Dataset of one of these schemas and check its checksum; `what` names it in the errors of `load`."""
-    accepted = (schema,) if isinstance(schema, str) else schema
+def load_sealed(path: str | Path, *schemas: Schema, what: str) -> xr.Dataset:
+    """Read a sealed Dataset, check its schema, one of these, and its checksum; `what` names it in the errors."""
     source = Path(path)
     if not source.is_file():
         raise InputError("no such file", field="file", value=source, remedy=f"give the path of {what}")
@@ -128,31 +126,9 @@ def load_sealed(path: str | Path, *, schema: str | tuple[str, ...], what: str) -
             value=source,
             remedy="restore it from a good copy",
         ) from error
-    found_schema = mechanism.attrs.get("schema")
-    if found_schema not in accepted:
-        raise VerificationError(
-            f"not {what} of this schema",
-            field="schema",
-            value=found_schema,
-            remedy="use a file of schema " + " or ".join(accepted),
-        )
-    for name, variable in mechanism.variables.items():
-        found = [key for key in _FORBIDDEN if key in variable.attrs]
-        if found or variable.dtype.kind not in "iuf":
-            raise VerificationError(
-                "fill values, scale factors and non-numeric variables are refused",
-                field=str(name),
-                value=found or variable.dtype,
-                remedy="use an unaltered file",
-            )
-    stored = mechanism.attrs.get("sha256")
-    try:
-        found_sum = checksum(mechanism)
-    except Exception as error:
-        raise VerificationError(
-            "the file is damaged", field="file", value=source, remedy="restore it from a good copy"
-        ) from error
-    if stored != found_sum:
+    check(mechanism, *schemas)
+    stored = mechanism.attrs["sha256"]
+    if stored != checksum(mechanism):
         raise VerificationError(
             "the checksum does not match the content",
             field="sha256",

@@ -7,6 +7,7 @@
 | prior, level, dual | secret | prior; eps(u), where there is one; multipliers of the row sums, where optimised |
 | multiplier | side_row | multipliers of the side rows, where the program has some |
 | loss_table | secret, report | only where the loss is a given table |
+| problem_length | edge | only where a graph is claimed at a multiple: its own lengths, before that |
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import metadata
 from typing import Any
 
@@ -24,12 +26,12 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import DesignError
 from mechdesign.mechanism.certificate import ROW_SUM, steepest, violations
+from mechdesign.mechanism.schema import TABLE
 from mechdesign.setting.domain import AXES, Domain
 from mechdesign.setting.geodesic import Edges
 from mechdesign.setting.metrics import Metric
 from mechdesign.setting.problem import DesignProblem
 
-SCHEMA = "mechdesign/mechanism/1"
 COST = "one report; k reports cost k times the epsilon"
 RESOLUTION = 1e-9  # of the loss of the best constant report: gaps are not measured finer
 _STEP = 2.0**-40  # relative; a multiple is raised by this, then twice this and so on, until the integers certify
@@ -77,12 +79,15 @@ def make_mechanism(
         variables["level"] = ("secret", level, {"units": f"nats per {domain.unit}"})
     if dual is not None:
         variables["dual"] = ("secret", np.asarray(dual, float), {"units": problem.loss.unit(domain.unit)})
+    if multiple != 1 and problem.metric.kind == "graph":
+        plain = replace(problem.metric, multiplier=1.0).edges(domain)
+        variables["problem_length"] = ("edge", plain.length, {"units": "nats"})
     if multipliers is not None:
         variables["multiplier"] = ("side_row", np.asarray(multipliers, float))
     if problem.loss.name == "table":
         variables["loss_table"] = (("secret", "report"), loss, {"units": problem.loss.unit(domain.unit)})
     attrs: dict[str, str | int | float] = {
-        "schema": SCHEMA,
+        "schema": TABLE,
         "problem": problem.name,
         "program": program,
         "parameters": json.dumps({"knobs": dict(problem.knobs), **(parameters or {})}, sort_keys=True),
@@ -98,6 +103,8 @@ def make_mechanism(
     }
     optional = {"lower_bound": lower_bound, "claimed_epsilon": claimed_epsilon, "stopped": stopped}
     attrs |= {name: given for name, given in optional.items() if given is not None}
+    if multiple != 1:
+        attrs["problem_metric"] = json.dumps(problem.metric.describe(), sort_keys=True)
     attrs |= attributes or {}
     placed = coordinates("secret", domain) | coordinates("report", places)
     return seal(xr.Dataset(variables, coords=placed, attrs=attrs))
@@ -110,7 +117,7 @@ def claim_sentence(metric: Metric, domain: Domain, edges: Edges) -> str:
     lengths that a graph lists are multiplied already.
     """
     listed = metric.multiplier == 1 or metric.kind == "graph"
-    times = "" if listed else f"{metric.multiplier:.12g} times "
+    times = "" if listed else f"{float(metric.multiplier)!r} times "
     where = "places" if domain.shape is None else f"cells of a {' x '.join(map(str, domain.shape))} grid"
     if domain.plane is not None:
         where += f" on the {domain.plane.words()}, {domain.plane.accuracy(domain.reach)}"
@@ -159,7 +166,7 @@ def probabilities(mechanism: xr.Dataset) -> xr.DataArray:
 
 
 def stored_edges(mechanism: xr.Dataset) -> Edges:
-    """The edges that the file lists."""
+    """The edges of the claim as the file lists them; `verify` compares them with those of the metric."""
     return Edges(
         tail=mechanism["edge_tail"].values, head=mechanism["edge_head"].values, length=mechanism["edge_length"].values
     )
@@ -169,11 +176,6 @@ def stored_points(mechanism: xr.Dataset, dim: str) -> NDArray[np.float64]:
     """Coordinates (n, k) of the secrets or reports of a mechanism."""
     names = [f"{dim}_{axis}" for axis in AXES if f"{dim}_{axis}" in mechanism.coords]
     return np.column_stack([mechanism[name].values for name in names])
-
-
-def stored_domain(mechanism: xr.Dataset) -> Domain:
-    """The secrets of a mechanism, a table or a factored one, as its file describes them."""
-    return Domain.from_description(json.loads(mechanism.attrs["domain"]), stored_points(mechanism, "secret"))
 
 
 def seal(mechanism: xr.Dataset) -> xr.Dataset:

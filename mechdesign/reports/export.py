@@ -8,12 +8,14 @@ from pathlib import Path
 import xarray as xr
 
 from mechdesign.errors import InputError
-from mechdesign.mechanism.factored import SCHEMA as FACTORED
+from mechdesign.mechanism.schema import FACTORED
 from mechdesign.mechanism.storage import check_target, write_atomically
+from mechdesign.mechanism.stored import read
 from mechdesign.reports.exports.as_csv import write_csv
 from mechdesign.reports.exports.as_json import write_json
 from mechdesign.reports.exports.as_parquet import require_pyarrow, write_parquet
-from mechdesign.reports.exports.content import Content, stored_plane
+from mechdesign.reports.exports.content import Content, plane_of
+from mechdesign.reports.verification import certified
 
 MOST_ROWS = 1000  # of a factored mechanism in one file: more fill a disk
 WRITERS = {".csv": write_csv, ".json": write_json, ".parquet": write_parquet}
@@ -33,14 +35,16 @@ def export(
 ) -> Path:
     """Write the table as the suffix of `path` says: .csv, .json or .parquet (extra `parquet`).
 
-    Each says the claim, units, losses, the edges of the claim, the checksum of the mechanism and that of its own
-    content; masses are exact integers, probability = mass / 2^62. Rows of a factored mechanism go to CSV only, with
-    their own sums. reports/exports/ has a file for each format that says what is where.
+    The mechanism is verified first, and what is said of it are the figures found there. Each file says the claim,
+    units, losses, the edges of the claim, the checksum of the mechanism and that of its own content; masses are exact
+    integers, probability = mass / 2^62. Rows of a factored mechanism go to CSV only, with their own sums.
+    reports/exports/ has a file for each format that says what is where.
     Parameters: rows, the secrets to write; all by default, of a factored mechanism at most 1,000; JSON takes all only.
         degrees adds the longitude and latitude of every place to its coordinates (WGS 84, extra `geo`).
         with_verifier writes verify_table.py beside a CSV or JSON table, with_sampler sample_table.mjs beside JSON.
     Raises: InputError for another suffix, rows that are not there or too many, an existing file without
-        `overwrite`, a missing folder or extra.
+        `overwrite`, a missing folder or extra; VerificationError for a mechanism that `verify` does not certify.
+    Cost: that of `verify`, and 1 microsecond a mass.
     """
     target = check_target(path, overwrite=overwrite)
     suffix = target.suffix.lower()
@@ -58,12 +62,22 @@ def export(
         require_pyarrow(target)
     beside = [VERIFIER] * with_verifier + [SAMPLER] * with_sampler
     companions = {name: _companion_target(name, target.parent, overwrite=overwrite) for name in beside}
-    content = Content(mechanism=mechanism, rows=asked, plane=stored_plane(mechanism) if degrees else None)
+    stored = read(mechanism)
+    plane = plane_of(stored) if degrees else None
+    content = Content(stored=stored, rows=asked, figures=_figures(mechanism), plane=plane)
     write_atomically(target, lambda temporary: WRITERS[suffix](content, temporary))
     for name, place in companions.items():
         text = handed_over(name)
         write_atomically(place, lambda temporary, text=text: temporary.write_bytes(text))  # type: ignore[misc]
     return target
+
+
+def _figures(mechanism: xr.Dataset) -> dict[str, float | None]:
+    """The figures of a mechanism as `verify` finds them. Raises: VerificationError where it does not certify it."""
+    checked = certified(mechanism)
+    bound = float(mechanism.attrs["lower_bound"]) if checked.lower_bound_checked else None
+    figures = {"expected_loss": checked.expected_loss, "lower_bound": bound}
+    return {**figures, "effective_epsilon": checked.effective_epsilon}
 
 
 def handed_over(name: str) -> bytes:

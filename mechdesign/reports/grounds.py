@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mechdesign.errors import UnsuitableError
-from mechdesign.mechanism.table import stored_domain
+from mechdesign.mechanism.stored import stored_domain
 from mechdesign.reports.captions import axis_label
 from mechdesign.setting.domain import Domain
 from mechdesign.setting.geodesic import Edges

@@ -21,12 +21,14 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.factored import SCHEMA as FACTORED
 from mechdesign.mechanism.factored_rows import FactoredMechanism
-from mechdesign.mechanism.table import stored_domain, stored_edges, stored_points
+from mechdesign.mechanism.schema import FACTORED
+from mechdesign.mechanism.stored import read
+from mechdesign.mechanism.table import stored_points
 from mechdesign.programs.eikonal_weights import CAUSES, rings
 from mechdesign.reports.captions import axis_label, loss_words, metric_sentence, problem_sentence
 from mechdesign.reports.grounds import Lattice, Network
+from mechdesign.reports.verification import Verification, certified
 from mechdesign.setting.domain import Domain
 from mechdesign.setting.losses import LOSSES
 from mechdesign.setting.units import unit_word
@@ -57,13 +59,14 @@ def plot_mechanism(mechanism: xr.Dataset, secrets: Sequence[int] | None = None) 
     Parameters: secrets, up to 9 place numbers whose rows are drawn; by default three, of the highest, the median and
     the lowest prior among the cells that are at least a third as deep in the domain as the deepest, or among all nodes.
     Raises: UnsuitableError for other domains, and reports that are not the secrets; InputError for secrets that are not
-    there.
-    Cost: the rows that are drawn.
+    there; VerificationError for a mechanism that `verify` does not certify.
+    Cost: that of `verify`, and the rows that are drawn.
     """
     from matplotlib.figure import Figure
 
-    if json.loads(mechanism.attrs["metric"])["kind"] == "streets":
-        return _network_figure(mechanism, secrets)
+    checked = certified(mechanism)
+    if read(mechanism).metric.kind == "streets":
+        return _network_figure(mechanism, secrets, checked)
 
     lattice = Lattice.of(mechanism)
     asked = _usual_secrets(lattice.domain, mechanism["prior"].values) if secrets is None else _checked(secrets, lattice)
@@ -92,7 +95,7 @@ def plot_mechanism(mechanism: xr.Dataset, secrets: Sequence[int] | None = None) 
             _draw_diagnosis(figure.add_subplot(places[0, 2]), mechanism, lattice, outer)
         below = [figure.add_subplot(places[1 + k // _COLUMNS, k % _COLUMNS]) for k in range(len(asked))]
         _draw_rows(below, lattice, asked, rows, named)
-    _entitle(figure, mechanism, _claim(mechanism))
+    _entitle(figure, mechanism, _claim(mechanism, checked))
     return figure
 
 
@@ -120,11 +123,12 @@ def plot_diagnosis(found: xr.Dataset) -> Figure:
     return figure
 
 
-def _network_figure(mechanism: xr.Dataset, secrets: Sequence[int] | None) -> Figure:
+def _network_figure(mechanism: xr.Dataset, secrets: Sequence[int] | None, checked: Verification) -> Figure:
     """The prior and the rows of a few secrets, two panels side by side."""
     from matplotlib.figure import Figure
 
-    domain = stored_domain(mechanism)
+    stored = read(mechanism)
+    domain = stored.domain
     if domain.dimension != 2:
         raise UnsuitableError(
             "only networks in a plane have a map",
@@ -132,7 +136,7 @@ def _network_figure(mechanism: xr.Dataset, secrets: Sequence[int] | None) -> Fig
             value=f"{domain.dimension} axes",
             remedy="give nodes with x and y",
         )
-    network = Network(domain=domain, streets=stored_edges(mechanism))
+    network = Network(domain=domain, streets=stored.edges)
     ranked = np.argsort(mechanism["prior"].values, kind="stable")
     usual = [int(ranked[k]) for k in (-1, len(ranked) // 2, 0)]
     asked = list(dict.fromkeys(usual)) if secrets is None else _checked(secrets, network)
@@ -145,7 +149,7 @@ def _network_figure(mechanism: xr.Dataset, secrets: Sequence[int] | None) -> Fig
     _mark(panels[0], network, asked)
     named = [_row_title(mechanism, u, "") for u in asked]
     _draw_rows(panels[1:], network, asked, rows, named)
-    _entitle(figure, mechanism, _claim(mechanism))
+    _entitle(figure, mechanism, _claim(mechanism, checked))
     return figure
 
 
@@ -303,10 +307,10 @@ def _judged(mechanism: xr.Dataset) -> tuple[str, str]:
     return loss_words(judged, LOSSES[judged].unit(unit) if judged in LOSSES else _table_unit(mechanism))
 
 
-def _claim(mechanism: xr.Dataset) -> str:
+def _claim(mechanism: xr.Dataset, checked: Verification) -> str:
     what, shown = _judged(mechanism)
     return (
-        f"{mechanism.attrs['program']} mechanism, mean {what} {mechanism.attrs['expected_loss']:.5g} {shown}".rstrip()
+        f"{mechanism.attrs['program']} mechanism, mean {what} {checked.expected_loss:.5g} {shown}".rstrip()
         + "; claims P(y|u) ≤ exp(d(u, u')) P(y|u')"
     )
 

@@ -18,17 +18,15 @@ import numpy as np
 import xarray as xr
 
 from mechdesign.errors import InputError
-from mechdesign.mechanism.factored import SCHEMA as FACTORED
+from mechdesign.mechanism.schema import FACTORED, FACTORS, MECHANISM, TABLE
 from mechdesign.mechanism.storage import check_target, load_sealed, write_atomically
 from mechdesign.mechanism.table import RESOLUTION
-from mechdesign.mechanism.table import SCHEMA as TABLE
 from mechdesign.reports.captions import loss_words, metric_sentence, problem_sentence
 from mechdesign.reports.compare import AT_CLAIM
 from mechdesign.reports.maps import plot_diagnosis, plot_mechanism
 from mechdesign.reports.palette import COLOURS, MARKERS, mechanism_words
-from mechdesign.reports.sweep import RIVALS
-from mechdesign.reports.sweep import SCHEMA as SWEEP
-from mechdesign.solvers.diagnosis import SCHEMA as DIAGNOSIS
+from mechdesign.reports.sweep import RIVALS, SWEEP
+from mechdesign.solvers.diagnosis import DIAGNOSIS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,7 +60,7 @@ def check_plot_target(path: str | Path, *, overwrite: bool = False) -> Path:
 
 def load_drawable(path: str | Path) -> xr.Dataset:
     """Read a file that `save_plot` draws: a mechanism, a sweep or a diagnosis. Raises what `load` raises."""
-    return load_sealed(path, schema=(TABLE, FACTORED, SWEEP, DIAGNOSIS), what="a mechanism, sweep or diagnosis")
+    return load_sealed(path, MECHANISM, FACTORS, SWEEP, DIAGNOSIS, what="a mechanism, sweep or diagnosis")
 
 
 def save_plot(
@@ -76,7 +74,7 @@ def save_plot(
     """
     target = check_plot_target(path, overwrite=overwrite)
     schema = result.attrs.get("schema")
-    if secrets is not None and schema in (SWEEP, DIAGNOSIS):
+    if secrets is not None and schema in (SWEEP.name, DIAGNOSIS.name):
         raise InputError("is for the rows of a mechanism", field="secret", value=list(secrets), remedy="leave it out")
     figure = plot_mechanism(result, secrets) if schema in (TABLE, FACTORED) else _pictures(schema)(result)
     return save_figure(figure, target, overwrite=overwrite)
@@ -90,7 +88,7 @@ def save_figure(figure: Figure, path: str | Path, *, overwrite: bool = False) ->
 
 
 def _pictures(schema: object) -> Callable[[xr.Dataset], Figure]:
-    known = {SWEEP: plot_sweep, DIAGNOSIS: plot_diagnosis}
+    known = {SWEEP.name: plot_sweep, DIAGNOSIS.name: plot_diagnosis}
     if schema not in known:
         raise InputError(
             "has no picture", field="schema", value=schema, remedy="draw a mechanism, a sweep or a diagnosis"

@@ -8,8 +8,9 @@ from typing import Any
 
 import xarray as xr
 
-from mechdesign.mechanism.factored import SCHEMA as FACTORED
-from mechdesign.mechanism.table import relative_gap, stored_domain
+from mechdesign.mechanism.schema import FACTORED
+from mechdesign.mechanism.stored import stored_domain
+from mechdesign.mechanism.table import relative_gap
 from mechdesign.reports.verification import verify
 from mechdesign.setting.losses import LOSSES
 from mechdesign.utility.loss import constant_loss

@@ -28,6 +28,7 @@ import xarray as xr
 
 from mechdesign.errors import InputError
 from mechdesign.mechanism.certificate import steepest
+from mechdesign.mechanism.schema import DESCRIBED, Array, Schema
 from mechdesign.mechanism.storage import load_sealed
 from mechdesign.mechanism.table import relative_gap, seal, versions
 from mechdesign.reports.compare import AT_CLAIM, mechanisms
@@ -36,7 +37,12 @@ from mechdesign.setting.size import require_memory
 from mechdesign.solvers.aggregation import Design, aggregate
 from mechdesign.solvers.solve import TABLES, check_targets
 
-SCHEMA = "mechdesign/sweep/1"
+SWEEP = Schema(
+    name="mechdesign/sweep/1",
+    arrays={"multiplier": Array(dtype="float64", dims=("multiplier",), coordinate=True)},
+    attributes=DESCRIBED | {"secrets": int, "loss": str, "constant_loss": float, "stopped": str},
+    other=Array(dtype="float64", dims=("multiplier",)),
+)
 RIVALS = (
     "eikonal",
     "exponential",
@@ -98,7 +104,7 @@ def sweep(
 
 def load_sweep(path: str | Path) -> xr.Dataset:
     """Read a sweep that `save` wrote, and check its schema and checksum. Raises what `load` raises."""
-    return load_sealed(path, schema=SCHEMA, what="a sweep")
+    return load_sealed(path, SWEEP, what="a sweep")
 
 
 def sweep_rows(curve: xr.Dataset) -> list[Row]:
@@ -159,7 +165,7 @@ def _dataset(problem: DesignProblem, rows: list[Row], gap: float) -> xr.Dataset:
         if not np.isnan(values).all()
     }
     attrs = {
-        "schema": SCHEMA,
+        "schema": SWEEP.name,
         "problem": problem.name,
         "parameters": json.dumps({"knobs": dict(problem.knobs), "gap": gap}, sort_keys=True),
         "domain": problem.domain.describe_json(),

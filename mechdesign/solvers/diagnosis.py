@@ -32,13 +32,31 @@ import scipy.linalg
 import xarray as xr
 
 from mechdesign.errors import UnsuitableError
+from mechdesign.mechanism.schema import DESCRIBED, Array, Schema
 from mechdesign.mechanism.table import coordinates, seal, versions
 from mechdesign.programs.eikonal_weights import CAUSES, Diagnosis, EikonalWeights, border_rings, diagnose, rings
 from mechdesign.setting.curvature import curvature_excess, signed_weights
 from mechdesign.setting.metrics import Eikonal
 from mechdesign.setting.problem import DesignProblem
 
-SCHEMA = "mechdesign/diagnosis/1"
+DIAGNOSIS = Schema(
+    name="mechdesign/diagnosis/1",
+    arrays={
+        name: Array(dtype=dtype, dims=("secret",), optional=True)
+        for dtype, names in {
+            "int64": ("ring",),
+            "float64": ("level", "excess", "local_weight", "weight"),
+            "uint8": ("predicted", "negative", "cause"),
+        }.items()
+        for name in names
+    },
+    places=("secret",),
+    attributes=DESCRIBED,
+    optional={
+        "diagnosis": str, "border_rings": int, "cells_with_excess": int, "negative_weights": int,
+        "negative_by_boundary": int, "negative_by_curvature": int,
+    },
+)  # fmt: skip
 DENSE = 5000  # secrets up to which K is factorised: 200 MB twice, some seconds
 
 
@@ -61,7 +79,7 @@ def diagnosis(problem: DesignProblem) -> xr.Dataset:
         )
     variables: dict[str, Any] = {}
     attrs: dict[str, str | int] = {
-        "schema": SCHEMA,
+        "schema": DIAGNOSIS.name,
         "problem": problem.name,
         "parameters": json.dumps({"knobs": dict(problem.knobs)}, sort_keys=True),
         "domain": domain.describe_json(),

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.errors import InputError
 from mechdesign.mechanism import information
 from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.table import stored_domain, stored_edges
+from mechdesign.mechanism.stored import stored_domain
+from mechdesign.mechanism.table import stored_edges
 from mechdesign.setting.priors import check_prior
 from mechdesign.setting.problem import DesignProblem
 from mechdesign.setting.transport_norm import transport_norm

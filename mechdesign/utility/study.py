@@ -28,7 +28,8 @@ from scipy.stats import t as student
 
 from mechdesign.errors import InputError
 from mechdesign.mechanism.sampler import Sampler
-from mechdesign.mechanism.table import probabilities, stored_domain, stored_points
+from mechdesign.mechanism.stored import stored_domain
+from mechdesign.mechanism.table import probabilities, stored_points
 from mechdesign.programs.likelihood import checked_counts
 from mechdesign.setting.domain import Domain
 from mechdesign.utility.estimation import empirical, expectation_maximization, maximum_likelihood

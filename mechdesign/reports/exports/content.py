@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -21,30 +21,37 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mechdesign.errors import InputError
-from mechdesign.mechanism.factored import SCHEMA as FACTORED
-from mechdesign.mechanism.factored import stored_problem
 from mechdesign.mechanism.factored_rows import FactoredMechanism
-from mechdesign.mechanism.table import COST, stored_edges, stored_points
+from mechdesign.mechanism.stored import Stored
+from mechdesign.mechanism.table import COST, stored_points
 from mechdesign.setting.domain import AXES
 from mechdesign.setting.plane import Plane
 
 DEGREES = ("x", "y", "longitude", "latitude")  # x and y in `unit`
 
-_KEPT = ("problem", "program", "loss", "expected_loss", "lower_bound", "effective_epsilon", "sha256")
+_KEPT = ("problem", "program", "loss", "sha256")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Content:
-    """mechanism, a table or a factored one; rows, the secrets to write; plane, where degrees are added to places."""
+    """stored, a table or a factored mechanism; rows, the secrets to write; figures, what was recomputed of it, by name;
+    plane, where degrees are added to places.
+    """
 
-    mechanism: xr.Dataset
+    stored: Stored
     rows: range
+    figures: Mapping[str, float | None] = field(default_factory=dict)
     plane: Plane | None = None
+
+    @property
+    def mechanism(self) -> xr.Dataset:
+        """The Dataset."""
+        return self.stored.mechanism
 
     @property
     def factored(self) -> bool:
         """Whether probability = mass / row_sum; otherwise it is mass / 2^62."""
-        return bool(self.mechanism.attrs.get("schema") == FACTORED)
+        return self.stored.factored
 
     @cached_property
     def secrets(self) -> list[list[float]]:
@@ -74,14 +81,14 @@ class Content:
     @property
     def report_unit(self) -> str:
         """Unit of the coordinates of reports: another one where reports are output values."""
-        return self.unit if self.factored else str(self.mechanism["report_x"].attrs["units"])
+        return self.stored.report_unit
 
     @cached_property
     def edges(self) -> list[tuple[int, int, str]]:
         """Edges of the claim between secrets that are written: tail, head, length in nats as an exact hexadecimal
         float. Each holds both ways: P(y|tail) <= e^length P(y|head), and with the ends exchanged.
         """
-        edges = stored_problem(self.mechanism).edges if self.factored else stored_edges(self.mechanism)
+        edges = self.stored.edges
         listed = zip(edges.tail.tolist(), edges.head.tolist(), edges.length.tolist(), strict=True)
         return [(u, v, length.hex()) for u, v, length in listed if u in self.rows and v in self.rows]
 
@@ -90,11 +97,12 @@ class Content:
         """What is said beside the table, by name. sha256 is the checksum of the mechanism that is exported."""
         attrs = self.mechanism.attrs
         return {
-            "claim": str(attrs["claim"]),
+            "claim": self.stored.claim,
             "budget": COST,
             **({} if self.plane is None else {"plane": self.plane.words(), "coordinates": ", ".join(DEGREES)}),
             **({} if self.report_unit == self.unit else {"report_unit": self.report_unit}),
-            **{name: _plain(attrs[name]) for name in _KEPT if name in attrs},
+            **{name: str(attrs[name]) for name in _KEPT},
+            **{name: value for name, value in self.figures.items() if value is not None},
             "secrets": len(self.secrets),
             "reports": len(self.reports),
             "edges": len(self.edges),
@@ -115,20 +123,16 @@ class Content:
                 yield u, *exact.integers(u)
 
 
-def stored_plane(mechanism: xr.Dataset) -> Plane:
+def plane_of(stored: Stored) -> Plane:
     """The plane of a mechanism whose reports are its secrets. Raises: InputError where it has none."""
-    described = json.loads(str(mechanism.attrs["domain"]))
-    own = "report_x" not in mechanism.coords or np.array_equal(
-        stored_points(mechanism, "report"), stored_points(mechanism, "secret")
-    )
-    if "plane" not in described or not own:
+    if stored.domain.plane is None or not stored.same_places:
         raise InputError(
             "the mechanism does not say where on Earth its places are",
             field="degrees",
-            value=mechanism.attrs.get("problem"),
+            value=stored.mechanism.attrs["problem"],
             remedy="leave --degrees away, or design for an area",
         )
-    return Plane.from_description(described["plane"], described["unit"])
+    return stored.domain.plane
 
 
 class SealedText:
@@ -158,8 +162,3 @@ class SealedText:
 def as_json(value: object) -> str:
     """One line of JSON, floats in the digits that read back exactly."""
     return json.dumps(value, allow_nan=False)
-
-
-def _plain(value: object) -> str | int | float:
-    found = value.item() if hasattr(value, "item") else value
-    return found if isinstance(found, (int, float)) else str(found)

@@ -1,0 +1,292 @@
+"""Stored: what a mechanism file says, rebuilt in one place for all that read one.
+
+Edges and lengths come from the metric, the level map and the coordinates, never from the list in the file; only where
+the edges themselves are the claim (a graph), they are the file's. The lengths that a graph lists are those of the
+claim, multiplied already.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+
+from mechdesign.errors import MechdesignError, VerificationError
+from mechdesign.mechanism.factors import Factors
+from mechdesign.mechanism.schema import FACTORED, FACTORS, MECHANISM, check, refused
+from mechdesign.mechanism.table import COST, claim_sentence, stored_points
+from mechdesign.setting.domain import AXES, Domain
+from mechdesign.setting.geodesic import Edges
+from mechdesign.setting.integer_metric import IntegerMetric
+from mechdesign.setting.losses import LOSSES, Loss, TableLoss
+from mechdesign.setting.metrics import Graph, Metric, metric_from_description
+from mechdesign.setting.problem import DesignProblem
+from mechdesign.setting.units import canonical_unit
+
+Rebuilt = Literal["geometry", "streets", "edge list only"]
+_PRINTED = 1e-11  # relative; a factor in a sentence of twelve digits may exceed the multiplier by this
+_ROUNDED = 2.0**-45  # relative; lengths are shorter than multiplier times distance by more than this
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Stored:
+    """A mechanism, a table or a factored one, that satisfies its schema; make one with `read`.
+
+    What contradicts itself raises a MechdesignError where it is asked for.
+    """
+
+    mechanism: xr.Dataset
+
+    @property
+    def factored(self) -> bool:
+        """Whether it is kept as factors instead of a table."""
+        return bool(self.mechanism.attrs["schema"] == FACTORED)
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The secrets."""
+        return stored_domain(self.mechanism)
+
+    @cached_property
+    def listed(self) -> Edges | None:
+        """The edges of the claim as the file lists them; None where it lists none."""
+        prefix = "claim" if self.factored else "edge"
+        parts = [f"{prefix}_{part}" for part in ("tail", "head", "length")]
+        if any(name not in self.mechanism for name in parts):
+            return None
+        tail, head, length = (self.mechanism[name].values for name in parts)
+        return Edges(tail=tail, head=head, length=length)
+
+    @cached_property
+    def metric(self) -> Metric:
+        """The metric of the claim; that of a graph has the lengths listed, and multiplier 1."""
+        metric = metric_from_description(described(self.mechanism, "metric"))
+        if metric is not None:
+            return metric
+        if self.listed is None:
+            raise refused("must list the edges of a graph", "claim_tail", "no such variable", "the whole file")
+        return Graph(tail=self.listed.tail, head=self.listed.head, length=self.listed.length)
+
+    @property
+    def rebuilt(self) -> Rebuilt:
+        """Where edges and lengths come from."""
+        kinds: dict[str, Rebuilt] = {"graph": "edge list only", "streets": "streets"}
+        return kinds.get(self.metric.kind, "geometry")
+
+    @cached_property
+    def edges(self) -> Edges:
+        """The edges of the claim, rebuilt. The lengths that a graph lists may all be 0: reports that tell nothing."""
+        if not isinstance(self.metric, Graph):
+            return self.metric.edges(self.domain)
+        length = np.asarray(self.metric.length, float)
+        if not (np.isfinite(length) & (length >= 0)).all():
+            raise refused("must be finite and not negative", "edge_length", f"{length.min()}", "lengths in nats")
+        joined = replace(self.metric, length=np.ones_like(length)).edges(self.domain)
+        return replace(joined, length=length)
+
+    @cached_property
+    def claim(self) -> str:
+        """The claim in one sentence, rebuilt."""
+        return claim_sentence(self.metric, self.domain, self.edges)
+
+    @cached_property
+    def asked(self) -> Metric | None:
+        """The metric of the problem that the mechanism was made for: that of the claim is `multiple` times it.
+
+        None where the file does not say what was asked for (a graph whose own lengths it does not list).
+        Raises: VerificationError where multiple, metric and problem_metric do not fit together.
+        """
+        multiple, attrs = float(self.mechanism.attrs["multiple"]), self.mechanism.attrs
+        claimed = float(described(self.mechanism, "metric")["multiplier"])
+        if multiple == 1 and "problem_metric" not in attrs:
+            return self.metric
+        own = float(described(self.mechanism, "problem_metric")["multiplier"]) if "problem_metric" in attrs else 1.0
+        if not (math.isfinite(multiple) and multiple >= 0 and own * multiple == claimed):
+            raise refused("is not what the claim is times the metric of the problem", "multiple", multiple, claimed)
+        if "problem_metric" not in attrs:
+            return None if self.metric.kind == "graph" else replace(self.metric, multiplier=own)
+        metric = metric_from_description(described(self.mechanism, "problem_metric"))
+        if metric is None:
+            if "problem_length" not in self.mechanism or self.listed is None:
+                raise refused("must be there", "problem_length", "no such variable", "the whole file")
+            length = self.mechanism["problem_length"].values
+            metric = Graph(tail=self.listed.tail, head=self.listed.head, length=length, multiplier=own)
+            again = replace(metric, multiplier=claimed).edges(self.domain).length
+            if not np.array_equal(again, self.edges.length):
+                raise refused("does not give the lengths of the claim", "problem_length", "", "the lengths asked for")
+        elif replace(metric, multiplier=claimed).describe() != self.metric.describe():
+            raise refused("is another metric than that of the claim", "problem_metric", metric.kind, self.metric.kind)
+        return metric
+
+    @cached_property
+    def loss(self) -> Loss:
+        """The loss; of a table, the one that the file holds."""
+        name = self.mechanism.attrs["loss"]
+        if name == TableLoss.name and "loss_table" in self.mechanism:
+            table = self.mechanism["loss_table"]
+            return TableLoss(values=table.values, units=str(table.attrs.get("units", "1")))
+        if name not in LOSSES:
+            raise refused("unknown loss", "loss", name, " or ".join([*LOSSES, TableLoss.name]))
+        return LOSSES[name]
+
+    @cached_property
+    def problem(self) -> DesignProblem:
+        """The design problem at the metric of the claim."""
+        reports = self.domain
+        if not self.factored and not self.same_places:
+            kind: Literal["nodes", "points"] = "nodes" if self.domain.kind == "nodes" else "points"
+            reports = Domain(kind=kind, points=stored_points(self.mechanism, "report"), unit=self.report_unit)
+        return DesignProblem(
+            domain=self.domain,
+            metric=self.metric,
+            prior=self.mechanism["prior"].values,
+            loss=self.loss,
+            reports=reports,
+            name=self.mechanism.attrs["problem"],
+            knobs=self.parameters["knobs"],
+        )
+
+    @cached_property
+    def parameters(self) -> dict[str, Any]:
+        """What the program kept beside the knobs of the problem."""
+        kept = described(self.mechanism, "parameters")
+        if not isinstance(kept.get("knobs"), dict):
+            raise refused("must hold the knobs of the problem", "parameters", f"{kept!s:.80}", "a mapping knobs")
+        return kept
+
+    @property
+    def same_places(self) -> bool:
+        """Whether reports are the secrets."""
+        return self.factored or np.array_equal(self.domain.points, stored_points(self.mechanism, "report"))
+
+    @property
+    def report_unit(self) -> str:
+        """The unit of the coordinates of reports."""
+        return str(self.mechanism["secret_x" if self.factored else "report_x"].attrs["units"])
+
+    @cached_property
+    def factors(self) -> Factors:
+        """The integers of a factored mechanism. Raises: InputError where one is out of range."""
+        held, attrs = self.mechanism, self.mechanism.attrs
+        if len(np.unique(held["inner"].values)) < self.domain.size:
+            raise refused("two secrets share a place", "inner", "", "a place of its own for every secret")
+        metric = IntegerMetric(
+            points=stored_points(held, "place"),
+            tail=held["edge_tail"].values,
+            head=held["edge_head"].values,
+            units=held["edge_units"].values,
+            cap=int(attrs["cap"]),
+        )
+        return Factors(metric=metric, step=int(attrs["step"]), weight=held["weight"].values, inner=held["inner"].values)
+
+    def differences(self) -> list[str]:
+        """How the claim, levels, edges and units of the file differ from what metric and geometry give."""
+        attrs, reasons = self.mechanism.attrs, []
+        if attrs["claim"] not in _sentences(self):
+            reasons.append("claim: the stored sentence is not the one that the metric, level and grid give")
+        if attrs["cost"] != COST:
+            reasons.append("cost: the stored sentence is not that of one report")
+        level = self.metric.level_at(self.domain)
+        stored = self.mechanism["level"].values if "level" in self.mechanism else None
+        if (stored is None) != (level is None) or (level is not None and (level != stored).any()):
+            reasons.append("level: differs from the level map of the metric")
+        if self.rebuilt != "edge list only" and self.listed is not None:
+            reasons += _edge_differences(self.listed, self.edges)
+        return reasons + _unit_differences(self)
+
+
+def read(mechanism: xr.Dataset) -> Stored:
+    """The mechanism of a Dataset, a table or a factored one.
+
+    Raises: VerificationError where a variable or attribute is not what the schema says.
+    """
+    check(mechanism, MECHANISM, FACTORS)
+    return Stored(mechanism=mechanism)
+
+
+def stored_domain(described_over: xr.Dataset) -> Domain:
+    """The places that the attribute domain of a Dataset describes, mechanism or not, at its coordinates of secrets."""
+    points = stored_points(described_over, "secret")
+    return Domain.from_description(described(described_over, "domain"), points)
+
+
+def described(mechanism: xr.Dataset, name: str) -> dict[str, Any]:
+    """The JSON object in an attribute: finite numbers, every name once. Raises: VerificationError for anything else."""
+
+    def once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in found:
+                raise ValueError(f"{key} is said twice")
+            found[key] = value
+        return found
+
+    def infinite(word: str) -> float:
+        raise ValueError(f"{word} is no number")
+
+    text = mechanism.attrs[name]
+    try:
+        found = json.loads(text, object_pairs_hook=once, parse_constant=infinite)
+    except (ValueError, RecursionError) as error:
+        raise refused(f"cannot be read ({error})", name, f"{text!s:.80}", "a JSON object") from error
+    if not isinstance(found, dict):
+        raise refused("must be an object", name, f"{text!s:.80}", "a JSON object")
+    return found
+
+
+def contradiction(error: Exception) -> VerificationError:
+    """What a file that raised `error` while it was rebuilt is refused with."""
+    if isinstance(error, VerificationError):
+        return error
+    if isinstance(error, MechdesignError):
+        said = f"the file contradicts itself: {error.message}"
+        return VerificationError(said, field=error.field, value=error.value, remedy="use an unaltered file")
+    said = f"not a complete mechanism ({type(error).__name__}: {error})"
+    return VerificationError(said, field="file", value="", remedy="use an unaltered file")
+
+
+def _sentences(stored: Stored) -> set[str]:
+    """The sentences that say the claim: that of today, and the one with the multiplier in twelve digits where these
+    do not say less than it is.
+    """
+    multiplier = stored.metric.multiplier
+    rounded = float(f"{multiplier:.12g}")
+    if not rounded * (1 + _ROUNDED) >= multiplier or abs(rounded - multiplier) > _PRINTED * multiplier:
+        return {stored.claim}
+    times = f"where d is {rounded:.12g} times "
+    return {stored.claim, stored.claim.replace(f"where d is {float(multiplier)!r} times ", times)}
+
+
+def _edge_differences(stored: Edges, edges: Edges) -> list[str]:
+    if len(stored.tail) != len(edges.tail):
+        return [f"edge_tail: the file lists {len(stored.tail)} edges, the metric has {len(edges.tail)}"]
+    if not (np.array_equal(stored.tail, edges.tail) and np.array_equal(stored.head, edges.head)):
+        return ["edge_tail: the file lists other edges than the metric has"]
+    different = np.flatnonzero(stored.length != edges.length)
+    if len(different) == 0:
+        return []
+    e = int(different[0])
+    said = f"first edge {e}: {stored.length[e]!r} instead of {edges.length[e]!r}"
+    return [f"edge_length: {len(different)} differ from the metric, {said}"]
+
+
+def _unit_differences(stored: Stored) -> list[str]:
+    """Units that are not those of the domain, the loss or the variable; lengths count in the unit of the claim."""
+    unit, mechanism = stored.domain.unit, stored.mechanism
+    loss = stored.loss.unit(unit)
+    wanted = {"mass": "2^-62", "edge_length": "nats", "prior": "1", "level": f"nats per {unit}", "dual": loss}
+    wanted |= {"row_loss": loss, "loss_table": loss, "problem_length": "nats"}
+    wanted |= {f"{dim}_{axis}": unit for dim in ("secret", "place") for axis in AXES}
+    report = unit if stored.same_places else canonical_unit(stored.report_unit)
+    wanted |= {f"report_{axis}": report for axis in AXES}
+    return [
+        f"{name}: in {mechanism[name].attrs.get('units')}, should be in {said}"
+        for name, said in wanted.items()
+        if name in mechanism.variables and mechanism[name].attrs.get("units") != said
+    ]
