@@ -28,7 +28,7 @@ from mechdesign.setting.losses import SquaredDistance
 from mechdesign.setting.metrics import Eikonal
 from mechdesign.setting.problem import DesignProblem
 from mechdesign.solvers import diagnosis as module
-from mechdesign.solvers.diagnosis import SCHEMA, diagnosis
+from mechdesign.solvers.diagnosis import DIAGNOSIS, diagnosis
 from mechdesign.solvers.solve import solve
 
 SCRIPT = Path(__file__).parent.parent / "scripts" / "curvature_rule.py"
@@ -147,7 +147,7 @@ def test_the_dataset_solves_the_system_and_is_sealed(tmp_path: Path) -> None:
     assert attrs["negative_by_curvature"] == (cause == 2).sum() > 0
     assert attrs["cells_with_excess"] == found["predicted"].sum()
     assert f"{attrs['negative_weights']} of 1296 weights are negative" in attrs["diagnosis"]
-    again = load_sealed(save(found, tmp_path / "diagnosis.nc"), schema=SCHEMA, what="a diagnosis")
+    again = load_sealed(save(found, tmp_path / "diagnosis.nc"), DIAGNOSIS, what="a diagnosis")
     xr.testing.assert_identical(again, found)
 
 

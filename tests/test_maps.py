@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from test_sweep import command
 from mechdesign.errors import InputError, UnsuitableError, VerificationError
 from mechdesign.mechanism.factored_rows import FactoredMechanism
 from mechdesign.mechanism.storage import save
-from mechdesign.mechanism.table import probabilities
+from mechdesign.mechanism.table import probabilities, seal
 from mechdesign.problem_files import load_problem
 from mechdesign.programs.eikonal_weights import EikonalWeights
 from mechdesign.programs.optimal import Optimal
@@ -28,7 +29,7 @@ from mechdesign.setting import priors
 from mechdesign.setting.domain import Domain
 from mechdesign.setting.levels import PrivacyLevel
 from mechdesign.setting.losses import SquaredDistance
-from mechdesign.setting.metrics import Eikonal
+from mechdesign.setting.metrics import Discrete, Eikonal
 from mechdesign.setting.problem import DesignProblem
 from mechdesign.solvers.diagnosis import diagnosis
 from mechdesign.solvers.solve import solve
@@ -195,13 +196,20 @@ def test_dimensionless_lengths_are_units() -> None:
 
 
 def test_a_metric_without_levels_has_no_map_of_them() -> None:
-    problem = CASES["euclidean lattice"]()
-    mechanism = solve(Optimal(problem=problem)).drop_vars("level")
-    figure = plot_mechanism(mechanism)
+    lattice, line = (replace(CASES[case](), metric=Discrete(epsilon=1.0)) for case in ("euclidean lattice", LINE))
+    figure = plot_mechanism(solve(Optimal(problem=lattice)))
     assert len(figure.axes) == 5
     assert figure.axes[0].get_title(loc="left") == "prior"
-    line = plot_mechanism(table(LINE).drop_vars("level"))
-    assert line.axes[0].get_ylabel() == "prior"
+    drawn = plot_mechanism(solve(Optimal(problem=line)))
+    assert drawn.axes[0].get_ylabel() == "prior"
+
+
+def test_what_is_not_certified_is_not_drawn() -> None:
+    altered = table(LINE).assign_attrs(expected_loss=0.5)
+    with pytest.raises(VerificationError, match="sha256"):
+        plot_mechanism(altered)
+    with pytest.raises(VerificationError, match="expected_loss"):
+        plot_mechanism(seal(altered))
 
 
 @pytest.mark.parametrize(

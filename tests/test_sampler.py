@@ -223,12 +223,12 @@ ALTERED = {
     "a zero": (with_mass(lambda a: np.where(np.arange(9) == 3, np.uint64(0), a)), "mass"),
     "floats": (with_mass(lambda a: a / ROW_SUM), "mass"),
     "within a row": (moved, "mass"),
-    "the metric": (lambda m: seal(with_metric(m, multiplier=0.3)), "mass"),
+    "the metric": (lambda m: seal(with_metric(m, multiplier=0.3)), "claim"),
     "the metric, more": (lambda m: seal(with_metric(m, multiplier=1.5)), "claim"),
     "the claim": (lambda m: seal(m.assign_attrs(claim=m.attrs["claim"].replace("One", "Any"))), "claim"),
     "the cell": (lambda m: seal(m.assign_coords(secret_x=m["secret_x"] + 0.5)), "coordinates"),
-    "no mass": (lambda m: seal(m.drop_vars("mass")), "mechanism"),
-    "no metric": (lambda m: seal(m.assign_attrs(metric="{}")), "mechanism"),
+    "no mass": (lambda m: seal(m.drop_vars("mass")), "mass"),
+    "no metric": (lambda m: seal(m.assign_attrs(metric="{}")), "metric"),
     "another schema": (lambda m: m.assign_attrs(schema="other"), "schema"),
 }
 

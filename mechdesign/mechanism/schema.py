@@ -33,6 +33,7 @@ from mechdesign.setting.domain import AXES
 
 TABLE = "mechdesign/mechanism/1"
 FACTORED = "mechdesign/factored/1"
+MAY_BE_EMPTY = ("side_row",)  # of constraints that are all of the user's own
 LARGEST = {"edge": (1 << 30) - 1}  # entries of a dimension; of any other 2^31 - 1
 
 
@@ -123,15 +124,16 @@ FACTORS = Schema(
 )
 
 
-def check(mechanism: xr.Dataset, *schemas: Schema) -> Schema:
-    """The schema among `schemas` that a Dataset has and satisfies. Cost: one look at every place number.
+def check(mechanism: xr.Dataset, *schemas: Schema, what: str = "a mechanism") -> Schema:
+    """The schema among `schemas` that a Dataset has and satisfies; `what` is what they are called in errors.
 
+    Cost: one look at every place number.
     Raises: VerificationError that names the variable or attribute, what it is and what it should be.
     """
     said = mechanism.attrs.get("schema")
     schema = next((known for known in schemas if known.name == said), None)
     if schema is None:
-        raise refused("another schema", "schema", said, " or ".join(known.name for known in schemas))
+        raise refused(f"not {what} of this schema", "schema", said, " or ".join(known.name for known in schemas))
     for name, kind in schema.attributes.items():
         if name not in mechanism.attrs:
             raise refused("is missing", name, None, kind.__name__)
@@ -148,7 +150,7 @@ def check(mechanism: xr.Dataset, *schemas: Schema) -> Schema:
         known = (placed | schema.arrays).get(str(key), schema.other)  # type: ignore[operator]
         _check_variable(str(key), variable, known, coordinate=key in mechanism.coords)
     for dim, size in mechanism.sizes.items():
-        least = schema.lengths.get(str(dim), 1)
+        least = schema.lengths.get(str(dim), int(dim not in MAY_BE_EMPTY))
         most = schema.lengths.get(str(dim), LARGEST.get(str(dim), (1 << 31) - 1))
         if not least <= size <= most:
             raise refused("has a size that it cannot have", str(dim), size, f"{least} to {most}")

@@ -126,7 +126,7 @@ def load_sealed(path: str | Path, *schemas: Schema, what: str) -> xr.Dataset:
             value=source,
             remedy="restore it from a good copy",
         ) from error
-    check(mechanism, *schemas)
+    check(mechanism, *schemas, what=what)
     stored = mechanism.attrs["sha256"]
     if stored != checksum(mechanism):
         raise VerificationError(

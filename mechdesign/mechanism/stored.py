@@ -30,8 +30,6 @@ from mechdesign.setting.problem import DesignProblem
 from mechdesign.setting.units import canonical_unit
 
 Rebuilt = Literal["geometry", "streets", "edge list only"]
-_PRINTED = 1e-11  # relative; a factor in a sentence of twelve digits may exceed the multiplier by this
-_ROUNDED = 2.0**-45  # relative; lengths are shorter than multiplier times distance by more than this
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -252,15 +250,12 @@ def contradiction(error: Exception) -> VerificationError:
 
 
 def _sentences(stored: Stored) -> set[str]:
-    """The sentences that say the claim: that of today, and the one with the multiplier in twelve digits where these
-    do not say less than it is.
+    """The sentences by which a file names its claim: that of today, and the one of files whose multiplier was printed
+    to twelve digits. What is printed is always the first.
     """
-    multiplier = stored.metric.multiplier
-    rounded = float(f"{multiplier:.12g}")
-    if not rounded * (1 + _ROUNDED) >= multiplier or abs(rounded - multiplier) > _PRINTED * multiplier:
-        return {stored.claim}
-    times = f"where d is {rounded:.12g} times "
-    return {stored.claim, stored.claim.replace(f"where d is {float(multiplier)!r} times ", times)}
+    multiplier = float(stored.metric.multiplier)
+    exact, rounded = (f"where d is {digits} times " for digits in (repr(multiplier), f"{multiplier:.12g}"))
+    return {stored.claim, stored.claim.replace(exact, rounded)}
 
 
 def _edge_differences(stored: Edges, edges: Edges) -> list[str]:
@@ -277,7 +272,7 @@ def _edge_differences(stored: Edges, edges: Edges) -> list[str]:
 
 
 def _unit_differences(stored: Stored) -> list[str]:
-    """Units that are not those of the domain, the loss or the variable; lengths count in the unit of the claim."""
+    """Units that are not those of the domain, the loss or the variable; coordinates must say theirs."""
     unit, mechanism = stored.domain.unit, stored.mechanism
     loss = stored.loss.unit(unit)
     wanted = {"mass": "2^-62", "edge_length": "nats", "prior": "1", "level": f"nats per {unit}", "dual": loss}
@@ -285,8 +280,9 @@ def _unit_differences(stored: Stored) -> list[str]:
     wanted |= {f"{dim}_{axis}": unit for dim in ("secret", "place") for axis in AXES}
     report = unit if stored.same_places else canonical_unit(stored.report_unit)
     wanted |= {f"report_{axis}": report for axis in AXES}
-    return [
-        f"{name}: in {mechanism[name].attrs.get('units')}, should be in {said}"
+    found = {
+        name: mechanism[name].attrs.get("units", None if name in mechanism.coords else said)
         for name, said in wanted.items()
-        if name in mechanism.variables and mechanism[name].attrs.get("units") != said
-    ]
+        if name in mechanism.variables
+    }
+    return [f"{name}: in {unit}, should be in {wanted[name]}" for name, unit in found.items() if unit != wanted[name]]

@@ -72,12 +72,12 @@ def export(
     return target
 
 
-def _figures(mechanism: xr.Dataset) -> dict[str, float | None]:
-    """The figures of a mechanism as `verify` finds them. Raises: VerificationError where it does not certify it."""
+def _figures(mechanism: xr.Dataset) -> dict[str, float]:
+    """The figures of a mechanism that `verify` found again. Raises: VerificationError where it does not certify it."""
     checked = certified(mechanism)
-    bound = float(mechanism.attrs["lower_bound"]) if checked.lower_bound_checked else None
-    figures = {"expected_loss": checked.expected_loss, "lower_bound": bound}
-    return {**figures, "effective_epsilon": checked.effective_epsilon}
+    proved = {"expected_loss": True, "lower_bound": checked.lower_bound_checked}
+    proved["effective_epsilon"] = checked.effective_epsilon is not None
+    return {name: float(mechanism.attrs[name]) for name, found in proved.items() if found}
 
 
 def handed_over(name: str) -> bytes:

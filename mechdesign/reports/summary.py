@@ -34,7 +34,7 @@ def summarise(mechanism: xr.Dataset, *, seconds: float, file: Path | None) -> di
         "program": attrs["program"],
         "secrets": mechanism.sizes["secret"],
         "reports": mechanism.sizes["secret" if factored else "report"],
-        "claim": attrs["claim"],
+        "claim": checked.claim,
         "loss": loss,
         "objective": None if objective is None else value,
         "objective_of": attrs.get("objective_of"),

@@ -40,7 +40,7 @@ class Content:
 
     stored: Stored
     rows: range
-    figures: Mapping[str, float | None] = field(default_factory=dict)
+    figures: Mapping[str, float] = field(default_factory=dict)
     plane: Plane | None = None
 
     @property
@@ -102,7 +102,7 @@ class Content:
             **({} if self.plane is None else {"plane": self.plane.words(), "coordinates": ", ".join(DEGREES)}),
             **({} if self.report_unit == self.unit else {"report_unit": self.report_unit}),
             **{name: str(attrs[name]) for name in _KEPT},
-            **{name: value for name, value in self.figures.items() if value is not None},
+            **self.figures,
             "secrets": len(self.secrets),
             "reports": len(self.reports),
             "edges": len(self.edges),
