@@ -186,6 +186,7 @@ class Stored:
     def differences(self) -> list[str]:
         """How the claim, levels, edges and units of the file differ from what metric and geometry give."""
         attrs, reasons = self.mechanism.attrs, []
+        self.parameters  # noqa: B018
         if attrs["claim"] not in _sentences(self):
             reasons.append("claim: the stored sentence is not the one that the metric, level and grid give")
         if attrs["cost"] != COST:

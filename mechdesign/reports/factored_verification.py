@@ -58,6 +58,8 @@ def _place_differences(stored: Stored, figures: Judgement) -> list[str]:
     mechanism, reasons = stored.mechanism, []
     if float(mechanism.attrs["multiple"]) != 1:
         reasons.append("multiple: a factored mechanism is made at its claim")
+    if figures.remapped_loss is None and "remapped_loss" in mechanism.attrs:
+        reasons.append("remapped_loss: is for the squared distance")
     if int(mechanism.attrs["block"]) != ROWS:
         reasons.append(f"block: rows are kept {ROWS} at a time")
     wanted: dict[str, NDArray[Any] | None] = {"remap": figures.remap, "excess": None, "ring": None}

@@ -1,0 +1,339 @@
+"""Files that say what is not so: each is refused, whoever wrote it and however well it is sealed.
+
+Every file here is sealed again after it was changed, so that the checksum never is the reason. What is certified after
+any change is compared with an independent reading in test_mutations.py.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+import xarray as xr
+from cases import CASES
+from factored import constant
+from factored import made as factored
+
+import mechdesign as md
+from mechdesign.closed_forms import exponential, geometric
+from mechdesign.errors import InputError, MechdesignError, VerificationError
+from mechdesign.mechanism.certificate import exp_lower
+from mechdesign.mechanism.factored import block_digests
+from mechdesign.mechanism.factored_sums import split_words
+from mechdesign.mechanism.factors import KERNEL_BITS, STEP_BITS, Factors
+from mechdesign.mechanism.schema import FACTORS, MECHANISM, Array, Schema, check
+from mechdesign.mechanism.stored import read
+from mechdesign.mechanism.table import make_mechanism, seal
+from mechdesign.setting.integer_metric import IntegerMetric
+
+RING = md.Graph(tail=[0, 1, 2, 3, 0], head=[1, 2, 3, 4, 4], length=[0.3, 0.5, 0.7, 0.9, 1.1])
+FACTORED_CASE = "eikonal, 16 neighbours"
+
+
+def ring(multiplier: float = 1.0) -> md.DesignProblem:
+    domain = md.Domain.nodes(5)
+    return md.DesignProblem(domain=domain, metric=multiplier * RING, prior=np.full(5, 0.2), loss=md.ZeroOne())
+
+
+@cache
+def table() -> xr.Dataset:
+    return md.solve(md.Optimal(problem=CASES["eikonal, 8 neighbours"]()))
+
+
+@cache
+def minimax(multiplier: float) -> xr.Dataset:
+    return md.solve(md.Minimax(problem=ring(multiplier)))
+
+
+@cache
+def normalised() -> xr.Dataset:
+    return geometric.mechanism(CASES["euclidean lattice"](), border="normalised")
+
+
+def said_of(mechanism: xr.Dataset) -> str:
+    """Why a mechanism is refused; empty where it is certified."""
+    try:
+        return "; ".join(md.verify(seal(mechanism)).reasons)
+    except MechdesignError as error:
+        return str(error)
+
+
+def described(mechanism: xr.Dataset, name: str, **changes: object) -> xr.Dataset:
+    return mechanism.assign_attrs({name: json.dumps(json.loads(mechanism.attrs[name]) | changes, sort_keys=True)})
+
+
+def overflowing() -> xr.Dataset:
+    """Three places, 0.1 nats apart as claimed; 8,192 units of 40 nats each between them, whose product with the step is
+    a multiple of 2^64. P(0|0) is 1 to 16 digits.
+    """
+    mechanism = factored_line().copy(deep=True)
+    step = 40 << STEP_BITS
+    ratio, shift = exp_lower(40.0)
+    near, far = 1 << KERNEL_BITS, -((-1 << KERNEL_BITS + shift) // ratio)
+    total = near + 2 * far
+    loss = np.array([far * 5, far * 2, far * 5]) / total
+    mechanism["edge_units"].values[:] = 8192
+    mechanism["weight"].values[:] = 1
+    mechanism["row_sum"].values[:] = split_words([total] * 3)
+    mechanism["row_loss"].values[:] = loss
+    mechanism["block_sha256"].values[:] = block_digests(mechanism["row_sum"].values, loss)
+    mechanism["remap"].values[:] = np.arange(3)
+    figures = {"expected_loss": loss.mean(), "remapped_loss": loss.mean(), "effective_epsilon": 1.0}
+    return seal(mechanism.assign_attrs(step=step, cap=1, **figures))
+
+
+@cache
+def factored_line() -> xr.Dataset:
+    return md.solve(md.EikonalWeights(problem=constant(3, 0.1)), method="factored")
+
+
+def test_a_product_that_wraps_proves_nothing() -> None:
+    """40 2^48 * 8192 = 5 * 2^64: in 64 bits the distance would count as none."""
+    mechanism = overflowing()
+    assert (40 << STEP_BITS) * 8192 % (1 << 64) == 0
+    assert "edge_units: the file contradicts itself: an edge is longer than the cap" in said_of(mechanism)
+    with pytest.raises(VerificationError, match="longer than the cap"):
+        md.Sampler(mechanism=mechanism)
+    with pytest.raises(MechdesignError, match="longer than the cap"):
+        md.FactoredMechanism(dataset=mechanism).sample(0, 1)
+
+
+@pytest.mark.parametrize("cap", [1, 5_535, 32_767])
+def test_the_spare_length_of_an_edge_is_exact_up_to_its_bounds(cap: int) -> None:
+    """Against Python integers, at the longest steps and edges that a file may have."""
+    units = np.array([0, 1, cap], np.uint16)
+    points = np.arange(4.0)[:, None]
+    metric = IntegerMetric(points=points, tail=np.arange(3), head=np.arange(1, 4), units=units, cap=cap)
+    step = int(KERNEL_BITS * 0.69 * 2**STEP_BITS - 1) // cap
+    factors = Factors(metric=metric, step=step, weight=np.ones(4, np.uint32), inner=np.arange(4))
+    length = np.array([1e300, 1e-3, 8192.0])
+    found = factors.spare(md.setting.geodesic.Edges(tail=np.arange(3), head=np.arange(1, 4), length=length))
+    wanted = [
+        math.floor(Fraction(min(d, 8192.0)) * 2**STEP_BITS) - step * int(j) for d, j in zip(length, units, strict=True)
+    ]
+    assert found.tolist() == wanted
+
+
+def arrays(schema: Schema) -> list[tuple[Schema, str]]:
+    return [(schema, name) for name in schema.arrays]
+
+
+def sound(schema: Schema) -> xr.Dataset:
+    return table() if schema is MECHANISM else factored(FACTORED_CASE)
+
+
+@pytest.mark.parametrize(("schema", "name"), [*arrays(MECHANISM), *arrays(FACTORS)])
+def test_every_array_has_its_dtype_and_its_dims(schema: Schema, name: str) -> None:
+    """Another dtype, another dimension, one axis more, and as a coordinate; optional ones where the file has none."""
+    mechanism, known = sound(schema), schema.arrays[name]
+    values = np.ones([mechanism.sizes.get(dim, 3) for dim in known.dims], known.dtype)
+    wrong = "secret" if known.dims == ("edge",) else "edge"
+    forms = [
+        (known.dims, values.astype("float32")),
+        (tuple(f"other_{dim}" for dim in known.dims), values),
+        ((*known.dims, "further"), values[..., None]),
+        ((wrong,), np.ones(mechanism.sizes[wrong], known.dtype)),
+    ]
+    for dims, array in forms:
+        altered = mechanism.drop_vars(name, errors="ignore").assign({name: (dims, array)})
+        assert said_of(altered).startswith(f"{name}: must be there as {known.dtype}")
+    if name in mechanism:
+        assert said_of(mechanism.set_coords(name)).startswith(f"{name}: must be there as")
+
+
+def test_coordinates_over_another_dimension_reach_no_compiled_loop() -> None:
+    """The lattice of 4 x 4 secrets in a file whose mass has four rows: edges would end beyond the table."""
+    mechanism = table()
+    few = mechanism["mass"].values[:4]
+    altered = mechanism.drop_vars(["mass", "prior", "level", "dual"]).rename_dims(secret="place")
+    altered = altered.assign(mass=(("secret", "report"), few), prior=("secret", np.full(4, 0.25)))
+    for use in (lambda m: md.Sampler(mechanism=m), lambda m: md.export(m, "never.csv"), read):
+        with pytest.raises(VerificationError, match="secret_x: must be there as float64 over"):
+            use(seal(altered))
+
+
+@pytest.mark.parametrize("schema", [MECHANISM, FACTORS], ids=["table", "factors"])
+def test_what_no_schema_names_is_refused(schema: Schema) -> None:
+    mechanism = sound(schema)
+    for name, kind in (schema.attributes | schema.optional).items():
+        if name == "sha256":
+            continue
+        wrong = 3 if kind is not int else 3.0
+        assert f"{name}: " in said_of(mechanism.assign_attrs({name: wrong})), name
+    for name in schema.attributes:
+        kept = {key: value for key, value in mechanism.attrs.items() if key != name}
+        lost = mechanism.drop_attrs(deep=False).assign_attrs(kept)
+        if name not in ("schema", "sha256"):
+            assert said_of(lost).startswith(f"{name}: is missing")
+    assert "certainty: is no attribute" in said_of(mechanism.assign_attrs(certainty=1.0))
+    assert "further: is no variable" in said_of(mechanism.assign(further=("secret", np.zeros(16))))
+    assert "problem: has characters" in said_of(mechanism.assign_attrs(problem="red\x1b[31m"))
+    assert "prior: has attributes" in said_of(mechanism.assign(prior=mechanism["prior"].assign_attrs(scale_factor=2.0)))
+
+
+def test_a_dimension_may_not_exceed_compiled_indices() -> None:
+    """Whole numbers of 32 bits count edges twice; the check reads sizes, not values."""
+    long = xr.Dataset({"edge_tail": ("edge", np.broadcast_to(np.int64(0), 1 << 30))}, attrs={"schema": "s"})
+    schema = Schema(name="s", arrays={"edge_tail": Array(dtype="int64", dims=("edge",))}, attributes={"schema": str})
+    with pytest.raises(VerificationError, match="edge: has a size that it cannot have"):
+        check(long, schema)
+
+
+def test_an_unproved_mechanism_draws_nothing() -> None:
+    altered = factored(FACTORED_CASE).copy(deep=True)
+    altered["row_sum"].values[2, 0] *= np.uint64(2)
+    for given in (altered, seal(altered)):
+        rows = md.FactoredMechanism(dataset=given)
+        with pytest.raises(VerificationError):
+            rows.sample(0, 1)
+        with pytest.raises(VerificationError, match="sums to something else"):
+            rows.integers(2)
+
+
+def test_later_changes_of_a_dataset_do_not_reach_factored_draws() -> None:
+    given = factored(FACTORED_CASE).copy(deep=True)
+    rows = md.FactoredMechanism(dataset=given)
+    drawn = rows.sample(0, 50, seed=1)
+    given["weight"].values[:] = 1
+    assert np.array_equal(rows.sample(0, 50, seed=1), drawn)
+
+
+@pytest.mark.parametrize("multiplier", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("program", [md.Optimal, md.Minimax])
+def test_graphs_are_verified_at_any_multiple_of_their_lengths(program, multiplier: float) -> None:
+    mechanism = md.solve(program(problem=ring(multiplier)))
+    found = md.verify(mechanism)
+    assert (found.certified, found.reasons, found.lower_bound_checked) == (True, [], True)
+
+
+def test_a_bound_above_the_objective_is_refused() -> None:
+    """The bound and multipliers of shorter lengths, and the multiplier that would make them follow."""
+    honest, shorter = minimax(1.0), minimax(0.5)
+    assert shorter.attrs["lower_bound"] > honest.attrs["objective"]
+    forged = honest.assign(dual=shorter["dual"], multiplier=shorter["multiplier"])
+    forged = forged.assign_attrs(lower_bound=shorter.attrs["lower_bound"])
+    for times in (0.25, 0.5, 1.0, 2.0):
+        said = said_of(described(forged, "metric", multiplier=times))
+        assert "lower_bound: does not follow" in said
+        assert "which it should bound" in said
+
+
+def test_a_bound_above_the_loss_is_refused_whatever_it_follows_from() -> None:
+    mechanism = table()
+    said = said_of(mechanism.assign_attrs(lower_bound=1.001 * mechanism.attrs["expected_loss"]))
+    assert "which it should bound" in said
+
+
+MULTIPLES = [0.01, 0.0, -5.0, 3.0, math.nan, math.inf, 1 + 2.0**-52]
+
+
+@pytest.mark.parametrize("multiple", MULTIPLES)
+@pytest.mark.parametrize("make", [table, normalised, lambda: minimax(2.0), lambda: factored(FACTORED_CASE)])
+def test_a_multiple_is_recomputed(make, multiple: float) -> None:
+    mechanism = make()
+    times = multiple / mechanism.attrs["multiple"]
+    effective = float(mechanism.attrs["effective_epsilon"]) * times
+    said = said_of(mechanism.assign_attrs(multiple=multiple, effective_epsilon=effective))
+    assert "multiple: " in said
+
+
+def test_the_metric_of_the_problem_is_rebuilt() -> None:
+    mechanism = normalised()
+    assert md.verify(mechanism).effective_epsilon == pytest.approx(mechanism.attrs["effective_epsilon"], rel=1e-9)
+    assert mechanism.attrs["multiple"] > 1
+    other = described(mechanism, "problem_metric", epsilon=2.0)
+    assert "problem_metric: is another metric" in said_of(other)
+    half = described(mechanism, "problem_metric", multiplier=0.5)
+    assert "multiple: " in said_of(half)
+    kept = {name: value for name, value in mechanism.attrs.items() if name != "problem_metric"}
+    before = seal(mechanism.drop_attrs(deep=False).assign_attrs(kept))
+    assert md.verify(before).effective_epsilon == md.verify(mechanism).effective_epsilon  # the claim says the multiple
+
+
+def test_the_lengths_of_a_graph_before_its_multiple_are_rebuilt() -> None:
+    mechanism = exponential.mechanism(ring(2.0))
+    assert mechanism.attrs["multiple"] != 1
+    assert md.verify(mechanism).effective_epsilon == pytest.approx(mechanism.attrs["effective_epsilon"], rel=1e-9)
+    longer = mechanism.assign(problem_length=mechanism["problem_length"] * 1.5)
+    assert "problem_length: does not give the lengths" in said_of(longer)
+    assert "problem_length: must be there" in said_of(mechanism.drop_vars("problem_length"))
+
+
+def test_a_figure_that_no_file_proves_is_not_said() -> None:
+    """Of a graph at a multiple that does not list its own lengths: the claim holds, relative to what is unknown."""
+    mechanism = exponential.mechanism(ring())
+    kept = {name: value for name, value in mechanism.attrs.items() if name != "problem_metric"}
+    for given in (mechanism.drop_vars("problem_length").drop_attrs(deep=False).assign_attrs(kept), minimax(2.0)):
+        found = md.verify(seal(given.assign_attrs(multiple=json.loads(given.attrs["metric"])["multiplier"])))
+        assert (found.certified, found.effective_epsilon) == (True, None)
+
+
+@pytest.mark.parametrize("make", [table, lambda: factored(FACTORED_CASE)], ids=["table", "factors"])
+def test_units_are_those_of_the_claim(make) -> None:
+    mechanism = make()
+    for name in mechanism.coords:
+        others = {key: mechanism[key].assign_attrs(units="km") for key in mechanism.coords if key[:-1] == name[:-1]}
+        assert re.search("in km, should be in cell|must share unit", said_of(mechanism.assign_coords(others)))
+        assert f"{name[:-1]}x: must have axes" in said_of(mechanism.assign_coords({name: others[name]}))
+    for name in ("prior", "level"):
+        assert f"{name}: in km" in said_of(mechanism.assign({name: mechanism[name].assign_attrs(units="km")}))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json", "parquet"])
+def test_nothing_of_a_refused_file_is_exported(suffix: str, tmp_path) -> None:
+    altered = seal(table().assign_attrs(expected_loss=0.5 * table().attrs["expected_loss"]))
+    with pytest.raises(VerificationError, match="expected_loss"):
+        md.export(altered, tmp_path / f"t.{suffix}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_factored_file_says_of_its_places_is_recomputed() -> None:
+    mechanism = factored(FACTORED_CASE).copy(deep=True)
+    for name in ("remap", "excess", "ring"):
+        values = mechanism[name].values.copy()
+        values[0] = values[0] + 1
+        assert f"{name}: differs" in said_of(mechanism.assign({name: (mechanism[name].dims, values)}))
+    assert "block: " in said_of(mechanism.assign_attrs(block=7))
+    distance = md.solve(md.EikonalWeights(problem=CASES["eikonal, masked"]()), method="factored")
+    assert "remapped_loss: " in said_of(distance.assign_attrs(remapped_loss=0.1))
+
+
+@pytest.mark.parametrize("times", [1 + 4.9e-12, 0.7, 1 / 3, 1.0000000000000002, 1e-5])
+def test_a_multiplier_is_printed_in_full(times: float) -> None:
+    """The number in the sentence is the multiplier of the claim, in fractions; twelve digits say "1 times"."""
+    problem = CASES["euclidean lattice"]()
+    mass = exponential.mechanism(CASES["euclidean lattice"]())["mass"].values
+    claim = make_mechanism(problem, mass, program="test", multiple=times).attrs["claim"]
+    printed = claim.split("where d is ")[1].split(" times ")[0]
+    assert Fraction(float(printed)) == Fraction(times)
+
+
+def test_a_sentence_of_twelve_digits_names_its_claim_and_is_not_repeated() -> None:
+    mechanism = normalised()
+    exact = repr(float(mechanism.attrs["multiple"]))
+    short = mechanism.attrs["claim"].replace(exact, f"{mechanism.attrs['multiple']:.12g}")
+    assert short != mechanism.attrs["claim"]
+    found = md.verify(seal(mechanism.assign_attrs(claim=short)))
+    assert (found.certified, found.claim) == (True, mechanism.attrs["claim"])
+    assert md.sample(seal(mechanism.assign_attrs(claim=short)), 0, 1).attrs["claim"] == mechanism.attrs["claim"]
+    assert "claim: " in said_of(mechanism.assign_attrs(claim=short.replace(" times ", "0 times ", 1)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"kind": NaN}', '{"kind": 1, "kind": 2}', "[1]", "{", "[" * 100_000],
+    ids=["nan", "twice", "list", "cut", "deep"],
+)
+def test_descriptions_are_read_strictly(text: str) -> None:
+    for name in ("metric", "domain", "parameters"):
+        assert said_of(table().assign_attrs({name: text})).startswith(f"{name}: ")
+
+
+def test_figures_of_a_verification_are_those_of_the_table() -> None:
+    with pytest.raises(InputError):
+        md.verify("no such file.nc")
