@@ -109,7 +109,7 @@ def test_the_spare_length_of_an_edge_is_exact_up_to_its_bounds(cap: int) -> None
     units = np.array([0, 1, cap], np.uint16)
     points = np.arange(4.0)[:, None]
     metric = IntegerMetric(points=points, tail=np.arange(3), head=np.arange(1, 4), units=units, cap=cap)
-    step = int(KERNEL_BITS * 0.69 * 2**STEP_BITS - 1) // cap
+    step = (int(KERNEL_BITS * 0.69 * 2**STEP_BITS) - 1) // cap
     factors = Factors(metric=metric, step=step, weight=np.ones(4, np.uint32), inner=np.arange(4))
     length = np.array([1e300, 1e-3, 8192.0])
     found = factors.spare(md.setting.geodesic.Edges(tail=np.arange(3), head=np.arange(1, 4), length=length))
