@@ -246,7 +246,7 @@ def contradiction(error: Exception) -> VerificationError:
     if isinstance(error, MechdesignError):
         said = f"the file contradicts itself: {error.message}"
         return VerificationError(said, field=error.field, value=error.value, remedy="use an unaltered file")
-    said = f"not a complete mechanism ({type(error).__name__}: {error})"
+    said = f"not a complete file ({type(error).__name__}: {error})"
     return VerificationError(said, field="file", value="", remedy="use an unaltered file")
 
 

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, MechdesignError
 from mechdesign.mechanism.schema import FACTORED, FACTORS, MECHANISM, TABLE
 from mechdesign.mechanism.storage import check_target, load_sealed, write_atomically
+from mechdesign.mechanism.stored import contradiction
 from mechdesign.mechanism.table import RESOLUTION
 from mechdesign.reports.captions import loss_words, metric_sentence, problem_sentence
 from mechdesign.reports.compare import AT_CLAIM
@@ -76,7 +78,13 @@ def save_plot(
     schema = result.attrs.get("schema")
     if secrets is not None and schema in (SWEEP.name, DIAGNOSIS.name):
         raise InputError("is for the rows of a mechanism", field="secret", value=list(secrets), remedy="leave it out")
-    figure = plot_mechanism(result, secrets) if schema in (TABLE, FACTORED) else _pictures(schema)(result)
+    draw = partial(plot_mechanism, secrets=secrets) if schema in (TABLE, FACTORED) else _pictures(schema)
+    try:
+        figure = draw(result)
+    except MechdesignError:
+        raise
+    except Exception as error:
+        raise contradiction(error) from error
     return save_figure(figure, target, overwrite=overwrite)
 
 
