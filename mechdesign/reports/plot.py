@@ -10,8 +10,7 @@ the certified mechanisms are from the lower bound, in per cent.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,13 +77,7 @@ def save_plot(
     schema = result.attrs.get("schema")
     if secrets is not None and schema in (SWEEP.name, DIAGNOSIS.name):
         raise InputError("is for the rows of a mechanism", field="secret", value=list(secrets), remedy="leave it out")
-    draw = partial(plot_mechanism, secrets=secrets) if schema in (TABLE, FACTORED) else _pictures(schema)
-    try:
-        figure = draw(result)
-    except MechdesignError:
-        raise
-    except Exception as error:
-        raise contradiction(error) from error
+    figure = plot_mechanism(result, secrets) if schema in (TABLE, FACTORED) else _picture(result)
     return save_figure(figure, target, overwrite=overwrite)
 
 
@@ -95,13 +88,20 @@ def save_figure(figure: Figure, path: str | Path, *, overwrite: bool = False) ->
     return target
 
 
-def _pictures(schema: object) -> Callable[[xr.Dataset], Figure]:
+def _picture(result: xr.Dataset) -> Figure:
+    """The picture of a sweep or a diagnosis. Raises: VerificationError where the Dataset contradicts itself."""
+    schema = result.attrs.get("schema")
     known = {SWEEP.name: plot_sweep, DIAGNOSIS.name: plot_diagnosis}
     if schema not in known:
         raise InputError(
             "has no picture", field="schema", value=schema, remedy="draw a mechanism, a sweep or a diagnosis"
         )
-    return known[str(schema)]
+    try:
+        return known[schema](result)
+    except MechdesignError:
+        raise
+    except Exception as error:
+        raise contradiction(error) from error
 
 
 def plot_sweep(curve: xr.Dataset) -> Figure:
