@@ -8,13 +8,15 @@ every edge, and everything that follows from it is computed and stored as the pa
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray as xr
+from drafts import Draft
 
 from mechdesign.mechanism.factored import SCHEMA as FACTORED
 from mechdesign.mechanism.factored import judge, make_factored
@@ -29,17 +31,15 @@ from mechdesign.setting.metrics import Eikonal, Euclidean, Graph, Metric, metric
 from mechdesign.setting.problem import DesignProblem
 from mechdesign.solvers.factored import all_rows
 
-if TYPE_CHECKING:
-    from mutations import Draft
-
+_LARGEST = 1000  # cells of a lattice: loops over all of them, or all their pairs, are not for tests
 _OWN = ("metric", "multiple")  # kept as they are unless the problem is another one
 
 
 def remade(draft: Draft, random: Random) -> str:
     """Make a draft consistent; what was done, or why it cannot be."""
-    mechanism = draft.dataset()
     way = random.choice(list(WAYS))
     try:
+        mechanism = draft.dataset()
         factored = mechanism.attrs["schema"] == FACTORED
         problem = WAYS[way](_problem(mechanism, factored), random)
         made = (_factored if factored else _table)(mechanism, problem, random)
@@ -47,15 +47,16 @@ def remade(draft: Draft, random: Random) -> str:
         return f"not consistent ({type(error).__name__})"
     same = way == "as it is"
     draft.attrs |= {name: value for name, value in made.attrs.items() if not (same and name in _OWN)}
-    for name, variable in made.variables.items():
-        draft.variables[str(name)] = (tuple(map(str, variable.dims)), variable.values, dict(variable.attrs))
-    draft.coords |= set(map(str, made.coords))
+    draft.take(made)
     return f"consistent, {way}"
 
 
 def _problem(mechanism: xr.Dataset, factored: bool) -> DesignProblem:
     attrs, points = mechanism.attrs, _points(mechanism, "secret")
-    domain = Domain.from_description(json.loads(attrs["domain"]), points)
+    described = json.loads(attrs["domain"])
+    if math.prod(described.get("shape", [])) > _LARGEST:
+        raise ValueError("too large a lattice")
+    domain = Domain.from_description(described, points)
     metric = metric_from_description(json.loads(attrs["metric"]))
     if metric is None:
         names = [f"{'claim' if factored else 'edge'}_{part}" for part in ("tail", "head", "length")]
@@ -115,7 +116,6 @@ def _placed(problem: DesignProblem, factor: float, offset: float) -> DesignProbl
     domain, metric = problem.domain, problem.metric
     points = domain.points * factor + offset
     if domain.kind == "grid":
-        assert domain.cell is not None and domain.origin is not None
         moved = Domain.grid(
             domain.shape,
             cell=[h * factor for h in domain.cell],

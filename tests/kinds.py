@@ -7,6 +7,7 @@ loss or schema is added as one row; test_mutations.py mutates every row.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -60,10 +61,14 @@ def _three_axes() -> md.DesignProblem:
     return _on(grid((2, 2, 2)), metric, md.SquaredDistance(), 4)
 
 
-def _ring(factor: float = 1.0) -> md.DesignProblem:
-    plain = md.Graph(tail=[0, 1, 2, 3], head=[1, 2, 3, 0], length=[0.5, 0.9, 0.7, 1.3])
-    metric = plain if factor == 1 else factor * plain
+def _ring() -> md.DesignProblem:
+    metric = md.Graph(tail=[0, 1, 2, 3], head=[1, 2, 3, 0], length=[0.5, 0.9, 0.7, 1.3])
     return _on(md.Domain.nodes(4), metric, md.TableLoss(values=np.random.default_rng(5).random((4, 4))), 5)
+
+
+def _path() -> md.DesignProblem:
+    metric = md.Graph(tail=[0, 1, 2], head=[1, 2, 3], length=[0.5, 0.9, 0.7])
+    return _on(md.Domain.nodes(4), metric, md.ZeroOne(), 17)
 
 
 def _line(size: int, epsilon: float = 0.8) -> md.DesignProblem:
@@ -104,96 +109,120 @@ def _area() -> md.DesignProblem:
     return md.area_problem(domain, epsilon=0.004)
 
 
-def _release() -> xr.Dataset:
-    domain, outputs = grid(4), np.linspace(-1, 2, 5)
-    values, bound = np.clip((domain.points[:, 0] - 1.0) / 2.0, 0, 1), np.full(4, 0.5)
-    problem = md.release_problem(
-        domain=domain, metric=md.Euclidean(epsilon=0.6, unit="cell"), prior=_prior(4, 10), values=values,
-        outputs=outputs, unit="km",
-    )  # fmt: skip
-    return release.mechanism(problem, values, bound, law=StudentT(3), gamma=0.05)
+def _small_plane(epsilon: float, loss: Loss) -> md.DesignProblem:
+    """Constant levels below 0.7 nats a step get a frame of reports around the grid."""
+    return _on(grid((2, 2)), md.Eikonal(level=md.PrivacyLevel.constant(epsilon, "cell")), loss, 15)
 
 
-def _query() -> xr.Dataset:
+def _flat_line() -> md.DesignProblem:
+    return _on(grid(4), md.Eikonal(level=md.PrivacyLevel.constant(0.9, "cell")), md.Distance(), 14)
+
+
+def _query_problem() -> md.DesignProblem:
     given = _eikonal()
-    return md.solve(
-        md.QueryWeights(
-            problem=md.query_problem(
-                domain=given.domain, metric=given.metric, prior=given.prior, query=[0, 0, 1, 0, 1, 1]
-            )
-        )
-    )
+    labels = [0, 0, 1, 0, 1, 1]
+    return md.query_problem(domain=given.domain, metric=given.metric, prior=given.prior, query=labels)
 
 
-def _robust() -> xr.Dataset:
-    problem = _line(4)
+def _release(problem: md.DesignProblem) -> xr.Dataset:
+    values, bound = np.clip((problem.domain.points[:, 0] - 1.0) / 2.0, 0, 1), np.full(4, 0.5)
+    asked = md.release_problem(
+        domain=problem.domain, metric=problem.metric, prior=problem.prior, values=values,
+        outputs=np.linspace(-1, 2, 5), unit="km",
+    )  # fmt: skip
+    return release.mechanism(asked, values, bound, law=StudentT(3), gamma=0.05)
+
+
+def _optimal(problem: md.DesignProblem) -> xr.Dataset:
+    return md.solve(md.Optimal(problem=problem))
+
+
+def _near_pairs(problem: md.DesignProblem) -> xr.Dataset:
+    return md.solve(md.Optimal(problem=problem), method="graph")
+
+
+def _minimax(problem: md.DesignProblem) -> xr.Dataset:
+    return md.solve(md.Minimax(problem=problem))
+
+
+def _robust(problem: md.DesignProblem) -> xr.Dataset:
     return md.solve(md.Robust(problem=problem, priors=np.stack([problem.prior_array, _prior(4, 11)])))
 
 
-def _bounded() -> xr.Dataset:
-    problem = _line(4)
-    worst = float(md.solve(md.Minimax(problem=problem)).attrs["objective"])
+def _bounded(problem: md.DesignProblem) -> xr.Dataset:
+    worst = float(_minimax(problem).attrs["objective"])
     return md.solve(md.Bounded(problem=problem, worst_loss=1.1 * worst))
 
 
-def _constrained() -> xr.Dataset:
+def _constrained(problem: md.DesignProblem) -> xr.Dataset:
     caps = [md.ReportCap(cap=0.6, reports=[0, 2]), md.RequiredReport(report=1, least=0.1, secrets=[0])]
-    return md.solve(md.Constrained(problem=_line(4), constraints=[*caps, md.ErrorCap(radius=1.2, share=0.4)]))
+    return md.solve(md.Constrained(problem=problem, constraints=[*caps, md.ErrorCap(radius=1.2, share=0.6)]))
 
 
-def _optimal(problem: md.DesignProblem, **given: str) -> xr.Dataset:
-    return md.solve(md.Optimal(problem=problem), **given)  # type: ignore[arg-type]
+def _statistical(problem: md.DesignProblem) -> xr.Dataset:
+    return md.solve(md.StatisticalDesign(problem=problem), gap=0.1)
+
+
+def _query(problem: md.DesignProblem) -> xr.Dataset:
+    return md.solve(md.QueryWeights(problem=problem))
+
+
+def _normalised(problem: md.DesignProblem) -> xr.Dataset:
+    return geometric.mechanism(problem, border="normalised")
+
+
+def _remapped(problem: md.DesignProblem) -> xr.Dataset:
+    return md.bayes_remap(_normalised(problem))
+
+
+def _tuples(problem: md.DesignProblem) -> xr.Dataset:
+    return tuples.independent(problem, [geometric.mechanism(problem), geometric.mechanism(problem, 0.5)])
+
+
+def _repaired(problem: md.DesignProblem) -> xr.Dataset:
+    return md.repaired(np.random.default_rng(16).dirichlet(np.ones(4), 4), problem)
 
 
 def _factored(problem: md.DesignProblem) -> xr.Dataset:
     return md.solve(md.EikonalWeights(problem=problem), method="factored", rounds=8)
 
 
-def _factored_line(loss: Loss, epsilon: float = 0.9) -> md.DesignProblem:
-    return _on(grid(4), md.Eikonal(level=md.PrivacyLevel.constant(epsilon, "cell")), loss, 14)
-
-
-def _factored_plane() -> md.DesignProblem:
-    raised = md.PrivacyLevel(raster=md.Raster(x=np.zeros(1), y=np.zeros(1), values=np.full((1, 1), 1.1), unit="cell"))
-    return _on(grid((2, 2)), md.Eikonal(level=raised), md.SquaredDistance(), 15)
-
-
-KINDS: dict[str, Callable[[], xr.Dataset]] = {
-    "eikonal": lambda: _optimal(_eikonal()),
-    "eikonal, masked": lambda: _optimal(_masked()),
-    "eikonal, three axes": lambda: exponential.mechanism(_three_axes()),
-    "euclidean": lambda: _optimal(_plane()),
-    "euclidean, near pairs": lambda: _optimal(_plane(), method="graph"),
-    "euclidean, points": lambda: _optimal(_scattered()),
-    "reports apart from secrets": lambda: _optimal(_other_reports()),
-    "discrete": lambda: _optimal(_discrete()),
-    "randomized response": lambda: randomized_response.mechanism(_discrete()),
-    "graph, table loss": lambda: _optimal(_ring()),
-    "graph, doubled, minimax": lambda: md.solve(md.Minimax(problem=_ring(2.0))),
-    "robust": _robust,
-    "bounded": _bounded,
-    "constrained": _constrained,
-    "statistical": lambda: md.solve(md.StatisticalDesign(problem=_line(3)), gap=0.1),
-    "query": _query,
-    "release": _release,
-    "streets": lambda: _optimal(_streets()),
-    "area": lambda: planar_laplace.mechanism(_area()),
-    "multiple above 1": lambda: geometric.mechanism(_plane(), border="normalised"),
-    "multiple below 1": lambda: geometric.mechanism(_line(4), 0.5),
-    "constant": lambda: constant.mechanism(_line(3)),
-    "tuples": lambda: tuples.independent(_line(2), [geometric.mechanism(_line(2)), geometric.mechanism(_line(2), 0.5)]),
-    "remapped": lambda: md.bayes_remap(geometric.mechanism(_plane(), border="normalised")),
-    "audited and repaired": lambda: md.repaired(np.random.default_rng(16).dirichlet(np.ones(4), 4), _line(4)),
-    "factored, squared": lambda: _factored(_factored_line(md.SquaredDistance())),
-    "factored, distance": lambda: _factored(_factored_line(md.Distance())),
-    "factored, plane": lambda: _factored(_factored_plane()),
-    "factored, graph": lambda: _factored(
-        _on(md.Domain.nodes(4), md.Graph(tail=[0, 1, 2], head=[1, 2, 3], length=[0.5, 0.9, 0.7]), md.ZeroOne(), 17)
-    ),
+KINDS: dict[str, tuple[Callable[[], md.DesignProblem], Callable[[md.DesignProblem], xr.Dataset]]] = {
+    "eikonal": (_eikonal, _optimal),
+    "eikonal, masked": (_masked, _optimal),
+    "eikonal, three axes": (_three_axes, exponential.mechanism),
+    "euclidean": (_plane, _optimal),
+    "euclidean, near pairs": (_plane, _near_pairs),
+    "euclidean, points": (_scattered, _optimal),
+    "reports apart from secrets": (_other_reports, _optimal),
+    "discrete": (_discrete, _optimal),
+    "randomized response": (_discrete, randomized_response.mechanism),
+    "graph, table loss": (_ring, _optimal),
+    "graph, doubled, minimax": (lambda: replace(_ring(), metric=2 * _ring().metric), _minimax),
+    "robust": (lambda: _line(4), _robust),
+    "bounded": (lambda: _line(4), _bounded),
+    "constrained": (lambda: _line(4), _constrained),
+    "statistical": (lambda: _line(3), _statistical),
+    "query": (_query_problem, _query),
+    "release": (lambda: _line(4, 0.6), _release),
+    "streets": (_streets, _optimal),
+    "area": (_area, planar_laplace.mechanism),
+    "multiple above 1": (_plane, _normalised),
+    "multiple below 1": (lambda: _line(4), lambda problem: geometric.mechanism(problem, 0.5)),
+    "constant": (lambda: _line(3), constant.mechanism),
+    "tuples": (lambda: _line(2), _tuples),
+    "remapped": (_plane, _remapped),
+    "repaired": (lambda: _line(4), _repaired),
+    "factored, framed": (lambda: _small_plane(0.6, md.SquaredDistance()), _factored),
+    "factored, distance": (_flat_line, _factored),
+    "factored, graph": (_path, _factored),
 }
+FACTORED = tuple(kind for kind in KINDS if kind.startswith("factored"))
 
 
 @cache
-def made(kind: str) -> xr.Dataset:
-    """The file of a kind, in memory; not to be changed in place."""
-    return KINDS[kind]()
+def made(kind: str, level: float = 1.0) -> xr.Dataset:
+    """The file of a kind, in memory, at a multiple of its level; not to be changed in place."""
+    problem, make = KINDS[kind]
+    asked = problem()
+    return make(asked if level == 1 else replace(asked, metric=level * asked.metric))

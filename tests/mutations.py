@@ -1,8 +1,7 @@
 """Mutations of small files: any attribute, variable, dtype, dimension or size, alone or several at once.
 
-A `Draft` is a file taken apart. Every row of `MUTATIONS` changes one at random; afterwards half of the drafts are made
-consistent again (tests/consistent.py), so that they reach the checks behind the first one, and all are sealed. The same
-table is driven by hypothesis and by a seeded generator: `mutant(kind, random)` takes any `random.Random`.
+A `Draft` is a file taken apart, every row of `MUTATIONS` changes something in it at random, and half of the drafts are
+made consistent again (tests/consistent.py), so that they reach the checks behind the first one. All are sealed.
 """
 
 from __future__ import annotations
@@ -10,68 +9,34 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from consistent import remade
-from kinds import KINDS, made
+from drafts import Draft
+from kinds import FACTORED, KINDS, made
 
-from mechdesign.mechanism.table import seal
-
-NUMBERS = ("attribute", "json", "entry")
 _WORDS = (
-    "km m cell 1 degree USD metres nodes points grid graph euclidean discrete streets eikonal squared distance zero-one "
-    "table optimal minimax robust bounded constrained statistical exponential edge secret report nan 0 -1 1e400"
-).split()
+    *("km", "m", "cell", "1", "degree", "USD", "metres", "nan", "0", "-1", "1e400", "edge", "secret", "report"),
+    *("nodes", "points", "grid", "graph", "euclidean", "discrete", "streets", "eikonal", "own_constraints"),
+    *("squared", "distance", "zero-one", "table", "optimal", "minimax", "robust", "bounded", "constrained"),
+)
 _WHOLE = (0, 1, 2, 7, 8, 255, 8192, 65535, 65536, 2**31 - 1, 2**31, 2**32, 2**48, 40 * 2**48, 2**51, 2**53, 2**62)
 _HUGE = (2**63 - 1, 2**63, 2**64 - 1, 2**64, 10**400)
 _REAL = (0.0, -0.0, 0.5, 1.0, 2.0, 1e-9, 1e-162, 5e-324, 1e9, 2.0**53, 1e154, 1e300, math.inf, -math.inf, math.nan)
-_FACTORS = (-1.0, 0.0, 0.1, 0.5, 0.99, 1 - 1e-9, 1 - 1e-12, 1 + 4.9e-12, 1 + 1e-9, 1 + 1e-6, 1.01, 2.0, 3.0, 1e-160, 1e160)
-_DTYPES = "i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 >u8 >i8 >f8 g c16 ? U8 S8 O M8[ns] m8[ns]".split()
-_SELDOM = ("objective", "lower_bound", "bound_stencil", "multiple", "remapped_loss", "problem_metric", "claimed_epsilon")
-
-
-@dataclass
-class Draft:
-    """A file taken apart: attrs; variables name -> (dims, array, attrs); which of them are coordinates."""
-
-    kind: str
-    attrs: dict[str, Any]
-    variables: dict[str, tuple[tuple[str, ...], np.ndarray, dict[str, Any]]]
-    coords: set[str]
-    history: list[str] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, kind: str) -> Draft:
-        """A draft of the honest file of a kind."""
-        honest = made(kind)
-        variables = {str(n): (v.dims, v.values.copy(), dict(v.attrs)) for n, v in honest.variables.items()}
-        return cls(kind=kind, attrs=dict(honest.attrs), variables=variables, coords=set(map(str, honest.coords)))
-
-    def put(self, name: str, values: np.ndarray | None = None, dims: tuple[str, ...] | None = None) -> None:
-        """Replace the values or the dimensions of a variable."""
-        old, array, attrs = self.variables[name]
-        self.variables[name] = (old if dims is None else dims, array if values is None else values, attrs)
-
-    def dataset(self) -> xr.Dataset:
-        """The Dataset, sealed where it can be; a dimension that has two sizes becomes two dimensions."""
-        sizes: dict[str, int] = {}
-        parts: dict[str, Any] = {}
-        for name, (dims, values, attrs) in self.variables.items():
-            apart = [f"{dim}_{k}" if sizes.setdefault(dim, k) != k else dim for dim, k in zip(dims, values.shape, strict=True)]
-            if len(set(apart)) < len(apart):
-                apart = [f"{dim}_{i}" for i, dim in enumerate(apart)]
-            sizes |= dict(zip(apart, values.shape, strict=True))
-            parts[name] = (apart, values, attrs)
-        inside = {name: parts[name] for name in parts if name in self.coords}
-        mutant = xr.Dataset({n: v for n, v in parts.items() if n not in inside}, coords=inside, attrs=self.attrs)
-        try:
-            return seal(mutant)
-        except Exception:  # what cannot be hashed keeps the seal it has
-            return mutant
+_FACTORS = (-1.0, 0.0, 0.1, 0.5, 0.99, 1 - 1e-9, 1 - 1e-12, 1 + 4.9e-12, 1 + 1e-9, 1 + 1e-6, 1.01, 2.0, 1e-160, 1e160)
+_DTYPES = (
+    *("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", ">u8", ">i8", ">f8", "g", "c16", "?"),
+    *("U8", "S8", "O", "M8[ns]", "m8[ns]"),
+)
+_IMPOSSIBLE = (LookupError, ValueError, TypeError, OverflowError)  # of a number, or after another mutation
+_SELDOM = (
+    *("objective", "lower_bound", "bound_stencil", "multiple", "remapped_loss", "problem_metric", "claimed_epsilon"),
+    *("own", "units", "_FillValue"),
+)
 
 
 @dataclass(frozen=True)
@@ -82,41 +47,25 @@ class Mutant:
     history: tuple[str, ...]
 
 
-def mutant(kind: str, random: Random) -> Mutant:
-    """A mutant of the honest file of a kind."""
-    draft = Draft.of(kind)
+def mutant(kind: str, number: int) -> Mutant:
+    """Mutant `number` of the honest file of a kind, always the same."""
+    random = Random(f"{kind} {number}")
+    draft, history = Draft.of(kind, made(kind)), []
+    rows = [name for name in (*MUTATIONS, *_OFTEN) if _ONLY.get(name, kind in FACTORED) == (kind in FACTORED)]
     consistent = random.random() < 0.5
     for _ in range(random.choice((1, 1, 1, 2, 3))):
-        name = random.choice(ROWS)
+        name = random.choice(rows)
+        history.append(name)
         try:
             MUTATIONS[name](draft, random)
-            draft.history.append(name)
-        except (LookupError, ValueError, TypeError, OverflowError) as error:
-            draft.history.append(f"{name} ({type(error).__name__})")
+        except _IMPOSSIBLE as error:
+            history[-1] += f" ({type(error).__name__})"
     if consistent:
-        with np.errstate(all="ignore"):
-            draft.history.append(remade(draft, random))
-    return Mutant(dataset=draft.dataset(), history=tuple(draft.history))
-
-
-def plain(mechanism: xr.Dataset) -> dict[str, Any]:
-    """A Dataset as nested lists: what the reference reads."""
-    return {
-        "attrs": {str(name): _plain(value) for name, value in mechanism.attrs.items()},
-        "variables": {
-            str(name): {
-                "dims": list(map(str, variable.dims)),
-                "dtype": str(variable.dtype),
-                "values": variable.values.tolist(),
-                "attrs": {str(key): _plain(value) for key, value in variable.attrs.items()},
-            }
-            for name, variable in mechanism.variables.items()
-        },
-    }
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
+        history.append(remade(draft, random))
+    try:
+        return Mutant(dataset=draft.dataset(), history=tuple(history))
+    except ValueError:  # names and dimensions that xarray does not take together
+        return Mutant(dataset=made(kind), history=(*history, "no Dataset"))
 
 
 def number(value: float, random: Random) -> Any:
@@ -145,7 +94,9 @@ def text(value: str, random: Random) -> str:
     if len(words) > 1 and random.random() < 0.5:
         words[random.randrange(len(words))] = random.choice(_WORDS)
         return " ".join(words)
-    return random.choice((value[:at] + value[at + 1 :], value[:at] + value[at:][:1] + value[at:], random.choice(_WORDS)))
+    return random.choice(
+        (value[:at] + value[at + 1 :], value[:at] + value[at:][:1] + value[at:], random.choice(_WORDS))
+    )
 
 
 def _attribute(draft: Draft, random: Random) -> None:
@@ -159,7 +110,7 @@ def _attribute_lost(draft: Draft, random: Random) -> None:
 
 
 def _attribute_added(draft: Draft, random: Random) -> None:
-    name = random.choice((*_SELDOM, "own", "units", "_FillValue"))
+    name = random.choice(_SELDOM)
     draft.attrs[name] = random.choice((*_REAL, *_WHOLE, *_WORDS, draft.attrs["metric"]))
 
 
@@ -220,12 +171,12 @@ def _entry(draft: Draft, random: Random) -> None:
     at = random.randrange(values.size)
     whole = values.dtype.kind in "iu"
     ends = (np.iinfo(values.dtype).min, np.iinfo(values.dtype).max) if whole else ()
-    one = number(values.ravel()[at].item(), random) if random.random() < 0.7 else random.choice((*ends, *draft_sizes(draft)))
+    one = number(values.ravel()[at].item(), random) if random.random() < 0.7 else random.choice((*ends, *_sizes(draft)))
     values.ravel()[at] = one if not whole or isinstance(one, list) else int(one)
     draft.put(name, values)
 
 
-def draft_sizes(draft: Draft) -> list[int]:
+def _sizes(draft: Draft) -> list[int]:
     """The sizes of the dimensions, and one less: numbers that indices must stay under."""
     sizes = {k for _, array, _ in draft.variables.values() for k in array.shape}
     return sorted(sizes | {k - 1 for k in sizes})
@@ -277,9 +228,7 @@ def _renamed(draft: Draft, random: Random) -> None:
 def _of_another(draft: Draft, random: Random) -> None:
     other = made(random.choice(list(KINDS)))
     name = str(random.choice(list(other.variables)))
-    variable = other[name]
-    draft.variables[name] = (variable.dims, variable.values.copy(), dict(variable.attrs))
-    draft.coords |= {name} & set(map(str, other.coords))
+    draft.take(other[[name]].reset_coords(drop=True) if name in other.data_vars else other[name].to_dataset(name=name))
 
 
 def _units(draft: Draft, random: Random) -> None:
@@ -329,10 +278,26 @@ def _selected(draft: Draft, random: Random) -> None:
     dim = random.choice(sorted(sizes))
     everything = list(range(sizes[dim]))
     shuffled = random.sample(everything, len(everything))
-    kept = random.choice((everything[1:], everything[:-1], everything[::-1], everything * 2, shuffled, everything[:1], []))
+    kept = random.choice(
+        (everything[1:], everything[:-1], everything[::-1], everything * 2, shuffled, everything[:1], [])
+    )
     for name, (dims, values, _) in list(draft.variables.items()):
         if dim in dims and values.shape[dims.index(dim)] == sizes[dim]:
             draft.put(name, np.take(values, np.array(kept, int), axis=dims.index(dim)))
+
+
+def _bound(draft: Draft, random: Random) -> None:
+    """Multipliers and bound of the same program at another level, and the factor of the claim with them."""
+    level = random.choice((0.5, 2.0))
+    other = made(draft.kind, level)
+    for name in ("dual", "multiplier"):
+        if name in other:
+            draft.put(name, other[name].values)
+    draft.attrs["lower_bound"] = other.attrs["lower_bound"]
+    if random.random() < 0.7:
+        metric = json.loads(draft.attrs["metric"])
+        metric["multiplier"] *= random.choice((level, 1 / level))
+        draft.attrs["metric"] = json.dumps(metric, sort_keys=True)
 
 
 def _wrapping(draft: Draft, random: Random) -> None:
@@ -369,8 +334,9 @@ MUTATIONS: dict[str, Callable[[Draft, Random], None]] = {
     "redimensioned": _redimensioned,
     "resized": _resized,
     "selected": _selected,
+    "bound of another level": _bound,
     "wrapping": _wrapping,
     "slower": _slower,
 }
 _OFTEN = ("leaf", "leaf", "leaf", "entry", "entry", "attribute", "multiplier", "moved", "slower")
-ROWS = (*MUTATIONS, *_OFTEN)
+_ONLY = {"moved": False, "bound of another level": False, "wrapping": True, "slower": True}  # factored files or tables

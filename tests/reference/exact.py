@@ -60,18 +60,23 @@ def exponential(x: Fraction, bits: int) -> tuple[int, int]:
     work = bits + 2 * halvings + 4 * x.__ceil__() + 32
     one = 1 << work
     numerator, denominator = x.numerator << work, x.denominator << halvings
-    below, above = numerator // denominator, -(-numerator // denominator)
+    below, above = numerator // denominator, _up(numerator, denominator)
     low_term = high_term = low = high = one
     k = 1
     while high_term > 1:
         low_term = (low_term * below >> work) // k
-        high_term = -(-(-(-high_term * above >> work)) // k)
+        high_term = _up(high_term * above, k << work)
         low, high = low + low_term, high + high_term
         k += 1
     high += 2 * high_term
     for _ in range(halvings):
-        low, high = low * low >> work, -(-high * high >> work)
-    return low >> work - bits, -(-high >> work - bits)
+        low, high = low * low >> work, _up(high * high, one)
+    return low >> work - bits, _up(high, one >> bits)
+
+
+def _up(numerator: int, denominator: int) -> int:
+    """The quotient, rounded up."""
+    return -(-numerator // denominator)
 
 
 def within(first: int, second: int, length: Length) -> bool:

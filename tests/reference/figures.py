@@ -99,10 +99,12 @@ def true_objective(file: File, rows: Sequence[Fraction], loss: Fraction) -> Frac
 
 
 def independent_bound(file: File, prior: Sequence[Fraction], loss: Table, lengths: Lengths) -> float | None:
-    """sum lambda + sum over reports of max over anchors a of min(0, min over the cone of <prior l_y - lambda, g> / g(a))
-    in floating point, from all extreme rays of the cone; None where they are too many to look at.
+    """The bound that the multipliers of a file give, from all extreme rays of the cone, in floating point:
 
-    The bound holds for any anchor, P(y|a) <= 1, so that the best one is an upper end of what may be claimed.
+        sum lambda + sum over reports y of max over anchors a of min(0, min over rays g of <r_y, g> / g(a))
+
+    for r_y = prior l_y - lambda. None where the rays are too many to look at. The bound holds for any anchor,
+    P(y|a) <= 1, so that the best one is an upper end of what may be claimed.
     """
     size = len(prior)
     rays = _rays(size, tuple((u, v, float(length)) for (u, v), length in lengths.items()))

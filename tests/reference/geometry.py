@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from itertools import combinations, permutations, product
+from itertools import combinations, pairwise, permutations, product
 from typing import Any
 
 from reference.exact import Length
@@ -33,7 +33,7 @@ _STEPS = {
     },
     3: {6: [(1, 0, 0)], 18: [(1, 0, 0), (1, 1, 0)], 26: [(1, 0, 0), (1, 1, 0), (1, 1, 1)]},
 }
-_OFF_CENTRE = Fraction(1, 10**6)  # of a cell that a stored centre may lie beside its place on the lattice
+_OFF_CENTRE = Fraction(1, 4)  # of a cell: how far a stored centre may lie from its place on the lattice
 METRES = {"m": 1.0, "km": 1000.0, "cm": 0.01, "mi": 1609.344, "ft": 0.3048, "yd": 0.9144}
 _MINOR_AXIS = 6_356_752.314245  # of WGS 84, in m
 
@@ -172,7 +172,7 @@ class Level:
                 value = value[i]
             self.values[index] = Fraction(value)
         sizes = [len(grid["eps"]), len(grid["eps"][0]), *([len(grid["eps"][0][0])] if deep else [])]
-        ascending = all(a < b for axis in self.nodes for a, b in zip(axis, axis[1:], strict=False))
+        ascending = all(a < b for axis in self.nodes for a, b in pairwise(axis))
         if sizes != [len(axis) for axis in self.nodes] or not ascending or min(self.values.values()) <= 0:
             raise Unreadable("no level map")
 
@@ -198,7 +198,7 @@ class Level:
                 cuts |= {t for node in nodes if 0 < (t := (node - a) / (b - a)) < 1}
         times = sorted(cuts)
         total = Fraction(0)
-        for start, end in zip(times, times[1:], strict=False):
+        for start, end in pairwise(times):
             values = [
                 self.at([a + t * (b - a) for a, b in zip(p, q, strict=True)]) for t in (start, (start + end) / 2, end)
             ]

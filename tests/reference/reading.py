@@ -85,9 +85,11 @@ class Claim:
 
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]{1,3})?"
 _SENTENCE = re.compile(
-    r"One report satisfies P\(y\|u\) <= exp\(d\(u,u'\)\) P\(y\|u'\) for every report y and all (?P<secrets>[0-9]+) secrets "
-    r"\((?P<where>.+?)\), where d is (?:(?P<times>NUMBER) times )?(?P<metric>[^;]+); checked on (?P<edges>[0-9]+) edges "
-    r"\(list (?P<list>[0-9a-f]{12})\)\. k reports cost k times as much\.".replace("NUMBER", _NUMBER)
+    r"One report satisfies P\(y\|u\) <= exp\(d\(u,u'\)\) P\(y\|u'\) for every report y and all "
+    r"(?P<secrets>[0-9]+) secrets \((?P<where>.+?)\), where d is (?:(?P<times>NUMBER) times )?(?P<metric>[^;]+); "
+    r"checked on (?P<edges>[0-9]+) edges \(list (?P<list>[0-9a-f]{12})\)\. k reports cost k times as much\.".replace(
+        "NUMBER", _NUMBER
+    )
 )
 _WHERE = re.compile(
     r"places|cells of a (?P<shape>[0-9]+(?: x [0-9]+)*) grid(?: on the azimuthal equidistant plane about "
@@ -116,11 +118,10 @@ def read_claim(sentence: str) -> Claim:
     where = whole and _WHERE.fullmatch(whole["where"])
     if not whole or not where:
         raise Unreadable("another sentence")
-    for kind, pattern in _METRICS.items():
-        if found := pattern.fullmatch(whole["metric"]):
-            break
-    else:
+    fitting = [(kind, found) for kind, pattern in _METRICS.items() if (found := pattern.fullmatch(whole["metric"]))]
+    if not fitting:
         raise Unreadable("another metric")
+    ((kind, found),) = fitting
     said = found.groupdict()
     shape = None if where["shape"] is None else tuple(map(int, where["shape"].split(" x ")))
     return Claim(
