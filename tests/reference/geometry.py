@@ -79,11 +79,18 @@ def _eikonal(metric: str, places: tuple[Place, ...], sides: tuple[tuple[Any, ...
         raise Unreadable("two secrets in one cell")
     found = {}
     for here, u in cells.items():
-        for step in _steps(len(sides), stencil):
-            v = cells.get(_moved(here, step))
-            if v is not None and u < v and _clear(here, step, cells):
+        for v in neighbours(here, stencil, cells):
+            if u < v:
                 found[u, v] = Length(level.mean(places[u], places[v]), _square(places[u], places[v]))
     return _joined(found, len(places))
+
+
+def neighbours(cell: Cell, stencil: int, cells: dict[Cell, int]) -> Iterator[int]:
+    """The cells that a stencil joins to a cell, of those that there are: index -> number."""
+    for step in _steps(len(cell), stencil):
+        v = cells.get(_moved(cell, step))
+        if v is not None and _clear(cell, step, cells):
+            yield v
 
 
 def _joined(lengths: Lengths, size: int) -> Lengths:
