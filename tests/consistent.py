@@ -1,0 +1,177 @@
+"""Drafts made consistent again by the package's own functions: a claim, edges and figures that fit what was changed.
+
+Refusing a file whose parts disagree is easy; what a hostile writer hands in agrees with itself. Here the problem of a
+draft is rebuilt, sometimes with another geometry, level map or scale, sometimes with masses that go to the limit of
+every edge, and everything that follows from it is computed and stored as the package does.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from drafts import Draft
+
+from mechdesign.mechanism.factored import SCHEMA as FACTORED
+from mechdesign.mechanism.factored import judge, make_factored
+from mechdesign.mechanism.factors import Factors
+from mechdesign.mechanism.repair import repair
+from mechdesign.mechanism.table import make_mechanism
+from mechdesign.setting.domain import AXES, Domain
+from mechdesign.setting.integer_metric import IntegerMetric
+from mechdesign.setting.levels import PrivacyLevel
+from mechdesign.setting.losses import LOSSES, TableLoss
+from mechdesign.setting.metrics import Eikonal, Euclidean, Graph, Metric, metric_from_description
+from mechdesign.setting.problem import DesignProblem
+from mechdesign.solvers.factored import all_rows
+
+_LARGEST = 1000  # cells of a lattice: loops over all of them, or all their pairs, are not for tests
+_OWN = ("metric", "multiple")  # kept as they are unless the problem is another one
+
+
+def remade(draft: Draft, random: Random) -> str:
+    """Make a draft consistent; what was done, or why it cannot be."""
+    way = random.choice(list(WAYS))
+    try:
+        mechanism = draft.dataset()
+        factored = mechanism.attrs["schema"] == FACTORED
+        problem = WAYS[way](_problem(mechanism, factored), random)
+        made = (_factored if factored else _table)(mechanism, problem, random)
+    except Exception as error:  # most drafts are no problem any more, in as many ways as there are mutations
+        return f"not consistent ({type(error).__name__})"
+    same = way == "as it is"
+    draft.attrs |= {name: value for name, value in made.attrs.items() if not (same and name in _OWN)}
+    draft.take(made)
+    return f"consistent, {way}"
+
+
+def _problem(mechanism: xr.Dataset, factored: bool) -> DesignProblem:
+    attrs, points = mechanism.attrs, _points(mechanism, "secret")
+    described = json.loads(attrs["domain"])
+    if math.prod(described.get("shape", [])) > _LARGEST:
+        raise ValueError("too large a lattice")
+    domain = Domain.from_description(described, points)
+    metric = metric_from_description(json.loads(attrs["metric"]))
+    if metric is None:
+        names = [f"{'claim' if factored else 'edge'}_{part}" for part in ("tail", "head", "length")]
+        tail, head, length = (mechanism[name].values for name in names)
+        metric = Graph(tail=tail, head=head, length=length)
+    reports, loss = domain, attrs["loss"]
+    if not factored and not np.array_equal(found := _points(mechanism, "report"), points):
+        reports = Domain(kind="points", points=found, unit=mechanism["report_x"].attrs["units"])
+    return DesignProblem(
+        domain=domain,
+        metric=metric,
+        prior=mechanism["prior"].values,
+        loss=TableLoss(values=mechanism["loss_table"].values) if loss == "table" else LOSSES[loss],
+        reports=reports,
+        name=attrs["problem"],
+        knobs=json.loads(attrs["parameters"])["knobs"],
+    )
+
+
+def _points(mechanism: xr.Dataset, dim: str) -> np.ndarray:
+    return np.column_stack([mechanism[f"{dim}_{axis}"].values for axis in AXES if f"{dim}_{axis}" in mechanism])
+
+
+def _table(mechanism: xr.Dataset, problem: DesignProblem, random: Random) -> xr.Dataset:
+    """The masses there are, or random ones that go to the limit of every edge."""
+    mass, shape = mechanism["mass"].values, problem.cost.shape
+    if random.random() < 0.5:
+        drawn = np.random.default_rng(random.getrandbits(32)).random(shape) ** random.choice((1, 8))
+        mass = repair(drawn, problem.edges, problem.cost)
+    if mass.shape != shape or mass.dtype != np.uint64 or mass.min() < 1:
+        raise ValueError("no table of masses")  # compiled loops trust the shape
+    return make_mechanism(problem, mass, program=mechanism.attrs["program"])
+
+
+def _factored(mechanism: xr.Dataset, problem: DesignProblem, random: Random) -> xr.Dataset:
+    """The same integers, with their row sums, losses and figures."""
+    weight, target, inner, tail, head, units = (
+        mechanism[name].values for name in ("weight", "target", "inner", "edge_tail", "edge_head", "edge_units")
+    )
+    points, n = _points(mechanism, "place"), problem.domain.size
+    indices = ((target, n), (inner, len(points)), (tail, len(points)), (head, len(points)))
+    if any(given.dtype != np.int64 or given.min() < 0 or given.max() >= most for given, most in indices):
+        raise ValueError("no places")  # compiled loops trust the numbers
+    if not len(weight) == len(target) == len(points) or not len(tail) == len(head) == len(units) or len(inner) != n:
+        raise ValueError("no places")
+    if (weight.dtype, units.dtype) != (np.uint32, np.uint16):
+        raise ValueError("no weights")
+    metric = IntegerMetric(points=points, tail=tail, head=head, units=units, cap=int(mechanism.attrs["cap"]))
+    factors = Factors(metric=metric, step=int(mechanism.attrs["step"]), weight=weight, inner=inner)
+    judged = judge(problem, factors, target)
+    program = mechanism.attrs["program"]
+    return make_factored(problem, judged, all_rows(judged), target, program=program, parameters={}, diagnosis={})
+
+
+def _placed(problem: DesignProblem, factor: float, offset: float) -> DesignProblem:
+    """Places moved by an offset and scaled, the level divided by the same factor: about as many nats as before."""
+    domain, metric = problem.domain, problem.metric
+    points = domain.points * factor + offset
+    if domain.kind == "grid":
+        moved = Domain.grid(
+            domain.shape,
+            cell=[h * factor for h in domain.cell],
+            origin=[o * factor + offset for o in domain.origin],
+            unit=domain.unit,
+            mask=domain.lookup >= 0,
+            plane=domain.plane,
+        )
+    else:
+        moved = replace(domain, points=points)
+    reports = moved if problem.reports is domain else problem.reports
+    return replace(problem, domain=moved, metric=_levelled(metric, factor, offset), reports=reports)
+
+
+def _levelled(metric: Metric, factor: float, offset: float) -> Metric:
+    if isinstance(metric, Eikonal):
+        raster = metric.level.raster
+        axes = {name: axis * factor + offset for name, axis in zip(AXES, raster.axes, strict=False)}
+        return replace(metric, level=PrivacyLevel(raster=replace(raster, values=raster.values / factor, **axes)))
+    if isinstance(metric, Euclidean):
+        return replace(metric, epsilon=metric.epsilon / factor)
+    return metric
+
+
+def _elsewhere(problem: DesignProblem, random: Random) -> DesignProblem:
+    factor = random.choice((3.0, 0.1, 1e-5, 1e5, 1e-120, 1e-154, 1e-160, 1e-162, 1e150))
+    return _placed(problem, factor, random.choice((0.0, 0.0, 1e6, 2.0**40, 2.0**52, 2.0**53, -(2.0**54))))
+
+
+def _kinked(problem: DesignProblem, random: Random) -> DesignProblem:
+    """A level map with a node an ulp beside another, and levels over many orders of magnitude."""
+    if not isinstance(problem.metric, Eikonal):
+        return _multiplied(problem, random)
+    raster = problem.metric.level.raster
+    axis, at = random.randrange(len(raster.axes)), random.random()
+    nodes = raster.axes[axis]
+    near = nodes[int(at * len(nodes))]
+    beside = float(np.nextafter(near, np.inf)) if random.random() < 0.5 else near + random.choice((1e-9, 1e-3, 0.3))
+    place = int(np.searchsorted(nodes, beside))
+    values: Any = np.insert(raster.values, place, raster.values.take(min(place, len(nodes) - 1), axis), axis)
+    spread = random.choice((0, 1, 4, 9))
+    values = values * 10.0 ** np.random.default_rng(random.getrandbits(32)).uniform(-spread, 0, values.shape)
+    if random.random() < 0.5:
+        values.ravel()[random.randrange(values.size)] *= 1e9
+    changed = replace(raster, values=values, **{AXES[axis]: np.insert(nodes, place, beside)})
+    return replace(problem, metric=replace(problem.metric, level=PrivacyLevel(raster=changed)))
+
+
+def _multiplied(problem: DesignProblem, random: Random) -> DesignProblem:
+    factor = random.choice((1 + 4.9e-12, 1 + 1e-13, 0.3, 1.7, 1 / 3, 1e-6, 40.0))
+    return replace(problem, metric=factor * problem.metric)
+
+
+WAYS: dict[str, Callable[[DesignProblem, Random], DesignProblem]] = {
+    "as it is": lambda problem, random: problem,
+    "elsewhere": _elsewhere,
+    "kinked": _kinked,
+    "multiplied": _multiplied,
+}

@@ -1,0 +1,141 @@
+"""A factored mechanism built up to its probabilities, from the statement and nothing else.
+
+Places y carry weights W(y), q(u, y) is the shortest path of whole edge lengths, capped at F, E(0) = 2^58 and
+E(t + 1) = ceil(E(t) / r) with r = R 2^-s <= e^step. Then P(y|u) = E(q(u, y)) W(y) / S(u), S(u) their sum.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from reference import figures
+from reference.exact import log_ratio, lower_ratio
+from reference.geometry import Lengths
+from reference.reading import File, Unreadable
+
+STEP_BITS = 48
+KERNEL_BITS = 58
+LARGEST_WEIGHT = 1 << 28
+
+
+@dataclass(frozen=True)
+class Built:
+    """mass[u][y] = E(q(u, y)) W(y); sums S(u) and stored ones; the secret that each place reports; units of the edges
+    between secrets, the nats of one unit.
+    """
+
+    mass: list[list[int]]
+    sums: list[int]
+    stored_sums: list[int]
+    target: list[int]
+    units: dict[tuple[int, int], int]
+    step: Fraction
+
+
+def build(file: File) -> Built:
+    """The probabilities of a file as whole numbers."""
+    weight = file.values("weight", ("place",), "uint32")
+    target, inner = file.values("target", ("place",), "int64"), file.values("inner", ("secret",), "int64")
+    step, cap = file.attribute("step", int), file.attribute("cap", int)
+    edges = [file.values(f"edge_{part}", ("edge",), kind) for part, kind in _PARTS]
+    places = range(len(weight))
+    if not weight or min(weight) < 1 or max(weight) > LARGEST_WEIGHT:
+        raise Unreadable("weights")
+    if not set(target) <= set(range(len(inner))) or len(set(inner)) < len(inner) or not set(inner) <= set(places):
+        raise Unreadable("places of the secrets, or secrets of the places")
+    if not set(edges[0] + edges[1]) <= set(places) or step <= 0 or cap <= 0:
+        raise Unreadable("edges, step or cap")
+    near: list[list[tuple[int, int]]] = [[] for _ in places]
+    for tail, head, units in zip(*edges, strict=True):
+        near[tail].append((head, units))
+        near[head].append((tail, units))
+    nats = Fraction(step, 1 << STEP_BITS)
+    distances = [_distances(near, source, cap) for source in inner]
+    kernel = _kernel(nats, max(map(max, distances)))
+    mass = [[kernel[q] * w for q, w in zip(row, weight, strict=True)] for row in distances]
+    number = {place: secret for secret, place in enumerate(inner)}
+    between = {}
+    for tail, head, units in zip(*edges, strict=True):
+        if tail in number and head in number:
+            u, v = sorted((number[tail], number[head]))
+            between[u, v] = units
+    stored = [(high << 64) + low for high, low in file.values("row_sum", ("secret", "word"), "uint64")]
+    return Built(mass, [sum(row) for row in mass], stored, target, between, nats)
+
+
+_PARTS = (("tail", "int64"), ("head", "int64"), ("units", "uint16"))
+
+
+def _distances(near: Sequence[Sequence[tuple[int, int]]], source: int, cap: int) -> list[int]:
+    """Dijkstra in whole units; what is cap or more away is at cap."""
+    found = [cap] * len(near)
+    found[source] = 0
+    queue = [(0, source)]
+    while queue:
+        distance, place = heapq.heappop(queue)
+        if distance > found[place]:
+            continue
+        for other, units in near[place]:
+            if distance + units < found[other]:
+                found[other] = distance + units
+                heapq.heappush(queue, (distance + units, other))
+    return found
+
+
+def _kernel(nats: Fraction, last: int) -> list[int]:
+    """E(0..last), and further where it is known already."""
+    values, ratio, shift = _started(nats)
+    while len(values) <= last:
+        values.append(-((-values[-1] << shift) // ratio))
+    return values
+
+
+@lru_cache(maxsize=16)
+def _started(nats: Fraction) -> tuple[list[int], int, int]:
+    return [1 << KERNEL_BITS], *lower_ratio(nats)
+
+
+def figure_untruths(
+    file: File,
+    built: Built,
+    prior: Sequence[Fraction],
+    loss: figures.Table,
+    lengths: Lengths,
+    printed: Mapping[str, Any],
+):
+    """Of the effective epsilon and the remapped loss.
+
+    The effective epsilon is the largest (units * step + |ln S(u) - ln S(v)|) / d over the edges, at most 1: no
+    log-ratio exceeds it, and on edges that are shortest paths it is attained.
+    """
+    said = printed["effective_epsilon"]
+    if said is not None:
+        steep = figures.steepest(built.mass, built.sums, lengths)
+        shares = [
+            (built.units[pair] * float(built.step) + abs(log_ratio(built.sums[pair[0]], built.sums[pair[1]])))
+            / float(length)
+            for pair, length in lengths.items()
+        ]
+        for shown in (said, file.attrs.get("effective_epsilon", said)):
+            if not (figures.close(shown, min(1.0, max(shares))) and shown * (1 + figures.AGREE) >= steep):
+                yield f"effective_epsilon {shown!r}, log-ratios over lengths reach {steep!r}"
+    if "remapped_loss" in file.attrs:
+        best = remapped_loss(file, built, prior)
+        if not figures.close(file.attrs["remapped_loss"], best):
+            yield f"remapped_loss {file.attrs['remapped_loss']!r}, which is {float(best)!r}"
+
+
+def remapped_loss(file: File, built: Built, prior: Sequence[Fraction]) -> Fraction:
+    """The expected loss when every place is replaced by the secret with the least posterior expected loss."""
+    secrets = file.points("secret")
+    loss = figures.losses(file, secrets, secrets)
+    total = Fraction(0)
+    for y in range(len(built.target)):
+        share = [p * row[y] / s for p, row, s in zip(prior, built.mass, built.sums, strict=True)]
+        total += min(sum(a * row[z] for a, row in zip(share, loss, strict=True)) for z in range(len(secrets)))
+    return total

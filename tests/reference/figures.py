@@ -1,0 +1,158 @@
+"""The figures that are printed beside a claim, found again: losses as exact sums, log-ratios, objectives, bounds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations, product
+from math import exp, inf, isfinite
+from typing import Any
+
+from reference.exact import log_ratio, square_root
+from reference.geometry import Lengths, Place
+from reference.reading import File, Unreadable
+
+AGREE = 1e-8  # relative; figures are computed in floating point and compared with 1e-9 by the package
+BOUND_AGREE = 1e-7  # relative; rays and sums of the independent bound are floating point here
+LARGEST_CONE = 5  # secrets up to which all trees of a complete graph are looked at
+_LOSS_BITS = 80
+_LIMIT = 1 << 62
+
+Table = Sequence[Sequence[Fraction]]
+
+
+def close(said: object, true: Fraction | float) -> bool:
+    """Whether a printed figure is a number that agrees."""
+    if not isinstance(said, (int, float)) or isinstance(said, bool) or not isfinite(said):
+        return False
+    return abs(Fraction(said) - Fraction(true)) <= Fraction(AGREE) * abs(Fraction(true))
+
+
+def losses(file: File, secrets: Sequence[Place], reports: Sequence[Place]) -> Table:
+    """l(u, y) of a named loss, in squared units or units of length, to 80 bits."""
+    name = file.attribute("loss", str)
+    if name == "table":
+        table = file.values("loss_table", ("secret", "report"), "float64")
+        found = [[Fraction(x) for x in row] for row in table]
+    elif name in ("squared", "distance", "zero-one"):
+        found = [[_loss(name, p, q) for q in reports] for p in secrets]
+    else:
+        raise Unreadable(f"loss {name!r}")
+    if min(map(min, found)) < 0:
+        raise Unreadable("a loss is negative")
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _loss(name: str, p: Place, q: Place) -> Fraction:
+    square = sum(((a - b) ** 2 for a, b in zip(p, q, strict=True)), Fraction(0))
+    if name == "zero-one":
+        return Fraction(square > 0)
+    return square if name == "squared" else square_root(square, _LOSS_BITS)[0]
+
+
+def read_prior(file: File) -> list[Fraction]:
+    """The prior, which sums to 1 within 1e-9."""
+    prior = [Fraction(p) for p in file.values("prior", ("secret",), "float64")]
+    if min(prior) < 0 or abs(sum(prior) - 1) > Fraction(1, 10**9):
+        raise Unreadable("no prior")
+    return prior
+
+
+def mean_loss(prior: Sequence[Fraction], rows: Sequence[Fraction]) -> Fraction:
+    """The mean of the expected losses of the rows."""
+    return sum((p * row for p, row in zip(prior, rows, strict=True)), Fraction(0))
+
+
+def row_losses(mass: Sequence[Sequence[int]], sums: Sequence[int], loss: Table) -> list[Fraction]:
+    """The expected loss from every secret, for masses that are divided by the sums of their rows."""
+    return [
+        sum((m * l for m, l in zip(row, costs, strict=True)), Fraction(0)) / total
+        for row, total, costs in zip(mass, sums, loss, strict=True)
+    ]
+
+
+def steepest(mass: Sequence[Sequence[int]], sums: Sequence[int], lengths: Lengths) -> float:
+    """The largest |ln(P(y|u) / P(y|v))| / d(u, v) over the pairs; infinite where d = 0 and the rows differ."""
+    best = 0.0
+    for (u, v), length in lengths.items():
+        rise = max(abs(log_ratio(a * sums[v], b * sums[u])) for a, b in zip(mass[u], mass[v], strict=True))
+        distance = float(length)
+        best = max(best, rise / distance if distance else inf * (rise > 0) if rise else 0.0)
+    return best
+
+
+def true_objective(file: File, rows: Sequence[Fraction], loss: Fraction) -> Fraction | None:
+    """What the program of a file minimises, at its table; None for the criterion of a statistical design."""
+    program, kept = file.attribute("program", str), file.described("parameters")
+    if program == "minimax":
+        return max(rows)
+    if program == "robust":
+        return max(mean_loss([Fraction(p) for p in prior], rows) for prior in kept["priors"])
+    if program in ("bounded", "constrained"):
+        return loss
+    if program == "statistical":
+        return None
+    raise Unreadable(f"an objective of program {program!r}")
+
+
+def independent_bound(file: File, prior: Sequence[Fraction], loss: Table, lengths: Lengths) -> float | None:
+    """The bound that the multipliers of a file give, from all extreme rays of the cone, in floating point:
+
+        sum lambda + sum over reports y of max over anchors a of min(0, min over rays g of <r_y, g> / g(a))
+
+    for r_y = prior l_y - lambda. None where the rays are too many to look at. The bound holds for any anchor,
+    P(y|a) <= 1, so that the best one is an upper end of what may be claimed.
+    """
+    size = len(prior)
+    rays = _rays(size, tuple((u, v, float(length)) for (u, v), length in lengths.items()))
+    if rays is None:
+        return None
+    dual = [float(x) for x in file.values("dual", ("secret",), "float64")]
+    total = sum(dual)
+    for column in zip(*loss, strict=True):
+        reduced = [float(p * l) - x for p, l, x in zip(prior, column, dual, strict=True)]
+        values = [(sum(r * g for r, g in zip(reduced, ray, strict=True)), ray) for ray in rays]
+        total += max(min(0.0, min(value / ray[a] for value, ray in values)) for a in range(size))
+    return total
+
+
+@lru_cache(maxsize=256)
+def _rays(size: int, edges: tuple[tuple[int, int, float], ...]) -> list[tuple[float, ...]] | None:
+    """The extreme rays of g >= 0, g(u) <= e^{d} g(v) both ways: on each the edges that hold with equality join all
+    places, so that a spanning tree and a direction for each of its edges give it.
+    """
+    if size > LARGEST_CONE and len(edges) > size:
+        return None
+    found = set()
+    for tree in combinations(edges, size - 1):
+        order = _from_the_first(size, tree)
+        for signs in product((1, -1), repeat=size - 1) if order else ():
+            height = [0.0] * size
+            for (u, v, forwards), edge in order:
+                height[v] = height[u] + forwards * signs[edge] * tree[edge][2]
+            if all(abs(height[u] - height[v]) <= d * (1 + 1e-12) for u, v, d in edges):
+                found.add(tuple(round(h, 12) for h in height))
+    return [tuple(exp(h) for h in height) for height in found]
+
+
+def _from_the_first(size: int, tree: Sequence[tuple[int, int, float]]) -> list[tuple[tuple[int, int, int], int]]:
+    """The edges in an order in which each starts at a place that is known, from place 0; [] where they are no tree."""
+    known, order, left = {0}, [], set(range(len(tree)))
+    while left:
+        ready = [e for e in left if (tree[e][0] in known) != (tree[e][1] in known)]
+        if not ready:
+            return []
+        e = ready[0]
+        u, v, _ = tree[e]
+        order.append(((u, v, 1) if u in known else (v, u, -1), e))
+        known |= {u, v}
+        left.remove(e)
+    return order if len(known) == size else []
+
+
+def problem_metric(file: File) -> dict[str, Any] | None:
+    """The description of the problem's own metric, where the file has one beside that of its claim."""
+    return json.loads(file.attribute("problem_metric", str)) if "problem_metric" in file.attrs else None

@@ -1,0 +1,131 @@
+"""What `verify` certifies is true: mutated files of every kind against a reference that shares no code with it.
+
+Whatever happens to a file, three things may follow: it is certified and true, or it is refused, or it is not opened.
+Certified and untrue, or an error that is not ours, fails. Every twentieth mutant goes through a file.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from drafts import Draft, plain
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
+from kinds import FACTORED, KINDS, made
+from mutations import mutant
+from reference import untruths
+
+from mechdesign.errors import MechdesignError
+from mechdesign.mechanism.factors import Factors
+from mechdesign.mechanism.storage import load, save
+from mechdesign.reports.verification import verify
+
+EVERY = pytest.mark.parametrize("kind", KINDS)
+STORED = 20  # every so many mutants go through a file
+MANY = 20_000
+TRUE, FALSE, REFUSED, UNSTORED = "certified true", "certified false", "refused", "not stored"
+
+
+class Counts:
+    """How mutants end, and for those that must not be, their numbers with reasons."""
+
+    def __init__(self, kind: str, folder: Path) -> None:
+        self.kind, self.file = kind, folder / "mutant.nc"
+        self.ends: Counter[str] = Counter()
+        self.wrong: list[str] = []
+
+    def count(self, number: int) -> None:
+        """Verify one mutant. Warnings are off: a program that uses the package does not turn them into errors."""
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            made_up = mutant(self.kind, number)
+            end, reasons = self._end(made_up.dataset, stored=sum(self.ends.values()) % STORED == STORED - 1)
+        self.ends[end] += 1
+        if reasons:
+            self.wrong.append(f"mutant({self.kind!r}, {number}) {made_up.history}: {reasons[:3]}")
+
+    def _end(self, mechanism: xr.Dataset, *, stored: bool) -> tuple[str, list[str]]:
+        if stored:
+            try:
+                save(mechanism, self.file, overwrite=True)
+            except Exception:  # what the format cannot hold: nothing to read back
+                return UNSTORED, []
+        try:
+            found = verify(self.file if stored else mechanism)
+        except MechdesignError:
+            return REFUSED, []
+        except Exception as error:
+            return "raised", [f"{type(error).__name__}: {error}"]
+        if not found.certified:
+            return REFUSED, []
+        reasons = untruths(plain(load(self.file) if stored else mechanism), found.as_dict())
+        return (FALSE if reasons else TRUE), reasons
+
+    def check(self, record_property) -> None:
+        """Report the counts; nothing wrong, and not everything refused or certified."""
+        print(f"{self.kind}: {dict(self.ends)}")
+        for end, count in self.ends.items():
+            record_property(end, count)
+        assert not self.wrong, "\n".join([str(dict(self.ends)), *self.wrong[:10]])
+        assert self.ends[TRUE] > 0
+        assert self.ends[REFUSED] > 0
+
+
+@EVERY
+def test_honest_files_are_certified_and_true(kind: str, tmp_path: Path) -> None:
+    file = save(made(kind), tmp_path / "honest.nc")
+    found = verify(file)
+    assert (found.certified, found.reasons) == (True, [])
+    assert untruths(plain(load(file)), found.as_dict()) == []
+
+
+@EVERY
+def test_mutants_that_are_certified_are_true(kind: str, tmp_path: Path, record_property) -> None:
+    counts = Counts(kind, tmp_path)
+
+    @settings(max_examples=500, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(number=some.integers(0, 2**64 - 1))
+    def every(number: int) -> None:
+        counts.count(number)
+
+    every()
+    counts.check(record_property)
+
+
+@pytest.mark.slow
+@EVERY
+def test_many_more_mutants_that_are_certified_are_true(kind: str, tmp_path: Path, record_property) -> None:
+    counts = Counts(kind, tmp_path)
+    for number in range(MANY):
+        counts.count(number)
+    counts.check(record_property)
+
+
+@pytest.mark.parametrize("kind", ["eikonal", "graph, table loss", "streets", *FACTORED])
+def test_a_verifier_that_counts_no_violations_is_caught(kind: str, tmp_path: Path, monkeypatch) -> None:
+    for name, module in list(sys.modules.items()):
+        if name.startswith("mechdesign.") and hasattr(module, "violations"):
+            monkeypatch.setattr(module, "violations", lambda mass, edges: 0)
+    monkeypatch.setattr(Factors, "breaches", lambda self, edges, row_sums: 0)
+    counts = Counts(kind, tmp_path)
+    for number in range(200):
+        counts.count(number)
+    assert counts.ends[FALSE] > 0
+    assert any("odds" in reason for reason in counts.wrong)
+
+
+def test_a_draft_that_nothing_happened_to_is_the_file() -> None:
+    for kind in KINDS:
+        assert Draft.of(kind, made(kind)).dataset().identical(made(kind))
+
+
+def test_a_number_gives_the_same_mutant_again() -> None:
+    first, second = (mutant("eikonal", 7) for _ in range(2))
+    assert first.history == second.history
+    assert first.dataset.identical(second.dataset)

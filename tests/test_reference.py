@@ -1,0 +1,247 @@
+"""The reference verifier itself: its arithmetic against other routes, and breaches that it must find."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from drafts import plain
+from kinds import KINDS, made
+from reference import factored, geometry, untruths
+from reference.exact import Length, exponential, log_ratio, lower_ratio, square_root, within
+from reference.reading import File, read_claim
+
+from mechdesign.errors import MechdesignError
+from mechdesign.mechanism.certificate import exp_lower
+from mechdesign.mechanism.factored import block_digests
+from mechdesign.mechanism.table import seal, stored_domain
+from mechdesign.reports.verification import verify
+from mechdesign.setting.domain import Domain
+from mechdesign.setting.lattice import stencil_pairs
+from mechdesign.setting.metrics import metric_from_description
+
+SIMPSON = 1e-12  # relative; the package's line integrals in doubles
+NUMBERS = [Fraction(0), Fraction(1, 3), Fraction(7, 10), Fraction(2), Fraction(10**9 + 7, 10**9), Fraction(1, 10**30)]
+
+
+@pytest.mark.parametrize("x", [*NUMBERS, Fraction(80), Fraction(399)], ids=str)
+@pytest.mark.parametrize("bits", [64, 250])
+def test_exponentials_are_enclosed(x: Fraction, bits: int) -> None:
+    low, high = exponential(x, bits)
+    with localcontext() as context:
+        context.prec = 300
+        power = (Decimal(x.numerator) / Decimal(x.denominator)).exp() * 2**bits
+        assert low <= power <= high
+    assert high - low <= 2
+
+
+@pytest.mark.parametrize("x", [*NUMBERS, Fraction(10**300), Fraction(9, 4)], ids=str)
+def test_square_roots_are_enclosed(x: Fraction) -> None:
+    low, high = square_root(x, 100)
+    assert low**2 <= x <= high**2
+    assert high - low <= low / 2**100
+    assert (low == high) == (
+        math.isqrt(x.numerator) ** 2 == x.numerator and math.isqrt(x.denominator) ** 2 == x.denominator
+    )
+
+
+def test_a_comparison_is_decided_at_the_last_unit() -> None:
+    second = 10**60
+    length = Length(Fraction(1, 2), Fraction(2))
+    with localcontext() as context:
+        context.prec = 120
+        most = int((Decimal(2).sqrt() / 2).exp() * second)
+    assert within(most, second, length)
+    assert not within(most + 1, second, length)
+    assert within(second, second, Length(Fraction(0)))
+    assert not within(second + 1, second, Length(Fraction(0)))
+
+
+@pytest.mark.parametrize("length", [0.0, 1e-300, 1e-9, 0.1, 0.9, 1.0, 7.25, 39.9, 80.0, 1e4])
+def test_ratios_are_those_of_the_package(length: float) -> None:
+    assert lower_ratio(Fraction(length)) == exp_lower(length)
+
+
+@pytest.mark.parametrize(("first", "second"), [(3, 2), (10**18 + 1, 10**18), (2**62, 1), (1001, 1000)])
+def test_logarithms_keep_their_digits(first: int, second: int) -> None:
+    with localcontext() as context:
+        context.prec = 50
+        assert log_ratio(first, second) == pytest.approx(float((Decimal(first) / Decimal(second)).ln()), rel=1e-14)
+
+
+@pytest.mark.parametrize("kind", ["eikonal", "eikonal, masked", "eikonal, three axes", "factored, framed"])
+def test_lengths_of_a_level_map_are_those_of_the_package(kind: str) -> None:
+    honest = made(kind)
+    file, claim = File(**plain(honest)), read_claim(honest.attrs["claim"])
+    found = geometry.eikonal(file, claim.stencil or 0, claim.times)
+    edges = metric_from_description(json.loads(honest.attrs["metric"])).edges(stored_domain(honest))
+    assert len(found) == len(edges.tail) == claim.edges
+    for u, v, length in zip(edges.tail.tolist(), edges.head.tolist(), edges.length.tolist(), strict=True):
+        assert float(found[min(u, v), max(u, v)]) == pytest.approx(length, rel=SIMPSON)
+
+
+@pytest.mark.parametrize(
+    ("stencil", "shape"), [(8, (3, 4)), (16, (4, 4)), (64, (6, 7)), (18, (3, 3, 2)), (26, (3, 2, 3))]
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_neighbours_around_masks_are_those_of_the_package(stencil: int, shape: tuple[int, ...], seed: int) -> None:
+    mask = np.random.default_rng(seed).random(shape) < 0.7
+    mask.flat[[0, -1]] = True
+    cells = {tuple(cell): u for u, cell in enumerate(np.argwhere(mask).tolist())}
+    found = {(u, v) for here, u in cells.items() for v in geometry.neighbours(here, stencil, cells) if u < v}
+    tail, head = stencil_pairs(Domain.grid(shape, cell=1.0, unit="m", mask=mask), stencil)
+    assert found == set(zip(tail.tolist(), head.tolist(), strict=True))
+
+
+def printed(mechanism: xr.Dataset) -> dict[str, Any]:
+    """What would be printed of a file that is believed."""
+    figures = {name: mechanism.attrs[name] for name in ("claim", "expected_loss", "effective_epsilon")}
+    return figures | {"lower_bound_checked": "dual" in mechanism, "worst": None}
+
+
+def with_values(mechanism: xr.Dataset, **values: object) -> xr.Dataset:
+    return mechanism.assign({k: (mechanism[k].dims, v, mechanism[k].attrs) for k, v in values.items()})
+
+
+def with_json(mechanism: xr.Dataset, attribute: str, **changes: object) -> xr.Dataset:
+    return mechanism.assign_attrs({attribute: json.dumps(json.loads(mechanism.attrs[attribute]) | changes)})
+
+
+def tight_entry_lowered(kind: str) -> xr.Dataset:
+    """A millionth of the lower mass of the tightest ratio moved within its row."""
+    honest = made(kind)
+    mass, worst = honest["mass"].values.copy(), verify(honest).worst
+    assert worst is not None
+    row, report = mass[worst["other"]], worst["report"]
+    amount = row[report] // np.uint64(10**6)
+    row[report] -= amount
+    row[int(np.argmax(np.where(np.arange(len(row)) == report, 0, row)))] += amount
+    return with_values(honest, mass=mass)
+
+
+def edge_lengthened(kind: str) -> xr.Dataset:
+    honest = made(kind)
+    return with_values(
+        honest, edge_length=honest["edge_length"].values * np.r_[1 + 1e-6, np.ones(honest.sizes["edge"] - 1)]
+    )
+
+
+def street_shortened() -> xr.Dataset:
+    length = json.loads(made("streets").attrs["metric"])["length"]
+    return with_json(made("streets"), "metric", length=[length[0] * (1 - 1e-6), *length[1:]])
+
+
+def said(kind: str, old: str, new: str) -> xr.Dataset:
+    assert old in made(kind).attrs["claim"]
+    return made(kind).assign_attrs(claim=made(kind).attrs["claim"].replace(old, new, 1))
+
+
+def in_unit(unit: str) -> xr.Dataset:
+    mechanism = made("euclidean").copy(deep=True)
+    for name in mechanism.coords:
+        mechanism[name].attrs["units"] = unit
+    return mechanism
+
+
+def wrapped_step() -> xr.Dataset:
+    """40 nats a unit and 8192 units an edge: the product of the whole numbers is a multiple of 2^64."""
+    honest = made("factored, graph")
+    units = np.full(honest.sizes["edge"], 8192, np.uint16)
+    weight = np.full(honest.sizes["place"], 2**28, np.uint32)
+    mechanism = with_values(honest, edge_units=units, weight=weight).assign_attrs(step=40 * 2**48, cap=1)
+    built = factored.build(File(**plain(mechanism)))
+    words = np.array([[s >> 64, s & (1 << 64) - 1] for s in built.sums], np.uint64)
+    own = zip(built.mass, built.sums, built.target, strict=True)
+    losses = np.array([float(Fraction(total - row[u], total)) for row, total, u in own])
+    mechanism = with_values(mechanism, row_sum=words, row_loss=losses, block_sha256=block_digests(words, losses))
+    return mechanism.assign_attrs(expected_loss=float(losses @ honest["prior"].values), effective_epsilon=1.0)
+
+
+def bound_of_another_level() -> xr.Dataset:
+    """Multipliers and bound of the same program at half the level, and a factor that halves the edges of the list."""
+    honest, half = made("graph, doubled, minimax"), made("graph, doubled, minimax", 0.5)
+    values = {name: half[name].values for name in ("dual", "multiplier")}
+    forged = with_values(honest, **values).assign_attrs(lower_bound=half.attrs["lower_bound"])
+    assert forged.attrs["lower_bound"] > honest.attrs["objective"]
+    return with_json(forged, "metric", multiplier=0.5)
+
+
+def figure(kind: str, name: str, factor: float) -> xr.Dataset:
+    return made(kind).assign_attrs({name: made(kind).attrs[name] * factor})
+
+
+def row_moved() -> xr.Dataset:
+    """A mass of one unit more: rows no longer sum to 2^62."""
+    honest = made("discrete")
+    return with_values(honest, mass=honest["mass"].values + np.uint64(1))
+
+
+ODDS, LIST = "odds", "list"
+BREACHES: dict[str, tuple[Callable[[], xr.Dataset], str]] = {
+    **{
+        f"a tight ratio, {kind}": (lambda kind=kind: tight_entry_lowered(kind), ODDS)
+        for kind in ("eikonal", "eikonal, masked", "euclidean", "discrete", "graph, table loss", "streets", "query")
+    },
+    **{
+        f"a longer edge, {kind}": (lambda kind=kind: edge_lengthened(kind), LIST)
+        for kind in ("eikonal", "euclidean", "graph, table loss", "streets")
+    },
+    "a shorter street": (street_shortened, LIST),
+    "another stencil": (lambda: said("eikonal", "8-neighbour", "16-neighbour"), LIST),
+    "a larger stencil": (lambda: said("eikonal, masked", "16-neighbour", "8-neighbour"), LIST),
+    "a smaller factor": (lambda: said("multiple above 1", "1.147", "1.146"), ODDS),
+    "a smaller level": (lambda: said("euclidean", "times 0.69999999999999996", "times 0.699999"), ODDS),
+    "another unit": (lambda: in_unit("m"), "places in m"),
+    "another unit said": (lambda: said("euclidean", "nats per km", "nats per m"), "sentence in m"),
+    "another grid": (lambda: said("euclidean", "2 x 3", "3 x 2"), "a grid of"),
+    "more secrets": (lambda: said("discrete", "all 4 secrets", "all 5 secrets"), "unreadable"),
+    "other edges": (lambda: said("discrete", "6 edges", "7 edges"), LIST),
+    "another level": (
+        lambda: said("eikonal", "bilinear privacy level eps (0", "bilinear privacy level eps (1"),
+        "level map",
+    ),
+    "another plane": (lambda: said("area", "48.85 N", "48.86 N"), "latitude"),
+    "a better plane": (lambda: said("area", "e-", "e-1"), "geodesic"),
+    "a mass more": (row_moved, "2^62"),
+    "a step that wraps": (wrapped_step, ODDS),
+    "a bound of another level": (bound_of_another_level, "lower_bound"),
+    "a bound above the loss": (lambda: figure("discrete", "lower_bound", 1 + 1e-6), "lower_bound"),
+    "a bound from nothing": (lambda: with_values(made("streets"), dual=np.zeros(5)), "lower_bound"),
+    "another objective": (lambda: figure("robust", "objective", 1 - 1e-6), "objective"),
+    "a smaller loss": (lambda: figure("eikonal", "expected_loss", 1 - 1e-6), "expected_loss"),
+    "a smaller loss, factored": (lambda: figure("factored, distance", "expected_loss", 1 - 1e-6), "expected_loss"),
+    "a smaller ratio": (lambda: figure("graph, table loss", "effective_epsilon", 1 - 1e-6), "effective_epsilon"),
+    "a smaller remapped loss": (lambda: figure("factored, framed", "remapped_loss", 1 - 1e-6), "remapped_loss"),
+}
+EACH = pytest.mark.parametrize("breach", BREACHES)
+
+
+@cache
+def breached(breach: str) -> xr.Dataset:
+    return seal(BREACHES[breach][0]())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_honest_files_are_true(kind: str) -> None:
+    assert untruths(plain(made(kind)), printed(made(kind))) == []
+
+
+@EACH
+def test_breaches_are_found(breach: str) -> None:
+    reasons = untruths(plain(breached(breach)), printed(breached(breach)))
+    assert any(BREACHES[breach][1] in reason for reason in reasons), reasons
+
+
+@EACH
+def test_breaches_are_refused_by_verify(breach: str) -> None:
+    with contextlib.suppress(MechdesignError):
+        assert not verify(breached(breach)).certified
