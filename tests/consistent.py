@@ -18,10 +18,10 @@ import numpy as np
 import xarray as xr
 from drafts import Draft
 
-from mechdesign.mechanism.factored import SCHEMA as FACTORED
 from mechdesign.mechanism.factored import judge, make_factored
 from mechdesign.mechanism.factors import Factors
 from mechdesign.mechanism.repair import repair
+from mechdesign.mechanism.schema import FACTORED
 from mechdesign.mechanism.table import make_mechanism
 from mechdesign.setting.domain import AXES, Domain
 from mechdesign.setting.integer_metric import IntegerMetric

@@ -23,7 +23,8 @@ from reference.reading import File, read_claim
 from mechdesign.errors import MechdesignError
 from mechdesign.mechanism.certificate import exp_lower
 from mechdesign.mechanism.factored import block_digests
-from mechdesign.mechanism.table import seal, stored_domain
+from mechdesign.mechanism.stored import stored_domain
+from mechdesign.mechanism.table import seal
 from mechdesign.reports.verification import verify
 from mechdesign.setting.domain import Domain
 from mechdesign.setting.lattice import stencil_pairs
