@@ -31,6 +31,7 @@ from mechdesign.setting.metrics import Eikonal, Euclidean, Graph, Metric, metric
 from mechdesign.setting.problem import DesignProblem
 from mechdesign.solvers.factored import all_rows
 
+_FACTORED = "mechdesign/factored/1"
 _LARGEST = 1000  # cells of a lattice: loops over all of them, or all their pairs, are not for tests
 _OWN = ("metric", "multiple")  # kept as they are unless the problem is another one
 
@@ -40,7 +41,7 @@ def remade(draft: Draft, random: Random) -> str:
     way = random.choice(list(WAYS))
     try:
         mechanism = draft.dataset()
-        factored = mechanism.attrs["schema"] == FACTORED
+        factored = mechanism.attrs["schema"] == _FACTORED
         problem = WAYS[way](_problem(mechanism, factored), random)
         made = (_factored if factored else _table)(mechanism, problem, random)
     except Exception as error:  # most drafts are no problem any more, in as many ways as there are mutations

@@ -23,7 +23,6 @@ from reference.reading import File, read_claim
 from mechdesign.errors import MechdesignError
 from mechdesign.mechanism.certificate import exp_lower
 from mechdesign.mechanism.factored import block_digests
-from mechdesign.mechanism.stored import stored_domain
 from mechdesign.mechanism.table import seal
 from mechdesign.reports.verification import verify
 from mechdesign.setting.domain import Domain
@@ -84,7 +83,9 @@ def test_lengths_of_a_level_map_are_those_of_the_package(kind: str) -> None:
     honest = made(kind)
     file, claim = File(**plain(honest)), read_claim(honest.attrs["claim"])
     found = geometry.eikonal(file, claim.stencil or 0, claim.times)
-    edges = metric_from_description(json.loads(honest.attrs["metric"])).edges(stored_domain(honest))
+    metric, domain = (json.loads(honest.attrs[name]) for name in ("metric", "domain"))
+    places = np.array(file.points("secret"), float)
+    edges = metric_from_description(metric).edges(Domain.from_description(domain, places))
     assert len(found) == len(edges.tail) == claim.edges
     for u, v, length in zip(edges.tail.tolist(), edges.head.tolist(), edges.length.tolist(), strict=True):
         assert float(found[min(u, v), max(u, v)]) == pytest.approx(length, rel=SIMPSON)

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from reference import factored, figures, geometry
-from reference.exact import within
+from reference.exact import Length, within
 from reference.geometry import Lengths
 from reference.reading import Claim, File, Unreadable, read_claim
 
@@ -165,26 +165,38 @@ def loss_untruths(file: File, printed: Mapping[str, Any], true: Fraction):
 
 
 def epsilon_untruths(file, claim, mass, lengths, lists, printed):
-    """Of the effective epsilon: the steepest log-ratio over the length in the problem's own metric."""
+    """Of the effective epsilon, the steepest log-ratio over the length in the problem's own metric, and of where it is.
+
+    Listed lengths are rounded down: the figure may be as large as they make it, and no smaller than the true one.
+    """
+    sums = [ROW_SUM] * len(mass)
+    steepest = figures.steepest(mass, sums, lengths)
+    if (worst := printed["worst"]) is not None:
+        pair = (min(worst["secret"], worst["other"]), max(worst["secret"], worst["other"]))
+        column = [[row[worst["report"]]] for row in mass]
+        if not figures.close(figures.steepest(column, sums, {pair: lengths[pair]}), steepest):
+            yield f"worst {worst}, log-ratios over lengths reach {steepest!r}"
     said, multiple = printed["effective_epsilon"], file.attribute("multiple", float)
     if said is None:
         return
     own = figures.problem_metric(file)
     if "problem_length" in file.variables:
         listed = file.values("problem_length", ("edge",), "float64")
-        reference = geometry.listed([*lists[:2], listed], claim.secrets, Fraction(1))
+        asked = geometry.listed([*lists[:2], listed], claim.secrets, Fraction(1))
     elif own is not None:
-        reference = described_lengths(file, own, claim.secrets)
+        asked = described_lengths(file, own, claim.secrets)
     elif multiple == 1:
-        reference = lengths
+        asked = lengths
     else:
         if not said >= 0:
             yield f"effective_epsilon {said!r}"
         return
-    true = figures.steepest(mass, [ROW_SUM] * len(mass), reference)
+    pairs = {(min(u, v), max(u, v)): Length(Fraction(length)) for u, v, length in zip(*lists, strict=True)}
+    most = multiple * figures.steepest(mass, sums, pairs)
+    true = steepest if asked is lengths else figures.steepest(mass, sums, asked)
     for shown in (said, file.attrs.get("effective_epsilon", said)):
-        if not figures.close(shown, true):
-            yield f"effective_epsilon {shown!r}, which is {true!r}"
+        if not figures.between(true, shown, max(most, true)):
+            yield f"effective_epsilon {shown!r}, which is {true!r}, by the listed lengths {most!r}"
 
 
 def described_lengths(file: File, metric: Mapping[str, Any], size: int) -> Lengths:

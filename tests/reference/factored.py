@@ -21,6 +21,9 @@ from reference.reading import File, Unreadable
 STEP_BITS = 48
 KERNEL_BITS = 58
 LARGEST_WEIGHT = 1 << 28
+ROUNDED_DOWN = (
+    1e-5  # relative; lengths that are no list of the file are rounded down, the more the wilder the level map
+)
 
 
 @dataclass(frozen=True)
@@ -121,8 +124,9 @@ def figure_untruths(
             / float(length)
             for pair, length in lengths.items()
         ]
+        most = min(1.0, max(shares))
         for shown in (said, file.attrs.get("effective_epsilon", said)):
-            if not (figures.close(shown, min(1.0, max(shares))) and shown * (1 + figures.AGREE) >= steep):
+            if not (figures.between(most, shown, most * (1 + ROUNDED_DOWN)) and shown * (1 + figures.AGREE) >= steep):
                 yield f"effective_epsilon {shown!r}, log-ratios over lengths reach {steep!r}"
     if "remapped_loss" in file.attrs:
         best = remapped_loss(file, built, prior)

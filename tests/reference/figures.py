@@ -30,6 +30,11 @@ def close(said: object, true: Fraction | float) -> bool:
     return abs(Fraction(said) - Fraction(true)) <= Fraction(AGREE) * abs(Fraction(true))
 
 
+def between(least: float, said: object, most: float) -> bool:
+    """Whether a printed figure is a number that lies between two figures, or agrees with one of them."""
+    return close(said, least) or close(said, most) or (isinstance(said, float) and least < said < most)
+
+
 def losses(file: File, secrets: Sequence[Place], reports: Sequence[Place]) -> Table:
     """l(u, y) of a named loss, in squared units or units of length, to 80 bits."""
     name = file.attribute("loss", str)
