@@ -135,3 +135,29 @@ def test_distances_that_overflow_are_refused(cap: int) -> None:
     IntegerMetric(
         points=np.zeros((2, 1)), tail=ends[0], head=ends[1], units=np.array([10], np.uint16), cap=LARGEST - 10
     )
+
+
+@pytest.mark.parametrize(
+    ("field", "given"),
+    [
+        ("points", np.zeros(3)),
+        ("points", np.zeros((0, 1))),
+        ("points", np.zeros((3, 0))),
+        ("points", np.zeros((3, 4))),
+        ("points", np.broadcast_to(0.0, (2**31, 1))),
+        *((end, np.array([0, bad])) for end in ("tail", "head") for bad in (-1, 3, 2**62)),
+        *((end, np.array([0, 1], np.int32)) for end in ("tail", "head")),
+        *((end, np.array([0.0, 1.0])) for end in ("tail", "head")),
+        *((end, np.array([0])) for end in ("head", "units")),
+        ("tail", np.array([[0], [1]])),
+        ("tail", np.broadcast_to(np.int64(0), 2**30)),
+        ("units", np.array([10, 10])),
+    ],
+)
+def test_arrays_that_a_sweep_would_leave_or_wrap_in_are_refused(field: str, given: np.ndarray) -> None:
+    units = np.array([10, 10], np.uint16)
+    arrays = {"points": np.zeros((3, 1)), "tail": np.array([0, 1]), "head": np.array([1, 2]), "units": units}
+    IntegerMetric(**arrays, cap=100)
+    with pytest.raises(InputError) as caught:
+        IntegerMetric(**(arrays | {field: given}), cap=100)
+    assert caught.value.field in (field, "head")

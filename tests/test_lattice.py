@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from scipy.ndimage import label
 
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, SizeError
+from mechdesign.setting import lattice, size
 from mechdesign.setting.domain import Domain
 from mechdesign.setting.geodesic import Edges, shortest_paths
-from mechdesign.setting.lattice import irreducible_pairs, stencil_pairs
+from mechdesign.setting.lattice import all_pairs, irreducible_pairs, stencil_pairs
+from mechdesign.setting.metrics import Euclidean
 
 CLOSURE = 1e-12  # a sum of at most a dozen collinear lengths, each rounded to 2^-53
 
@@ -60,6 +62,89 @@ def test_irreducible_pairs_have_nothing_between_and_imply_all_pairs(shape, seed)
     exact = domain.euclidean_to(domain)
     closure = shortest_paths(Edges(tail=tail, head=head, length=exact[tail, head]), domain.size)
     np.testing.assert_allclose(closure, exact, rtol=CLOSURE)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_two_ways_to_find_irreducible_pairs_list_the_same(monkeypatch, seed):
+    rng = np.random.default_rng(seed)
+    shape = [int(k) for k in rng.integers(1, (40, 12, 6)[seed % 3], 1 + seed % 3)]
+    domain = random_grid([*shape[:-1], shape[-1] + 1], seed, share=rng.uniform(0.02, 1))
+    ways = []
+    for sparse in (0, 1 << 30):
+        monkeypatch.setattr(lattice, "_SPARSE", sparse)
+        ways.append(irreducible_pairs(domain))
+    for one, other in zip(*ways, strict=True):
+        assert (one.dtype, one.tolist()) == (np.dtype(np.int64), other.tolist())
+
+
+def test_a_vast_lattice_with_few_cells_costs_no_more_than_its_pairs():
+    mask = np.zeros((2000, 2000), bool)
+    mask[[0, 700, 1400, 1999, 0], [0, 500, 1000, 1, 1999]] = True
+    domain = Domain.grid(mask.shape, cell=1.0, unit="m", mask=mask)
+    every = set(itertools.combinations(range(5), 2))
+    assert pair_set(irreducible_pairs(domain)) == every - {(domain.lookup[0, 0], domain.lookup[1400, 1000])}
+
+
+def longest_detour(domain, epsilon):
+    """Largest exact ratio of a shortest path over the listed lengths to epsilon times the distance, to 2^-200."""
+    edges = Euclidean(epsilon=epsilon, unit="m").edges(domain)
+    away = [[None] * domain.size for _ in range(domain.size)]
+    for tail, head, length in zip(edges.tail, edges.head, edges.length.tolist(), strict=True):
+        away[tail][head] = away[head][tail] = Fraction(length)
+    for through, one, other in itertools.product(range(domain.size), repeat=3):
+        parts = away[one][through], away[through][other]
+        if one < other and None not in parts and (away[one][other] is None or sum(parts) < away[one][other]):
+            away[one][other] = away[other][one] = sum(parts)
+    worst = Fraction(0)
+    for one, other in itertools.combinations(range(domain.size), 2):
+        ends = zip(domain.points[one].tolist(), domain.points[other].tolist(), strict=True)
+        square = sum((Fraction(a) - Fraction(b)) ** 2 for a, b in ends) * Fraction(epsilon) ** 2
+        root = Fraction(math.isqrt(square.numerator * square.denominator << 400), square.denominator << 200)
+        worst = max(worst, away[one][other] / root)
+    return worst
+
+
+FAR = 2.0**27  # cells from zero
+PLACED = {
+    "cells of 150 m in projected metres": ((5, 4), (150.0, 150.0), (5e6 + 0.1, 4.5e5 + 1 / 3)),
+    "uneven cells": ((4, 5), (0.3, 1e4 / 7), (-1.7, 2e5 / 3)),
+    "negative origin": ((9,), (0.7,), (-0.99 * 0.7 * FAR,)),
+    "as far as it goes": ((5, 4), (1 / 3, 1 / 7), (0.99 * FAR / 3, -0.99 * FAR / 7)),
+    "as far as it goes in space": ((3, 4, 2), (1 / 3, 0.1, 1 / 7), (-0.99 * FAR / 3, 0.099 * FAR, 0.99 * FAR / 7)),
+    "one axis far": ((3, 6), (1.1, 1 / 3), (0.0, 0.99 * FAR / 3)),
+}
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("case", PLACED)
+def test_listed_lengths_never_add_up_to_more_than_the_distance_of_rounded_centres(case, seed):
+    shape, cell, origin = PLACED[case]
+    rng = np.random.default_rng(seed)
+    mask = rng.random(shape) < (1.0, 0.8, 0.6, 0.4)[seed]
+    mask.flat[[0, -1]] = True
+    domain = Domain.grid(shape, cell=cell, unit="m", origin=origin, mask=mask)
+    assert 1 - Fraction(1, 2**43) <= longest_detour(domain, float(rng.uniform(0.001, 2))) <= 1
+
+
+@pytest.mark.parametrize(("cell", "origin", "excess"), [(3.0, 2.0**53, 0.01), (1 / 3, 2.0**40, 1e-9)])
+def test_centres_that_cannot_be_told_from_their_rounding_are_refused(monkeypatch, cell, origin, excess):
+    domain = Domain.grid((4, 5), cell=cell, unit="m", origin=origin)
+    with pytest.raises(InputError, match="rounding") as caught:
+        irreducible_pairs(domain)
+    assert caught.value.field == "origin"
+    assert stencil_pairs(domain, 8)
+    monkeypatch.setattr(lattice, "_FARTHEST", math.inf)
+    assert longest_detour(domain, 0.7) > 1 + excess
+
+
+def test_pairs_that_would_not_fit_in_memory_are_refused(monkeypatch):
+    monkeypatch.setattr(size.psutil, "virtual_memory", lambda: type("Memory", (), {"available": 10_000}))
+    for domain, pairs in (
+        (Domain(kind="nodes", points=np.arange(40.0)[:, None], unit="1"), all_pairs),
+        (Domain(kind="points", points=np.arange(40.0)[:, None], unit="m"), irreducible_pairs),
+    ):
+        with pytest.raises(SizeError):
+            pairs(domain)
 
 
 @pytest.mark.parametrize("make", [Domain.points_at, Domain.nodes])

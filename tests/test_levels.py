@@ -157,6 +157,100 @@ def test_short_segments_beside_a_cliff_are_not_rounded_up(ratio):
         assert Fraction(float(lengths(level, corner + away, corner)[0])) <= exact
 
 
+def _ulps(value, count):
+    return value + count * np.spacing(value)
+
+
+def _wild_nodes(rng):
+    """Two to six nodes: ulps, a few ulps beside a cell, or many orders of magnitude apart, near and far from 0."""
+    origin = rng.choice([0.1, 1.0, 3e3, 5e6, -5e6]) * rng.uniform(0.5, 1)
+    count = int(rng.integers(2, 7))
+    return np.unique(
+        [
+            _ulps(origin, np.cumsum(rng.integers(1, 4, count))),
+            origin + np.cumsum(10 ** rng.uniform(-6, 3, count)),
+            origin + np.cumsum(10 ** rng.uniform(-3, 0, count)),
+            origin + 150.0 * np.arange(count),
+            np.append(origin + rng.uniform(0.1, 10), _ulps(origin, np.arange(count - 1))),
+        ][rng.integers(0, 5)]
+    )
+
+
+def _wild_level(nodes, rng):
+    """Eps that is even, rough, or two-valued, over up to 13 orders of magnitude."""
+    shape, ratio = [len(axis) for axis in nodes], 10 ** rng.uniform(0, 13)
+    steps = [rng.random(shape), rng.random(shape) < 0.3, np.indices(shape).sum(axis=0) % 2][rng.integers(0, 3)]
+    values = ratio ** np.asarray(steps, float) * 10 ** rng.uniform(-5, 3)
+    return PrivacyLevel(raster=Raster(**dict(zip("xyz", nodes, strict=False)), values=values))
+
+
+def _wild_place(nodes, rng):
+    """Near a node, on it, a few ulps beside it, or beyond the outermost ones."""
+    node, extent = float(rng.choice(nodes)), nodes[-1] - nodes[0]
+    return [
+        node,
+        _ulps(node, int(rng.integers(-3, 4))),
+        node + extent * 10 ** rng.uniform(-12, -1) * rng.choice([-1, 1]),
+        rng.uniform(nodes[0], nodes[-1]),
+        nodes[-1] + extent * rng.uniform(0, 3),
+        nodes[0] - extent * rng.uniform(0, 3),
+    ][rng.integers(0, 6)]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_wild_maps_are_rounded_down_or_refused(count):
+    """Segments along, across and beside node lines. Where nodes are an ulp apart lengths used to be up to twice the
+    integral."""
+    rng = np.random.default_rng(count)
+    taken = refused = 0
+    for _ in range(1000):
+        nodes = [_wild_nodes(rng) for _ in range(count)] + [np.zeros(1)] * (count == 1)
+        level = _wild_level(nodes, rng)
+        start = [_wild_place(axis, rng) for axis in nodes[:count]]
+        end = [at if rng.random() < 0.3 else _wild_place(axis, rng) for at, axis in zip(start, nodes, strict=False)]
+        try:
+            found = lengths(level, start, end)[0]
+        except InputError:
+            refused += 1
+            continue
+        exact = exact_length(level.raster, start + [0.0] * (2 - count), end + [0.0] * (2 - count))
+        assert Fraction(float(found)) <= exact
+        assert found > 0 or exact == 0
+        taken += 1
+    assert min(taken, refused) > 100
+
+
+def test_nodes_an_ulp_apart_are_refused():
+    """Places beside such nodes are rounded onto them: the integral of the level there was found twice as long."""
+    raster = Raster(x=_ulps(1.0, np.arange(5)), y=np.zeros(1), values=np.array([[1e9], [1.0], [1.0], [1.0], [1.0]]))
+    level = PrivacyLevel(raster=raster)
+    with pytest.raises(InputError, match="cannot be told to 1e-06 in doubles") as caught:
+        lengths(level, [1.0], [_ulps(1.0, 4)])
+    assert caught.value.field == "epsilon"
+    assert lengths(level, [1.0], [1.0]).tolist() == [0.0]
+
+
+def test_segments_across_thousands_of_cells_are_rounded_down_further():
+    """Partial sums of thousands of pieces are rounded more often than the usual defect has room for."""
+    nodes = np.linspace(0.1, 700.3, 3001)
+    values = np.random.default_rng(0).uniform(1, 2, (3001, 1))
+    level = PrivacyLevel(raster=Raster(x=nodes, y=np.zeros(1), values=values))
+    found = Fraction(float(lengths(level, [-0.75], [701.0])[0]))
+    x, eps = ([Fraction(a) for a in array.ravel().tolist()] for array in (nodes, values))
+    exact = sum((b - a) * (low + high) / 2 for (a, b), (low, high) in zip(pairwise(x), pairwise(eps), strict=True))
+    exact += (x[0] + Fraction(3, 4)) * eps[0] + (701 - x[-1]) * eps[-1]
+    assert DEFECT < 1 - found / exact < Fraction(1, 2**38)
+
+
+def test_lengths_below_the_range_of_doubles_are_rounded_down_to_nothing():
+    level = PrivacyLevel.constant(1e-200)
+    assert lengths(level, [0.0], [1e-100]).tolist() == [0.0]
+    assert lengths(PrivacyLevel.constant(1e200), [0.0, 0.0], [1e-150, 1e-150]).tolist() == [0.0]
+    exact = Fraction(1e-200) * Fraction(1e-80)
+    found = Fraction(float(lengths(level, [0.0], [1e-80])[0]))
+    assert 0 <= exact - found <= DEFECT * exact
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("depth", ["flat map", "upwards"])
 def test_line_integrals_match_the_midpoint_rule(depth, kind):
@@ -269,6 +363,8 @@ DENSITY = Raster(x=np.arange(2.0), y=np.arange(2.0), values=np.array([[0.0, 1.0]
         (lambda: PrivacyLevel.from_values(GRID, [[1.0, 1.0], [1.0, np.nan]]), "epsilon", "finite"),
         (lambda: PrivacyLevel.from_values(GRID, [[1.0, 1.0], [1.0, 0.0]]), "epsilon", "constant mechanisms only"),
         (lambda: PrivacyLevel.from_values(Domain.nodes(3), np.ones(3)), "epsilon", "shape of the grid"),
+        (lambda: PrivacyLevel.constant(1e-300), "epsilon", "at least 2\\^-960"),
+        (lambda: PrivacyLevel.from_values(GRID, [[1.0, 1.0], [1.0, 1.2e15]]), "epsilon", "more than 2\\^50"),
     ],
 )
 def test_bad_levels_are_refused(make, field, message):

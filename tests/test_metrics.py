@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import hashlib
 import json
 from fractions import Fraction
+from itertools import product
 from math import atan, cos, pi, sqrt
 
 import numpy as np
@@ -9,10 +11,11 @@ import pytest
 from scipy.spatial import ConvexHull
 
 from mechdesign.errors import InputError, UnitError
+from mechdesign.problem_files import load_problem
 from mechdesign.setting.domain import Domain
 from mechdesign.setting.lattice import stencil_pairs
 from mechdesign.setting.levels import PrivacyLevel
-from mechdesign.setting.metrics import Discrete, Eikonal, Euclidean, Graph, metric_from_description
+from mechdesign.setting.metrics import Discrete, Eikonal, Euclidean, Graph, Streets, metric_from_description
 from mechdesign.setting.rasters import Raster
 
 DEFECT = Fraction(1, 2**42)  # two roundings down, of the length and of the multiplier, by 2^-44 and an ulp each
@@ -57,6 +60,9 @@ METRICS = {
 }
 
 
+STREETS = Streets(epsilon=1 / 3, unit="m", tail=[0, 1, 3], head=[1, 2, 2], length=[1.0, 1 / 7, 5e-324])
+
+
 def domain_of(name):
     return SPACE if name.startswith("space") else DOMAIN
 
@@ -93,6 +99,89 @@ def test_euclidean_lengths_are_rounded_down(domain, multiplier):
         assert square * (1 - DEFECT) ** 2 <= Fraction(float(length)) ** 2 <= square
 
 
+TINY = [1e-162, 1e-155, 1e-150, 1e-144, 1e-100]
+LEVELS = [5e-324, 1e-310, 1e-300, 1e-150, 1.0, 1e140, 1e300]
+
+
+@pytest.mark.parametrize("cell", [*TINY, 0.3, 1e100, 1e148])
+def test_no_euclidean_length_exceeds_the_claim_however_small_or_large(cell):
+    """Subnormal squares round up: at 1e-162 lengths used to be 1.4 times the claim. Every one is sound or refused."""
+    domain = Domain.grid((3, 3), cell=(cell, 3 * cell), unit="m")
+    points = [[Fraction(c) for c in place] for place in domain.points.tolist()]
+    kept = 0
+    for epsilon, multiplier in product(LEVELS, [0.0, 5e-324, 1e-300, 0.9, 1.0, 1e300]):
+        try:
+            edges = Euclidean(epsilon=epsilon, unit="m", multiplier=multiplier).edges(domain)
+        except InputError:
+            continue
+        for tail, head, length in zip(edges.tail, edges.head, edges.length.tolist(), strict=True):
+            square = sum((a - b) ** 2 for a, b in zip(points[tail], points[head], strict=True))
+            square *= (Fraction(epsilon) * Fraction(multiplier)) ** 2
+            assert Fraction(length) ** 2 <= square
+            assert Fraction(length) ** 2 >= square * (1 - DEFECT) ** 2 or length == 0
+        kept += edges.length.all()
+    assert kept >= (0 if cell < 1e-144 else 5)
+
+
+@pytest.mark.parametrize("multiplier", [5e-324, 1e-310, 1e-300, 1e-10, 1 / 3, 1.0, 1e10, 1e300])
+@pytest.mark.parametrize("base", [5e-324, 1e-310, 1e-150, 1 / 3, 1e10, 1e150])
+def test_products_of_given_lengths_are_rounded_down(base, multiplier):
+    """The lengths of graphs and streets, and the epsilon of the discrete metric, times one and two factors."""
+    ends, length = {"tail": [0, 1], "head": [1, 2]}, [base, 3 * base]
+    graph = Graph(**ends, length=length, multiplier=multiplier)
+    streets = [Streets(**ends, length=length, epsilon=e, unit="1", multiplier=multiplier) for e in LEVELS]
+    discrete = Discrete(epsilon=base, multiplier=multiplier)
+    for metric in (graph, *streets, discrete, 0.7 * (0.9 * graph)):
+        try:
+            found = metric.edges(Domain.nodes(3)).length.tolist()
+        except InputError:
+            continue
+        given = [base] * 3 if metric is discrete else length
+        factor = Fraction(metric.multiplier) * Fraction(getattr(metric, "epsilon", 1.0) if metric in streets else 1)
+        for plain, one in zip(given, found, strict=True):
+            exact = factor * Fraction(plain)
+            assert Fraction(one) <= exact
+            assert one == 0 or Fraction(one) >= exact * (1 - DEFECT)
+            assert one == plain or metric.multiplier != 1 or metric in streets
+
+
+def test_edges_too_short_for_doubles_are_refused():
+    with pytest.raises(InputError, match="shorter than 2\\^-960 nats") as caught:
+        Euclidean(epsilon=1.0, unit="m").edges(Domain.grid((3, 3), cell=1e-162, unit="m"))
+    assert caught.value.field == "epsilon"
+    assert caught.value.remedy == "use a larger eps, or a larger unit"
+
+
+FINGERPRINTS = {
+    ("philadelphia", "cells 2, stencil 64"): "5ba5d7a0ab02",
+    ("philadelphia", "cells 5, stencil 16"): "0e22eb42c0cb",
+    ("philadelphia", ""): "66cb7fbf076f",
+    ("philadelphia", "cells 35, stencil 16"): "6be5eee5007a",
+    ("philadelphia", "cells 100"): "f49d19cc2e88",
+    ("philadelphia", "cells 5, slope 1.0, floor 0.04, stencil 16"): "6ea5c5cc2893",
+    ("neighbourhoods", "cells 5"): "e153eceb9b30",
+    ("neighbourhoods", "cells 15"): "bcdce961e288",
+    ("neighbourhoods", "cells 40, stencil 16"): "bc235d3371d4",
+    ("flat", "cells 40, cell 0.3, epsilon 0.7, stencil 64"): "5c617bcceeb7",
+    ("flat", "cells 40, cell 0.3, epsilon 0.7, metric euclidean"): "6fee4e759d79",
+    ("line", "cells 40"): "32f2135e8c88",
+    ("discrete", ""): "d923159eb9d7",
+    ("euclidean", ""): "f192f5a151a8",
+    ("income", ""): "fc3e45ab5bcd",
+    ("streets", ""): "2a1725ded97c",
+}
+
+
+@pytest.mark.parametrize(("problem", "knobs"), FINGERPRINTS)
+def test_the_lengths_of_shipped_problems_keep_their_bits(problem, knobs):
+    """Claims carry a fingerprint of the lengths: a file that was written once has to verify for good."""
+    edges = load_problem(problem, **dict(knob.split() for knob in knobs.split(", ") if knob)).edges
+    digest = hashlib.sha256()
+    for part in (edges.tail, edges.head, edges.length):
+        digest.update(np.ascontiguousarray(part).tobytes())
+    assert digest.hexdigest()[:12] == FINGERPRINTS[problem, knobs]
+
+
 @pytest.mark.parametrize("name", METRICS)
 def test_a_multiplier_scales_every_length_and_rounds_down(name):
     metric, domain = METRICS[name], domain_of(name)
@@ -124,6 +213,124 @@ def test_a_graph_is_its_edges_and_other_kinds_are_unknown():
     assert rebuilt(Graph(tail=[0], head=[1], length=[1.0])) is None
     with pytest.raises(InputError, match="unknown metric") as caught:
         metric_from_description({"kind": "taxicab", "multiplier": 1})
+    assert caught.value.field == "metric"
+
+
+@pytest.mark.parametrize("metric", [STREETS, Discrete(epsilon=2), Euclidean(epsilon=2, unit="m"), 3 * STREETS])
+def test_whole_numbers_and_lists_come_back(metric):
+    assert rebuilt(metric).describe() == metric.describe()
+    assert metric.level_at(DOMAIN) is None or metric.level_at(DOMAIN).dtype == np.float64
+
+
+DESCRIBED = {
+    "discrete": METRICS["discrete"].describe(),
+    "euclidean": METRICS["euclidean"].describe(),
+    "graph": Graph(tail=[0], head=[1], length=[1.0]).describe(),
+    "streets": STREETS.describe(),
+    "eikonal": METRICS["eikonal 8"].describe(),
+    "deep": METRICS["space, eikonal 26"].describe(),
+}
+NO_NUMBERS = [True, None, "1", [1.0], {}, float("nan"), float("inf"), -float("inf"), 10**400, 2**53 + 1]
+NO_WHOLES = [True, None, "8", 8.0, [8], 10**30, -1]
+NO_LISTS = [
+    None,
+    1.0,
+    "1.0",
+    {"0": 1.0},
+    [1.0, [2.0]],
+    [[1.0]],
+    [1.0, True],
+    [1.0, None],
+    [1.0, "2"],
+    [1.0, float("nan")],
+]
+MISSING = object()
+HOSTILE = [
+    *(
+        (kind, {name: bad}, name)
+        for kind, name in (
+            ("discrete", "multiplier"),
+            ("discrete", "epsilon"),
+            ("euclidean", "epsilon"),
+            ("graph", "multiplier"),
+            ("streets", "epsilon"),
+            ("streets", "multiplier"),
+            ("eikonal", "multiplier"),
+        )
+        for bad in NO_NUMBERS
+    ),
+    *((kind, {"multiplier": -1.0}, "multiplier") for kind in DESCRIBED),
+    *((kind, {"epsilon": bad}, "epsilon") for kind in ("discrete", "euclidean", "streets") for bad in (0, 0.0, -1.0)),
+    *(("eikonal", {"stencil": bad}, "stencil") for bad in NO_WHOLES),
+    *((kind, {"unit": bad}, "unit") for kind in ("euclidean", "streets") for bad in (None, 1, ["m"], "parsec")),
+    *(("streets", {"length": bad}, "length") for bad in NO_LISTS),
+    *(
+        ("streets", {end: [*bad, 1]}, end)
+        for end in ("tail", "head")
+        for bad in (
+            [0, -1],
+            [0, 2**31],
+            [0, 2**63],
+            [0, 10**30],
+            [0, 1.0],
+            [0, True],
+            [0, None],
+            [0, "1"],
+            [0, [1]],
+        )
+    ),
+    *(("eikonal", {"level": bad}, "level") for bad in (None, 1.0, [], "m", {})),
+    *(
+        (kind, {"level": {name: bad}}, name)
+        for kind, name in (("eikonal", "x"), ("eikonal", "y"), ("deep", "z"))
+        for bad in NO_LISTS
+    ),
+    *(
+        ("eikonal", {"level": {"eps": bad}}, "eps")
+        for bad in (
+            None,
+            1.0,
+            [1.0],
+            [[1.0, 1.0], [1.0]],
+            [[1.0, True]],
+            [[1.0, "2"]],
+            [[[1.0]]],
+            [[1.0, float("nan")]],
+            [[10**400]],
+        )
+    ),
+    ("eikonal", {"level": {"eps": [[1.0, 1.0]]}}, "level"),
+    ("eikonal", {"level": {"eps": [[]]}}, "level"),
+    ("eikonal", {"level": {"eps": []}}, "level"),
+    ("eikonal", {"level": {"x": [0.1, 0.5, 0.5]}}, "level"),
+    ("eikonal", {"level": {"x": [0.1, 0.5, 1e200]}}, "level"),
+    ("eikonal", {"level": {"eps": [[0.5, 1.5], [2.5, 0.0], [1.1, 0.9]]}}, "epsilon"),
+    ("eikonal", {"level": {"eps": [[0.5, 1.5], [2.5, 1e-300], [1.1, 0.9]]}}, "epsilon"),
+    ("eikonal", {"level": {"unit": 1}}, "unit"),
+    ("eikonal", {"level": {"w": [0.0]}}, "level"),
+    *((kind, {"factor": 2.0}, "metric") for kind in DESCRIBED),
+    *((kind, {"multiplier": MISSING}, "metric") for kind in DESCRIBED),
+    *((kind, {"kind": bad}, "metric") for kind in DESCRIBED for bad in ("taxicab", None, 1, ["graph"], MISSING)),
+]  # what is described, what is changed, the field that the error names
+
+
+@pytest.mark.parametrize(("kind", "change", "field"), HOSTILE)
+def test_descriptions_that_no_metric_gives_are_refused(kind, change, field):
+    described = json.loads(json.dumps(DESCRIBED[kind]))
+    inner = change.get("level")
+    if isinstance(inner, dict) and inner:
+        change = {"level": described["level"] | inner}
+    described = {name: value for name, value in (described | change).items() if value is not MISSING}
+    with pytest.raises(InputError) as caught:
+        metric_from_description(described).edges(DOMAIN if kind != "deep" else SPACE)
+    assert caught.value.field == field
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize("description", [None, [], "discrete", 1])
+def test_a_description_is_a_table(description):
+    with pytest.raises(InputError) as caught:
+        metric_from_description(description)
     assert caught.value.field == "metric"
 
 
@@ -250,6 +457,12 @@ def test_graph_distances_are_shortest_paths():
         ([0, 1], [1, 2], [1, -2], "length", "positive"),
         ([0, 1], [1, 2], [1, np.nan], "length", "positive"),
         ([0, 1], [1, 2], [1], "edges", "equally long"),
+        ([0, 2**63], [1, 2], [1, 1], "tail", "numbers of places"),
+        ([0, 10**30], [1, 2], [1, 1], "tail", "numbers of places"),
+        ([0, 1.5], [1, 2], [1, 1], "tail", "numbers of places"),
+        ([0, 1], [True, False], [1, 1], "head", "numbers of places"),
+        ([0, 1], [1, 2], ["1", "1"], "length", "numbers"),
+        ([0, 1], [1, 2], [1, None], "length", "numbers"),
         ([0], [1], [1], "mask", "parts"),
         ([], [], [], "mask", "parts"),
     ],

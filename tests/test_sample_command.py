@@ -69,6 +69,7 @@ def test_a_location_belongs_to_the_cell_around_it(location, place) -> None:
         ((0.1, 12.0, 0.0), "2 finite"),
         ((float("nan"), 12.0), "2 finite"),
         ((0.1, float("inf")), "2 finite"),
+        ((1e308, -1e308), "outside"),
     ],
 )
 def test_no_location_is_moved_further(location, message) -> None:

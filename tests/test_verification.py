@@ -113,6 +113,10 @@ def described(name: str, **changes):
     return attribute(name, lambda text: json.dumps(json.loads(text) | changes, sort_keys=True))
 
 
+def redescribed(name: str, **names):
+    return attribute(name, lambda text: json.dumps(names, sort_keys=True))
+
+
 def moved_within_a_row(mass: np.ndarray) -> np.ndarray:
     """From the smallest ratio of the first row to its largest entry: the row sums stay."""
     tight = int(np.argmin(mass[0]))
@@ -173,9 +177,10 @@ TAMPERED = {
     "multiplier raised": ("edge_length", described("metric", multiplier=1.2)),
     "multiplier nan": ("metric", described("metric", multiplier=float("nan"))),
     "another stencil": ("edge_tail", described("metric", stencil=4)),
-    "another metric": ("edge_tail", described("metric", kind="euclidean", epsilon=1.0, unit="km")),
+    "another metric": ("edge_tail", redescribed("metric", kind="euclidean", multiplier=1.0, epsilon=1.0, unit="km")),
+    "a metric with more names": ("metric", described("metric", kind="euclidean", epsilon=1.0, unit="km")),
     "a metric unknown": ("unknown metric", described("metric", kind="manhattan")),
-    "called a graph": ("claim", described("metric", kind="graph")),
+    "called a graph": ("claim", redescribed("metric", kind="graph", multiplier=1.0)),
     "coordinates scaled": ("coordinates", lambda m: shifted(m, 1.5)),
     "geometry scaled": ("edge_length", other_geometry),
     "geometry scaled, edges too": ("claim", keeping_the_sentence(other_geometry)),

@@ -13,10 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.errors import InputError, UnsuitableError
+from mechdesign.setting.descriptions import LARGEST, finites, named, wholes, word
 from mechdesign.setting.plane import Plane
+from mechdesign.setting.size import require_memory
 from mechdesign.setting.units import canonical_unit
 
 AXES = ("x", "y", "z")
+MOST_PLACES = 2**31 - 1  # n < 2^31, so that n * n and place * n + place are 64-bit integers
+LATTICE, SPARSEST = 2**22, 2**12  # a lattice has at most 4 million cells, or 4096 for every place
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -28,8 +32,9 @@ class Domain:
     every place on the lattice. Cells run with the last axis fastest, masked cells left out. plane: where on Earth a
     grid of two axes lies, if anywhere.
 
-    Invariants: at least two places, all finite and distinct, cell sizes positive, unit known; the plane has the unit of
-    the domain, and stretches no length of the grid by more than 0.1 %.
+    Invariants: at least two places and fewer than 2^31, all distinct, coordinates within 2^500, cell sizes positive,
+    unit known; the lattice of a grid has at most 2^22 cells, or 4096 times its places where that is more; the plane has
+    the unit of the domain, and stretches no length of the grid by more than 0.1 %.
     """
 
     kind: Literal["grid", "points", "nodes"]
@@ -52,13 +57,18 @@ class Domain:
                 value=f"{n} place(s)",
                 remedy="use a larger grid, or a mask that leaves more cells",
             )
-        if not 1 <= k <= len(AXES):
-            raise InputError("coordinates have 1 to 3 axes", field="points", value=k, remedy="pass an (n, 1..3) array")
-        if not np.isfinite(self.points).all():
+        _check_axes(k)
+        if n > MOST_PLACES:
+            raise InputError("too many places", field="points", value=n, remedy="use fewer than 2^31")
+        if not (np.abs(self.points) <= LARGEST).all():
             raise InputError(
-                "coordinates must be finite", field="points", value="nan or inf", remedy="drop such places"
+                "coordinates must be finite, and no larger than 1e150",
+                field="points",
+                value="nan, inf or too large",
+                remedy="drop such places, or use a larger unit",
             )
-        if len(np.unique(self.points, axis=0)) < n:
+        ordered = self.points[np.lexsort(self.points.T[::-1])]
+        if (ordered[1:] == ordered[:-1]).all(axis=1).any():
             raise InputError(
                 "two places coincide", field="points", value="duplicate coordinates", remedy="merge equal places"
             )
@@ -88,29 +98,33 @@ class Domain:
         Parameters: shape, cells per axis; cell, size of a cell per axis in `unit` (one number: the same on every
         axis); unit, see `units.KNOWN_UNITS`; origin, the low corner in `unit`; mask, boolean of shape `shape`,
         True where a cell belongs to the domain; plane, where the grid lies on Earth, its centre at (0, 0).
-        Raises: InputError for a non-positive size, a mask of another shape or one that leaves less than two cells.
+        Raises: InputError for a non-positive size, a mask of another shape or one that leaves less than two cells, or
+            less than one in 4096 of more than 2^22 cells; SizeError, before any array is made, where points, index and
+            lookup would not fit in memory.
         """
         counts = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
         sizes = _per_axis(cell, len(counts), "cell")
         low = _per_axis(origin, len(counts), "origin")
-        if not counts or any(int(c) != c or c < 1 for c in counts):
+        if not counts or any(not _is_whole(c) or not 1 <= c <= MOST_PLACES for c in counts):
             raise InputError(
-                "must be positive whole numbers", field="cells", value=counts, remedy="use at least 2 cells"
+                "must be positive whole numbers below 2^31", field="cells", value=counts, remedy="use at least 2 cells"
             )
         if any(not (s > 0 and math.isfinite(s)) for s in sizes):
             raise InputError(
                 "must be positive and finite", field="cell", value=sizes, remedy="give a positive cell size"
             )
+        _check_axes(len(counts))
         counts = tuple(int(c) for c in counts)
-        inside = np.ones(counts, bool) if mask is None else np.asarray(mask)
-        if inside.dtype != bool or inside.shape != counts:
+        given = None if mask is None else np.asarray(mask)
+        if given is not None and (given.dtype != bool or given.shape != counts):
             raise InputError(
                 f"must be boolean of shape {counts}",
                 field="mask",
-                value=f"{inside.dtype} {inside.shape}",
+                value=f"{given.dtype} {given.shape}",
                 remedy="pass True where a cell belongs to the domain",
             )
-        index = np.argwhere(inside)
+        _check_lattice(counts, math.prod(counts) if given is None else int(np.count_nonzero(given)))
+        index = np.argwhere(np.ones(counts, bool) if given is None else given)
         with np.errstate(over="ignore"):
             points = np.asarray(low) + (index + 0.5) * np.asarray(sizes)
         return cls(
@@ -132,8 +146,10 @@ class Domain:
     @classmethod
     def nodes(cls, nodes: int | ArrayLike, *, unit: str = "1") -> Domain:
         """Nodes of a graph: their number (coordinates are then 0..n-1, without meaning), or their coordinates."""
-        coordinates = np.arange(nodes) if isinstance(nodes, (int, np.integer)) else nodes
-        return cls(kind="nodes", points=_as_points(coordinates), unit=canonical_unit(unit))
+        if isinstance(nodes, (int, np.integer)):
+            require_memory(min(int(nodes), MOST_PLACES + 1), 1, tables=2, what="the coordinates of the nodes")
+            nodes = np.arange(nodes)
+        return cls(kind="nodes", points=_as_points(nodes), unit=canonical_unit(unit))
 
     @property
     def size(self) -> int:
@@ -191,22 +207,67 @@ class Domain:
     def from_description(cls, description: dict[str, Any], coordinates: NDArray[np.float64]) -> Domain:
         """The domain of `describe` with the places at `coordinates` (n, k).
 
-        Raises: InputError if the coordinates are not centres of cells of the described lattice.
+        Names, types and sizes of the description are checked before an array is made, and positions on the lattice are
+        compared with its bounds before they become integers.
+        Raises: InputError for a description of another form, and if the coordinates are not centres of cells of the
+            described lattice; SizeError where the lattice would not fit in memory.
         """
-        if description["kind"] != "grid":
-            return cls(kind=description["kind"], points=coordinates, unit=canonical_unit(description["unit"]))
-        shape, cell, origin = description["shape"], np.asarray(description["cell"]), np.asarray(description["origin"])
-        index = np.rint((coordinates - origin) / cell - 0.5).astype(np.int64)
+        if coordinates.dtype != np.float64 or coordinates.ndim != 2:
+            raise _inconsistent(f"must be 64-bit floating-point numbers (n, k), not {coordinates.dtype}")
+        grid = isinstance(description, dict) and description.get("kind") == "grid"
+        lattice = ("shape", "cell", "origin") if grid else ()
+        told = named(description, "domain", ("kind", "unit", *lattice), ("plane",) if grid else ())
+        kind, unit = word(told["kind"], "domain"), canonical_unit(word(told["unit"], "unit"))
+        if not grid:
+            if kind not in ("points", "nodes"):
+                raise InputError("unknown kind of places", field="domain", value=kind, remedy="use an unaltered file")
+            return cls(kind=kind, points=coordinates, unit=unit)  # type: ignore[arg-type]
+        plane = Plane.from_description(told["plane"], unit) if "plane" in told else None
+        cell, origin = finites(told["cell"], "cell"), finites(told["origin"], "origin")
+        axes = coordinates.shape[1]
+        shape = tuple(wholes(told["shape"], "shape", 1, MOST_PLACES).tolist())
+        _check_axes(axes)
+        if not len(shape) == len(cell) == len(origin) == axes:
+            raise _inconsistent(f"have {axes} axes, unlike shape, cell and origin")
+        if not (cell > 0).all():
+            raise InputError("must be positive", field="cell", value=cell.tolist(), remedy="use an unaltered file")
+        _check_lattice(shape, len(coordinates))
+        with np.errstate(over="ignore", invalid="ignore"):
+            position = np.rint((coordinates - origin) / cell - 0.5)
+        if not ((position >= 0) & (position < shape)).all():
+            raise _inconsistent("lie outside the lattice")
         mask = np.zeros(shape, bool)
-        if (index < 0).any() or (index >= np.asarray(shape)).any():
-            raise InputError("outside the lattice", field="coordinates", value="", remedy="the file is inconsistent")
-        mask[tuple(index.T)] = True
-        unit, placed = description["unit"], description.get("plane")
-        plane = None if placed is None else Plane.from_description(placed, unit)
+        mask[tuple(position.astype(np.int64).T)] = True
         domain = cls.grid(shape, cell=cell.tolist(), unit=unit, origin=origin.tolist(), mask=mask, plane=plane)
         if not np.array_equal(domain.points, coordinates):
-            raise InputError("not the cell centres", field="coordinates", value="", remedy="the file is inconsistent")
+            raise _inconsistent("are not the cell centres")
         return domain
+
+
+def _check_lattice(shape: tuple[int, ...], places: int) -> None:
+    """Refuse a lattice that its places do not need, or that does not fit in memory, in Python's integers."""
+    cells = math.prod(shape)
+    if cells > max(LATTICE, SPARSEST * places):
+        raise InputError(
+            f"a lattice of {cells} cells for {places} places",
+            field="mask",
+            value=" x ".join(map(str, shape)),
+            remedy=f"cut the lattice to the places: at most {LATTICE} cells, or {SPARSEST} for every place",
+        )
+    require_memory(cells + 2 * len(shape) * places, 1, tables=1, what=f"a grid of {cells} cells")
+
+
+def _check_axes(axes: int) -> None:
+    if not 1 <= axes <= len(AXES):
+        raise InputError("coordinates have 1 to 3 axes", field="points", value=axes, remedy="pass an (n, 1..3) array")
+
+
+def _is_whole(count: object) -> bool:
+    return isinstance(count, (int, np.integer)) or (isinstance(count, float) and count.is_integer())
+
+
+def _inconsistent(problem: str) -> InputError:
+    return InputError(problem, field="coordinates", value="", remedy="the file is inconsistent")
 
 
 def _per_axis(value: float | Sequence[float], axes: int, field: str) -> tuple[float, ...]:

@@ -6,6 +6,10 @@ together: sweeps over the places in a fixed order, forwards and backwards, each 
 neighbours that come before it. A forward sweep leaves every place right with respect to those before it; when the sweep
 back changes nothing, it is right with respect to those after it too. That is a fixed point of every edge, hence the
 shortest-path distance, or the cap where that is smaller. A cap keeps distances 1-Lipschitz.
+
+Nothing wraps: a field is at most the cap and a length at most the longest, which together are at most 65,535, so that
+their sums are 16-bit numbers; places and directed edges are fewer than 2^31, so that the rows hold them in 32 bits; and
+no compiled loop leaves its arrays, because every end of an edge is a place.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from numpy.typing import NDArray
 from mechdesign.errors import InputError
 
 LARGEST = 65_535  # distances and lengths are 16-bit: the cap plus the longest edge may not exceed this
+_MOST = 1 << 31
 BLOCK = 128  # sources relaxed at once: a place's distances then fill two cache lines
 
 Distances = NDArray[np.uint16]
@@ -42,7 +47,8 @@ class IntegerMetric:
 
     Fields: points (k, 1..3), coordinates, used for nothing but the order of the sweeps; tail, head (e,) place numbers;
     units (e,), lengths >= 0; cap, the largest distance told apart.
-    Raises: InputError where cap plus the longest edge exceeds 65,535.
+    Raises: InputError for arrays of another type or shape, an edge that ends outside the places, 2^31 places or 2^30
+        edges, and where cap plus the longest edge exceeds 65,535.
     """
 
     points: NDArray[np.float64]
@@ -52,6 +58,16 @@ class IntegerMetric:
     cap: int
 
     def __post_init__(self) -> None:
+        if self.points.ndim != 2 or not 1 <= self.points.shape[1] <= 3 or not 1 <= self.size < _MOST:
+            raise _refused("must be coordinates (k, 1..3) of fewer than 2^31 places", "points", self.points.shape)
+        for name, dtype in (("tail", np.int64), ("head", np.int64), ("units", np.uint16)):
+            given = getattr(self, name)
+            if given.dtype != dtype or given.shape != self.tail.shape or given.ndim != 1 or 2 * len(given) >= _MOST:
+                found = f"{given.dtype} {given.shape}"
+                raise _refused(f"must be {np.dtype(dtype)} (e,), one for each of fewer than 2^30 edges", name, found)
+        for name, ends in (("tail", self.tail), ("head", self.head)):
+            if ends.min(initial=0) < 0 or ends.max(initial=0) >= self.size:
+                raise _refused("an edge ends outside the places", name, f"{ends.min()} to {ends.max()}")
         longest = int(self.units.max(initial=0))
         if not 0 < self.cap <= LARGEST - longest:
             raise InputError(
@@ -112,6 +128,10 @@ class IntegerMetric:
                 )
             )
         return tuple(made)
+
+
+def _refused(problem: str, field: str, value: object) -> InputError:
+    return InputError(problem, field=field, value=value, remedy="use an unaltered file")
 
 
 def _rows(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import InputError
 from mechdesign.setting.domain import Domain
+from mechdesign.setting.size import require_memory
 
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
 Step = tuple[int, ...]
@@ -27,6 +28,8 @@ _STENCILS: dict[int, dict[int, tuple[Step, ...]]] = {
     2: {4: _PLANE[:1], 8: _PLANE[:2], 16: _PLANE[:3], 32: _PLANE[:5], 64: _PLANE},
     3: {6: _SPACE[:1], 18: _SPACE[:2], 26: _SPACE},
 }
+_FARTHEST = 2.0**27  # cells from zero, of the centres of a lattice that pairs are left out on
+_SPARSE = 8  # a lattice with fewer than one cell in eight in the domain is searched pair by pair
 _AXES = {1: "one axis", 2: "two axes", 3: "three axes"}
 
 
@@ -64,13 +67,68 @@ def irreducible_pairs(domain: Domain) -> Pairs:
 
     Under a norm the constraint of any other pair follows from these, by adding lengths along the segment. Without a
     mask they are the pairs with coprime displacement. For points and nodes: all pairs.
-    Cost: O(pairs).
+
+    Centres are rounded, so that the cells on a segment lie beside it. With u = 2^-53, cells of size h along an axis and
+    no coordinate or origin beyond M there, low + (i + 1/2) h is off by e <= 3.01 u M. Let L be the straight line from
+    the first to the last of some centres on a segment. The steps between them have components along L that add up to
+    it, and components across it that come from roundings alone: at most 4 e along an axis where the cells differ, none
+    where they agree, because equal indices give equal coordinates. A step of length w, at least h - 2 e along each such
+    axis, therefore exceeds its component along L by at most w (4 e / (h - 2 e))^2 / 1.97. For M <= 2^27 h that is a
+    share of 150 u, and lengths rounded down by 2^-44 = 512 u, each right to 6 u, still add up to less than epsilon L.
+
+    Raises: InputError for a grid with M > 2^27 h; SizeError where the pairs would not fit in memory.
+    Cost: O(pairs); on a lattice with less than a cell in eight in the domain, O(n^2 log n) for its n cells, whatever
+    the size of the lattice.
     """
-    if domain.kind != "grid":
-        tail, head = np.triu_indices(domain.size, 1)
-        return tail.astype(np.int64), head.astype(np.int64)
+    if domain.index is None or domain.shape is None:
+        return all_pairs(domain)
+    _check_centres(domain)
+    if _SPARSE * domain.size < math.prod(domain.shape):
+        return _nearest_in_their_direction(domain)
+    _require_pairs(domain, 2)
     table = domain.lookup
     return _collect([_unblocked(table, step) for step in _half_space(table.shape)])
+
+
+def all_pairs(domain: Domain) -> Pairs:
+    """All pairs (tail < head) of places. Raises: SizeError where they would not fit in memory."""
+    _require_pairs(domain, 2)
+    tail, head = np.triu_indices(domain.size, 1)
+    return tail.astype(np.int64, copy=False), head.astype(np.int64, copy=False)
+
+
+def _require_pairs(domain: Domain, tables: int) -> None:
+    require_memory(domain.size, domain.size, tables=tables, what="the list of pairs")
+
+
+def _check_centres(domain: Domain) -> None:
+    assert domain.origin is not None and domain.cell is not None
+    for low, cell, centres in zip(domain.origin, domain.cell, domain.points.T, strict=True):
+        if not max(abs(low), float(np.abs(centres).max())) / cell <= _FARTHEST:
+            raise InputError(
+                "the centres of the cells cannot be told from their rounding",
+                field="origin",
+                value=f"{low:.17g}, for cells of {cell:.17g}",
+                remedy="use an origin nearer to zero, or larger cells",
+            )
+
+
+def _nearest_in_their_direction(domain: Domain) -> Pairs:
+    """The same pairs in the same order, found among all pairs: of those from one cell in one direction, the nearest.
+
+    Indices are below 2^31 and ascend with the number of the cell: differences and their quotients are 64-bit integers.
+    """
+    assert domain.index is not None
+    _require_pairs(domain, 6)
+    tail, head = all_pairs(domain)
+    step = domain.index[head] - domain.index[tail]
+    pieces = np.gcd.reduce(step, axis=1)
+    start_and_way = np.column_stack([tail, step // pieces[:, None]])
+    order = np.lexsort((pieces, *start_and_way.T))
+    first = np.append(True, (start_and_way[order][1:] != start_and_way[order][:-1]).any(axis=1))
+    kept = order[first]
+    kept = kept[np.lexsort((tail[kept], *step[kept].T[::-1]))]
+    return tail[kept], head[kept]
 
 
 def _turned(base: Step) -> list[Step]:
@@ -93,7 +151,7 @@ def _unblocked(table: NDArray[np.int64], step: Step) -> Pairs:
     joined = (here >= 0) & (there >= 0)
     pieces = math.gcd(*step)
     for k in range(1, pieces):
-        joined &= _beyond(table, step, k * np.asarray(step) // pieces) < 0
+        joined &= _beyond(table, step, k * (np.asarray(step) // pieces)) < 0
     return here[joined], there[joined]
 
 

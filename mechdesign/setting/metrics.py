@@ -2,6 +2,14 @@
 
 A mechanism is private for a metric d when P(y|u) <= e^{d(u,u')} P(y|u') for all secrets u, u' and reports y. Here d is
 always the shortest-path distance of an explicit edge list, so the edges are all that has to be checked.
+
+Lengths are doubles that never exceed the exact product of the doubles that a claim names: the multiplier, epsilon, and
+the distance between stored coordinates, the stored length of a street, or the integral of eps. With u = 2^-53, a
+Euclidean length is right to 6 u before it is rounded down: the sum of squares is right to 5 u, its root to 2.5 u, and
+the root and two factors take u each. A factor times ROUND_DOWN = 1 - 512 u, and its product with a length, are right to
+u each. So (1 - 512 u) (1 + 6 u) < 1 and, for every factor more, (1 - 512 u) (1 + u)^2 < 1. This holds for products of
+at least 2^-960 (`setting/descriptions.py`); smaller ones are rounded down to 0, and edges that short are refused. What
+is not multiplied is exact: the lengths of a graph, and epsilon of the discrete metric, at multiplier 1.
 Source: d-privacy, paper 001 section III; locally Lipschitz privacy, paper 000 Definition 3.
 """
 
@@ -15,19 +23,28 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.errors import InputError, UnitError
-from mechdesign.setting.domain import AXES, Domain
+from mechdesign.setting.descriptions import SMALLEST, finite, finites, named, whole, wholes, word
+from mechdesign.setting.domain import MOST_PLACES, Domain
 from mechdesign.setting.geodesic import Edges, check_connected, shortest_paths
-from mechdesign.setting.lattice import irreducible_pairs, stencil_pairs
+from mechdesign.setting.lattice import all_pairs, irreducible_pairs, stencil_pairs
 from mechdesign.setting.levels import ROUND_DOWN, PrivacyLevel, check_epsilon
-from mechdesign.setting.rasters import Raster
 from mechdesign.setting.units import canonical_unit, unit_word
+
+_NAMES: dict[str, tuple[str, ...]] = {
+    "graph": (),
+    "discrete": ("epsilon",),
+    "euclidean": ("epsilon", "unit"),
+    "streets": ("epsilon", "unit", "tail", "head", "length"),
+    "eikonal": ("stencil", "level"),
+}  # what a metric is described by, beside kind and multiplier
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Metric(ABC):
     """A distance in nats. `0.9 * metric` is the same metric with every length multiplied.
 
-    Invariants of `edges`: lengths positive, finite and rounded down, the graph connected.
+    Invariants of `edges`: lengths finite and rounded down, positive at multiplier 1, the graph connected. A multiple of
+    a multiple has the rounded product as its multiplier, and no length exceeds the exact product with that.
     """
 
     multiplier: float = 1.0
@@ -48,18 +65,14 @@ class Metric(ABC):
     def edges(self, domain: Domain) -> Edges:
         """Edges (one of each opposite pair) whose constraints, both ways, imply those of all pairs.
 
-        Raises: InputError if the domain does not fit the metric, or falls into parts that no edge joins.
+        Raises: InputError if the domain does not fit the metric, or falls into parts that no edge joins, and for an
+            edge that is too long or, at multiplier 1, too short for a double.
         """
         with np.errstate(over="ignore"):
             plain = self.unscaled_edges(domain)
-            edges = plain if self.multiplier == 1 else plain.scaled(self.multiplier * ROUND_DOWN)
-        if len(edges.length) and not np.isfinite(edges.length).all():
-            raise InputError(
-                "an edge is longer than the largest double",
-                field="epsilon",
-                value=f"{edges.length.max()} nats",
-                remedy="use a smaller eps, or a smaller unit",
-            )
+            _check_lengths(plain, positive=True)
+            edges = plain if self.multiplier == 1 else _scaled_down(plain, self.multiplier)
+            _check_lengths(edges, positive=False)
         check_connected(plain, domain.size)
         return edges
 
@@ -119,7 +132,9 @@ class Euclidean(Metric):
         square = np.zeros(len(tail))
         for axis in domain.points.T:
             square += (axis[tail] - axis[head]) ** 2
-        return Edges(tail=tail, head=head, length=self.epsilon * np.sqrt(square) * ROUND_DOWN)
+        length = self.epsilon * np.sqrt(square) * ROUND_DOWN
+        length = np.where((square >= SMALLEST) & (length >= SMALLEST), length, 0.0)
+        return Edges(tail=tail, head=head, length=length)
 
     def describe(self) -> dict[str, Any]:
         return {"kind": self.kind, "multiplier": self.multiplier, "epsilon": self.epsilon, "unit": self.unit}
@@ -128,7 +143,7 @@ class Euclidean(Metric):
         return f"the Euclidean distance over all pairs times {self.epsilon:.17g} nats per {unit_word(domain.unit)}"
 
     def level_at(self, domain: Domain) -> NDArray[np.float64]:
-        return np.full(domain.size, self.epsilon)
+        return np.full(domain.size, self.epsilon, float)
 
     @property
     def smallest_level(self) -> float:
@@ -147,7 +162,7 @@ class Discrete(Metric):
         check_epsilon(self.epsilon)
 
     def unscaled_edges(self, domain: Domain) -> Edges:
-        tail, head = np.triu_indices(domain.size, 1)
+        tail, head = all_pairs(domain)
         return Edges(tail=tail, head=head, length=np.full(len(tail), float(self.epsilon)))
 
     def describe(self) -> dict[str, Any]:
@@ -161,7 +176,8 @@ class Discrete(Metric):
 class Graph(Metric):
     """Shortest-path distance of given edges: tail, head (e,) place numbers, length (e,) in nats.
 
-    Invariants: no self-loop, no repeated pair, lengths positive and finite.
+    Invariants: no self-loop, no repeated pair, lengths positive and finite. A domain has fewer than 2^31 places, so
+    that the number place * n + place of a pair is a 64-bit integer.
     """
 
     tail: ArrayLike
@@ -170,8 +186,7 @@ class Graph(Metric):
     kind = "graph"
 
     def unscaled_edges(self, domain: Domain) -> Edges:
-        tail, head = np.asarray(self.tail, np.int64), np.asarray(self.head, np.int64)
-        length = np.asarray(self.length, float)
+        tail, head, length = (np.asarray(given) for given in (self.tail, self.head, self.length))
         if not (tail.shape == head.shape == length.shape) or tail.ndim != 1:
             raise InputError(
                 "tail, head and length must be equally long",
@@ -179,6 +194,14 @@ class Graph(Metric):
                 value=tail.shape,
                 remedy="one entry per edge",
             )
+        for name, given, kinds in (("tail", tail, "iu"), ("head", head, "iu"), ("length", length, "iuf")):
+            if len(given) and given.dtype.kind not in kinds:
+                raise InputError(
+                    "must be numbers of places" if kinds == "iu" else "must be numbers",
+                    field=name,
+                    value=given.dtype,
+                    remedy="give whole numbers for the ends and nats for the length",
+                )
         if len(tail) and not (min(tail.min(), head.min()) >= 0 and max(tail.max(), head.max()) < domain.size):
             raise InputError(
                 "an edge ends outside the domain",
@@ -186,6 +209,7 @@ class Graph(Metric):
                 value="dangling edge",
                 remedy=f"use places 0..{domain.size - 1}",
             )
+        tail, head, length = tail.astype(np.int64), head.astype(np.int64), length.astype(float)
         if (tail == head).any():
             raise InputError("self-loop", field="edges", value=int(tail[tail == head][0]), remedy="drop it")
         if not (np.isfinite(length) & (length > 0)).all():
@@ -240,7 +264,7 @@ class Streets(Metric):
                 remedy="state both in one unit",
             )
         streets = Graph(tail=self.tail, head=self.head, length=self.length).unscaled_edges(domain)
-        return streets.scaled(self.epsilon * ROUND_DOWN)
+        return _scaled_down(streets, self.epsilon)
 
     def describe(self) -> dict[str, Any]:
         lists = {name: np.asarray(getattr(self, name)).tolist() for name in ("tail", "head", "length")}
@@ -259,7 +283,7 @@ class Streets(Metric):
         )
 
     def level_at(self, domain: Domain) -> NDArray[np.float64]:
-        return np.full(domain.size, self.epsilon)
+        return np.full(domain.size, self.epsilon, float)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -289,10 +313,12 @@ class Eikonal(Metric):
         return Edges(tail=tail, head=head, length=self.level.line_integrals(domain.points[tail], domain.points[head]))
 
     def describe(self) -> dict[str, Any]:
-        raster = self.level.raster
-        axes = {name: nodes.tolist() for name, nodes in zip(AXES, raster.axes, strict=False)}
-        grid = {**axes, "eps": raster.values.tolist(), "unit": raster.unit}
-        return {"kind": self.kind, "multiplier": self.multiplier, "stencil": self.stencil, "level": grid}
+        return {
+            "kind": self.kind,
+            "multiplier": self.multiplier,
+            "stencil": self.stencil,
+            "level": self.level.describe(),
+        }
 
     def claim(self, domain: Domain) -> str:
         linear = "trilinear" if len(self.level.raster.axes) == 3 else "bilinear"
@@ -310,28 +336,54 @@ class Eikonal(Metric):
         return self.level.smallest * self.multiplier
 
 
+def _check_lengths(edges: Edges, *, positive: bool) -> None:
+    length = edges.length
+    if not np.isfinite(length).all():
+        raise InputError(
+            "an edge is longer than the largest double",
+            field="epsilon",
+            value=f"{length.max()} nats",
+            remedy="use a smaller eps, or a smaller unit",
+        )
+    if positive and not (length > 0).all():
+        raise InputError(
+            "an edge is shorter than 2^-960 nats, where doubles lose their digits",
+            field="epsilon",
+            value=f"{length.min()} nats",
+            remedy="use a larger eps, or a larger unit",
+        )
+
+
+def _scaled_down(edges: Edges, factor: float) -> Edges:
+    """Every length times `factor`, rounded down; what falls below the range of doubles is 0."""
+    scaled = edges.scaled(factor * ROUND_DOWN)
+    sound = (scaled.length >= SMALLEST) & (factor >= SMALLEST)
+    return replace(scaled, length=np.where(sound, scaled.length, 0.0))
+
+
 def metric_from_description(description: dict[str, Any]) -> Metric | None:
     """The metric that `Metric.describe` described; None for a graph, whose edges are themselves the claim.
 
-    Raises: KeyError, TypeError or InputError where the description is not one.
+    Raises: InputError that names the field where the description is another, misses or adds a name, or holds what is no
+        finite number, whole number or list of them.
     """
-    kind, multiplier = description["kind"], float(description["multiplier"])
+    kind = word(description.get("kind"), "metric") if isinstance(description, dict) else ""
+    if kind not in _NAMES:
+        raise InputError("unknown metric", field="metric", value=kind, remedy="use a file written by this version")
+    told = named(description, "metric", ("kind", "multiplier", *_NAMES[kind]))
+    multiplier = float(finite(told["multiplier"], "multiplier"))
+    if multiplier < 0:
+        raise InputError("must not be negative", field="multiplier", value=multiplier, remedy="use an unaltered file")
     if kind == "graph":
         return None
-    if kind == "discrete":
-        return Discrete(epsilon=description["epsilon"], multiplier=multiplier)
-    if kind == "euclidean":
-        return Euclidean(epsilon=description["epsilon"], unit=description["unit"], multiplier=multiplier)
-    if kind == "streets":
-        return Streets(**{name: value for name, value in description.items() if name != "kind"})
     if kind == "eikonal":
-        grid = description["level"]
-        raster = Raster(
-            x=np.array(grid["x"], float),
-            y=np.array(grid["y"], float),
-            z=np.array(grid.get("z", [0.0]), float),
-            values=np.array(grid["eps"], float),
-            unit=grid["unit"],
-        )
-        return Eikonal(level=PrivacyLevel(raster=raster), stencil=description["stencil"], multiplier=multiplier)
-    raise InputError("unknown metric", field="metric", value=kind, remedy="use a file written by this version")
+        level, stencil = PrivacyLevel.from_description(told["level"]), whole(told["stencil"], "stencil", 1, 64)
+        return Eikonal(level=level, stencil=stencil, multiplier=multiplier)
+    epsilon = finite(told["epsilon"], "epsilon")
+    if kind == "discrete":
+        return Discrete(epsilon=epsilon, multiplier=multiplier)
+    unit = word(told["unit"], "unit")
+    if kind == "euclidean":
+        return Euclidean(epsilon=epsilon, unit=unit, multiplier=multiplier)
+    ends = {name: wholes(told[name], name, 0, MOST_PLACES) for name in ("tail", "head")}
+    return Streets(epsilon=epsilon, unit=unit, length=finites(told["length"], "length"), multiplier=multiplier, **ends)

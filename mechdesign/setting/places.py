@@ -66,7 +66,8 @@ def rounded(value: float, digits: int | None) -> float:
 
 
 def _elsewhere(domain: Domain, location: Sequence[float], message: str) -> InputError:
-    nearest = int(np.argmin(((domain.points - np.asarray(location, float)) ** 2).sum(axis=1)))
+    with np.errstate(over="ignore"):
+        nearest = int(np.argmin(((domain.points - np.asarray(location, float)) ** 2).sum(axis=1)))
     return InputError(
         message,
         field="at",

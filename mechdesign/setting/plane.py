@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.errors import InputError
+from mechdesign.setting.descriptions import finite, named
 from mechdesign.setting.units import canonical_unit
 
 METRES = {"m": 1.0, "km": 1000.0, "cm": 0.01, "mi": 1609.344, "ft": 0.3048, "yd": 0.9144}
@@ -111,8 +112,10 @@ class Plane:
 
     @classmethod
     def from_description(cls, description: dict[str, Any], unit: str) -> Plane:
-        """The plane of `describe`. Raises: InputError for another projection or ellipsoid; KeyError."""
-        plane = cls(latitude=float(description["latitude"]), longitude=float(description["longitude"]), unit=unit)
+        """The plane of `describe`. Raises: InputError for a description of another form, projection or ellipsoid."""
+        told = named(description, "plane", ("projection", "latitude", "longitude", "ellipsoid"))
+        degrees = [float(finite(told[name], name)) for name in ("latitude", "longitude")]
+        plane = cls(latitude=degrees[0], longitude=degrees[1], unit=unit)
         if plane.describe() != description:
             raise InputError("unknown plane", field="plane", value=description, remedy="use a file of this version")
         return plane

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.errors import InputError
+from mechdesign.setting.descriptions import LARGEST, SMALLEST
 from mechdesign.setting.units import canonical_unit
 
 Places = Sequence[tuple[NDArray[np.int64], NDArray[np.float64]]]
@@ -22,7 +23,7 @@ class Raster:
     Fields: x (kx,), y (ky,) and z (kz,), coordinates of the nodes, ascending, in `unit`; values (kx, ky) or
     (kx, ky, kz), in `value_unit`. A single node on an axis means: constant along that axis; so is z where it is left
     out, and where the values have two axes.
-    Invariants: finite values, ascending finite nodes, matching shapes.
+    Invariants: finite values, ascending nodes within 2^500 with gaps of at least 2^-960, matching shapes.
     """
 
     x: NDArray[np.float64]
@@ -45,8 +46,13 @@ class Raster:
                 remedy="one value per node, x first, z last",
             )
         for axis in (self.x, self.y, self.z):
-            if not np.isfinite(axis).all() or (np.diff(axis) <= 0).any():
-                raise InputError("nodes must ascend", field=self.name, value="unordered axis", remedy="sort the axis")
+            if axis.ndim != 1 or not (np.abs(axis) <= LARGEST).all() or not (np.diff(axis) >= SMALLEST).all():
+                raise InputError(
+                    "nodes must ascend, within 1e150 of zero and at least 1e-289 apart",
+                    field=self.name,
+                    value="unordered axis",
+                    remedy="sort the axis, or use another unit",
+                )
         if not np.isfinite(self.values).all():
             count = int((~np.isfinite(self.values)).sum())
             raise InputError(

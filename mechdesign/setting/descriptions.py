@@ -1,0 +1,96 @@
+"""Numbers of a description, the JSON that a file keeps of its places and its metric, and the range they must lie in.
+
+A description may be written by anyone: its names, types, sizes and ranges are compared with what is known before an
+array is made of it. JSON as Python reads it has true, NaN, Infinity and whole numbers of any length; no such thing is
+taken for a number here.
+
+The range. u = 2^-53. A sum of two doubles is right to a relative u unless it overflows; a product, a quotient or a root
+if the result is no less than 2^-1022. Coordinates are at most LARGEST, so that sums of three squares of differences do
+not overflow. Squared distances, privacy levels, gaps between nodes and lengths are at least SMALLEST, so that what one
+more product of two of them loses below 2^-1022, at most 2^-1075, is less than 2^-110 of what it is added to.
+"""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from collections.abc import Collection
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.errors import InputError
+
+SMALLEST = 2.0**-960
+LARGEST = 2.0**500
+_WHOLE = 2**53  # the whole numbers up to here are doubles
+_REMEDY = "use a file as it was written"
+
+
+def named(description: object, field: str, names: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
+    """The description, a table that has all of `names`, perhaps some of `optional`, and nothing else."""
+    if not isinstance(description, dict):
+        raise _refused("must be a table of names and values", field, description)
+    for problem, odd in (
+        ("misses a name", set(names) - set(description)),
+        ("has a name that is not known", set(description) - set(names) - set(optional)),
+    ):
+        if odd:
+            raise _refused(problem, field, min(odd))
+    return description
+
+
+def word(value: object, field: str) -> str:
+    """A string."""
+    if not isinstance(value, str):
+        raise _refused("must be a word", field, value)
+    return value
+
+
+def whole(value: object, field: str, least: int, most: int) -> int:
+    """A whole number from `least` to `most`."""
+    if type(value) is not int or not least <= value <= most:
+        raise _refused(f"must be a whole number from {least} to {most}", field, value)
+    return value
+
+
+def finite(value: object, field: str) -> float:
+    """A finite number, as it is: a whole one is one that a double holds."""
+    good = abs(value) <= _WHOLE if type(value) is int else isinstance(value, float) and math.isfinite(value)
+    if not good:
+        raise _refused("must be a finite number", field, value)
+    return value  # type: ignore[return-value]
+
+
+def wholes(value: object, field: str, least: int, most: int) -> NDArray[np.int64]:
+    """Whole numbers from `least` to `most`, within 64 bits; shape (k,)."""
+    return np.array([whole(entry, field, least, most) for entry in _listed(value, field)], np.int64)
+
+
+def finites(value: object, field: str, axes: int = 1) -> NDArray[np.float64]:
+    """Finite numbers in lists of lists, `axes` deep and equally long at every depth."""
+    rows, shape = [value], [1]
+    for _ in range(axes):
+        lists = [_listed(row, field) for row in rows]
+        if len({len(row) for row in lists}) > 1:
+            raise _refused("must be lists of one length", field, value)
+        shape.append(len(lists[0]) if lists else 0)
+        rows = list(chain.from_iterable(lists))
+    if set(map(type, rows)) != {float}:
+        rows = [finite(entry, field) for entry in rows]
+    found = np.array(rows, np.float64).reshape(shape[1:])
+    if not np.isfinite(found).all():
+        raise _refused("must be finite numbers", field, "nan or inf")
+    return found
+
+
+def _listed(value: object, field: str) -> list[Any]:
+    if not isinstance(value, (list, tuple)):
+        raise _refused("must be a list", field, value)
+    return list(value)
+
+
+def _refused(problem: str, field: str, value: object) -> InputError:
+    return InputError(problem, field=field, value=reprlib.repr(value), remedy=_REMEDY)
