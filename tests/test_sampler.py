@@ -228,7 +228,7 @@ ALTERED = {
     "the claim": (lambda m: seal(m.assign_attrs(claim=m.attrs["claim"].replace("One", "Any"))), "claim"),
     "the cell": (lambda m: seal(m.assign_coords(secret_x=m["secret_x"] + 0.5)), "coordinates"),
     "no mass": (lambda m: seal(m.drop_vars("mass")), "mechanism"),
-    "no metric": (lambda m: seal(m.assign_attrs(metric="{}")), "mechanism"),
+    "no metric": (lambda m: seal(m.assign_attrs(metric="{}")), "metric"),
     "another schema": (lambda m: m.assign_attrs(schema="other"), "schema"),
 }
 
