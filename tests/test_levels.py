@@ -199,8 +199,7 @@ def _wild_place(nodes, rng):
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_wild_maps_are_rounded_down_or_refused(count):
-    """Segments along, across and beside node lines. Where nodes are an ulp apart lengths used to be up to twice the
-    integral."""
+    """Segments along, across and beside node lines; where nodes are an ulp apart plain sums reach twice the integral."""
     rng = np.random.default_rng(count)
     taken = refused = 0
     for _ in range(1000):
@@ -221,7 +220,7 @@ def test_wild_maps_are_rounded_down_or_refused(count):
 
 
 def test_nodes_an_ulp_apart_are_refused():
-    """Places beside such nodes are rounded onto them: the integral of the level there was found twice as long."""
+    """Places between such nodes are rounded onto them, and the level there is read at the wrong ones."""
     raster = Raster(x=_ulps(1.0, np.arange(5)), y=np.zeros(1), values=np.array([[1e9], [1.0], [1.0], [1.0], [1.0]]))
     level = PrivacyLevel(raster=raster)
     with pytest.raises(InputError, match="cannot be told to 1e-06 in doubles") as caught:

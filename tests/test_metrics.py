@@ -105,7 +105,7 @@ LEVELS = [5e-324, 1e-310, 1e-300, 1e-150, 1.0, 1e140, 1e300]
 
 @pytest.mark.parametrize("cell", [*TINY, 0.3, 1e100, 1e148])
 def test_no_euclidean_length_exceeds_the_claim_however_small_or_large(cell):
-    """Subnormal squares round up: at 1e-162 lengths used to be 1.4 times the claim. Every one is sound or refused."""
+    """Subnormal squares round up, at 1e-162 to 1.4 times the claim: every length is sound or refused."""
     domain = Domain.grid((3, 3), cell=(cell, 3 * cell), unit="m")
     points = [[Fraction(c) for c in place] for place in domain.points.tolist()]
     kept = 0

@@ -145,7 +145,10 @@ class Domain:
 
     @classmethod
     def nodes(cls, nodes: int | ArrayLike, *, unit: str = "1") -> Domain:
-        """Nodes of a graph: their number (coordinates are then 0..n-1, without meaning), or their coordinates."""
+        """Nodes of a graph: their number (coordinates are then 0..n-1, without meaning), or their coordinates.
+
+        Raises: SizeError for a number of nodes that would not fit in memory.
+        """
         if isinstance(nodes, (int, np.integer)):
             require_memory(min(int(nodes), MOST_PLACES + 1), 1, tables=2, what="the coordinates of the nodes")
             nodes = np.arange(nodes)
@@ -254,7 +257,8 @@ def _check_lattice(shape: tuple[int, ...], places: int) -> None:
             value=" x ".join(map(str, shape)),
             remedy=f"cut the lattice to the places: at most {LATTICE} cells, or {SPARSEST} for every place",
         )
-    require_memory(cells + 2 * len(shape) * places, 1, tables=1, what=f"a grid of {cells} cells")
+    columns = 1 + math.ceil(2 * len(shape) * places / cells)  # lookup; points and index
+    require_memory(cells, columns, tables=1, what="a grid of so many cells")
 
 
 def _check_axes(axes: int) -> None:

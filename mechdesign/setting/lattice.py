@@ -51,7 +51,7 @@ def stencil_pairs(domain: Domain, stencil: int) -> Pairs:
             "a stencil needs a grid", field="domain", value=domain.kind, remedy="use Domain.grid, or a graph metric"
         )
     known = _STENCILS[domain.dimension]
-    if stencil not in known:
+    if not isinstance(stencil, int) or stencil not in known:
         *others, last = known
         raise InputError(
             f"must be {', '.join(map(str, others))} or {last} on {_AXES[domain.dimension]}",
@@ -77,12 +77,15 @@ def irreducible_pairs(domain: Domain) -> Pairs:
     share of 150 u, and lengths rounded down by 2^-44 = 512 u, each right to 6 u, still add up to less than epsilon L.
 
     Raises: InputError for a grid with M > 2^27 h; SizeError where the pairs would not fit in memory.
-    Cost: O(pairs); on a lattice with less than a cell in eight in the domain, O(n^2 log n) for its n cells, whatever
-    the size of the lattice.
+    Cost: O(pairs), step by step; on a lattice with less than a cell in eight in the domain, O(n^2 log n) for its n
+    cells, whatever the size of the lattice.
     """
     if domain.index is None or domain.shape is None:
         return all_pairs(domain)
     _check_centres(domain)
+    if len(domain.shape) == 1:
+        nearest = np.argsort(np.diff(domain.index[:, 0]), kind="stable")
+        return nearest, nearest + 1
     if _SPARSE * domain.size < math.prod(domain.shape):
         return _nearest_in_their_direction(domain)
     _require_pairs(domain, 2)
