@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -33,7 +32,9 @@ from mechdesign.solvers.factored import all_rows
 
 _FACTORED = "mechdesign/factored/1"
 _LARGEST = 1000  # cells of a lattice: loops over all of them, or all their pairs, are not for tests
-_OWN = ("metric", "multiple")  # kept as they are unless the problem is another one
+_BOUNDS = ("lower_bound", "lower_bound_of", "bound_stencil", "objective", "objective_of", "dual", "multiplier")
+_MULTIPLES = ("problem_metric", "problem_length", "claimed_epsilon")
+_KEPT = ("parameters", "problem", "versions")
 
 
 def remade(draft: Draft, random: Random) -> str:
@@ -46,8 +47,13 @@ def remade(draft: Draft, random: Random) -> str:
         made = (_factored if factored else _table)(mechanism, problem, random)
     except Exception as error:  # most drafts are no problem any more, in as many ways as there are mutations
         return f"not consistent ({type(error).__name__})"
-    same = way == "as it is"
-    draft.attrs |= {name: value for name, value in made.attrs.items() if not (same and name in _OWN)}
+    same = way == "as it is" and problem.metric.kind == "graph"
+    gone = _MULTIPLES if way == "as it is" else (*_MULTIPLES, *_BOUNDS)
+    for name in gone:
+        draft.attrs.pop(name, None)
+        draft.variables.pop(name, None)
+    kept = (*_KEPT, "metric") if same else _KEPT
+    draft.attrs |= {name: value for name, value in made.attrs.items() if name not in kept}
     draft.take(made)
     return f"consistent, {way}"
 
@@ -142,27 +148,42 @@ def _levelled(metric: Metric, factor: float, offset: float) -> Metric:
 
 
 def _elsewhere(problem: DesignProblem, random: Random) -> DesignProblem:
-    factor = random.choice((3.0, 0.1, 1e-5, 1e5, 1e-120, 1e-154, 1e-160, 1e-162, 1e150))
-    return _placed(problem, factor, random.choice((0.0, 0.0, 1e6, 2.0**40, 2.0**52, 2.0**53, -(2.0**54))))
+    """Sizes down to where squares are subnormal, origins so far that centres are rounded."""
+    factor = random.uniform(0.5, 5) * random.choice((1.0, 1e-5, 1e5, 1e-120, 1e-154, 1e-161, 1e-162, 1e150))
+    return _placed(problem, factor, factor * random.choice((0.0, 0.0, 1e6, 2.0**40, 2.0**49, 2.0**51, -(2.0**52))))
 
 
 def _kinked(problem: DesignProblem, random: Random) -> DesignProblem:
-    """A level map with a node an ulp beside another, and levels over many orders of magnitude."""
+    """A level map over many orders of magnitude, with a spike or a step between nodes an ulp apart: anywhere, or near
+    the origin, where nodes are closer to each other than the ends of a segment are to numbers.
+    """
     if not isinstance(problem.metric, Eikonal):
         return _multiplied(problem, random)
+    near = random.random() < 0.5
+    problem = _placed(problem, 1.0, -1.0) if near else problem
     raster = problem.metric.level.raster
-    axis, at = random.randrange(len(raster.axes)), random.random()
-    nodes = raster.axes[axis]
-    near = nodes[int(at * len(nodes))]
-    beside = float(np.nextafter(near, np.inf)) if random.random() < 0.5 else near + random.choice((1e-9, 1e-3, 0.3))
-    place = int(np.searchsorted(nodes, beside))
-    values: Any = np.insert(raster.values, place, raster.values.take(min(place, len(nodes) - 1), axis), axis)
-    spread = random.choice((0, 1, 4, 9))
-    values = values * 10.0 ** np.random.default_rng(random.getrandbits(32)).uniform(-spread, 0, values.shape)
-    if random.random() < 0.5:
-        values.ravel()[random.randrange(values.size)] *= 1e9
-    changed = replace(raster, values=values, **{AXES[axis]: np.insert(nodes, place, beside)})
+    axis, values = random.randrange(raster.values.ndim), raster.values
+    nodes, height = raster.axes[axis], 10.0 ** random.choice((0, 3, 9))
+    for _ in range(random.choice((1, 1, 8))):
+        at = 10 ** random.uniform(-12, -1) if near else random.uniform(nodes[0], nodes[-1])
+        gap = max(np.spacing(at), random.choice((0.0, 2.0**-55, 2.0**-54, 2.0**-53, 1e-9)))
+        for k, times in enumerate((1.0, height, 1.0)):
+            nodes, values = _inserted(nodes, np.minimum(values, height), axis, at + k * gap, times)
+    if random.random() < 0.3:
+        values = values * 10.0 ** np.random.default_rng(random.getrandbits(32)).uniform(-9, 0, values.shape)
+    changed = replace(raster, values=values, **{AXES[axis]: nodes})
     return replace(problem, metric=replace(problem.metric, level=PrivacyLevel(raster=changed)))
+
+
+def _inserted(
+    nodes: np.ndarray, values: np.ndarray, axis: int, at: float, height: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and values with another node along an axis, at `height` times what the map is there."""
+    right = int(np.searchsorted(nodes, at))
+    left = max(right - 1, 0)
+    near, far = values.take(left, axis), values.take(min(right, len(nodes) - 1), axis)
+    share = (at - nodes[left]) / (nodes[right] - nodes[left]) if left < right < len(nodes) else 0.0
+    return np.insert(nodes, right, at), np.insert(values, right, height * (near + share * (far - near)), axis)
 
 
 def _multiplied(problem: DesignProblem, random: Random) -> DesignProblem:

@@ -75,8 +75,8 @@ def _line(size: int, epsilon: float = 0.8) -> md.DesignProblem:
     return _on(grid(size), md.Euclidean(epsilon=epsilon, unit="cell"), md.Distance(), 6)
 
 
-def _plane() -> md.DesignProblem:
-    domain = md.Domain.grid((2, 3), cell=1.5, unit="km", origin=-2.0)
+def _plane(shape: tuple[int, int] = (2, 3)) -> md.DesignProblem:
+    domain = md.Domain.grid(shape, cell=1.5, unit="km", origin=-2.0)
     return _on(domain, md.Euclidean(epsilon=0.7, unit="km"), md.SquaredDistance(), 7)
 
 
@@ -192,7 +192,7 @@ KINDS: dict[str, tuple[Callable[[], md.DesignProblem], Callable[[md.DesignProble
     "eikonal, masked": (_masked, _optimal),
     "eikonal, three axes": (_three_axes, exponential.mechanism),
     "euclidean": (_plane, _optimal),
-    "euclidean, near pairs": (_plane, _near_pairs),
+    "euclidean, near pairs": (lambda: _plane((3, 3)), _near_pairs),
     "euclidean, points": (_scattered, _optimal),
     "reports apart from secrets": (_other_reports, _optimal),
     "discrete": (_discrete, _optimal),

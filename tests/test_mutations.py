@@ -6,6 +6,8 @@ Certified and untrue, or an error that is not ours, fails. Every twentieth mutan
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import sys
 import warnings
 from collections import Counter
@@ -29,7 +31,31 @@ from mechdesign.reports.verification import verify
 EVERY = pytest.mark.parametrize("kind", KINDS)
 STORED = 20  # every so many mutants go through a file
 MANY = 20_000
+LIMIT = 30  # seconds, a thousand times what a mutant takes: a loop without an end, or one over what a file only names
 TRUE, FALSE, REFUSED, UNSTORED = "certified true", "certified false", "refused", "not stored"
+
+
+class Hanging(BaseException):
+    """Raised where a mutant takes longer than `LIMIT`; nothing that catches errors of files catches it."""
+
+
+@contextlib.contextmanager
+def limited():
+    """Raise `Hanging` in here after `LIMIT` seconds, where the system has alarms."""
+
+    def stop(*_: object) -> None:
+        raise Hanging(f"over {LIMIT} seconds")
+
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, LIMIT)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 class Counts:
@@ -57,10 +83,11 @@ class Counts:
             except Exception:  # what the format cannot hold: nothing to read back
                 return UNSTORED, []
         try:
-            found = verify(self.file if stored else mechanism)
+            with limited():
+                found = verify(self.file if stored else mechanism)
         except MechdesignError:
             return REFUSED, []
-        except Exception as error:
+        except (Exception, Hanging) as error:
             return "raised", [f"{type(error).__name__}: {error}"]
         if not found.certified:
             return REFUSED, []
