@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import os
-import signal
-import subprocess
-import sys
 import threading
 
 import numpy as np
 import pytest
 
 from mechdesign.errors import InputError, SolverError
-from mechdesign.solvers import lock
 from mechdesign.solvers.blocks import in_order, threads, together
-from mechdesign.solvers.lock import locked
 from mechdesign.solvers.work_folder import Folder, run_key, work_folder
 
 TOTAL, BLOCK = 1000, 96  # eleven blocks, the last of 40 rows
@@ -191,6 +184,18 @@ def test_a_folder_belongs_to_one_run(tmp_path):
             pass
 
 
+def test_a_folder_in_use_is_refused_and_left_alone(tmp_path):
+    where = tmp_path / "work"
+    with work_folder(where, "a", of="") as folder:
+        folder.write("x", {"x": VALUES})
+        with pytest.raises(InputError, match="in use by process") as caught, work_folder(where, "a", of=""):
+            pass
+        assert caught.value.field == "work"
+        assert folder.read("x") is not None
+    with work_folder(where, "a", of="") as folder:
+        assert folder.read("x") is not None
+
+
 def test_a_folder_that_kept_nothing_is_gone(tmp_path):
     with work_folder(tmp_path / "made", "a", of=""):
         assert (tmp_path / "made").is_dir()
@@ -212,57 +217,6 @@ def test_folders_that_are_refused(tmp_path):
             pass
         assert caught.value.field == "work"
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
-
-
-HOLD = """
-import sys, time, pathlib
-from mechdesign.solvers.lock import locked
-with locked(pathlib.Path(sys.argv[1])):
-    print("held", flush=True)
-    time.sleep(60)
-"""
-
-
-def test_one_process_at_a_time_and_a_killed_one_does_not_stand_in_the_way(tmp_path):
-    path = tmp_path / "lock"
-    with subprocess.Popen([sys.executable, "-c", HOLD, path], stdout=subprocess.PIPE, text=True) as other:
-        try:
-            assert other.stdout.readline() == "held\n"
-            with pytest.raises(InputError, match=f"in use by process {other.pid} on .*wait for it"), locked(path):
-                pass
-            assert path.exists()
-        finally:
-            os.kill(other.pid, signal.SIGKILL)
-    assert json.loads(path.read_text())["process"] == other.pid
-    with locked(path):
-        assert json.loads(path.read_text())["process"] == os.getpid()
-        with pytest.raises(InputError, match=f"in use by process {os.getpid()}"), locked(path):
-            pass
-    assert not path.exists()
-
-
-def test_the_lock_of_another_machine_is_left_alone(tmp_path):
-    path = tmp_path / "lock"
-    path.write_text('{"process": 1, "machine": "elsewhere"}')
-    with pytest.raises(InputError, match=f"process 1 on elsewhere.*if it has ended, delete {path}"), locked(path):
-        pass
-    path.unlink()
-    with locked(path):
-        pass
-
-
-def test_without_locks_of_the_system_the_process_number_decides(tmp_path, monkeypatch):
-    monkeypatch.setattr(lock, "fcntl", None)
-    path = tmp_path / "lock"
-    with locked(path), pytest.raises(InputError, match="in use"), locked(path):
-        pass
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    with locked(path):
-        left = json.loads(path.read_text())
-    path.write_text(json.dumps(left | {"process": gone.pid}))
-    with locked(path):
-        pass
 
 
 def test_run_keys_tell_runs_apart():

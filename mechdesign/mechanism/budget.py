@@ -10,24 +10,34 @@ n reports of one mechanism cost n times its epsilon, correlated secrets or not; 
 times. The sum is kept as an exact fraction of the multipliers that the certificates prove, not of measured ratios.
 
 Remembered reports. A secret that was reported is answered with the same report, at no cost: however often it is asked
-for, an observer sees one draw, so that averaging gains nothing. The bound above then counts one report for every
-distinct secret, between tuples that repeat their secrets at the same positions. It does not hide the repetition: other
-reports, other cells. Who must not learn when a place is left or visited again has to pay for every report.
+for, an observer sees one draw, so that averaging gains nothing. This protects only traces that repeat their secrets at
+the same positions: between two of these, the bound above counts one report for every distinct secret. Between others it
+promises nothing, whatever was paid: after home, work, home the first and the third report agree for certain, after
+home, work, park they hardly ever do, and where they differ the first trace is ruled out. Who must not learn when a
+place is left or visited again, or which of two such traces it was, has to pay for every report.
 """
 
 from __future__ import annotations
 
-import math
+import sys
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import xarray as xr
 
 from mechdesign.errors import BudgetError, FileFormatError, InputError
-from mechdesign.mechanism.ledger import Ledger, locked, read_ledger
+from mechdesign.mechanism.ledger import (
+    Ledger,
+    damaged,
+    held,
+    read_ledger,
+    remove_left_over,
+    require_unused,
+    resolved,
+)
 from mechdesign.mechanism.sampler import Sampler
-from mechdesign.mechanism.storage import check_target
 
 REMEMBERED = "nothing: the report of this secret was remembered"
 
@@ -40,16 +50,22 @@ class Budget:
     paid is written to the disk before the report is returned; a process that dies in between has paid, and the report
     is remembered. A ledger that was deleted or put back in an older state is refused by a Budget that has seen more;
     one that starts with the older file cannot tell: keep no copies.
-    The file holds the secrets that were reported, permissions 0600; who reads it knows them.
-    Raises: InputError where there is no ledger; FileFormatError where it is damaged.
+    `path` is made absolute and symbolic links are followed once, here: links and working directories do not make two
+    ledgers of one. A file with a hard link is refused at every use. Processes on several machines are kept apart only
+    by a file system whose locks hold between them.
+    The file holds the secrets that were reported, permissions 0600; who reads it knows them. What a writer that was
+    killed left of it beside it is removed here.
+    Raises: InputError where there is no ledger, or a file with two names; FileFormatError where it is damaged.
     """
 
     path: Path
     _seen: list[int] = field(default_factory=lambda: [0], init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "path", Path(self.path))
-        self._current()
+        object.__setattr__(self, "path", resolved(self.path))
+        with held(self.path):
+            remove_left_over(self.path)
+            self._read()
 
     @classmethod
     def create(cls, path: str | Path, *, limit: float) -> Budget:
@@ -58,10 +74,9 @@ class Budget:
         Raises: InputError for a limit that is not positive and finite, or where the file exists: a limit stays.
         """
         most = _amount(limit, "limit")
-        target = Path(path)
-        check_target(target, overwrite=True)
-        with locked(target):
-            check_target(target)
+        target = resolved(path, new=True)
+        with held(target):
+            require_unused(target)
             Ledger(limit=most).write(target)
         return cls(path=target)
 
@@ -87,7 +102,7 @@ class Budget:
         Raises: BudgetError where less is left, InputError for an amount that is not positive and finite.
         """
         cost = _amount(amount, "amount")
-        with locked(self.path):
+        with held(self.path):
             return self._write(_charged(self._read(), cost))
 
     def report(self, sampler: Sampler, secret: int) -> xr.DataArray:
@@ -95,10 +110,11 @@ class Budget:
 
         Another mechanism for the same secret is another report. The attribute cost says what was paid.
         Raises: BudgetError where less is left than a report costs; InputError for a secret that is not there, or a
-            mechanism over other places or for another metric than the ledger counts.
+            mechanism over other places or for another metric than the ledger counts; FileFormatError for a ledger that
+            remembers a report which the mechanism does not have.
         """
         admission, (asked,) = sampler.admission, sampler.checked([secret]).tolist()
-        with locked(self.path):
+        with held(self.path):
             ledger = self._read()
             if ledger.unit not in (None, admission.unit):
                 raise InputError(
@@ -109,7 +125,9 @@ class Budget:
                 )
             key = f"{sampler.mechanism.attrs['sha256']} {asked}"
             if key in ledger.remembered:
-                return sampler.released(ledger.remembered[key], cost=REMEMBERED)
+                if not _can_report(sampler, place := ledger.remembered[key]):
+                    raise damaged(self.path, "a report that the mechanism does not have")
+                return sampler.released(place, cost=REMEMBERED)
             charged = _charged(ledger, admission.cost)
             drawn = sampler.report(asked)
             kept = {**ledger.remembered, key: int(drawn)}
@@ -117,7 +135,7 @@ class Budget:
         return drawn.assign_attrs(cost=f"{float(admission.cost):.12g} times the metric; {float(left):.12g} left")
 
     def _current(self) -> Ledger:
-        with locked(self.path):
+        with held(self.path):
             return self._read()
 
     def _read(self) -> Ledger:
@@ -154,7 +172,15 @@ def _charged(ledger: Ledger, cost: Fraction) -> Ledger:
     return replace(ledger, spent=ledger.spent + cost, spends=ledger.spends + 1)
 
 
-def _amount(value: float, name: str) -> Fraction:
-    if isinstance(value, bool) or not math.isfinite(value) or value <= 0:
+def _can_report(sampler: Sampler, place: int) -> bool:
+    if sampler.factored is None:
+        return place < sampler.mass.shape[1]
+    return place < sampler.admission.domain.size and place in sampler.mechanism["target"].values
+
+
+def _amount(value: float | Fraction, name: str) -> Fraction:
+    given = value.item() if isinstance(value, np.generic) else value
+    known = isinstance(given, (int, float, Fraction)) and not isinstance(given, bool)
+    if not known or not 0 < given <= sys.float_info.max:
         raise InputError("must be positive and finite", field=name, value=value, remedy="give multiples of the metric")
-    return Fraction(value)
+    return Fraction(given)

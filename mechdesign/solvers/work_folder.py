@@ -27,8 +27,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mechdesign.errors import InputError, VerificationError
+from mechdesign.mechanism.lock import locked
 from mechdesign.mechanism.storage import load, save, write_atomically
-from mechdesign.solvers.lock import locked
 
 SCHEMA = "mechdesign/run/1"
 MECHANISM = "mechanism.nc"
@@ -116,7 +116,7 @@ def work_folder(path: str | Path | None, run: str, *, of: str) -> Iterator[Folde
     where = Path(path)
     made = _make(where)
     try:
-        with locked(where / _LOCK):
+        with locked(where / _LOCK, field="work"):
             made = _claim(where, run, of=of, made=made)
             try:
                 yield Folder(path=where, run=run)
@@ -136,7 +136,7 @@ def discard_finished(path: str | Path) -> None:
     where = Path(path)
     if not (where / _MANIFEST).is_file() or any(where.glob("*.block")):
         return
-    with locked(where / _LOCK):
+    with locked(where / _LOCK, field="work"):
         made = bool(_manifest(where)["made"])
         (where / MECHANISM).unlink(missing_ok=True)
         (where / _MANIFEST).unlink()

@@ -1,0 +1,200 @@
+"""One lock for ledgers and work folders: one holder at a time, waited for or named, and none that outlives it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from mechdesign.errors import InputError
+from mechdesign.mechanism.lock import locked
+
+refusing = partial(locked, field="work")
+waiting = partial(locked, field="budget", wait=True)
+BOTH = pytest.mark.parametrize("hold", [refusing, waiting], ids=["refusing", "waiting"])
+
+HOLD = """
+import sys, time, pathlib
+from mechdesign.mechanism.lock import locked
+with locked(pathlib.Path(sys.argv[1]), field="", wait=bool(sys.argv[2])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "lock"
+
+
+def holding(path: Path, *, wait: bool) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", HOLD, str(path), "yes" if wait else ""]
+    other = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert other.stdout is not None
+    assert other.stdout.readline() == "held\n"
+    return other
+
+
+def test_one_process_at_a_time_and_a_killed_one_does_not_stand_in_the_way(path: Path) -> None:
+    with holding(path, wait=False) as other:
+        try:
+            with pytest.raises(InputError, match=f"in use by process {other.pid} on .*wait for it"), refusing(path):
+                pass
+            assert path.exists()
+        finally:
+            os.kill(other.pid, signal.SIGKILL)
+    assert json.loads(path.read_text())["process"] == other.pid
+    with refusing(path):
+        assert json.loads(path.read_text())["process"] == os.getpid()
+        with pytest.raises(InputError, match=f"in use by process {os.getpid()}"), refusing(path):
+            pass
+    assert not path.exists()
+
+
+def test_a_waiter_comes_after_the_holder_and_its_file_stays(path: Path) -> None:
+    entered = threading.Event()
+
+    def enter() -> None:
+        with waiting(path):
+            entered.set()
+
+    with holding(path, wait=True) as other:
+        waiter = threading.Thread(target=enter)
+        waiter.start()
+        assert not entered.wait(0.1)
+        os.kill(other.pid, signal.SIGKILL)
+        assert entered.wait(30)
+    waiter.join()
+    assert path.read_bytes() == b""
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_threads_take_turns(path: Path) -> None:
+    inside: list[int] = []
+    most: list[int] = []
+
+    def enter() -> None:
+        for _ in range(50):
+            with waiting(path):
+                inside.append(1)
+                most.append(len(inside))
+                inside.pop()
+
+    threads = [threading.Thread(target=enter) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(most), max(most)) == (200, 1)
+
+
+def test_the_lock_of_another_machine_is_left_alone(path: Path) -> None:
+    path.write_text('{"process": 1, "machine": "elsewhere"}')
+    with pytest.raises(InputError, match=f"process 1 on elsewhere.*if it has ended, delete {path}"), refusing(path):
+        pass
+    path.unlink()
+    with refusing(path):
+        pass
+
+
+NOBODY = ["", "{", "[1]", "[" * 4000, "\udcff"] + [
+    f'{{"process": {process}, "machine": "{machine}"}}'
+    for process, machine in [("1e999", "m"), ("true", "m"), ("0", "m"), ("9" * 20, "m"), ("1", "\\u001b[2J")]
+]
+
+
+@pytest.mark.parametrize("text", NOBODY)
+def test_a_file_that_names_nobody_is_nobodys(path: Path, text: str) -> None:
+    path.write_bytes(text.encode(errors="surrogateescape"))
+    with refusing(path):
+        pass
+    assert not path.exists()
+
+
+def test_without_locks_of_the_system_the_process_number_decides(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*given: object) -> None:
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with refusing(path), pytest.raises(InputError, match="in use"), refusing(path):
+        pass
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    with refusing(path):
+        left = json.loads(path.read_text())
+    path.write_text(json.dumps(left | {"process": gone.pid}))
+    with refusing(path):
+        pass
+    with pytest.raises(InputError, match="keeps no locks"), waiting(path):
+        pass
+
+
+@BOTH
+@pytest.mark.parametrize("kind", ["symbolic link", "hard link", "link to nothing", "FIFO", "folder"])
+def test_a_lock_file_is_a_file_of_its_own(path: Path, hold, kind: str) -> None:
+    other = path.parent / "precious"
+    if kind != "link to nothing":
+        other.write_text("precious")
+    {
+        "symbolic link": lambda: path.symlink_to(other),
+        "hard link": lambda: path.hardlink_to(other),
+        "link to nothing": lambda: path.symlink_to(other),
+        "FIFO": lambda: os.mkfifo(path),
+        "folder": path.mkdir,
+    }[kind]()
+    with pytest.raises(InputError, match=f"is no lock file|cannot be locked.*{re.escape(str(path))}"), hold(path):
+        pass
+    assert os.path.lexists(path)
+    assert not other.exists() if kind == "link to nothing" else other.read_text() == "precious"
+
+
+@BOTH
+def test_a_file_that_is_removed_before_it_is_locked_is_made_again(path, hold, monkeypatch) -> None:
+    real, taken = fcntl.flock, []
+
+    def late(handle: int, operation: int) -> None:
+        if not taken:
+            path.unlink()
+        taken.append(os.fstat(handle).st_ino)
+        real(handle, operation)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(fcntl, "flock", late)
+        with hold(path):
+            assert path.stat().st_ino == taken[1]
+    assert len(taken) == 3
+
+
+@BOTH
+def test_the_file_of_a_later_holder_is_not_removed(path: Path, hold) -> None:
+    with hold(path):
+        path.unlink()
+        path.write_text("later")
+    assert path.read_text() == "later"
+
+
+FORKING = """
+import os, sys, time, pathlib
+from mechdesign.mechanism.lock import locked
+path = pathlib.Path(sys.argv[1])
+with locked(path, field="", wait=True):
+    child = os.fork()
+    if child == 0:
+        time.sleep(60)
+        os._exit(0)
+with locked(path, field="", wait=True):
+    os.kill(child, 9)
+"""
+
+
+def test_a_forked_process_does_not_keep_a_lock_that_was_let_go(path: Path) -> None:
+    subprocess.run([sys.executable, "-c", FORKING, path], timeout=30, check=True)
