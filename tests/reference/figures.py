@@ -17,6 +17,7 @@ from reference.reading import File, Unreadable
 AGREE = 1e-8  # relative; figures are computed in floating point and compared with 1e-9 by the package
 BOUND_AGREE = 1e-7  # relative; rays and sums of the independent bound are floating point here
 LARGEST_CONE = 5  # secrets up to which all trees of a complete graph are looked at
+SUBNORMAL = Fraction(1, 1 << 1022)  # doubles under this have fewer digits
 _LOSS_BITS = 80
 _LIMIT = 1 << 62
 
@@ -27,7 +28,7 @@ def close(said: object, true: Fraction | float) -> bool:
     """Whether a printed figure is a number that agrees."""
     if not isinstance(said, (int, float)) or isinstance(said, bool) or not isfinite(said):
         return False
-    return abs(Fraction(said) - Fraction(true)) <= Fraction(AGREE) * abs(Fraction(true))
+    return abs(Fraction(said) - Fraction(true)) <= Fraction(AGREE) * abs(Fraction(true)) + SUBNORMAL
 
 
 def between(least: float, said: object, most: float) -> bool:

@@ -113,7 +113,7 @@ _METRICS = {
 
 
 def read_claim(sentence: str) -> Claim:
-    """The claim of a sentence; every number stands for exactly what is printed."""
+    """The claim of a sentence. A decimal number names the double nearest to it, as seventeen digits do."""
     whole = _SENTENCE.fullmatch(sentence)
     where = whole and _WHERE.fullmatch(whole["where"])
     if not whole or not where:
@@ -129,8 +129,8 @@ def read_claim(sentence: str) -> Claim:
         shape=shape,
         plane=where.groupdict() if where["latitude"] is not None else None,
         kind=kind,
-        times=Fraction(whole["times"] or 1),
-        epsilon=Fraction(said["epsilon"]) if said.get("epsilon") else None,
+        times=Fraction(float(whole["times"] or 1)),
+        epsilon=Fraction(float(said["epsilon"])) if said.get("epsilon") else None,
         unit=said.get("unit"),
         stencil=int(said["stencil"]) if kind == "eikonal" else None,
         level=said if kind == "eikonal" else None,
