@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import xarray as xr
+from cases import CASES, varying_level
 
 import mechdesign as md
-from mechdesign.closed_forms import exponential
+from mechdesign.closed_forms import constant, exponential
 from mechdesign.mechanism.table import seal
 from mechdesign.utility.remap import bayes_remap
+
+HOLES = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 1, 1], [0, 0, 0, 0, 0], [1, 0, 1, 1, 1]], bool)  # and a row of holes
+PARK = md.Domain.grid((3, 3), cell=200.0, unit="m", origin=-300.0, plane=md.Plane(latitude=48.85, longitude=2.35))
+ROADS = md.Streets(epsilon=0.01, unit="m", tail=[0, 1, 2, 3], head=[1, 2, 3, 0], length=[120.0, 80.0, 110.0, 95.0])
+
+
+def exponentially(domain: md.Domain, metric: object) -> xr.Dataset:
+    """The exponential mechanism of a metric: it claims a multiple of it."""
+    problem = md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.ZeroOne())
+    return exponential.mechanism(problem)
+
 
 MAKERS = {
     "line": lambda: md.solve(md.Optimal(problem=md.load_problem("line", cells=5))),
@@ -19,6 +35,16 @@ MAKERS = {
     "all pairs": lambda: exponential.mechanism(md.load_problem("euclidean", cells=4)),
     "remapped": lambda: bayes_remap(exponential.mechanism(md.load_problem("flat", cells=4))),
     "discrete": lambda: exponential.mechanism(md.load_problem("discrete", secrets=4)),
+    "holes": lambda: exponentially(
+        md.Domain.grid((4, 5), cell=0.1, unit="km", origin=7.3, mask=HOLES), md.Euclidean(epsilon=1.1, unit="km")
+    ),
+    "levels": lambda: exponentially(
+        md.Domain.grid((4, 3), cell=1.0, unit="cell"), md.Eikonal(level=varying_level(), stencil=16)
+    ),
+    "park": lambda: exponentially(PARK, md.Euclidean(epsilon=0.004, unit="m")),
+    "roads": lambda: exponentially(md.Domain.points_at([[0, 0], [100, 0], [100, 80], [0, 90]], unit="m"), ROADS),
+    "graph": lambda: exponential.mechanism(CASES["graph, table loss"]()),
+    "nothing": lambda: constant.mechanism(md.load_problem("line", cells=3)),
 }
 
 
@@ -44,3 +70,99 @@ def flipped(path: Path, seed: int) -> bytes:
     rng = np.random.default_rng(seed)
     data[int(rng.integers(len(data)))] ^= 1 << int(rng.integers(8))
     return bytes(data)
+
+
+def resealed(data: bytes) -> bytes:
+    """The bytes of an export, CSV or JSON, with the checksum in its last line made that of the lines before."""
+    start = data.rfind(b"\n", 0, len(data) - 1) + 1
+    last = b'# content_sha256: "%s"\n' if data[start : start + 1] == b"#" else b'"content_sha256": "%s"}\n'
+    return data[:start] + last % hashlib.sha256(data[:start]).hexdigest().encode()
+
+
+@dataclass
+class Forgery:
+    """An export taken apart into the texts that it is made of, to be changed and put together again.
+
+    said, comments by name, in JSON but for the unit; secrets (n, k) and reports (m, k), coordinates; edges, in JSON;
+    masses (n, m); sums (n,) of a factored mechanism, or None.
+    """
+
+    said: dict[str, str]
+    secrets: list[list[str]]
+    reports: list[list[str]]
+    edges: list[str]
+    masses: list[list[str]]
+    sums: list[str] | None = None
+
+    @classmethod
+    def of(cls, table: str) -> Forgery:
+        """The parts of a CSV export."""
+        lines = table.split("\n")[1:-2]
+        notes = [line[2:].split(": ", 1) for line in lines if line.startswith("# ")]
+        header, *body = [line.split(",") for line in lines if not line.startswith("# ")]
+        r, m = header.index("report"), header.index("mass")
+        width = sum(line[0] == "0" for line in body)
+        return cls(
+            said={name: value for name, value in notes if name != "edge"},
+            secrets=[line[1:r] for line in body[::width]],
+            reports=[line[r + 1 : m] for line in body[:width]],
+            edges=[value for name, value in notes if name == "edge"],
+            masses=[[line[m] for line in body[k : k + width]] for k in range(0, len(body), width)],
+            sums=[line[m + 1] for line in body[::width]] if len(header) > m + 1 else None,
+        )
+
+    @property
+    def claim(self) -> str:
+        return json.loads(self.said["claim"])
+
+    @claim.setter
+    def claim(self, sentence: str) -> None:
+        self.said["claim"] = json.dumps(sentence)
+
+    def listed(self) -> list[list]:
+        """The edges [tail, head, hexadecimal length]."""
+        return [json.loads(edge) for edge in self.edges]
+
+    def agree(self) -> Forgery:
+        """With the counts, and the numbers and the fingerprint of the claim, made those of the edges."""
+        tail, head, length = zip(*self.listed(), strict=True)
+        numbers = np.array(tail, "<i8"), np.array(head, "<i8"), np.array(list(map(float.fromhex, length)), "<f8")
+        digest = hashlib.sha256(b"".join(part.tobytes() for part in numbers)).hexdigest()
+        own = f"{len(self.edges)} edges (list {digest[:12]})"
+        self.claim = re.sub(r"\S+ edges \(list \S+\)", own, self.claim)
+        self.claim = re.sub(r"all \S+ secrets", f"all {len(self.secrets)} secrets", self.claim)
+        counts = {"secrets": self.secrets, "reports": self.reports, "edges": self.edges}
+        self.said |= {name: str(len(parts)) for name, parts in counts.items()}
+        return self
+
+    def written(self, suffix: str) -> bytes:
+        """The file of these parts, with the checksum of what it says."""
+        return resealed((self._csv() if suffix == "csv" else self._json()).encode("utf-8", "surrogatepass"))
+
+    def _csv(self) -> str:
+        degrees = ["x", "y", "longitude", "latitude"]
+        named = degrees if "coordinates" in self.said else ["x", "y", "z"]
+        columns = ["secret", *(f"secret_{a}" for a in named[: len(self.secrets[0])])]
+        columns += ["report", *(f"report_{a}" for a in named[: len(self.reports[0])]), "mass"]
+        ends = [[]] * len(self.masses) if self.sums is None else [[total] for total in self.sums]
+        lines = [f"# mechdesign mechanism table; probability = mass / {'2^62' if self.sums is None else 'row_sum'}"]
+        lines += [f"# {name}: {value}" for name, value in self.said.items()]
+        lines += [",".join(columns + ["row_sum"] * (self.sums is not None))]
+        for u, (place, row, end) in enumerate(zip(self.secrets, self.masses, ends, strict=True)):
+            lines += [
+                ",".join([str(u), *place, str(y), *at, mass, *end])
+                for y, (at, mass) in enumerate(zip(self.reports, row, strict=True))
+            ]
+        return "\n".join([*lines, *(f"# edge: {edge}" for edge in self.edges), "#"])
+
+    def _json(self) -> str:
+        said = {**self.said, "unit": json.dumps(self.said["unit"])}
+        lists = {
+            "secret_points": [f"[{', '.join(place)}]" for place in self.secrets],
+            "report_points": [f"[{', '.join(place)}]" for place in self.reports],
+            "edge": self.edges,
+            "mass": [json.dumps(" ".join(row)) for row in self.masses],
+        }
+        parts = [f'"{name}": {value},\n' for name, value in said.items()]
+        parts += ['"{}": [{}],\n'.format(name, ",\n".join(lines)) for name, lines in lists.items()]
+        return "".join(['{"format": "mechdesign/table/1",\n', *parts, '"'])

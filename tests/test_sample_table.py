@@ -10,7 +10,7 @@ from bisect import bisect_right
 from itertools import accumulate
 
 import pytest
-from exported import flipped, made, with_mass
+from exported import flipped, made, resealed, with_mass
 
 import mechdesign as md
 from mechdesign.mechanism.certificate import ROW_SUM
@@ -111,3 +111,63 @@ def test_the_command_draws_reports_at_their_places(tmp_path):
     assert len(drawn) == 200
     assert len({report for report, _ in drawn}) > 1  # the likeliest report has mass under 0.6: 200 alike never happen
     assert all(float(x) == mechanism["report_x"].values[int(report)] for report, x in drawn)
+
+
+DIGITS = "secret 0: a mass is no plain whole number"
+TWICE = "a name is said twice"
+PLACES = "not as many places as secrets and reports, or not as many finite coordinates"
+LOOSE = [
+    *[
+        ('"mass": ["', f'"mass": ["{text}', DIGITS)
+        for text in ("0", "+", "-", "0x", "0b", "0o", "\\u00a0", "\\n", "\\t", "\uff11", "1_", "1e", "1" * 19)
+    ],
+    ('"mass": ["', '"mass": [" ', DIGITS),
+    (
+        '"mass": ["3278675881062586924 791048659385137153 321616384284781121 130759463925790897 89585629769091809"',
+        '"mass": [["4611686018427387904"]',
+        DIGITS,
+    ),
+    ('"mass": ["', '"mass": ["1 ', "secret 0: the masses sum to 4611686018427387905, not 2^62"),
+    ('"mass": ["', '"mass": [7, "', "not as many rows as secrets"),
+    ('"mass": [', '"mass": "12345", "more": [', "not as many rows as secrets"),
+    ('"budget"', '"claim"', TWICE),
+    ('"budget"', '"cl\\u0061im"', TWICE),
+    ('"mass": [', '"mass": ["1"], "mass": [', TWICE),
+    ('"mass": [', '"mass" \n : ["1"], "mass": [', TWICE),
+    ('"budget": "', '"more": {"a": {}, "a": 1}, "budget": "', TWICE),
+    ('"secrets": 5', '"secrets": "5"', PLACES),
+    ('"secrets": 5', '"secrets": 4', PLACES),
+    ('"reports": 5', '"reports": [5]', PLACES),
+    ('"reports": 5', '"reports": 6', PLACES),
+    ("[[0.5]", '[["0.5"]', PLACES),
+    ("[[0.5]", "[[true]", PLACES),
+    ("[[0.5]", "[[1e999]", PLACES),
+    ("[[0.5]", "[[]", PLACES),
+    ("[[0.5]", '["5"', PLACES),
+    ("[[0.5]", "[[0.5, 0]", PLACES),
+    ('"secret_points": [', '"secret_points": "12345", "more": [', PLACES),
+    ('"unit": "km"', '"unit": 7', "unit is not said"),
+    ('"claim": ', '"claims": ', "claim is not said"),
+    ('"problem": ', '"claim\\" : ": ', "taken"),
+    ('"problem": "line"', '"problem": "\\"secrets\\": 7, \\\\"', "taken"),
+    ('"problem": "line"', '"problem": "' + "\\u0061x" * 10**6 + '"', "taken"),
+]
+
+
+def test_what_another_reader_could_take_otherwise_is_refused(tmp_path):
+    text = md.export(made("line"), tmp_path / "t.json", with_sampler=True).read_text()
+    assert all(old in text for old, _, _ in LOOSE)
+    texts = [resealed(text.replace(old, new, 1).encode()).decode() for old, new, _ in LOOSE]
+    (tmp_path / "texts.json").write_text(json.dumps(texts))
+    assert run(tmp_path, REFUSED) == [said for _, _, said in LOOSE]
+
+
+@pytest.mark.parametrize(
+    "words", [[""], ["0x1"], [" 1"], ["1e0"], ["0", "-1"], ["0", "1.5"], ["0", ""], ["\uff11"], []]
+)
+def test_numbers_of_the_command_are_plain(tmp_path, words):
+    md.export(made("line"), tmp_path / "t.json", with_sampler=True)
+    done = subprocess.run([NODE, "sample_table.mjs", "t.json", *words], cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 1
+    assert done.stdout == b""
+    assert b"plain numbers" in done.stderr

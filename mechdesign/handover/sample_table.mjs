@@ -17,9 +17,11 @@
 const FORMAT = "mechdesign/table/1";
 const ROW_SUM = 1n << 62n;
 const HIGH_MASK = 0x3fffffff; // 30 high and 32 low bits make 62
+const PLAIN = /^(0|[1-9][0-9]{0,18})$/; // digits of a mass: 2^62 has 19
+const STRINGS = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?/g; // of JSON, and the colon behind a name
 
-/** A table: claim, budget, unit, secretPoints (n, k), reportPoints (m, k). Throws RangeError where a mass is below 1 or
- * a row does not sum to exactly 2^62. */
+/** A table: claim, budget, unit, secretPoints (n, k), reportPoints (m, k). Throws RangeError where a mass is no plain
+ * number of at least 1, a row does not sum to exactly 2^62, or rows, masses and places are not as many as said. */
 export class Table {
   #high; // of every cumulative sum, n arrays of m
   #low;
@@ -31,8 +33,16 @@ export class Table {
     this.unit = parsed.unit;
     this.secretPoints = parsed.secret_points;
     this.reportPoints = parsed.report_points;
+    for (const name of ["claim", "budget", "unit"]) {
+      if (typeof parsed[name] !== "string") throw new RangeError(`${name} is not said`);
+    }
+    if (!arePoints(parsed.secret_points, parsed.secrets) || !arePoints(parsed.report_points, parsed.reports)) {
+      throw new RangeError("not as many places as secrets and reports, or not as many finite coordinates");
+    }
+    if (!Array.isArray(parsed.mass) || parsed.mass.length !== parsed.secrets) {
+      throw new RangeError("not as many rows as secrets");
+    }
     const sums = parsed.mass.map((row, secret) => cumulative(row, secret, parsed.reports));
-    if (sums.length !== parsed.secrets) throw new RangeError("not as many rows as secrets");
     this.#high = sums.map((row) => Uint32Array.from(row, (sum) => Number(sum >> 32n)));
     this.#low = sums.map((row) => Uint32Array.from(row, (sum) => Number(sum & 0xffffffffn)));
   }
@@ -63,15 +73,23 @@ export async function readTable(text) {
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text.slice(0, start)));
   const hex = Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
   if (text.slice(start) !== `"content_sha256": "${hex}"}\n`) throw new RangeError("the table was altered, or cut short");
-  return new Table(JSON.parse(text));
+  const parsed = JSON.parse(text);
+  const names = Array.from(text.matchAll(STRINGS)).filter(([, , colon]) => colon).map(([, name]) => JSON.parse(name));
+  if (new Set(names).size < names.length) throw new RangeError("a name is said twice");
+  return new Table(parsed);
+}
+
+function arePoints(points, count) {
+  const finite = (point) => Array.isArray(point) && point.length === points[0].length && point.every(Number.isFinite);
+  return Array.isArray(points) && points.length === count && points.every(finite);
 }
 
 function cumulative(row, secret, reports) {
   let sum = 0n;
-  const sums = row.split(" ").map((digits) => {
-    const mass = BigInt(digits);
-    if (mass < 1n) throw new RangeError(`secret ${secret}: a mass is below 1`);
-    return (sum += mass);
+  const sums = (typeof row === "string" ? row : "").split(" ").map((digits) => {
+    if (!PLAIN.test(digits)) throw new RangeError(`secret ${secret}: a mass is no plain whole number`);
+    if (digits === "0") throw new RangeError(`secret ${secret}: a mass is below 1`);
+    return (sum += BigInt(digits));
   });
   if (sum !== ROW_SUM) throw new RangeError(`secret ${secret}: the masses sum to ${sum}, not 2^62`);
   if (sums.length !== reports) throw new RangeError(`secret ${secret}: not as many masses as reports`);
@@ -83,6 +101,7 @@ if (globalThis.process?.argv?.[1]) {
   if (import.meta.url === pathToFileURL(process.argv[1]).href) {
     const { readFile } = await import("node:fs/promises");
     const [path, secret, count = "1"] = process.argv.slice(2);
+    if (!PLAIN.test(secret) || !PLAIN.test(count)) throw new RangeError("SECRET and COUNT are plain numbers");
     const table = await readTable(await readFile(path, "utf8"));
     for (let k = 0; k < Number(count); k++) {
       const report = table.sample(Number(secret));
