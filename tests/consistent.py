@@ -20,7 +20,6 @@ from drafts import Draft
 from mechdesign.mechanism.factored import judge, make_factored
 from mechdesign.mechanism.factors import Factors
 from mechdesign.mechanism.repair import repair
-from mechdesign.mechanism.schema import FACTORED
 from mechdesign.mechanism.table import make_mechanism
 from mechdesign.setting.domain import AXES, Domain
 from mechdesign.setting.integer_metric import IntegerMetric

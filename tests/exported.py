@@ -15,7 +15,11 @@ from cases import CASES, varying_level
 
 import mechdesign as md
 from mechdesign.closed_forms import constant, exponential
+from mechdesign.mechanism.storage import write_atomically
+from mechdesign.mechanism.stored import read
 from mechdesign.mechanism.table import seal
+from mechdesign.reports.export import WRITERS
+from mechdesign.reports.exports.content import Content
 from mechdesign.utility.remap import bayes_remap
 
 HOLES = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 1, 1], [0, 0, 0, 0, 0], [1, 0, 1, 1, 1]], bool)  # and a row of holes
@@ -166,3 +170,14 @@ class Forgery:
         parts = [f'"{name}": {value},\n' for name, value in said.items()]
         parts += ['"{}": [{}],\n'.format(name, ",\n".join(lines)) for name, lines in lists.items()]
         return "".join(['{"format": "mechdesign/table/1",\n', *parts, '"'])
+
+
+def written(mechanism: xr.Dataset, path: Path) -> Path:
+    """A table as `md.export` writes it, of a mechanism that it refuses: nothing is verified."""
+    write_atomically(path, lambda temporary: WRITERS[path.suffix](_content(mechanism), temporary))
+    return path
+
+
+def _content(mechanism: xr.Dataset) -> Content:
+    stored = read(mechanism)
+    return Content(stored=stored, rows=range(stored.domain.size))

@@ -199,7 +199,7 @@ def _wild_place(nodes, rng):
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_wild_maps_are_rounded_down_or_refused(count):
-    """Segments along, across and beside node lines; where nodes are an ulp apart plain sums reach twice the integral."""
+    """Segments along, across and beside node lines; where nodes are an ulp apart, plain sums reach twice the length."""
     rng = np.random.default_rng(count)
     taken = refused = 0
     for _ in range(1000):

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from itertools import accumulate
 
 import pytest
-from exported import flipped, made, resealed, with_mass
+from exported import flipped, made, resealed, with_mass, written
 
 import mechdesign as md
 from mechdesign.mechanism.certificate import ROW_SUM
@@ -84,7 +84,7 @@ def test_altered_tables_and_wrong_sums_are_refused(tmp_path):
             mass[:, 1] = 0
         else:
             mass[2, 2] = int(mass[2, 2]) + change
-        texts.append(md.export(with_mass(made("line"), mass), path, overwrite=True).read_text())
+        texts.append(written(with_mass(made("line"), mass), path).read_text())
     md.export(made("line"), path, overwrite=True)
     texts += [flipped(path, seed).decode("utf-8", "replace") for seed in range(100)]
     (tmp_path / "texts.json").write_text(json.dumps(texts))
