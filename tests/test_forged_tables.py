@@ -10,6 +10,7 @@ import contextlib
 import copy
 import json
 import random
+import re
 from functools import cache
 
 import pytest
