@@ -256,7 +256,7 @@ UNTRUE = [
     (every_edge(lambda length: 1e300), "levels", LONG),
     (words("times 1.1000000000000001 nats", "times 1.09 nats"), "holes", LONG),
     (fewer_times(1e-9), "holes", LONG),
-    (fewer_times(1e-13), "holes", LONG),
+    (fewer_times(1e-12), "holes", LONG),
     (every_edge(lambda length: length * (1 + 1e-11)), "holes", LONG),
     (place("7.36"), "holes", LONG),
     (without((0, 1)), "holes", "no edges join 0 and 1"),
