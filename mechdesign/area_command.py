@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mechdesign.errors import InputError
+from mechdesign.options import GapOption, JsonOption, LimitOption, OverwriteOption, real, whole
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 PROGRAMS = ("auto", "optimal", "planar-laplace")
 LARGEST_OPTIMAL = {"euclidean": 120, "eikonal": 400}  # cells up to which auto takes the optimal program: a minute
+_TABLES = 8  # 64-bit numbers for every pair of cells that a run holds at most, as measured
 
 _PRIOR_HELP = "Raster the prior is proportional to: .tif, .nc or .asc. Uniform without."
 _LEVELS_HELP = "Raster of levels: eps(u) = slope levels(u) + level / radius, eikonal metric."
@@ -24,31 +26,32 @@ _LEVELS_HELP = "Raster of levels: eps(u) = slope levels(u) + level / radius, eik
 
 def area(
     area: Annotated[Path, typer.Argument(help="GeoJSON file: Polygon or MultiPolygon, degrees.")],
-    cell: Annotated[float, typer.Option("--cell", help="Side of a cell, in the unit.")],
-    radius: Annotated[float, typer.Option("--radius", help="Distance within which --level holds, in the unit.")],
-    level: Annotated[float, typer.Option("--level", help="Nats within the radius: eps = level / radius.")],
+    cell: Annotated[float, real("--cell", help="Side of a cell, in the unit.")],
+    radius: Annotated[float, real("--radius", help="Distance within which --level holds, in the unit.")],
+    level: Annotated[float, real("--level", help="Nats within the radius: eps = level / radius.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="NetCDF file to write.")],
     unit: Annotated[str, typer.Option("--unit", help="Unit of length: m, km, mi, ...")] = "m",
     forbidden: Annotated[Path | None, typer.Option("--forbidden", help="GeoJSON of what is left out: water.")] = None,
     prior: Annotated[Path | None, typer.Option("--prior", help=_PRIOR_HELP)] = None,
     levels: Annotated[Path | None, typer.Option("--levels", help=_LEVELS_HELP)] = None,
-    slope: Annotated[float, typer.Option("--slope", help="Of --levels, in nats per unit per unit of levels.")] = 0.0,
-    stencil: Annotated[int, typer.Option("--stencil", help="Neighbours, for --levels.")] = 8,
+    slope: Annotated[float, real("--slope", help="Of --levels, in nats per unit per unit of levels.")] = 0.0,
+    stencil: Annotated[int, whole("--stencil", help="Neighbours, for --levels.")] = 8,
     loss: Annotated[str, typer.Option("--loss", help="distance, squared or zero-one.")] = "distance",
     program: Annotated[str, typer.Option("--program", help="One of " + ", ".join(PROGRAMS) + ".")] = "auto",
-    gap: Annotated[float, typer.Option("--gap", help="Target of (loss - lower_bound) / loss.")] = 1e-3,
-    time_limit: Annotated[float, typer.Option("--time-limit", help="Seconds; the best so far is kept.")] = 90.0,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")] = False,
+    gap: GapOption = 1e-3,
+    time_limit: LimitOption = 90.0,
+    overwrite: OverwriteOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Design a mechanism for an area on Earth, private for level / radius times geodesic distances between cells."""
     started = time.monotonic()
     from mechdesign.mechanism.storage import check_target, save
     from mechdesign.reports import printing
-    from mechdesign.reports.summary import summarise
+    from mechdesign.reports.summary import proved, summarise
     from mechdesign.setting.area_problem import area_problem
     from mechdesign.setting.geojson import read_area
     from mechdesign.setting.placed_rasters import raster_on
+    from mechdesign.setting.size import require_memory
 
     check_target(output, overwrite=overwrite)
     if program not in PROGRAMS:
@@ -58,6 +61,7 @@ def area(
             raise InputError("must be positive and finite", field=name, value=value, remedy="such as 200 m, 0.6931")
     left_out = None if forbidden is None else read_area(forbidden)
     domain = read_area(area).grid(cell=cell, unit=unit, forbidden=left_out)
+    require_memory(domain.size, domain.size, tables=_TABLES, what="a mechanism for the area", field="cell")
     problem = area_problem(
         domain,
         epsilon=level / radius,
@@ -70,10 +74,11 @@ def area(
         knobs={"radius": radius, "level": level, "cell": cell, "unit": domain.unit},
     )
     mechanism = _designed(problem, program, gap=gap, time_limit=time_limit)
-    save(mechanism, output, overwrite=overwrite)
-    summary = summarise(mechanism, seconds=time.monotonic() - started, file=output)
+    checked = proved(mechanism)
+    summary = summarise(mechanism, checked, seconds=time.monotonic() - started, file=output)
     assert domain.plane is not None
     summary |= {"plane": domain.plane.words(), "geodesic_epsilon": level / radius}
+    save(mechanism, output, overwrite=overwrite)
     if as_json:
         printing.print_json(summary)
     else:

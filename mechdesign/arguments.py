@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mechdesign.errors import InputError
+from mechdesign.setting.numerals import real_number, whole_number
 
 if TYPE_CHECKING:
     from mechdesign.programs.program import Program
@@ -82,7 +83,7 @@ def place_asked(first: str | None, rest: list[str]) -> list[float] | None:
     """
     words = rest if first is None else [*first.replace(",", " ").split(), *rest]
     try:
-        numbers = [float(word) for word in words]
+        numbers = [real_number(word) for word in words]
     except ValueError as error:
         raise InputError(
             "not a location or an option", field="at", value=" ".join(words), remedy="write FILE --at X Y"
@@ -97,7 +98,7 @@ def row_range(words: str | None) -> range | None:
     if words is None:
         return None
     try:
-        first, end = (int(word) for word in words.split(":"))
+        first, end = (whole_number(word) for word in words.split(":"))
     except ValueError as error:
         raise InputError(
             "must be two whole numbers", field="rows", value=words, remedy="write FIRST:END, such as 0:100"
@@ -105,8 +106,11 @@ def row_range(words: str | None) -> range | None:
     return range(first, end)
 
 
-def chosen_program(name: str, problem: DesignProblem, *, distances: str, worst_loss: float | None) -> Program:
-    """The program of a name for a problem. Raises: InputError for an unknown name, or options of another program."""
+def chosen_program(name: str, *, distances: str, worst_loss: float | None) -> Callable[[DesignProblem], Program]:
+    """States the program of a name for a problem.
+
+    Raises: InputError for an unknown name, or options of another program.
+    """
     from mechdesign.programs.bounded import Bounded
     from mechdesign.programs.dictionary import Dictionary
     from mechdesign.programs.eikonal_weights import EikonalWeights
@@ -128,16 +132,14 @@ def chosen_program(name: str, problem: DesignProblem, *, distances: str, worst_l
             value="none" if worst_loss is None else worst_loss,
             remedy="pass --program bounded --worst-loss B",
         )
-    if name == "eikonal":
-        route: Any = distances
-        return EikonalWeights(problem=problem, distances=route)
-    if worst_loss is not None:
-        return Bounded(problem=problem, worst_loss=worst_loss)
-    plain: dict[str, type[Optimal | Dictionary | Minimax | QueryWeights | StatisticalDesign]] = {
-        "optimal": Optimal,
-        "dictionary": Dictionary,
-        "query": QueryWeights,
-        "minimax": Minimax,
-        "statistical": StatisticalDesign,
+    route: Any = distances
+    programs: dict[str, Callable[[DesignProblem], Program]] = {
+        "optimal": lambda problem: Optimal(problem=problem),
+        "eikonal": lambda problem: EikonalWeights(problem=problem, distances=route),
+        "dictionary": lambda problem: Dictionary(problem=problem),
+        "query": lambda problem: QueryWeights(problem=problem),
+        "minimax": lambda problem: Minimax(problem=problem),
+        "bounded": lambda problem: Bounded(problem=problem, worst_loss=float(worst_loss or 0)),
+        "statistical": lambda problem: StatisticalDesign(problem=problem),
     }
-    return plain[name](problem=problem)
+    return programs[name]

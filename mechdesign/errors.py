@@ -10,7 +10,9 @@ MechdesignError
 ├── DesignError           exit code 1: the design failed
 │   ├── InfeasibleError   the program has no solution
 │   └── SolverError       the solver gave nothing that can be used
-└── VerificationError     exit code 1: a stored mechanism was refused
+├── VerificationError     exit code 1: a stored mechanism was refused
+├── OutputError           exit code 1: what a command says could not be written
+└── InternalError         exit code 1: a defect of this package
 """
 
 from __future__ import annotations
@@ -107,3 +109,19 @@ class VerificationError(MechdesignError):
     """A stored mechanism is damaged, or does not satisfy its claim."""
 
     kind = "verification"
+
+
+class OutputError(MechdesignError):
+    """Standard output cannot be written; `closed` where its reader went away, as `head` does."""
+
+    kind = "output"
+
+    def __init__(self, message: str, *, field: str, remedy: str, closed: bool) -> None:
+        super().__init__(message, field=field, remedy=remedy)
+        self.closed = closed
+
+
+class InternalError(MechdesignError):
+    """An exception that nothing foresaw: a defect of this package, whatever was asked."""
+
+    kind = "internal"

@@ -17,4 +17,5 @@ def problem(secrets: int = 8, epsilon: float = 1.5) -> DesignProblem:
 
 def published(secrets: int = 8, epsilon: float = 1.5) -> dict[str, float]:
     """The closed-form optimum."""
-    return {"optimal": (secrets - 1) / (secrets - 1 + math.exp(epsilon))}
+    others = (secrets - 1) * math.exp(-epsilon)
+    return {"optimal": others / (1 + others)}

@@ -16,6 +16,7 @@ from mechdesign import DesignProblem, Domain, Euclidean, InputError, priors
 from mechdesign.closed_forms import queries
 from mechdesign.setting.populations import income_mass
 from mechdesign.setting.release import release_problem
+from mechdesign.setting.size import require_places
 from mechdesign.utility.release_queries import band_width
 
 TOP = 1_200_000.0  # USD
@@ -35,6 +36,7 @@ def problem(
         )
     if cells < 2 or outputs < 2:
         raise InputError("must be at least 2", field="cells, outputs", value=(cells, outputs), remedy="use 120 and 41")
+    require_places(outputs, field="outputs")
     if not 0 < threshold < TOP:
         raise InputError(f"must be between 0 and {TOP:g}", field="threshold", value=threshold, remedy="use 500000 USD")
     domain = Domain.grid(cells, cell=TOP / cells, unit="USD")

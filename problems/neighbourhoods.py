@@ -28,6 +28,7 @@ from mechdesign import (
     query_problem,
     read_raster,
 )
+from mechdesign.setting.size import require_memory
 
 SHIPPED = Path(__file__).parent / "data" / "philadelphia_density_2000.asc"
 STEP = np.array([0.7548776662466927, 0.5698402909980532])  # 1/p and 1/p^2 for the real root p of p^3 = p + 1
@@ -51,11 +52,14 @@ def problem(
         raise InputError("must be positive and finite", field="extent", value=extent, remedy="use 20")
     if cells < 2:
         raise InputError("must be at least 2", field="cells", value=cells, remedy="one cell leaves nothing to protect")
-    if labels < 2:
-        raise InputError("must be at least 2", field="labels", value=labels, remedy="one label leaves nothing to ask")
+    if not 2 <= labels <= cells**2:
+        raise InputError(
+            "must be at least 2 and at most the number of cells", field="labels", value=labels, remedy="use 6 labels"
+        )
     density = read_raster(SHIPPED, unit="mi").stretched(extent, extent)
     domain = Domain.grid((cells, cells), cell=extent / cells, unit="1")
     if label_map == "constructed":
+        require_memory(domain.size, labels, tables=6, what="the table of losses")
         centres = extent * ((0.5 + np.arange(1, labels + 1)[:, None] * STEP) % 1.0)
         apart = ((domain.points[:, None, :] - centres) ** 2).sum(axis=2)
         query = Query(labels=apart.argmin(axis=1))

@@ -12,6 +12,7 @@ import numpy as np
 
 from mechdesign import DesignProblem, Distance, InputError, TableLoss, priors
 from mechdesign.setting.roads import read_roads
+from mechdesign.setting.size import require_memory
 from mechdesign.setting.synthetic_roads import synthetic_roads
 
 
@@ -44,6 +45,7 @@ def problem(
             "a network has two tables", field="edges_file", value=edges_file, remedy="give nodes_file and edges_file"
         )
     if nodes_file == "synthetic":
+        require_memory(nodes, nodes, tables=7, what="a mechanism over the nodes", field="nodes", remedy="use fewer")
         roads = synthetic_roads(nodes, seed)
     else:
         given = None if unit == "auto" else unit

@@ -6,6 +6,7 @@ import csv
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -109,6 +110,11 @@ def test_the_forbidden_part_holds_no_cell(run, tmp_path):
     [
         ({"--cell": "5000"}, "cell"),
         ({"--cell": "0"}, "cell"),
+        ({"--cell": "1_0"}, "cell"),
+        ({"--cell": "1e-300"}, "cell"),
+        ({"--cell": "0.01"}, "cell"),
+        ({"--cell": "10"}, "cell"),
+        ({"--stencil": "\uff18"}, "stencil"),
         ({"--radius": "0"}, "radius"),
         ({"--level": "-1"}, "level"),
         ({"--level": "nan"}, "level"),
@@ -126,6 +132,12 @@ def test_bad_input_is_named_and_leaves_no_file(run, tmp_path, changed, field):
     assert (code, said["error"]["field"]) == (2, field)
     assert said["error"]["remedy"]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_area_of_too_many_cells_is_refused_before_a_table_is_made(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=1e5))
+    code, said = run("area", PARK, *USUAL, "--cell", "100", "-o", tmp_path / "a.nc")
+    assert (code, said["error"]["kind"], said["error"]["field"]) == (2, "size", "cell")
 
 
 @pytest.mark.parametrize(

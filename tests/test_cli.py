@@ -16,7 +16,7 @@ from mechdesign.mechanism.table import probabilities, seal
 from mechdesign.problem_files import load_problem, read_problem_file
 from mechdesign.programs.eikonal_weights import EikonalWeights
 from mechdesign.programs.optimal import Optimal
-from mechdesign.reports.summary import summarise
+from mechdesign.reports.summary import proved, summarise
 from mechdesign.reports.verification import verify
 from mechdesign.solvers.solve import solve
 
@@ -228,7 +228,7 @@ def test_knobs_in_every_spelling_and_the_python_api_give_the_same_mechanism(run_
     code, summary = run_json("solve", "philadelphia", *words, "-o", tmp_path / "p.nc")
     mechanism = solve(Optimal(problem=load_problem("philadelphia", cells=6)), gap=1e-4)
     save(mechanism, tmp_path / "api.nc")
-    ours = summarise(mechanism, seconds=0.0, file=None)
+    ours = summarise(mechanism, proved(mechanism), seconds=0.0, file=None)
     varying = ("seconds", "peak_mb", "file")
     assert code == 0
     assert summary.pop("published") == {"planar_laplace": "37.5", "eikonal": "5.78", "optimal": "1.37"}

@@ -232,7 +232,7 @@ def test_the_command_line_keeps_the_mechanism_until_it_is_written(command, progr
         code, _, told = command("--work", work, "-o", out)
     assert code == 130
     assert told.splitlines()[-1] == (
-        "error: run: interrupted; nothing was written; the --work folder keeps what was done: run it again"
+        "error: run: interrupted; no unfinished file is left; the --work folder keeps what was done: run it again"
     )
     assert command("--work", work, "--json")[0] == 0
     assert names(work) == ["mechanism.nc", "run.json"]

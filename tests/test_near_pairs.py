@@ -15,7 +15,7 @@ from cases import grid
 from tolerances import DESIGN_MARGIN, SOLVED
 from typer.testing import CliRunner
 
-from mechdesign.cli import app
+from mechdesign.commands import app
 from mechdesign.errors import UnsuitableError
 from mechdesign.mechanism.certificate import row_sums_exact, violations
 from mechdesign.mechanism.storage import load

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 
 import pytest
@@ -23,6 +24,30 @@ BODY = """
     return DesignProblem(domain=domain, metric=Discrete(epsilon=1.0), prior=priors.uniform(domain), loss=ZeroOne())
 """
 SIGNATURE = "def problem(secrets: int = 3, level: float = 1.0, name: str = 'a'):"
+PARTS = {
+    "domain": "Domain.nodes(3)",
+    "metric": "Discrete(epsilon=1.0)",
+    "prior": "priors.uniform(Domain.nodes(3))",
+    "loss": "ZeroOne()",
+}
+ARRAYS = (
+    "from numpy import array, int64, float64\nfrom mechdesign.setting.geodesic import Edges\n"
+    "I, F = (lambda x: array(x, int64)), (lambda x: array(x, float64))\n"
+)
+
+
+def changed(**parts):
+    """A problem file in which these parts of the problem are written differently."""
+    named = ", ".join(f"{name}={text}" for name, text in {**PARTS, **parts}.items())
+    return f"{IMPORTS}def problem():\n    return DesignProblem({named})\n"
+
+
+def own(base, method):
+    """A problem file with a metric or loss of its own."""
+    part = {"Discrete": {"metric": "Own(epsilon=1.0)"}, "ZeroOne": {"loss": "Own()"}}[base]
+    return f"{ARRAYS}{changed(**part)}class Own({base}):\n    def {method}\n"
+
+
 SHIPPED = ["discrete", "euclidean", "flat", "income", "line", "neighbourhoods", "paris", "philadelphia", "streets"]
 
 
@@ -81,6 +106,15 @@ def test_knobs_take_the_type_of_their_default(mine, given, knob, value):
         ({"level": "high"}, "level", "type float"),
         ({"level": "nan"}, "level", "must be a number"),
         ({"level": 10**400}, "level", "type float"),
+        ({"level": "1_0"}, "level", "digits 0-9"),
+        ({"level": "\uff11.5"}, "level", "digits 0-9"),
+        ({"level": " 1"}, "level", "digits 0-9"),
+        ({"level": "1e400"}, "level", "between 1e-100 and 1e100"),
+        ({"level": "1e-400"}, "level", "between 1e-100 and 1e100"),
+        ({"secrets": "1_0"}, "secrets", "digits 0-9"),
+        ({"secrets": "\u0663"}, "secrets", "digits 0-9"),
+        ({"secrets": "9" * 5000}, "secrets", "64 bits"),
+        ({"secrets": "9223372036854775808"}, "secrets", "64 bits"),
         ({"depth": 1}, "depth", "no such knob"),
     ],
 )
@@ -104,6 +138,19 @@ def test_knobs_of_another_type_are_refused(mine, given, field, message):
         ("def problem(n=True): ...", "n", "needs a default"),
         ("def problem(*n): ...", "n", "needs a default"),
         ("def problem(**n): ...", "n", "needs a default"),
+        ("def problem(n=float('nan')): ...", "n", "needs a default"),
+        ("def problem(n=10**5000): ...", "n", "needs a default"),
+        ("def problem(n=2**63): ...", "n", "needs a default"),
+        ("def problem(n=()): ...", "n", "needs a default"),
+        ("problem = dict", "problem", "the problem file failed .ValueError"),
+        ("def __getattr__(name): return 1 / 0", "problem", "the problem file failed .ZeroDivisionError"),
+        ("class Odd(BaseException): ...\nraise Odd", "problem", "does not import .Odd"),
+        ("class Odd(Exception):\n    def __str__(self): return 1 / 0\nraise Odd", "problem", "its message fails too"),
+        ("raise ValueError('x' * 10**6)", "problem", "x{300}[.]{3}[)]"),
+        ("def f(): f()\nf()", "problem", "does not import .RecursionError"),
+        ("x = " + "(" * 5000, "problem", "does not import"),
+        ("x = '\x00'", "problem", "does not import"),
+        ("#" * (1 << 20) + "\n", "problem", "larger than 1,048,576 bytes"),
     ],
 )
 def test_files_that_are_not_problems(tmp_path, text, field, message):
@@ -111,6 +158,33 @@ def test_files_that_are_not_problems(tmp_path, text, field, message):
     with pytest.raises(InputError, match=message) as caught:
         read_problem_file(path)
     assert (caught.value.field, caught.value.value) == (field, str(path))
+    assert list(tmp_path.iterdir()) == [path]  # no cache of bytecode either
+
+
+def test_files_that_python_cannot_read(tmp_path):
+    (tmp_path / "latin.py").write_bytes("x = 'é'".encode("latin-1"))
+    os.mkfifo(tmp_path / "fifo.py")
+    (tmp_path / "folder.py").mkdir()
+    (tmp_path / "loop.py").symlink_to("loop.py")
+    (tmp_path / "zero.py").symlink_to("/dev/zero")
+    write(tmp_path, "", "\x1b[2J.py")
+    names = ["latin.py", "fifo.py", "folder.py", "loop.py", "zero.py", "\x1b[2J.py", "a" * 300 + ".py", "\udcff.py"]
+    for name in names:
+        with pytest.raises(InputError) as caught:
+            read_problem_file(tmp_path / name)
+        assert caught.value.field == "problem"
+
+
+def test_what_a_file_prints_goes_to_standard_error(tmp_path, capsys):
+    noisy = DOCSTRING + IMPORTS + "print('import')\n" + SIGNATURE + "\n    print('problem')" + BODY.format(secrets=3)
+    told = (
+        "\ndef published():\n    print('published')\n    return {}"
+        "\ndef remark(problem):\n    print('remark')\n    return ''"
+    )
+    file = read_problem_file(write(tmp_path, noisy + told))
+    built = file.build()
+    assert (file.published({}), file.remark(built)) == ({}, "")
+    assert capsys.readouterr() == ("", "import\nproblem\npublished\nremark\n")
 
 
 @pytest.mark.parametrize(
@@ -123,6 +197,40 @@ def test_files_that_are_not_problems(tmp_path, text, field, message):
         ("def problem(n=3, /): ...", InputError, "problem file failed .TypeError"),
         (IMPORTS + "def problem(): return Domain.grid(3, cell=1.0, unit='parsec')", UnitError, "unknown unit"),
         (IMPORTS + "def problem():" + BODY.format(secrets=1), InputError, "at least two places"),
+        ("def problem(): return problem()", InputError, "problem file failed .RecursionError"),
+        (changed(metric="None"), InputError, "the metric of the problem is none"),
+        (changed(loss="'squared'"), InputError, "the loss of the problem is none"),
+        (changed(domain="'x'"), InputError, "problem file failed .AttributeError"),
+        (changed(prior="object()"), InputError, "problem file failed .TypeError"),
+        (changed(reports="3"), InputError, "the reports of the problem is none"),
+        (changed(query="3"), InputError, "problem file failed .AttributeError"),
+        (own("Discrete", "edges(self, domain): return 1 / 0"), InputError, "problem file failed .ZeroDivisionError"),
+        (own("Discrete", "edges(self, domain): return None"), InputError, "edges must be"),
+        (
+            own("Discrete", "edges(self, domain): return Edges(tail=[0], head=[1], length=[1])"),
+            InputError,
+            "edges must",
+        ),
+        (
+            own("Discrete", "edges(self, domain): return Edges(tail=I([0]), head=I([9]), length=F([1.0]))"),
+            InputError,
+            "edges must",
+        ),
+        (
+            own("Discrete", "edges(self, domain): return Edges(tail=I([0]), head=I([1, 2]), length=F([1.0]))"),
+            InputError,
+            "edges must",
+        ),
+        (
+            own("Discrete", "edges(self, domain): return Edges(tail=I([0]), head=I([1]), length=F([-1.0]))"),
+            InputError,
+            "edges must",
+        ),
+        (own("Discrete", "claim(self, domain): return 3"), InputError, "claim must be a text"),
+        (own("Discrete", "describe(self): return {1j: self}"), InputError, "problem file failed .TypeError"),
+        (own("ZeroOne", "matrix(self, secrets, reports): return 1 / 0"), InputError, "file failed .ZeroDivisionError"),
+        (own("ZeroOne", "matrix(self, secrets, reports): return F([[1.0]])"), InputError, "must give a table"),
+        (own("ZeroOne", "unit(self, length): return 3"), InputError, "unit of the loss must be a text"),
     ],
 )
 def test_what_problem_returns_or_raises(tmp_path, text, error, message):
@@ -153,6 +261,22 @@ def test_figures_beside_a_solve(mine, tmp_path):
     assert file.remark(built) == "7 places"
     silent = read_problem_file(mine)
     assert (silent.published({}), silent.remark(built)) == (None, None)
+    for told in (
+        "3",
+        "[1, 2]",
+        "{1: 2}",
+        "{'a': None}",
+        "{'a': float('nan')}",
+        "{'a': 10**5000}",
+        "{'a': {}}",
+        "{'a': True}",
+    ):
+        odd = read_problem_file(write(tmp_path, f"{mine.read_text()}\ndef published(): return {told}\n", "odd.py"))
+        with pytest.raises(InputError, match="published"):
+            odd.published({})
+    odd = read_problem_file(write(tmp_path, f"{mine.read_text()}\ndef remark(problem): return 3\n", "odd.py"))
+    with pytest.raises(InputError, match="remark"):
+        odd.remark(built)
     for function in ("published", "remark"):
         failing = f"def {function}(problem=None): return 1 / 0"
         broken = read_problem_file(write(tmp_path, f"{mine.read_text()}\n{failing}\n", f"{function}.py"))

@@ -144,6 +144,12 @@ def test_ways_to_write_a_location(run, words) -> None:
         (["--secret", "-1"], "secret"),
         (["--secret", "0", "-n", "0"], "size"),
         (["--secret", "0", "--seed", "-3"], "seed"),
+        (["--secret", "0", "-n", "99999999999"], "n"),
+        (["--secret", "0", "-n", "1_0"], "n"),
+        (["--secret", "\u0661"], "secret"),
+        (["--at", "\uff11", "11"], "at"),
+        (["--at", "1_0", "11"], "at"),
+        (["--lon", "1e400", "--lat", "0"], "lon"),
     ],
 )
 def test_what_cannot_be_asked(run, words, field) -> None:

@@ -185,6 +185,7 @@ def test_factored_mechanisms_have_the_same_face() -> None:
         ("size", lambda s: s.sample(0, 0)),
         ("size", lambda s: s.sample(0, 1.0)),
         ("size", lambda s: s.sample(0, True)),
+        ("size", lambda s: s.sample(0, 10**13)),
         ("seed", lambda s: s.sample(0, 1, seed=-1)),
         ("seed", lambda s: s.sample(0, 1, seed=0.5)),
         ("seed", lambda s: s.sample(0, 1, seed=True)),

@@ -41,7 +41,7 @@ from mechdesign.closed_forms.laplace_law import (
     radius_tail,
     sample,
 )
-from mechdesign.closed_forms.lattice import clamp_to_border, displacements
+from mechdesign.closed_forms.lattice import TAIL_NATS, clamp_to_border, displacements
 from mechdesign.errors import UnsuitableError
 from mechdesign.setting.domain import Domain
 from mechdesign.setting.levels import check_epsilon
@@ -144,7 +144,11 @@ def normalised_table(problem: DesignProblem, epsilon: float) -> NDArray[np.float
 
 
 def _masses(shape: tuple[int, ...], count: int, cell: float, epsilon: float) -> NDArray[np.float64]:
-    """Masses at the first `count` displacements of every axis."""
+    """Masses at the first `count` displacements of every axis; all in the own cell where less than e^-45 leaves it."""
+    if epsilon * cell > 2 * TAIL_NATS:
+        masses = np.zeros((count,) * len(shape))
+        masses.flat[0] = 1.0
+        return masses
     return line_masses(count, cell, epsilon) if len(shape) == 1 else cell_masses(count, cell, epsilon)
 
 

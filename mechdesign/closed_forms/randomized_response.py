@@ -16,6 +16,8 @@ from mechdesign.errors import UnsuitableError
 from mechdesign.setting.levels import check_epsilon
 from mechdesign.setting.problem import DesignProblem
 
+_LARGEST = 700.0  # nats: e^700 is a double
+
 
 def mechanism(problem: DesignProblem, epsilon: float | None = None) -> xr.Dataset:
     """Randomized response at `epsilon` nats (default: the smallest edge of the metric) over the secrets.
@@ -36,8 +38,9 @@ def mechanism(problem: DesignProblem, epsilon: float | None = None) -> xr.Datase
 
 
 def table(size: int, epsilon: float) -> NDArray[np.float64]:
-    """The (K, K) table for K = size."""
-    other = 1.0 / (size - 1 + np.exp(epsilon))
+    """The (K, K) table for K = size; that of 700 nats where epsilon is larger."""
+    odds = np.exp(min(epsilon, _LARGEST))
+    other = 1.0 / (size - 1 + odds)
     probabilities = np.full((size, size), other)
-    np.fill_diagonal(probabilities, other * np.exp(epsilon))
+    np.fill_diagonal(probabilities, other * odds)
     return probabilities

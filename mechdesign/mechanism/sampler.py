@@ -24,6 +24,7 @@ from mechdesign.mechanism.scan import row_masks, scan_row, scan_table
 from mechdesign.mechanism.schema import FACTORED
 from mechdesign.mechanism.table import COST
 from mechdesign.setting.domain import AXES
+from mechdesign.setting.size import require_memory
 
 _TABLE_BYTES = 1 << 26  # of alias tables at once
 Scan = Literal["table", "row"]
@@ -63,7 +64,8 @@ class Sampler:
 
         Returns: report numbers with the coordinates of secrets and reports; attributes bits, claim, cost. With `seed`,
             for simulations only, bits is "simulation, seed 7 (predictable)".
-        Raises: InputError for secrets that are not there, or a size or seed that is not a whole number.
+        Raises: InputError for secrets that are not there, or a size or seed that is not a whole number; SizeError where
+            the draws would not fit in memory.
         Cost: 10 microseconds for every distinct secret of 900 reports, then 30 to 60 ns a draw (150 where every draw
             names its own secret), of which 18 for the bits of the operating system. Memory: 12 bytes of tables per
             column, of which a row has 2^k >= m, in blocks of 64 MB; on two axes 24 bytes a draw.
@@ -72,6 +74,7 @@ class Sampler:
         asked = self.checked(secrets)
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
             raise InputError("must be a whole number, 1 or more", field="size", value=size, remedy="use size=1")
+        require_memory(int(size), len(asked), tables=4, what="the draws", field="size", remedy="draw fewer at a time")
         bits, name = source(seed)
         if self.factored is not None:
             drawn = self.factored.sample(asked, int(size), seed=seed)

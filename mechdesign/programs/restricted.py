@@ -25,6 +25,7 @@ from mechdesign.setting.problem import DesignProblem
 
 SMALLEST = 1e-9  # coefficients of the row sums below this are left out of a linear program: HiGHS would drop them
 _LOOSE = 34.0  # constraints with larger k are left out of a linear program: e^34 exceeds the solver's range
+_FARTHEST = 600.0  # nats beyond the cap: e^600 is a double, and so are its products with losses
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -124,7 +125,7 @@ def linear_program(restricted: RestrictedProgram, cap: float) -> tuple[LinearPro
     allowed: the envelope of the repair sees to the rest.
     """
     m, n = restricted.component.shape
-    shift = np.maximum(restricted.head - cap, 0.0)
+    shift = np.clip(restricted.head - cap, 0.0, _FARTHEST)
     block = np.repeat(np.arange(m + 1), np.diff(restricted.rows))
     lower, upper = restricted.first[block] + restricted.lower, restricted.first[block] + restricted.upper
     k = np.maximum(restricted.slack + shift[upper] - shift[lower], 0.0)

@@ -9,8 +9,14 @@ import numpy as np
 import xarray as xr
 
 from mechdesign.setting.units import unit_word
+from mechdesign.terminal import visible
 
 _JUDGED = {"squared": "squared distance", "distance": "distance", "zero-one": "share of wrong reports", "table": "loss"}
+
+
+def plain(text: object) -> str:
+    """A text of a file as a picture shows it: no control characters, and dollar signs are no formulas."""
+    return visible(text).replace("$", r"\$")
 
 
 def problem_sentence(result: xr.Dataset, secrets: int) -> str:
@@ -18,7 +24,7 @@ def problem_sentence(result: xr.Dataset, secrets: int) -> str:
     shape = json.loads(result.attrs["domain"]).get("shape")
     where = f"{secrets} places" if shape is None else " x ".join(map(str, shape)) + " cells"
     masked = "" if shape is None or math.prod(shape) == secrets else f", {secrets} of them secrets"
-    return f"{result.attrs['problem']}: {where}{masked}"
+    return f"{plain(result.attrs['problem'])}: {where}{masked}"
 
 
 def metric_sentence(result: xr.Dataset) -> str:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 from mechdesign.closed_forms.laplace_law import check_whole, mean_radius, radius_ppf
 from mechdesign.closed_forms.privacy_radius import epsilon_within, nats_of_factor, nats_within, odds_factor
 from mechdesign.errors import InputError, UnitError
+from mechdesign.reports.printing import add_row, listing, show
 from mechdesign.setting.units import canonical_unit, unit_word
 from mechdesign.utility.retrieval import retrieval_radius
 
@@ -103,9 +101,7 @@ def print_level(document: Mapping[str, Any]) -> None:
             f"{document['retrieval_radius']:.6g} {unit} around the report, for all within {document['interest']:.6g} "
             f"{unit} of the location with probability {document['confidence']:g}"
         )
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table = listing()
     for name, text in lines.items():
-        table.add_row(name, text)
-    console = Console(highlight=False)
-    console.width = max(console.width, 118)
-    console.print(table)
+        add_row(table, name, text)
+    show(table, highlight=False)

@@ -26,7 +26,7 @@ from mechdesign.mechanism.schema import FACTORED
 from mechdesign.mechanism.stored import read
 from mechdesign.mechanism.table import stored_points
 from mechdesign.programs.eikonal_weights import CAUSES, rings
-from mechdesign.reports.captions import axis_label, loss_words, metric_sentence, problem_sentence
+from mechdesign.reports.captions import axis_label, loss_words, metric_sentence, plain, problem_sentence
 from mechdesign.reports.grounds import Lattice, Network
 from mechdesign.reports.verification import Verification, certified
 from mechdesign.setting.domain import Domain
@@ -309,14 +309,13 @@ def _judged(mechanism: xr.Dataset) -> tuple[str, str]:
 
 def _claim(mechanism: xr.Dataset, checked: Verification) -> str:
     what, shown = _judged(mechanism)
-    return (
-        f"{mechanism.attrs['program']} mechanism, mean {what} {checked.expected_loss:.5g} {shown}".rstrip()
-        + "; claims P(y|u) ≤ exp(d(u, u')) P(y|u')"
-    )
+    program = plain(mechanism.attrs["program"])
+    said = f"{program} mechanism, mean {what} {checked.expected_loss:.5g} {shown}".rstrip()
+    return f"{said}; claims P(y|u) ≤ exp(d(u, u')) P(y|u')"
 
 
 def _table_unit(mechanism: xr.Dataset) -> str:
-    return str(mechanism["loss_table"].attrs["units"]) if "loss_table" in mechanism else "1"
+    return plain(mechanism["loss_table"].attrs["units"]) if "loss_table" in mechanism else "1"
 
 
 def _entitle(figure: Figure, result: xr.Dataset, last: str) -> None:

@@ -1,5 +1,5 @@
 """What people see on the terminal: tables and progress. JSON documents and tables on stdout, everything else on
-stderr.
+stderr. Names, paths and texts of files are shown as they are: no markup, no control characters.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from mechdesign.setting.units import unit_word
+from mechdesign.terminal import visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,18 +33,30 @@ _NARROWEST = 118  # columns
 _COMPARABLE = "true eps: largest log-ratio over the Euclidean distance of any two secrets, nats per "
 
 
-def _console(table: Table | None = None) -> Console:
-    """Standard output, wide enough that no figure is cut: at least as wide as `table` asks for."""
-    console = Console()
+def show(shown: Table | str, *, wide: bool = False, highlight: bool = True) -> None:
+    """Print a table or a text on standard output, 118 columns wide at least; `wide`, as wide as the table asks for, so
+    that no figure is cut.
+    """
+    console = Console(markup=False, emoji=False, highlight=highlight)
     unbounded = console.options.update(max_width=10 * _NARROWEST)
-    asked = 0 if table is None else console.measure(table, options=unbounded).maximum
+    asked = console.measure(shown, options=unbounded).maximum if wide else 0
     console.width = max(console.width, _NARROWEST, asked)
-    return console
+    console.print(shown)
+
+
+def add_row(table: Table, *cells: object) -> None:
+    """Add a row to a table, as texts that cannot steer the terminal."""
+    table.add_row(*(visible(cell) for cell in cells))
+
+
+def listing() -> Table:
+    """A table of names and values, without a head."""
+    return Table(show_header=False, box=None, padding=(0, 2, 0, 0))
 
 
 def note(text: str) -> None:
     """A line on stderr."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(text, markup=False)
+    Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False).print(visible(text))
 
 
 def print_json(document: Any) -> None:
@@ -69,13 +82,13 @@ def progress(title: str) -> Iterator[Callable[[Reported], None]]:
     """A live line on stderr with the bounds of a solve, or a line for every round where stderr is no terminal; gives
     the function to report to.
     """
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(title, total=None)
+        task = bar.add_task(visible(title), total=None)
 
         def report(state: Reported) -> None:
-            line = f"{title}: {state}"
+            line = visible(f"{title}: {state}")
             bar.update(task, description=line)
             if state.milestone and not console.is_terminal:
                 note(f"{line}, {state.seconds:.1f} s")
@@ -86,10 +99,10 @@ def progress(title: str) -> Iterator[Callable[[Reported], None]]:
 @contextmanager
 def steps(title: str, total: int | None = None) -> Iterator[Callable[[str], None]]:
     """A live line on stderr that counts steps, of `total` where known; gives the function to report one to."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=total)
-        yield lambda name: bar.update(task, advance=1, description=f"{title}: {name} done")
+        task = bar.add_task(visible(title), total=total)
+        yield lambda name: bar.update(task, advance=1, description=visible(f"{title}: {name} done"))
 
 
 def print_problems(listed: Sequence[Mapping[str, Any]]) -> None:
@@ -97,17 +110,17 @@ def print_problems(listed: Sequence[Mapping[str, Any]]) -> None:
     table = Table("problem", "what", "knobs", box=SIMPLE_HEAD)
     for entry in listed:
         knobs = ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in entry["knobs"].items())
-        table.add_row(entry["problem"], entry["summary"], knobs)
-    _console().print(table)
+        add_row(table, entry["problem"], entry["summary"], knobs)
+    show(table)
 
 
 def print_summary(summary: Mapping[str, Any]) -> None:
     """The figures of one solved mechanism, a line each."""
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table = listing()
     for name, value in summary.items():
         if value is not None:
-            table.add_row(name, _figure(value))
-    _console().print(table)
+            add_row(table, name, _figure(value))
+    show(table)
 
 
 def _figure(value: Any) -> str:
@@ -118,7 +131,7 @@ def _figure(value: Any) -> str:
 
 def print_rows(rows: Sequence[Row], problem: DesignProblem) -> None:
     """The comparison, with what each figure is relative to."""
-    table = Table("mechanism", box=SIMPLE_HEAD, caption=_caption(problem), caption_justify="left")
+    table = Table("mechanism", box=SIMPLE_HEAD, caption=visible(_caption(problem)), caption_justify="left")
     for name in ("loss", "lower bound", "gap", "remapped loss", "distance", "claimed eps", "effective eps"):
         table.add_column(name, justify="right")
     comparable = any(row["true_epsilon"] is not None for row in rows)
@@ -137,8 +150,8 @@ def print_rows(rows: Sequence[Row], problem: DesignProblem) -> None:
             _text(row["rank"]),
             _text(row["criterion"]),
         ]
-        table.add_row(row["mechanism"], *figures)
-    _console(table).print(table)
+        add_row(table, row["mechanism"], *figures)
+    show(table, wide=True)
     least = next((row["least_epsilon"] for row in rows if row["least_epsilon"] is not None), None)
     if least is not None:
         note(
@@ -157,14 +170,14 @@ def print_study(table: pd.DataFrame) -> None:
         for name, lines in own.groupby("mechanism", sort=False):
             first = lines.iloc[0]
             figures = _text(first["claimed_epsilon"]), _text(first["true_epsilon"]), _text(first["expected_distance"])
-            shown.add_row(str(name), *figures, f"{100 * first['truthful']:.3g} %")
-        _console(shown).print(shown)
+            add_row(shown, str(name), *figures, f"{100 * first['truthful']:.3g} %")
+        show(shown, wide=True)
         means = Table("estimate", "mechanism", box=SIMPLE_HEAD)
         for size in own["size"].unique():
             means.add_column(f"{size:,}", justify="right")
         for (estimator, name), lines in own.groupby(["estimator", "mechanism"], sort=False):
-            means.add_row(str(estimator).replace("_", " "), str(name), *(f"{mean:.1f}" for mean in lines["mean"]))
-        _console(means).print(means)
+            add_row(means, str(estimator).replace("_", " "), str(name), *(f"{mean:.1f}" for mean in lines["mean"]))
+        show(means, wide=True)
 
 
 def print_sweep(rows: Sequence[SweepRow], problem: DesignProblem) -> None:
@@ -184,10 +197,10 @@ def print_sweep(rows: Sequence[SweepRow], problem: DesignProblem) -> None:
         at, star = _text(row["multiplier"], ".4g"), {None: "", False: " ", True: "*"}
         own = [_text(row["loss"], ".5g"), _text(row["lower_bound"], ".5g"), _text(row["gap"], ".0e")]
         rival = [_text(row[f"{name}_loss"], ".4g") + star[broken] for name, broken in rivals_of(row).items()]
-        losses.add_row(at, *own, *rival)
-        levels.add_row(at, *(_text(row[f"{name}_effective_epsilon"], ".4f") for name in rivals))
-    for part in (losses, levels, _sweep_caption(problem)):
-        _console().print(part, highlight=False)
+        add_row(losses, at, *own, *rival)
+        add_row(levels, at, *(_text(row[f"{name}_effective_epsilon"], ".4f") for name in rivals))
+    for part in (losses, levels, visible(_sweep_caption(problem))):
+        show(part, highlight=False)
 
 
 def _sweep_caption(problem: DesignProblem) -> str:
@@ -221,22 +234,22 @@ def _judged(problem: DesignProblem) -> str:
 
 def print_verification(result: Verification) -> None:
     """The outcome of a verification, reasons included."""
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table = listing()
     for name, value in result.as_dict().items():
         if value not in (None, []):
-            table.add_row(name, str(value))
-    _console().print(table)
+            add_row(table, name, str(value))
+    show(table)
 
 
 def print_sample(drawn: Mapping[str, Any]) -> None:
     """Reports, a line each, on stdout; bits, cost and claim on stderr."""
     columns = [name for name in drawn if name.startswith("report_")]
-    unit = "" if drawn["unit"] == "1" else f" [{drawn['unit']}]"
+    unit = "" if drawn["unit"] == "1" else visible(f" [{drawn['unit']}]")
     units = {"report_longitude": " [degree east]", "report_latitude": " [degree north]"}
     table = Table("report", *(name + units.get(name, unit) for name in columns), box=SIMPLE_HEAD)
     for line in zip(drawn["reports"], *(drawn[name] for name in columns), strict=True):
-        table.add_row(*(f"{value:.15g}" if isinstance(value, float) else str(value) for value in line))
-    _console().print(table, markup=False)
+        add_row(table, *(f"{value:.15g}" if isinstance(value, float) else str(value) for value in line))
+    show(table)
     for name in ("bits", "cost", "claim"):
         note(f"{name}: {drawn[name]}")
 
@@ -264,13 +277,13 @@ def print_audit(result: Audit, outcome: Mapping[str, Any] | None) -> None:
     }
     if outcome is not None:
         lines |= {"repaired loss": f"{outcome['loss']:.9g} {result.loss_unit}", "file": outcome["file"]}
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table = listing()
     for name, text in lines.items():
         if text:
-            table.add_row(name, text)
+            add_row(table, name, text)
     for text in result.notes:
-        table.add_row("note", text)
-    _console().print(table, highlight=False)
+        add_row(table, "note", text)
+    show(table, highlight=False)
 
 
 def _text(value: float | None, form: str = ".6g") -> str:

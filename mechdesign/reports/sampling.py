@@ -9,12 +9,14 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, SizeError
 from mechdesign.mechanism.sampler import Sampler
 from mechdesign.mechanism.table import stored_points
 from mechdesign.setting.domain import AXES, Domain
 from mechdesign.setting.geographic import place_on_earth
 from mechdesign.setting.places import identifying_digits, place_at, rounded
+
+MOST = 1_000_000  # reports of one document: half a gigabyte
 
 
 def sample_document(
@@ -33,8 +35,16 @@ def sample_document(
     Returns: secret, reports, report_x, report_y, report_z as far as there are, report_longitude and report_latitude
         where degrees were given, unit, bits, claim, cost. Coordinates are
         those of the cells, to a tenth of a cell: further digits would only look precise.
-    Raises: VerificationError for a mechanism that is not certified; InputError for a place that is not there.
+    Raises: VerificationError for a mechanism that is not certified; InputError for a place that is not there;
+        SizeError for more than a million reports.
     """
+    if count > MOST:
+        raise SizeError(
+            f"at most {MOST:,} reports are written at a time",
+            field="n",
+            value=count,
+            remedy="draw fewer, or use md.sample in Python",
+        )
     longitude, latitude = degrees
     asked = sum(given is not None for given in (at, secret, longitude))
     if (longitude is None) != (latitude is None) or asked != 1:

@@ -1,4 +1,4 @@
-"""summarise: the figures of one solved mechanism, as `solve --json` prints them."""
+"""summarise: the figures of one solved mechanism, as `solve --json` prints them; proved: that it verifies."""
 
 from __future__ import annotations
 
@@ -8,16 +8,40 @@ from typing import Any
 
 import xarray as xr
 
+from mechdesign.errors import DesignError, VerificationError
 from mechdesign.mechanism.schema import FACTORED
 from mechdesign.mechanism.stored import stored_domain
 from mechdesign.mechanism.table import relative_gap
-from mechdesign.reports.verification import verify
+from mechdesign.reports.verification import Verification, verify
 from mechdesign.setting.losses import LOSSES
 from mechdesign.utility.loss import constant_loss
 from mechdesign.utility.remap import remapped_loss
 
 
-def summarise(mechanism: xr.Dataset, *, seconds: float, file: Path | None) -> dict[str, Any]:
+def proved(mechanism: xr.Dataset) -> Verification:
+    """The verification of a mechanism that was made here, before it is saved.
+
+    Raises: DesignError where it does not verify. Cost: that of `verify`.
+    """
+    try:
+        checked = verify(mechanism)
+    except VerificationError as error:
+        raise _unproved(str(error)) from error
+    if not checked.certified:
+        raise _unproved("; ".join(checked.reasons))
+    return checked
+
+
+def _unproved(reasons: str) -> DesignError:
+    return DesignError(
+        "what was made does not verify, and is not saved",
+        field="mechanism",
+        value=reasons,
+        remedy="report this problem",
+    )
+
+
+def summarise(mechanism: xr.Dataset, checked: Verification, *, seconds: float, file: Path | None) -> dict[str, Any]:
     """Losses in loss units; objective, where the program names one in objective_of; gap relative to it, else to the
     loss; within_cell_error, the mean loss of snapping to cell centres; peak_mb, the largest resident memory of this
     process in 10^6 bytes; remedy and diagnosis where the program had none.
@@ -28,7 +52,6 @@ def summarise(mechanism: xr.Dataset, *, seconds: float, file: Path | None) -> di
     value = loss if objective is None else float(objective)
     parameters = json.loads(attrs["parameters"])
     factored = attrs["schema"] == FACTORED
-    checked = verify(mechanism)
     return {
         "problem": attrs["problem"],
         "program": attrs["program"],

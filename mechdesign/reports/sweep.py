@@ -51,6 +51,7 @@ RIVALS = (
     "planar_laplace",
     "randomized_response",
 )
+_MOST = 1000  # points of a sweep
 
 Row = dict[str, Any]  # a figure by name of variable, None where there is none, and the word `stopped`
 
@@ -58,14 +59,16 @@ Row = dict[str, Any]  # a figure by name of variable, None where there is none, 
 def multiplier_range(first: float, last: float, points: int) -> list[float]:
     """`points` multipliers from `first` to `last`, equally spaced on a logarithmic scale.
 
-    Raises: InputError unless 0 < first < last and points >= 2.
+    Raises: InputError unless 0 < first < last, and points is from 2 to 1,000: each is a solve.
     """
     if not 0 < first < math.inf:
         raise InputError("must be positive and finite", field="from", value=first, remedy="use a multiplier as 0.25")
     if not first < last < math.inf:
         raise InputError(f"must exceed --from {first:g}", field="to", value=last, remedy="use a larger multiplier")
-    if points < 2:
-        raise InputError("must be at least 2", field="points", value=points, remedy="one point is `mechdesign solve`")
+    if not 2 <= points <= _MOST:
+        raise InputError(
+            f"must be from 2 to {_MOST:,}", field="points", value=points, remedy="one point is `mechdesign solve`"
+        )
     return [float(f"{s:.12g}") for s in np.geomspace(first, last, points)]
 
 

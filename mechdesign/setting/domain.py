@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.setting.descriptions import LARGEST, finites, named, wholes, word
 from mechdesign.setting.plane import Plane
-from mechdesign.setting.size import require_memory
+from mechdesign.setting.size import require_memory, require_places
 from mechdesign.setting.units import canonical_unit
 
 AXES = ("x", "y", "z")
@@ -99,8 +99,8 @@ class Domain:
         axis); unit, see `units.KNOWN_UNITS`; origin, the low corner in `unit`; mask, boolean of shape `shape`,
         True where a cell belongs to the domain; plane, where the grid lies on Earth, its centre at (0, 0).
         Raises: InputError for a non-positive size, a mask of another shape or one that leaves less than two cells, or
-            less than one in 4096 of more than 2^22 cells; SizeError, before any array is made, where points, index and
-            lookup would not fit in memory.
+            less than one in 4096 of more than 2^22 cells; SizeError, before any array is made, for more than 2^20 cells
+            without a mask, and where points, index and lookup would not fit in memory.
         """
         counts = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
         sizes = _per_axis(cell, len(counts), "cell")
@@ -115,6 +115,8 @@ class Domain:
             )
         _check_axes(len(counts))
         counts = tuple(int(c) for c in counts)
+        if mask is None:
+            require_places(math.prod(counts))
         given = None if mask is None else np.asarray(mask)
         if given is not None and (given.dtype != bool or given.shape != counts):
             raise InputError(
@@ -147,10 +149,10 @@ class Domain:
     def nodes(cls, nodes: int | ArrayLike, *, unit: str = "1") -> Domain:
         """Nodes of a graph: their number (coordinates are then 0..n-1, without meaning), or their coordinates.
 
-        Raises: SizeError for a number of nodes that would not fit in memory.
+        Raises: SizeError for more than 2^20 nodes.
         """
         if isinstance(nodes, (int, np.integer)):
-            require_memory(min(int(nodes), MOST_PLACES + 1), 1, tables=2, what="the coordinates of the nodes")
+            require_places(int(nodes))
             nodes = np.arange(nodes)
         return cls(kind="nodes", points=_as_points(nodes), unit=canonical_unit(unit))
 

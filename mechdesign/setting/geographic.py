@@ -26,7 +26,7 @@ from mechdesign.errors import InputError
 from mechdesign.setting.domain import Domain
 from mechdesign.setting.levels import ROUND_DOWN, check_epsilon
 from mechdesign.setting.plane import WIDEST, Plane, require_pyproj
-from mechdesign.setting.size import require_memory
+from mechdesign.setting.size import require_places
 
 _DENSE = 64  # points along each edge, for the extent of an area in the plane
 
@@ -77,7 +77,7 @@ class Area:
         Parameters: cell, the side of a cell in `unit`; plane, by default about the middle of the area.
         The lattice is the smallest number of cells over the extent of the area in the plane, about its middle.
         Raises: InputError for a cell that is not positive, fewer than two cells, an area that the plane stretches by
-            more than 0.1 %; SizeError where the lattice would not fit in memory.
+            more than 0.1 %; SizeError for a lattice of more than 2^20 cells.
         """
         about = plane or self.plane(unit)
         if not (math.isfinite(cell) and cell > 0):
@@ -85,8 +85,9 @@ class Area:
         outline = self._outline(about)
         low, high = outline.min(axis=0), outline.max(axis=0)
         about.excess(float(np.hypot(*np.abs(outline).T).max()))
-        counts = np.maximum(np.ceil((high - low) / cell * (1 - 1e-9)), 1)
-        require_memory(int(counts[0]), int(counts[1]), tables=8, what="the lattice over the area")
+        with np.errstate(over="ignore"):
+            counts = np.maximum(np.ceil((high - low) / cell * (1 - 1e-9)), 1)
+            require_places(float(counts.prod()), field="cell")
         origin = (low + high) / 2 - counts * (cell / 2)
         shape = (int(counts[0]), int(counts[1]))
         index = np.argwhere(np.ones(shape, bool))

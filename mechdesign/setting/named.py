@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from mechdesign.errors import InputError
@@ -9,6 +10,7 @@ from mechdesign.setting import priors
 from mechdesign.setting.domain import Domain
 from mechdesign.setting.losses import LOSSES
 from mechdesign.setting.metrics import Discrete, Euclidean
+from mechdesign.setting.numerals import real_number
 from mechdesign.setting.problem import DesignProblem
 from mechdesign.setting.table_files import read_places
 
@@ -44,7 +46,7 @@ def named_problem(metric: str, knobs: dict[str, str], *, secrets: int) -> Design
             domain=domain, metric=claimed, prior=priors.uniform(domain), loss=LOSSES[loss], name=metric, knobs=knobs
         )
     unit = _needed(knobs, "unit", metric)
-    domain = _domain(knobs, unit)
+    domain = _domain(knobs, unit, secrets)
     reports = Domain.points_at(read_places(knobs["reports"]), unit=unit) if "reports" in knobs else domain
     return DesignProblem(
         domain=domain,
@@ -57,7 +59,7 @@ def named_problem(metric: str, knobs: dict[str, str], *, secrets: int) -> Design
     )
 
 
-def _domain(knobs: dict[str, str], unit: str) -> Domain:
+def _domain(knobs: dict[str, str], unit: str, secrets: int) -> Domain:
     if ("grid" in knobs) == ("places" in knobs):
         raise InputError(
             "the Euclidean metric needs to know where the secrets are",
@@ -69,10 +71,18 @@ def _domain(knobs: dict[str, str], unit: str) -> Domain:
         if "cell" in knobs:
             raise InputError("belongs to --grid", field="cell", value=knobs["cell"], remedy="leave it out")
         return Domain.points_at(read_places(knobs["places"]), unit=unit)
-    if re.fullmatch(r"\d{1,9}(x\d{1,9}){0,2}", knobs["grid"]) is None:
+    if re.fullmatch(r"[0-9]{1,9}(x[0-9]{1,9}){0,2}", knobs["grid"]) is None:
         raise InputError("must be cells per axis", field="grid", value=knobs["grid"], remedy="write 30x30")
     cell = _number("cell", _needed(knobs, "cell", "euclidean"))
-    return Domain.grid([int(count) for count in knobs["grid"].split("x")], cell=cell, unit=unit)
+    shape = [int(count) for count in knobs["grid"].split("x")]
+    if math.prod(shape) > max(secrets, 1):
+        raise InputError(
+            f"is of {math.prod(shape)} cells, for a table of {secrets} rows",
+            field="grid",
+            value=knobs["grid"],
+            remedy="give as many cells as the table has rows",
+        )
+    return Domain.grid(shape, cell=cell, unit=unit)
 
 
 def _needed(knobs: dict[str, str], name: str, metric: str) -> str:
@@ -83,6 +93,6 @@ def _needed(knobs: dict[str, str], name: str, metric: str) -> str:
 
 def _number(name: str, word: str) -> float:
     try:
-        return float(word)
+        return real_number(word)
     except ValueError as error:
-        raise InputError("must be a number", field=name, value=word, remedy="write decimal points") from error
+        raise InputError(str(error), field=name, value=word, remedy="write decimal points") from error

@@ -14,6 +14,7 @@ from mechdesign.setting.domain import Domain
 from mechdesign.setting.losses import TableLoss
 from mechdesign.setting.metrics import Metric
 from mechdesign.setting.problem import DesignProblem
+from mechdesign.setting.size import require_memory
 
 
 def release_problem(
@@ -24,9 +25,10 @@ def release_problem(
     Parameters: domain, the n secrets; metric, the claim; prior (n,); values (n,), f at the secrets, and outputs (m,),
     ascending, both in `unit`, see `units.KNOWN_UNITS`. The loss is in squared `unit`. Reports stand at their output on
     one axis: they are values, no places of the domain.
-    Raises: InputError for values or outputs that do not fit; UnitError.
+    Raises: InputError for values or outputs that do not fit; UnitError; SizeError.
     """
     true, given = check_values(values, domain.size), check_outputs(outputs)
+    require_memory(domain.size, len(given), tables=4, what="the table of losses")
     return DesignProblem(
         domain=domain,
         metric=metric,

@@ -12,6 +12,7 @@ from mechdesign.errors import SizeError
 
 BYTES_PER_ENTRY = 8
 SAFETY = 0.8  # of the memory that is available when asked
+LARGEST_DOMAIN = 1 << 20  # places: coordinates, lattice, prior and levels of so many stay under 1 GB
 
 
 def room(size: int) -> int:
@@ -33,18 +34,21 @@ def require_bytes(
         )
 
 
-def require_memory(rows: int, columns: int, *, tables: int, what: str) -> None:
+def require_memory(
+    rows: int, columns: int, *, tables: int, what: str, field: str = "cells", remedy: str = "use fewer cells"
+) -> None:
     """Refuse `tables` arrays of (rows, columns) 64-bit numbers that exceed 80 % of the available memory.
 
-    NumPy's numbers are taken too: they are multiplied as Python's, which do not wrap.
+    field: which input set the number of rows. NumPy's numbers are taken too: they are multiplied as Python's, which do
+    not wrap.
     Raises: SizeError with the estimate.
     """
     require_bytes(
         math.prod(map(int, (rows, columns, tables, BYTES_PER_ENTRY))),
         what=f"{what} ({tables} tables of {rows} x {columns})",
-        field="cells",
+        field=field,
         value=rows,
-        remedy="use fewer cells",
+        remedy=remedy,
     )
 
 
@@ -56,3 +60,14 @@ def within_memory(field: str, value: object) -> Iterator[None]:
     except MemoryError as error:
         remedy = "use a smaller file, or more memory"
         raise SizeError("does not fit in memory", field=field, value=value, remedy=remedy) from error
+
+
+def require_places(count: float, *, field: str = "cells") -> None:
+    """Refuse a domain of more than 2^20 places, on any machine.
+
+    count, as a whole number or a double, which may be infinite; field: which input set it. Raises: SizeError.
+    """
+    if not count <= LARGEST_DOMAIN:
+        raise SizeError(
+            f"a domain has at most {LARGEST_DOMAIN:,} places", field=field, value=count, remedy="use fewer of them"
+        )

@@ -32,6 +32,7 @@ from mechdesign.mechanism.repair import repair
 from mechdesign.mechanism.table import relative_gap, total_cost
 from mechdesign.programs.restricted import RestrictedProgram, linear_program, restrict
 from mechdesign.setting.problem import DesignProblem
+from mechdesign.setting.size import require_memory
 from mechdesign.solvers.block_interior_point import solve_blocks
 from mechdesign.solvers.highs import Method as HighsMethod
 from mechdesign.solvers.highs import solve_linear_program
@@ -91,13 +92,24 @@ def aggregate(
     Returns: the best certified table found; `stopped` is "gap", "time", "interrupt" (Ctrl-C) or "precision" (every
     method's accuracy is exhausted above the target). Without a table from any round it returns the
     exponential mechanism e^{-d/2}, which is private as it stands.
-    Raises: InputError for an unknown method.
+    Raises: InputError for an unknown method, and where a constant report has no loss; SizeError where the block method
+        comes first and has no room.
     """
     if method not in METHODS:
         raise InputError("unknown method", field="method", value=method, remedy="use one of " + ", ".join(METHODS))
+    if problem.constant_loss == 0:
+        raise InputError(
+            "makes one report the best for every secret: there is nothing to design",
+            field="prior",
+            value="a constant report costs nothing",
+            remedy="give weight to secrets that reports tell apart",
+        )
+    attempts, size = _attempts(problem, method), problem.domain.size
+    if attempts[0].method == "blocks":
+        require_memory(size, size, tables=2, what="the equations of the block method")
     search = _Search(problem=problem, gap=gap, deadline=time.monotonic() + time_limit, report=report)
     try:
-        stopped = search.run(_attempts(problem, method), start)
+        stopped = search.run(attempts, start)
     except KeyboardInterrupt:
         stopped = "interrupt"
     return search.design(stopped)

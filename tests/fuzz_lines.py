@@ -1,0 +1,259 @@
+"""Command lines that are wrong, from tables: every option of every command with values of every bad kind, and the
+damaged files that a command may be given. What is random comes from a seeded generator.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+UNREADABLE = "\udcff"  # how Python passes on a byte of the command line that is not UTF-8
+ODD = [
+    "", " ", UNREADABLE, "[/b]", "[red]x[/red]", "\x1b[2J", "\u202etxt", "x" * 5000, "--", "-", "\u22123", "\x07",
+    "nan",
+]  # fmt: skip
+WHOLE = [
+    *ODD, "1_0", "\uff11\uff10", "\u0663", "0x10", "1e3", "3.5", "-1", "-0", "0", "1", "99999999999", "9" * 400,
+    "9" * 5000, "inf", "three", "1,000", " 3", "+4", "-9223372036854775808", "9223372036854775807",
+    "18446744073709551616",
+]  # fmt: skip
+REAL = [
+    *ODD, "1_0.5", "\uff11.5", "\u0660.\u0665", "inf", "-inf", "Infinity", "1e400", "-1e400", "1e-400", "1e308",
+    "-1e308", "5e-324", "1e-300", "1e100", "-1e100", "1e-100", "1e9", "1e-9", "1e5000000000", "-1", "0", "-0", "0x1p3",
+    "1,5", "one", "1e", ".", "1" * 400, "0." + "0" * 400 + "1",
+]  # fmt: skip
+WORD = [*ODD, "None", "best", "parsec", "NaN", "ζ", "../..", "{}", "%s", "\n", "a\nb"]
+FILE = [
+    *ODD, "absent.nc", "absent.csv", "absent.py", ".", "/", "..", "/dev/null", "/dev/zero", "/dev/full", "fifo.nc",
+    "fifo.csv", "fifo.py", "folder.py", "folder.nc", "dangling.nc", "loop.nc", "loop.py", "loop.csv", "a" * 300 + ".nc",
+    "a" * 300 + ".py", "a" * 300 + ".csv", UNREADABLE + ".nc", UNREADABLE + ".py", "table.csv/x.csv", "[/b].nc",
+    "/proc/self/mem", "/proc/self/environ", "https://example.org/x.nc", "empty.nc", "empty.csv", "empty.py",
+]  # fmt: skip
+OUTPUT = [
+    *ODD, ".", "/", "..", "/dev/null", "/dev/full", "/proc/x.nc", "nowhere/x.nc", "a" * 300 + ".nc", "fifo.nc",
+    "fifo.csv", "folder.nc", "table.csv", "taken.nc", "dangling/x.nc", UNREADABLE + "/x.nc", "table.csv/x.nc", "x.foo",
+    "x", ".nc", "[/b]/x.csv", "loop.nc",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A command: its arguments, options that keep it small, and for every other option the bad values to try."""
+
+    command: str
+    arguments: tuple[str, ...] = ()
+    small: dict[str, str] = field(default_factory=dict)
+    options: dict[str, list[str]] = field(default_factory=dict)
+    files: tuple[int, ...] = ()  # which arguments are files
+
+    def words(self, changed: dict[str, str], arguments: tuple[str, ...] | None = None) -> list[str]:
+        """The line with some options changed or added."""
+        given = {**self.small, **changed}
+        pairs = [word for name, value in given.items() for word in ((name, value) if value is not FLAG else (name,))]
+        return [self.command, *(self.arguments if arguments is None else arguments), *pairs]
+
+
+FLAG = "flag"
+SOLVING = {"--gap": REAL, "--time-limit": REAL, "-o": OUTPUT}
+MAP = {"--raster": FILE, "--slope": REAL, "--floor": REAL, "--extent": REAL, "--raster-unit": WORD, "--stencil": WHOLE}
+ENTRIES = [
+    Entry(command="problems"),
+    Entry(
+        command="solve", arguments=("line",), small={"--cells": "3"}, files=(0,),
+        options={
+            "--cells": WHOLE, "--epsilon": REAL, "--cell": REAL, "--unit": WORD, "--program": WORD, "--distances": WORD,
+            "--worst-loss": REAL, "--method": WORD, "--rounds": WHOLE, "--work": OUTPUT, "--scheduler": WORD, **SOLVING,
+        },
+    ),
+    Entry(command="solve", arguments=("line",), small={"--cells": "3", "--program": "bounded", "--worst-loss": "0.6"},
+          options={"--worst-loss": REAL, **SOLVING}),
+    Entry(command="solve", arguments=("line",),
+          small={"--cells": "3", "--program": "eikonal", "--method": "factored", "--rounds": "5"},
+          options={"--rounds": WHOLE, "--epsilon": REAL, "--work": OUTPUT, **SOLVING}),
+    Entry(command="solve", arguments=("discrete",), small={"--secrets": "3"},
+          options={"--secrets": WHOLE, "--epsilon": REAL}),
+    Entry(command="solve", arguments=("euclidean",), small={"--cells": "2"},
+          options={"--cells": WHOLE, "--epsilon": REAL, "--cell": REAL, "--unit": WORD, "--loss": WORD}),
+    Entry(command="solve", arguments=("flat",), small={"--cells": "2"},
+          options={"--cells": WHOLE, "--epsilon": REAL, "--cell": REAL, "--stencil": WHOLE, "--metric": WORD}),
+    Entry(command="solve", arguments=("philadelphia",), small={"--cells": "2"}, options={"--cells": WHOLE, **MAP}),
+    Entry(command="solve", arguments=("neighbourhoods",), small={"--cells": "4", "--labels": "2"},
+          options={"--cells": WHOLE, "--labels": WHOLE, "--stencil": WHOLE, "--extent": REAL, "--loss": WORD,
+                   "--label-map": FILE}),
+    Entry(command="solve", arguments=("income",), small={"--cells": "4", "--outputs": "3"},
+          options={"--threshold": REAL, "--epsilon-inverse": REAL, "--cells": WHOLE, "--outputs": WHOLE}),
+    Entry(command="solve", arguments=("streets",), small={"--nodes": "6"},
+          options={"--nodes": WHOLE, "--seed": WHOLE, "--epsilon": REAL, "--prior": WORD, "--loss": WORD,
+                   "--nodes-file": FILE, "--edges-file": FILE, "--unit": WORD, "--largest-component": WORD}),
+    Entry(command="solve", arguments=("paris",), small={"--cells": "2", "--epsilon": "0.004"},
+          options={"--cells": WHOLE, "--epsilon": REAL, "--distance": REAL, "--prior": WORD, "--checkins": FILE}),
+    Entry(command="compare", arguments=("line",), small={"--cells": "2"}, files=(0,),
+          options={"--cells": WHOLE, "--epsilon": REAL, "--only": WORD, **SOLVING}),
+    Entry(command="compare", arguments=("euclidean",), small={"--cells": "2"},
+          options={"--epsilon": REAL, "--cell": REAL, "--loss": WORD}),
+    Entry(command="sweep", arguments=("line",), small={"--cells": "2", "--points": "2"}, files=(0,),
+          options={"--cells": WHOLE, "--epsilon": REAL, "--points": WHOLE, "--from": REAL, "--to": REAL,
+                   "--plot": OUTPUT, **SOLVING}),
+    Entry(command="verify", arguments=("line.nc",), files=(0,)),
+    Entry(command="audit", arguments=("table.csv",), small={"--metric": "discrete", "--epsilon": "1"}, files=(0,),
+          options={"--metric": WORD, "--epsilon": REAL, "--loss": WORD, "--variable": WORD, "-o": OUTPUT,
+                   "--problem": FILE, "--mechanism": FILE}),
+    Entry(command="audit", arguments=("table.csv",),
+          small={"--metric": "euclidean", "--epsilon": "1", "--unit": "km", "--grid": "2", "--cell": "1"},
+          options={"--epsilon": REAL, "--unit": WORD, "--cell": REAL, "--places": FILE, "--reports": FILE,
+                   "--grid": [*WHOLE, "2x0", "1x2", "100000x100000", "2x\uff11", "x", "2x2x2x2",
+                              "999999999x999999999"]}),
+    Entry(command="audit", arguments=("table.csv",), small={"--problem": "line", "--cells": "2"},
+          options={"--problem": [*FILE, *WORD], "--cells": WHOLE, "-o": OUTPUT}),
+    Entry(command="audit", arguments=("table.csv",), small={"--mechanism": "two.nc"},
+          options={"--mechanism": FILE, "-o": OUTPUT}),
+    Entry(command="export", arguments=("line.nc",), small={"-o": "x.csv"}, files=(0,),
+          options={"-o": OUTPUT, "--rows": [*WHOLE, "0:1:2", "1:0", "0:99", "-1:2", "0:\uff11", ":", "0:1_0", "a:b"],
+                   "--degrees": [FLAG], "--with-sampler": [FLAG], "--with-verifier": [FLAG]}),
+    Entry(command="sample", arguments=("line.nc",), small={}, files=(0,),
+          options={"--secret": WHOLE, "--at": REAL, "--lon": REAL, "--lat": REAL, "-n": WHOLE, "--seed": WHOLE}),
+    Entry(command="sample", arguments=("line.nc",), small={"--secret": "0"},
+          options={"-n": WHOLE, "--seed": WHOLE, "--at": REAL}),
+    Entry(command="sample", arguments=("factored.nc",), small={"--secret": "0"},
+          options={"-n": WHOLE, "--seed": WHOLE, "--secret": WHOLE}, files=(0,)),
+    Entry(command="sample", arguments=("area.nc",), small={"--lon": "2.34", "--lat": "48.86"},
+          options={"--lon": REAL, "--lat": REAL, "-n": WHOLE}),
+    Entry(command="plot", arguments=("line.nc",), small={"-o": "x.png"}, files=(0,),
+          options={"-o": OUTPUT, "--secret": WHOLE}),
+    Entry(command="area", arguments=("park.geojson",), files=(0,),
+          small={"--cell": "600", "--radius": "200", "--level": "0.7", "-o": "a.nc", "--program": "planar-laplace"},
+          options={"--cell": REAL, "--radius": REAL, "--level": REAL, "--unit": WORD, "--forbidden": FILE,
+                   "--prior": FILE, "--levels": FILE, "--slope": REAL, "--stencil": WHOLE, "--loss": WORD,
+                   "--program": WORD, **SOLVING}),
+    Entry(command="area", arguments=("park.geojson",),
+          small={"--cell": "600", "--radius": "200", "--level": "0.7", "-o": "a.nc", "--levels": "map.asc",
+                 "--slope": "1e-4"},
+          options={"--slope": REAL, "--stencil": WHOLE, "--prior": FILE, "--radius": REAL, "--level": REAL}),
+    Entry(command="level", small={"--radius": "200", "--factor": "2"},
+          options={"--radius": REAL, "--unit": WORD, "--factor": REAL, "--reports": WHOLE, "--interest": REAL,
+                   "--confidence": REAL, "--nats": REAL}),
+    Entry(command="level", small={"--radius": "200", "--nats": "2", "--interest": "3"},
+          options={"--nats": REAL, "--radius": REAL, "--interest": REAL, "--confidence": REAL, "--reports": WHOLE}),
+    Entry(command="level", small={"--radius": "200", "--epsilon": "2"}, options={"--epsilon": REAL, "--radius": REAL}),
+]  # fmt: skip
+
+CONSUMERS = {  # which commands read a file of a kind; the mutated one stands for @
+    "line.nc": ["verify @", "sample @ --secret 0", "export @ -o x.csv", "export @ -o x.json", "plot @ -o x.png",
+                "audit table.csv --mechanism @", "solve philadelphia --cells 2 --raster @"],
+    "factored.nc": ["verify @", "sample @ --secret 0", "export @ -o x.csv", "plot @ -o x.png"],
+    "area.nc": ["verify @", "sample @ --lon 2.34 --lat 48.86", "export @ --degrees -o x.csv"],
+    "curve.nc": ["plot @ -o x.png", "verify @"],
+    "map.nc": ["solve philadelphia --cells 2 --raster-unit m --raster @", "solve neighbourhoods --label-map @"],
+    "map.asc": ["solve philadelphia --cells 2 --raster @", "area park.geojson --cell 600 --radius 200 --level 0.7 "
+                "--levels @ --slope 1e-4 -o a.nc", "solve neighbourhoods --cells 4 --label-map @"],
+    "map.tif": ["solve philadelphia --cells 2 --raster-unit m --raster @",
+                "area park.geojson --cell 600 --radius 200 --level 0.7 --prior @ -o a.nc"],
+    "table.csv": ["audit @ --metric discrete --epsilon 1 -o x.nc", "audit table.csv --metric euclidean --epsilon 1 "
+                  "--unit km --places @", "verify @"],
+    "table.npy": ["audit @ --metric discrete --epsilon 1"],
+    "table.mat": ["audit @ --metric discrete --epsilon 1"],
+    "table.bin": ["audit @ --metric discrete --epsilon 1"],
+    "table.parquet": ["audit @ --metric discrete --epsilon 1"],
+    "places.csv": ["audit table.csv --metric euclidean --epsilon 1 --unit km --places @",
+                   "audit table.csv --metric euclidean --epsilon 1 --unit km --places places.csv --reports @"],
+    "nodes.csv": ["solve streets --nodes-file @ --edges-file edges.csv"],
+    "edges.csv": ["solve streets --nodes-file nodes.csv --edges-file @"],
+    "checkins.txt": ["solve paris --cells 2 --epsilon 0.004 --prior checkins --checkins @"],
+    "exported.json": ["verify @", "audit @ --metric discrete --epsilon 1"],
+    "park.geojson": ["area @ --cell 600 --radius 200 --level 0.7 --program planar-laplace -o a.nc",
+                     "area park.geojson --cell 600 --radius 200 --level 0.7 --forbidden @ -o a.nc"],
+    "mine.py": ["solve @ -o x.nc", "compare @", "sweep @ --points 2", "audit table.csv --problem @"],
+}  # fmt: skip
+
+
+def systematic() -> list[list[str]]:
+    """Every option of every entry with each of its bad values, and every file argument with each bad file."""
+    lines = [
+        entry.words({name: value}) for entry in ENTRIES for name, values in entry.options.items() for value in values
+    ]
+    for entry in ENTRIES:
+        for at in entry.files:
+            lines += [
+                entry.words({}, (*entry.arguments[:at], value, *entry.arguments[at + 1 :])) for value in [*FILE, *WORD]
+            ]
+    return lines
+
+
+def combined(rng: random.Random) -> list[str]:
+    """An entry with up to three bad options, and mostly one word dropped, doubled, misspelt, added or moved."""
+    entry = rng.choice(ENTRIES)
+    names = rng.sample(sorted(entry.options), min(len(entry.options), rng.randint(0, 3)))
+    words = entry.words({name: rng.choice(entry.options[name]) for name in names})
+    at = rng.randrange(len(words))
+    changes: list[Callable[[], list[str]]] = [
+        lambda: words,
+        lambda: words[:at] + words[at + 1 :],
+        lambda: words[:at] + [words[at]] * 2 + words[at + 1 :],
+        lambda: [*words[:at], words[at] + rng.choice("xX= -_"), *words[at + 1 :]],
+        lambda: [*words[:at], rng.choice([*ODD, "--help", "-h", "--version", "-o", "--cells", "@file"]), *words[at:]],
+        lambda: words[:at] + words[at:][::-1],
+        lambda: [f"{a}={b}" for a, b in itertools.pairwise(words)],
+    ]
+    return rng.choice(changes)()
+
+
+def mutated(content: bytes, rng: random.Random) -> bytes:
+    """A damaged copy of a file."""
+    size = max(len(content), 1)
+    at = rng.randrange(size)
+    numbers = list(re.finditer(rb"-?[0-9][0-9.eE+-]*", content[:20_000]))
+    tokens = [
+        b"nan",
+        b"1e999",
+        b"-1",
+        b"0",
+        b"1_0",
+        "\uff11".encode(),
+        b"",
+        b"null",
+        b'"x"',
+        b"99999999999",
+        b"1e308",
+        b"-",
+    ]
+
+    def replaced() -> bytes:
+        found = rng.choice(numbers) if numbers else None
+        return content if found is None else content[: found.start()] + rng.choice(tokens) + content[found.end() :]
+
+    def noisy() -> bytes:
+        data = bytearray(content)
+        for _ in range(rng.randint(1, 20)):
+            data[rng.randrange(size)] = rng.randrange(256)
+        return bytes(data)
+
+    def flipped() -> bytes:
+        data = bytearray(content)
+        data[at] ^= 1 << rng.randrange(8)
+        return bytes(data)
+
+    kinds: list[Callable[[], bytes]] = [
+        lambda: b"",
+        lambda: content[:at],
+        lambda: content[at:],
+        lambda: content * 2,
+        lambda: rng.randbytes(size),
+        lambda: content[:at] + bytes(64) + content[at + 64 :],
+        lambda: content + rng.randbytes(40),
+        lambda: b"no such thing\n" * 20,
+        lambda: b"[" * 100_000,
+        lambda: content.decode("latin-1").encode("utf-16"),
+        lambda: b"\xff\xfe\x00" + content,
+        lambda: content.replace(b"\n", b"\r\n\x00"),
+        flipped,
+        flipped,
+        noisy,
+        noisy,
+        replaced,
+        replaced,
+        replaced,
+    ]
+    return rng.choice(kinds)()

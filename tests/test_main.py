@@ -1,0 +1,241 @@
+"""How a command ends: its exit code and its last words, whatever happened."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+from conftest import ROOT
+
+from mechdesign import cli
+from mechdesign.errors import InputError, VerificationError
+from mechdesign.reports import summary, verification
+from mechdesign.terminal import visible
+
+START = "import mechdesign.cli as cli, sys, os, signal, threading\nsys.argv = ['mechdesign', 'problems']\n"
+CLOSED = "problems | (exec <&-; sleep 0.1)"
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path):
+    """Run the command line in an empty folder: exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["mechdesign", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code, *capsys.readouterr()
+
+    return call
+
+
+def shell(words, **settings):
+    """Run a line of the shell, in which `mechdesign` is the command of this package."""
+    command = f"{sys.executable} -m mechdesign.cli"
+    line = f'set -o pipefail; mechdesign() {{ {command} "$@"; }}; {words}'
+    return subprocess.run(
+        ["bash", "-c", line], capture_output=True, text=True, timeout=60, check=False, cwd=ROOT,
+        env={**os.environ, **settings},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("mechdesign problems > /dev/full", 1, "could not be written"),
+        ("mechdesign problems --json > /dev/full", 1, "could not be written"),
+        ("mechdesign --help > /dev/full", 1, "could not be written"),
+        ("mechdesign verify absent.nc --json > /dev/full", 2, "no such file"),
+        ("mechdesign problems | true", 1, ""),
+        ("mechdesign problems --json | true", 1, ""),
+        ("mechdesign verify absent.nc 2> /dev/full", 2, ""),
+        ("mechdesign verify absent.nc 2>&-", 2, ""),
+        ("mechdesign problems >&-", 0, ""),
+    ],
+)
+def test_outputs_that_cannot_be_written(words, code, said):
+    ended = shell(words)
+    assert ended.returncode == code
+    assert (said in ended.stderr, ended.stderr.count("\n")) == (True, int(said != ""))
+    assert ended.stdout == ""
+
+
+def test_a_terminal_of_few_characters_gets_escapes():
+    ended = shell("mechdesign verify $'\\xff\\u00e9.nc'", PYTHONIOENCODING="ascii")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.endswith("(got \\udcff\\xe9.nc); give the path of a mechanism\n")
+    ended = shell("mechdesign problems", PYTHONIOENCODING="ascii")
+    assert (ended.returncode, ended.stderr, ended.stdout.isascii()) == (0, "", True)
+
+
+@pytest.mark.parametrize("moment", ["import typer", "import mechdesign.commands", "import mechdesign.problem_files"])
+def test_an_interrupt_in_start_up(moment, tmp_path):
+    """A finder that interrupts where a module is first asked for, as Ctrl-C would."""
+    name = moment.removeprefix("import ")
+    script = (
+        "import sys, os, signal\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {name!r}:\n"
+        "            sys.meta_path.remove(self)\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "import mechdesign.cli\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "sys.argv = ['mechdesign', 'problems']\n"
+        "mechdesign.cli.main()\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False, cwd=ROOT
+    )
+    assert (ended.returncode, ended.stdout) == (130, "")
+    assert ended.stderr == "error: run: interrupted; no unfinished file is left\n"
+
+
+def test_a_real_interrupt_of_the_console_script():
+    words = [sys.executable, "-c", "import time, sys; from mechdesign.cli import main; print('!', flush=True); main()"]
+    with subprocess.Popen([*words, "solve", "flat"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        assert run.stdout.readline() == "!\n"
+        time.sleep(0.2)
+        run.send_signal(signal.SIGINT)
+        out, err = run.communicate(timeout=60)
+    assert (run.returncode, out, err) == (130, "", "error: run: interrupted; no unfinished file is left\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "kind", "said"),
+    [
+        (ZeroDivisionError("by\nzero"), 1, "internal", "unexpected ZeroDivisionError: by\\nzero (got "),
+        (RecursionError("deep"), 1, "internal", "unexpected RecursionError: deep"),
+        (OverflowError("x" * 5000), 1, "internal", "OverflowError: " + "x" * 300 + "... (got"),
+        (MemoryError("9 GiB"), 2, "size", "size: does not fit in memory (9 GiB)"),
+        (OSError(36, "File name too long", "aaa"), 2, "file", "file: could not be used (File name too long) (got aaa)"),
+        (OSError("odd"), 1, "internal", "unexpected OSError: odd"),
+        (InputError("is bad", field="x", value="\x1b[2J", remedy="better"), 2, "input", "x: is bad (got \\x1b[2J)"),
+        (KeyboardInterrupt(), 130, "error", "run: interrupted"),
+    ],
+)
+def test_exceptions_become_one_line(run, monkeypatch, error, code, kind, said):
+    def fail():
+        raise error
+
+    monkeypatch.setattr("mechdesign.problem_files.shipped_problems", fail)
+    ended, out, err = run("problems")
+    assert (ended, out, err.count("\n")) == (code, "", 1)
+    assert err.startswith("error: ")
+    assert said in err
+    ended, out, err = run("problems", "--json")
+    document = json.loads(out)["error"]
+    assert (ended, err, document["kind"]) == (code, "", kind)
+    if kind == "internal":
+        assert "report this" in document["remedy"]
+        assert document["value"].startswith("mechdesign.commands, line ")
+
+
+def test_an_exception_that_an_interrupt_led_to_is_an_interrupt(run, monkeypatch):
+    def fail():
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as error:
+            raise ImportError("half of a module") from error
+
+    monkeypatch.setattr("mechdesign.problem_files.shipped_problems", fail)
+    assert run("problems")[0] == 130
+
+
+def test_where_a_defect_is_can_be_asked(run, monkeypatch):
+    def fail():
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("mechdesign.problem_files.shipped_problems", fail)
+    monkeypatch.setenv("MECHDESIGN_TRACEBACK", "1")
+    code, _, err = run("problems")
+    assert code == 1
+    assert err.startswith("Traceback")
+    assert err.splitlines()[-1].startswith("error: mechdesign: unexpected ZeroDivisionError")
+
+
+@pytest.mark.parametrize("answer", ["refused", "raised"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("solve", "line", "--cells", "3", "-o", "x.nc"),
+        ("solve", "line", "--cells", "3"),
+        ("solve", "line", "--cells", "3", "--program", "eikonal", "--method", "factored", "-o", "x.nc"),
+        ("audit", "table.csv", "--metric", "discrete", "--epsilon", "1", "-o", "x.nc"),
+        ("area", ROOT / "problems/data/example_park.geojson", "--cell", "600", "--radius", "200", "--level", "0.7",
+         "-o", "x.nc"),
+    ],
+)  # fmt: skip
+def test_what_does_not_verify_is_not_saved(run, monkeypatch, tmp_path, words, answer):
+    (tmp_path / "table.csv").write_text("0.5,0.5\n0.25,0.75\n")
+    calls = []
+
+    def doubt(mechanism):
+        calls.append(mechanism)
+        if answer == "raised":
+            raise VerificationError("contradicts itself", field="mass", remedy="none")
+        return replace(verification.verify(mechanism), certified=False, reasons=["mass: too little", "prior: odd"])
+
+    monkeypatch.setattr(summary, "verify", doubt)
+    code, out, _ = run(*words, "--json")
+    error = json.loads(out)["error"]
+    assert (code, error["kind"], error["field"], len(calls)) == (1, "design", "mechanism", 1)
+    assert ("contradicts itself" if answer == "raised" else "mass: too little; prior: odd") in error["value"]
+    assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+
+
+def test_what_verifies_is_verified_once(run, monkeypatch, tmp_path):
+    calls = []
+    monkeypatch.setattr(summary, "verify", lambda made: calls.append(made) or verification.verify(made))
+    code, out, _ = run("solve", "line", "--cells", "3", "-o", "x.nc", "--json")
+    assert (code, json.loads(out)["certified"], len(calls)) == (0, True, 1)
+    assert (tmp_path / "x.nc").is_file()
+
+
+def test_names_with_markup_and_control_characters_are_shown_as_they_are(run, tmp_path):
+    (tmp_path / "[").mkdir()
+    name = "[/b]:smile:\x1b[31m\n\u202e.nc"
+    code, out, _ = run("solve", "line", "--cells", "3", "-o", "[/b].nc")
+    assert (code, "[/b].nc" in out) == (0, True)
+    code, out, _ = run("solve", "line", "--cells", "3", "-o", name)
+    assert (code, "[/b]:smile:\\x1b[31m\\n\\u202e.nc" in out) == (0, True)
+    code, out, err = run("export", name, "-o", "[/b].csv")
+    assert (code, out, err) == (0, "", "wrote [/b].csv\n")
+    code, _, err = run("verify", name + "x")
+    assert (code, err.count("\n"), "\\x1b[31m\\n\\u202e.ncx" in err) == (2, 1, True)
+    problem = tmp_path / "[red]line[.py"
+    problem.write_text((ROOT / "problems" / "line.py").read_text(encoding="utf-8"), encoding="utf-8")
+    for command in (["solve"], ["compare"], ["sweep", "--points", "2"]):
+        code, out, err = run(command[0], problem.name, *command[1:], "--cells", "2")
+        assert (code, "[red]line[" in out + err) == (0, True)
+
+
+def test_names_with_formulas_are_drawn_as_they_are(run, tmp_path):
+    pytest.importorskip("matplotlib")
+    problem = tmp_path / "a$\\frac{$.py"
+    problem.write_text((ROOT / "problems" / "flat.py").read_text(encoding="utf-8"), encoding="utf-8")
+    assert run("solve", problem.name, "--cells", "2", "-o", "x.nc")[0] == 0
+    assert run("plot", "x.nc", "-o", "x.png")[0] == 0
+    assert run("sweep", problem.name, "--cells", "2", "--points", "2", "--plot", "y.svg")[0] == 0
+    assert "a$\\frac{$: 2 x 2 cells" in (tmp_path / "y.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain [b] é ζ", "plain [b] é ζ"),
+        ("a\nb\tc\r", "a\\nb\\tc\\r"),
+        ("\x1b[2J\x07\x9b", "\\x1b[2J\\x07\\x9b"),
+        ("\udcff", "\\udcff"),
+        ("\u202e\u2028\u200b\xa0", "\\u202e\\u2028\\u200b\\xa0"),
+    ],
+)
+def test_visible_text(text, shown):
+    assert visible(text) == shown
