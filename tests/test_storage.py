@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import xarray as xr
 
 from mechdesign.closed_forms import exponential
 from mechdesign.errors import FileFormatError, InputError, VerificationError
-from mechdesign.mechanism.storage import load, save
+from mechdesign.mechanism.storage import check_target, load, save, write_atomically
 from mechdesign.mechanism.table import make_mechanism, seal
 from mechdesign.setting.domain import Domain
 from mechdesign.setting.losses import Distance, TableLoss
@@ -98,6 +99,92 @@ def test_targets_that_are_refused(stored: Path, tmp_path: Path) -> None:
         assert caught.value.field == "output"
     assert stored.read_bytes() == before
     check_identical(load(save(graph(), stored, overwrite=True)), graph())
+
+
+def bound(path: Path) -> None:
+    """A socket; its name must be short."""
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(os.path.relpath(path))
+
+
+STANDING = {
+    "a link to a file": (lambda path: path.symlink_to("other.nc"), "is a link"),
+    "a link to nothing": (lambda path: path.symlink_to("nowhere"), "is a link"),
+    "a link to a folder": (lambda path: path.symlink_to("."), "is a link"),
+    "a link to a device": (lambda path: path.symlink_to("/dev/null"), "is a link"),
+    "a circle of links": (lambda path: path.symlink_to(path), "is a link"),
+    "a FIFO": (os.mkfifo, "is no regular file"),
+    "a socket": (bound, "is no regular file"),
+    "a folder": (Path.mkdir, "is a folder"),
+}
+
+
+@pytest.mark.parametrize("standing", STANDING)
+def test_only_regular_files_are_replaced(standing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    target, (make, message) = tmp_path / "m.nc", STANDING[standing]
+    content = save(graph(), tmp_path / "other.nc").read_bytes()
+    make(target)
+    before = target.lstat()
+
+    def written(temporary: Path) -> None:
+        raise AssertionError("is not written")
+
+    for attempt in (lambda: save(square(), target, overwrite=True), lambda: write_atomically(target, written)):
+        with pytest.raises(InputError, match=message) as caught:
+            attempt()
+        assert (caught.value.field, caught.value.value) == ("output", str(target))
+    assert os.path.samestat(target.lstat(), before)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.nc", "other.nc"]
+    assert (tmp_path / "other.nc").read_bytes() == content
+
+
+def test_what_comes_to_stand_there_while_writing_is_not_replaced(tmp_path: Path) -> None:
+    target = tmp_path / "m.nc"
+    with pytest.raises(InputError, match="is no regular file"):
+        write_atomically(target, lambda temporary: os.mkfifo(target))
+    assert [path.name for path in tmp_path.iterdir()] == ["m.nc"]
+
+
+LONGEST = 255 - len(".") - len(".12345678.part")
+NAMES = {
+    "300 characters": ("x" * 297 + ".nc", f"use a name of at most {LONGEST} bytes"),
+    "one byte too long": ("x" * (LONGEST - 2) + ".nc", f"use a name of at most {LONGEST} bytes"),
+    "too long in UTF-8": ("é" * 150 + ".nc", f"use a name of at most {LONGEST} bytes"),
+    "not UTF-8": ("\udcff.nc", r"is not UTF-8 \(got .*\\udcff\.nc\)"),
+    "a folder that is not UTF-8": ("\udcff/m.nc", "is not UTF-8"),
+    "a zero byte": ("a\0.nc", "holds a zero byte"),
+    "a file for a folder": ("other.nc/m.nc", "no such folder"),
+    "a long path": ("x/" * 3000 + "m.nc", "cannot be used|no such folder"),
+    "a long folder": ("x" * 300 + "/m.nc", "cannot be used"),
+    "nothing": ("", "is a folder"),
+    "the folder above": ("..", "is a folder"),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_names_that_are_refused(name: str, overwrite: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    save(graph(), tmp_path / "other.nc")
+    with pytest.raises(InputError, match=NAMES[name][1]) as caught:
+        check_target(NAMES[name][0], overwrite=overwrite)
+    assert caught.value.field == "output"
+    str(caught.value).encode()
+    assert [path.name for path in tmp_path.iterdir()] == ["other.nc"]
+
+
+def test_the_longest_name_is_written(tmp_path: Path) -> None:
+    target = save(square(), tmp_path / ("x" * (LONGEST - 3) + ".nc"))
+    check_identical(load(save(graph(), target, overwrite=True)), graph())
+
+
+def test_a_folder_that_one_may_not_write_to_is_refused_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(InputError, match="cannot be written to"):
+        check_target(tmp_path / "m.nc")
 
 
 def half_written(error: BaseException):
@@ -196,7 +283,7 @@ CHANGES = {
     **{f"{name}: one unit or ulp": one_more(name) for name in square().variables},
     **{f"without {name}": lambda m, name=name: m.drop_vars(name) for name in square().variables},
     **{f"attribute {name}": lambda m, name=name: m.assign_attrs({name: "other"}) for name in square().attrs},
-    "another type": lambda m: m.assign(edge_tail=m["edge_tail"].astype(np.int32)),
+    "another type": lambda m: m.assign(edge_tail=m["edge_tail"].astype(np.uint32)),
     "turned": lambda m: m.assign(mass=(("report", "secret"), m["mass"].values, m["mass"].attrs)),
     "another unit": lambda m: m.assign(prior=m["prior"].assign_attrs(units="%")),
     "a further attribute": lambda m: m.assign_attrs(note="x"),
@@ -247,14 +334,15 @@ def test_other_netcdf_files_and_missing_ones_are_refused(tmp_path: Path) -> None
     xr.Dataset({"a": ("x", np.arange(3))}).to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
     with pytest.raises(VerificationError, match="schema"):
         load(tmp_path / "a.nc")
-    for path in (tmp_path / "b.nc", tmp_path):
-        with pytest.raises(InputError, match="no such file"):
+    for path, message in ((tmp_path / "b.nc", "no such file"), (tmp_path, "is a folder")):
+        with pytest.raises(InputError, match=message) as caught:
             load(path)
+        assert caught.value.field == "file"
 
 
 WRITER = """
 import sys
-from mechdesign.mechanism.storage import load, save
+from mechdesign.mechanism.storage import check_target, load, save, write_atomically
 versions = [load(path) for path in sys.argv[2:]]
 save(versions[0], sys.argv[2], overwrite=True)  # what is imported late is imported
 print("ready", flush=True)

@@ -1,7 +1,8 @@
 """Storage: a mechanism, or another sealed Dataset, as a NetCDF-4 file that is either whole or not there.
 
-Written to a temporary file beside the target, flushed to the disk, then renamed over it. Read without masking or
-scaling, so that a fill value or scale factor cannot turn integers into other numbers.
+Written to a temporary file beside the target, flushed to the disk, then renamed over it. Only regular files are ever
+replaced: not a link, which leads to a file of another name, nor a FIFO, device or folder. Read by rules (`netcdf`),
+without masking or scaling.
 
 Behind the last byte that NetCDF knows of, where readers do not look, stands a mark with the SHA-256 of the file. It is
 checked before the file is parsed: one wrong bit can send the HDF5 library into an endless loop.
@@ -9,35 +10,86 @@ checked before the file is parsed: one wrong bit can send the HDF5 library into 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import stat
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 import xarray as xr
 
-from mechdesign.errors import FileFormatError, InputError, VerificationError
+from mechdesign.errors import FileFormatError, InputError, MechdesignError, VerificationError
 from mechdesign.mechanism.factored import SCHEMA as FACTORED
+from mechdesign.mechanism.netcdf import read_netcdf
 from mechdesign.mechanism.table import SCHEMA, checksum
+from mechdesign.setting.opening import open_regular
+from mechdesign.setting.size import within_memory
 
 _MARK = b"mechdesign sha256"
-_FORBIDDEN = ("_FillValue", "missing_value", "scale_factor", "add_offset")
+_BLOCK = 1 << 20  # bytes that are hashed at a time
+_LONGEST = 255  # bytes of a file name, where the file system does not say
+_TEMPORARY = len(".12345678.part") + 1  # bytes that the name of the temporary file adds
 
 
 def check_target(path: str | Path, *, overwrite: bool = False) -> Path:
-    """The path to write to, if its folder exists and nothing stands there yet (or `overwrite`).
+    """The path to write to, if its folder can be written to and nothing stands there yet, or, with `overwrite`, a
+    regular file.
 
     Raises: InputError, before any work is done.
     """
     target = Path(path)
-    if not target.parent.is_dir():
+    _check_name(target)
+    kind = _kind(target.parent, follow=True)
+    if kind is None or not stat.S_ISDIR(kind):
         raise InputError("no such folder", field="output", value=target.parent, remedy="create it first")
-    if target.is_dir():
-        raise InputError("is a folder", field="output", value=target, remedy="name a file in it")
-    if target.exists() and not overwrite:
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        raise InputError("cannot be written to", field="output", value=target.parent, remedy="name another folder")
+    longest = (os.pathconf(target.parent, "PC_NAME_MAX") if hasattr(os, "pathconf") else _LONGEST) - _TEMPORARY
+    if len(os.fsencode(target.name)) > longest:
+        remedy = f"use a name of at most {longest} bytes"
+        raise InputError("is too long a file name", field="output", value=target, remedy=remedy)
+    if _check_replaced(target) and not overwrite:
         raise InputError("exists already", field="output", value=target, remedy="pass --overwrite, or another name")
     return target
+
+
+def _check_name(target: Path) -> None:
+    try:
+        str(target).encode()
+    except UnicodeEncodeError as error:
+        shown = str(target).encode(errors="backslashreplace").decode()
+        raise InputError("is not UTF-8", field="output", value=shown, remedy="use a name in UTF-8") from error
+    if "\0" in str(target):
+        raise InputError("holds a zero byte", field="output", value=ascii(str(target)), remedy="use another name")
+
+
+def _kind(path: Path, *, follow: bool) -> int | None:
+    """The mode of what stands at a path, or of what its links lead to; None where there is nothing."""
+    try:
+        return path.stat(follow_symlinks=follow).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise InputError(
+            f"cannot be used ({error.strerror})", field="output", value=path, remedy="use another name or folder"
+        ) from error
+
+
+def _check_replaced(target: Path) -> bool:
+    """Whether a file stands at the target. Raises: InputError for what is never replaced: all but regular files."""
+    kind = _kind(target, follow=False)
+    if kind is None:
+        return False
+    if stat.S_ISDIR(kind):
+        raise InputError("is a folder", field="output", value=target, remedy="name a file in it")
+    if stat.S_ISLNK(kind):
+        raise InputError("is a link", field="output", value=target, remedy="name the file that it leads to")
+    if not stat.S_ISREG(kind):
+        raise InputError("is no regular file", field="output", value=target, remedy="use another name")
+    return True
 
 
 def save(mechanism: xr.Dataset, path: str | Path, *, overwrite: bool = False) -> Path:
@@ -54,8 +106,8 @@ def save(mechanism: xr.Dataset, path: str | Path, *, overwrite: bool = False) ->
 
     def write(temporary: Path) -> None:
         mechanism.to_netcdf(temporary, engine="h5netcdf", format="NETCDF4", encoding=encoding)
-        digest = hashlib.sha256(temporary.read_bytes()).digest()
-        with temporary.open("ab") as stream:
+        with temporary.open("r+b") as stream:
+            digest = _digest(stream, stream.seek(0, os.SEEK_END))
             stream.write(_MARK + digest)
 
     write_atomically(target, write)
@@ -66,9 +118,10 @@ def write_atomically(target: Path, write: Callable[[Path], None], *, mode: int |
     """Call `write(temporary path)` and rename the result to `target`; nothing stays behind on failure.
 
     mode: permissions of the file, never more than these while it is written; by default those of any other file.
-    Raises: FileFormatError where the operating system refuses.
+    Raises: InputError for a target that is no regular file, FileFormatError where the operating system refuses.
     """
     temporary = None
+    _check_replaced(target)
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
         os.close(handle)
@@ -79,6 +132,7 @@ def write_atomically(target: Path, write: Callable[[Path], None], *, mode: int |
         umask = os.umask(0)
         os.umask(umask)
         temporary.chmod(0o666 & ~umask if mode is None else mode)
+        _check_replaced(target)
         temporary.replace(target)
         _sync_folder(target.parent)
     except OSError as error:
@@ -96,11 +150,12 @@ def write_atomically(target: Path, write: Callable[[Path], None], *, mode: int |
 def _sync_folder(folder: Path) -> None:
     if os.name == "nt":
         return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    with contextlib.suppress(PermissionError):  # a folder that may be written to and not read
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def load(path: str | Path) -> xr.Dataset:
@@ -112,59 +167,61 @@ def load(path: str | Path) -> xr.Dataset:
 
 
 def load_sealed(path: str | Path, *, schema: str | tuple[str, ...], what: str) -> xr.Dataset:
-    """Read a sealed Dataset of one of these schemas and check its checksum; `what` names it in the errors of `load`."""
+    """Read a sealed Dataset of one of these schemas and check its checksum; `what` names it in the errors of `load`.
+
+    The file is opened once; what is hashed and looked over is what is read.
+    """
     accepted = (schema,) if isinstance(schema, str) else schema
-    source = Path(path)
-    if not source.is_file():
-        raise InputError("no such file", field="file", value=source, remedy=f"give the path of {what}")
-    try:
-        _check_mark(source.read_bytes())
-        with xr.open_dataset(source, engine="h5netcdf", mask_and_scale=False, decode_times=False) as opened:
-            mechanism = opened.load()
-    except Exception as error:
-        raise VerificationError(
-            f"the file is damaged ({type(error).__name__})",
-            field="file",
-            value=source,
-            remedy="restore it from a good copy",
-        ) from error
-    found_schema = mechanism.attrs.get("schema")
-    if found_schema not in accepted:
+    with open_regular(path, field="file", remedy=f"give the path of {what}") as stream:
+        try:
+            with within_memory("file", path):
+                _check_mark(stream)
+                mechanism = read_netcdf(stream)
+                found_sum = checksum(mechanism)
+        except MechdesignError:
+            raise
+        except Exception as error:
+            raise VerificationError(
+                f"the file is damaged ({type(error).__name__})",
+                field="file",
+                value=path,
+                remedy="restore it from a good copy",
+            ) from error
+    if mechanism.attrs.get("schema") not in accepted:
         raise VerificationError(
             f"not {what} of this schema",
             field="schema",
-            value=found_schema,
+            value=mechanism.attrs.get("schema"),
             remedy="use a file of schema " + " or ".join(accepted),
         )
-    for name, variable in mechanism.variables.items():
-        found = [key for key in _FORBIDDEN if key in variable.attrs]
-        if found or variable.dtype.kind not in "iuf":
-            raise VerificationError(
-                "fill values, scale factors and non-numeric variables are refused",
-                field=str(name),
-                value=found or variable.dtype,
-                remedy="use an unaltered file",
-            )
-    stored = mechanism.attrs.get("sha256")
-    try:
-        found_sum = checksum(mechanism)
-    except Exception as error:
-        raise VerificationError(
-            "the file is damaged", field="file", value=source, remedy="restore it from a good copy"
-        ) from error
-    if stored != found_sum:
+    if mechanism.attrs.get("sha256") != found_sum:
         raise VerificationError(
             "the checksum does not match the content",
             field="sha256",
-            value=stored,
+            value=mechanism.attrs.get("sha256"),
             remedy="restore the file from a good copy",
         )
     return mechanism
 
 
-def _check_mark(content: bytes) -> None:
+def _digest(stream: BinaryIO, size: int) -> bytes:
+    """The SHA-256 of the first `size` bytes of a file, read in blocks."""
+    digest, left = hashlib.sha256(), size
+    stream.seek(0)
+    while left > 0:
+        block = stream.read(min(left, _BLOCK))
+        if not block:
+            raise ValueError("the file became shorter")
+        digest.update(block)
+        left -= len(block)
+    return digest.digest()
+
+
+def _check_mark(stream: BinaryIO) -> None:
     """Raise ValueError where the mark at the end of a file is not that of its content; a file without one passes."""
-    size = hashlib.sha256().digest_size
-    body, mark, digest = content[: -size - len(_MARK)], content[-size - len(_MARK) : -size], content[-size:]
-    if mark == _MARK and hashlib.sha256(body).digest() != digest:
-        raise ValueError("the content is not the one that was written")
+    body = stream.seek(0, os.SEEK_END) - len(_MARK) - hashlib.sha256().digest_size
+    if body >= 0:
+        stream.seek(body)
+        ending = stream.read()
+        if ending.startswith(_MARK) and ending[len(_MARK) :] != _digest(stream, body):
+            raise ValueError("the content is not the one that was written")

@@ -17,11 +17,14 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.setting.domain import Domain
+from mechdesign.setting.opening import open_lines
 from mechdesign.setting.plane import METRES, Plane
+from mechdesign.setting.size import within_memory
 
 _FIELDS = 5
 _LATITUDE, _LONGITUDE = 2, 3
-_LINES = 1 << 20  # at a time
+_LINES = 1 << 18  # at a time
+_LONGEST = 1 << 12  # bytes of a line
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,12 +47,10 @@ def read_checkins(path: str | Path, domain: Domain, *, latitude: float, longitud
     Parameters: domain, a grid of two axes in a unit of length, possibly masked.
     Raises: FileFormatError for a file that is missing or of another format, InputError for a domain or centre that does
         not fit; InputError with the command to run where pyproj is not installed (the extra `geo`).
-    Cost: 1 s per million lines; memory of a million lines.
+    Cost: 1 s per million lines; memory of a quarter of a million lines.
     """
     plane = _plane(domain, latitude, longitude)
     source = Path(path)
-    if not source.is_file():
-        raise FileFormatError("no such file", field="checkins", value=source, remedy="give the path of a file")
     counts = np.zeros(domain.size, np.int64)
     outside = dropped = 0
     for latitudes, longitudes in _positions(source):
@@ -73,18 +74,22 @@ def _plane(domain: Domain, latitude: float, longitude: float) -> Plane:
 
 
 def _positions(source: Path) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Latitudes and longitudes of the lines, in degrees, a million lines at a time; nan where a field is empty."""
+    """Latitudes and longitudes of the lines, in degrees, nan where empty; a quarter of a million at a time."""
     import pandas as pd
 
     try:
-        with pd.read_csv(
-            source,
-            sep="\t",
-            header=None,
-            dtype={_LATITUDE: float, _LONGITUDE: float},
-            chunksize=_LINES,
-            quoting=csv.QUOTE_NONE,
-        ) as reader:
+        with (
+            within_memory("checkins", source),
+            open_lines(source, field="checkins", remedy="give the path of a file", longest=_LONGEST) as stream,
+            pd.read_csv(
+                stream,
+                sep="\t",
+                header=None,
+                dtype={_LATITUDE: float, _LONGITUDE: float},
+                chunksize=_LINES,
+                quoting=csv.QUOTE_NONE,
+            ) as reader,
+        ):
             for lines in reader:
                 if lines.shape[1] != _FIELDS:
                     raise ValueError(f"{lines.shape[1]} fields in a line")

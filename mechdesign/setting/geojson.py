@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import FileFormatError
 from mechdesign.setting.geographic import Area, area_of
+from mechdesign.setting.opening import open_regular, read_bytes
+from mechdesign.setting.size import within_memory
 
 _LARGEST = 1 << 26  # bytes that will be parsed
+_UNFOLDS = 32  # bytes of memory for a byte of text: lists of nothing
 _WGS84 = ("CRS84", "EPSG::4326", "EPSG:4326")
 
 
@@ -23,15 +26,14 @@ def read_area(path: str | Path) -> Area:
     or in another coordinate system; InputError for polygons that are none (`geographic.area_of`).
     """
     source = Path(path)
-    if not source.is_file():
-        raise FileFormatError("no such file", field="area", value=source, remedy="give the path of a GeoJSON file")
-    if source.stat().st_size > _LARGEST:
-        raise FileFormatError("is too large", field="area", value=source, remedy="simplify the polygons")
+    with open_regular(source, field="area", remedy="give the path of a GeoJSON file") as stream:
+        content = read_bytes(stream, source, field="area", most=_LARGEST, unfolds=_UNFOLDS)
     try:
-        document = json.loads(source.read_text(encoding="utf-8"))
-        crs = json.dumps(document.get("crs")) if document.get("crs") else "CRS84"
-        polygons = _polygons(document)
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+        with within_memory("area", source):
+            document = json.loads(content.decode())
+            crs = json.dumps(document.get("crs")) if document.get("crs") else "CRS84"
+            polygons = _polygons(document)
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
         raise FileFormatError(
             f"is no GeoJSON of polygons ({type(error).__name__}: {error})",
             field="area",
@@ -61,6 +63,8 @@ def _polygons(document: dict[str, Any]) -> list[list[NDArray[np.float64]]]:
 
 
 def _rings(polygon: list[Any]) -> list[NDArray[np.float64]]:
+    if any(type(number) not in (int, float) for ring in polygon for position in ring for number in position):
+        raise ValueError("a position holds what is no number")
     rings = [np.array([position[:2] for position in ring], float) for ring in polygon]
     for ring in rings:
         if ring.ndim != 2 or ring.shape[1] != 2 or len(ring) < 4 or (ring[0] != ring[-1]).any():

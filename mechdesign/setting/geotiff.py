@@ -11,10 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.errors import FileFormatError, InputError
+from mechdesign.setting.opening import open_regular
 from mechdesign.setting.rasters import Raster
+from mechdesign.setting.size import require_memory, within_memory
 from mechdesign.setting.units import require_unit
 
 SUFFIXES = {".tif", ".tiff"}
+_TABLES = 4  # copies of a raster while it is read
 _MARGIN = 2  # pixels kept around the points that are asked for
 Bounds = tuple[float, float, float, float]
 
@@ -59,7 +62,9 @@ class GeoTiff:
             if within is not None:
                 columns = _span((within[0] - grid.c) / grid.a, (within[2] - grid.c) / grid.a, data.width, self.source)
                 rows = _span((within[3] - grid.f) / grid.e, (within[1] - grid.f) / grid.e, data.height, self.source)
-            band = data.read(1, window=(rows, columns), masked=True)
+            require_memory(rows[1] - rows[0], columns[1] - columns[0], tables=_TABLES, what="the raster")
+            with within_memory("raster", self.source):
+                band = data.read(1, window=(rows, columns), masked=True)
         values: NDArray[np.float64] = np.ma.filled(band.astype(float), np.nan)
         x = np.asarray(grid.c + (np.arange(*columns) + 0.5) * grid.a, np.float64)
         y = np.asarray(grid.f + (np.arange(*rows) + 0.5) * grid.e, np.float64)
@@ -85,6 +90,7 @@ def _opened(source: Path) -> Any:
             value=source.name,
             remedy="pip install 'mechdesign[geo]'",
         ) from error
+    open_regular(source, field="raster", remedy="give the path of a raster").close()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)  # has no axes: read as pixels

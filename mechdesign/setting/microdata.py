@@ -15,6 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.errors import FileFormatError, InputError
+from mechdesign.setting.opening import open_lines
+from mechdesign.setting.size import within_memory
+
+_UNFOLDS = 8  # bytes of memory for a byte of text: two columns of doubles, twice
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -71,13 +75,13 @@ def read_columns(path: str | Path, wanted: dict[str, tuple[str, ...]], field: st
     """
     import pandas as pd
 
-    source = Path(path)
-    if not source.is_file():
-        raise FileFormatError("no such file", field=field, value=source, remedy="give the path of a CSV file")
+    source, remedy = Path(path), "give the path of a CSV file"
     try:
-        header = pd.read_csv(source, nrows=0).columns
+        with open_lines(source, field=field, remedy=remedy, unfolds=_UNFOLDS) as stream:
+            header = pd.read_csv(stream, nrows=0).columns
         found = {name: _column(header, spellings, field) for name, spellings in wanted.items()}
-        frame: Any = pd.read_csv(source, usecols=list(found.values()), dtype=float)
+        with within_memory(field, source), open_lines(source, field=field, remedy=remedy, unfolds=_UNFOLDS) as stream:
+            frame: Any = pd.read_csv(stream, usecols=list(found.values()), dtype=float)
     except (ValueError, OSError, EOFError) as error:
         raise FileFormatError(
             f"cannot be read ({error})", field=field, value=source, remedy="give a CSV file with a header and numbers"

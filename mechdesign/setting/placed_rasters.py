@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.errors import FileFormatError, InputError
+from mechdesign.errors import InputError
 from mechdesign.setting.domain import Domain
 from mechdesign.setting.geotiff import SUFFIXES, GeoTiff
 from mechdesign.setting.plane import METRES, Plane, require_pyproj
@@ -40,8 +40,6 @@ def raster_on(domain: Domain, path: str | Path, *, variable: str | None = None, 
     if plane is None:
         raise InputError("the domain has no plane", field="domain", value=domain.kind, remedy="make it with Area.grid")
     source = Path(path)
-    if not source.is_file():
-        raise FileFormatError("no such file", field="raster", value=source, remedy="give the path of a raster")
     tiff = GeoTiff.of(source) if source.suffix.lower() in SUFFIXES else None
     declared = crs or (tiff.crs if tiff is not None else declared_crs(source, variable))
     if declared is None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.errors import FileFormatError, InputError, MechdesignError
 from mechdesign.setting.geotiff import SUFFIXES, GeoTiff
+from mechdesign.setting.opening import open_regular, read_bytes
 from mechdesign.setting.rasters import Raster
+from mechdesign.setting.size import require_bytes, require_memory, within_memory
 from mechdesign.setting.units import canonical_unit, require_unit
 
 if TYPE_CHECKING:
@@ -21,7 +26,12 @@ _HEADER = ("ncols", "nrows", "xllcorner", "yllcorner", "xllcenter", "yllcenter",
 _GEOGRAPHIC = re.compile(r"GEOGCS|GEOGCRS|GEODCRS|\"type\"\s*:\s*\"GeographicCRS\"|epsg:4326|latitude_longitude", re.I)
 _PROJECTED = re.compile(r"PROJCS|PROJCRS|ProjectedCRS", re.I)
 _ACROSS, _ALONG = re.compile(r"x|lon|east|col", re.I), re.compile(r"y|lat|north|row", re.I)
+_NETCDF = {".nc", ".nc4", ".cdf", ".h5"}
+_REMEDY = "give the path of a raster"
 _LARGEST = 1 << 28  # bytes of a text raster that will be parsed
+_UNFOLDS = 24  # bytes of memory for a byte of text: numbers as Python's texts
+_LONGEST = 1 << 20  # bytes of a .prj file
+_COPIES = 4  # of a raster while it is read
 
 
 def read_raster(path: str | Path, *, unit: str, variable: str | None = None) -> Raster:
@@ -34,16 +44,16 @@ def read_raster(path: str | Path, *, unit: str, variable: str | None = None) -> 
     """
     source = Path(path)
     wanted = canonical_unit(unit)
-    if not source.is_file():
-        raise FileFormatError("no such file", field="raster", value=source, remedy="give the path of a raster")
     suffix = source.suffix.lower()
     try:
-        if suffix in {".asc", ".txt", ".grd"}:
-            return _read_esri_ascii(source, wanted)
-        if suffix in {".nc", ".nc4", ".cdf", ".h5"}:
-            return _read_netcdf(source, wanted, variable)
-        if suffix in SUFFIXES:
-            return GeoTiff.of(source).read(wanted)
+        with open_regular(source, field="raster", remedy=_REMEDY) as stream, within_memory("raster", source):
+            if suffix in {".asc", ".txt", ".grd"}:
+                return _read_esri_ascii(stream, source, wanted)
+            if suffix in _NETCDF:
+                with _netcdf(stream, source) as data:
+                    return _read_netcdf(data, source, wanted, variable)
+            if suffix in SUFFIXES:
+                return GeoTiff.of(source).read(wanted)
     except MechdesignError:
         raise
     except Exception as error:
@@ -61,16 +71,22 @@ def read_raster(path: str | Path, *, unit: str, variable: str | None = None) -> 
     )
 
 
-def _read_esri_ascii(source: Path, unit: str) -> Raster:
-    if source.stat().st_size > _LARGEST:
-        raise FileFormatError(
-            "too large for a text raster", field="raster", value=source, remedy="convert it to NetCDF"
-        )
-    projection = source.with_suffix(".prj")
-    if projection.is_file():
-        _refuse_geographic(projection.read_text(errors="replace"), unit, source)
+def _projection(source: Path) -> str | None:
+    """What the .prj file beside a file says, where there is one."""
+    beside = source.with_suffix(".prj")
+    if not os.path.lexists(beside):
+        return None
+    with open_regular(beside, field="raster", remedy="remove it, or make it a file") as stream:
+        return read_bytes(stream, beside, field="raster", most=_LONGEST, unfolds=1).decode(errors="replace")
+
+
+def _read_esri_ascii(stream: BinaryIO, source: Path, unit: str) -> Raster:
+    _refuse_geographic(_projection(source) or "", unit, source)
     header: dict[str, str] = {}
-    lines = source.read_text(encoding="utf-8").splitlines()
+    content = read_bytes(stream, source, field="raster", most=_LARGEST, unfolds=_UNFOLDS).decode("ascii")
+    lines = content.splitlines()
+    if any("_" in line.lower().lstrip().removeprefix("nodata_value") for line in lines):
+        raise ValueError("an underscore in a number")
     for line in lines:
         words = line.split()
         if len(words) != 2 or words[0].lower() not in _HEADER:
@@ -114,18 +130,46 @@ def _required(header: dict[str, str], key: str, source: Path) -> str:
     return header[key]
 
 
-def _opened_netcdf(source: Path) -> xr.Dataset:
+@contextlib.contextmanager
+def _netcdf(stream: BinaryIO, source: Path) -> Iterator[xr.Dataset]:
+    """An open NetCDF file whose values are not read yet, but for coordinates.
+
+    Raises: FileFormatError for values in other files, SizeError for coordinates that do not fit in memory.
+    """
     import xarray as xr
 
-    with source.open("rb") as stream:
-        engine = "h5netcdf" if stream.read(4) == b"\x89HDF" else "scipy"
-        stream.seek(0)
-        with xr.open_dataset(stream, engine=engine, decode_times=False) as opened:
-            return opened.load()
+    hdf5 = stream.read(4) == b"\x89HDF"
+    if hdf5:
+        _check_hdf5(stream, source)
+    else:  # all values of such a file are read when it is opened
+        require_bytes(_COPIES * stream.seek(0, os.SEEK_END), what="the raster", field="raster", value=source)
+    stream.seek(0)
+    with xr.open_dataset(stream, engine="h5netcdf" if hdf5 else "scipy", decode_times=False) as opened:
+        yield opened
 
 
-def _read_netcdf(source: Path, unit: str, variable: str | None) -> Raster:
-    data = _opened_netcdf(source)
+def _check_hdf5(stream: BinaryIO, source: Path) -> None:
+    """Refuse links and values in other files, which are opened without asking, and too long coordinates."""
+    import h5py
+
+    need = 0
+    with h5py.File(stream, "r") as file:
+        for name in file:
+            array = file[name] if isinstance(file.get(name, getlink=True), h5py.HardLink) else None
+            elsewhere = isinstance(array, h5py.Dataset) and (array.is_virtual or array.external)
+            if array is None or elsewhere:
+                raise FileFormatError(
+                    "values in other files or arrays are refused",
+                    field="raster",
+                    value=f"{source}: {name}",
+                    remedy="copy it into one file",
+                )
+            if isinstance(array, h5py.Dataset) and array.ndim == 1:
+                need += array.size * array.dtype.itemsize
+    require_bytes(_COPIES * need, what="the coordinates", field="raster", value=source)
+
+
+def _read_netcdf(data: xr.Dataset, source: Path, unit: str, variable: str | None) -> Raster:
     names = [str(n) for n, v in data.data_vars.items() if v.ndim == 2]
     name = variable or (names[0] if len(names) == 1 else None)
     if name is None or name not in data:
@@ -140,6 +184,7 @@ def _read_netcdf(source: Path, unit: str, variable: str | None) -> Raster:
             value=array.dims,
             remedy="select one layer, or use md.Raster",
         )
+    require_memory(*array.shape, tables=_COPIES, what="the raster")
     mappings = {"spatial_ref", "crs", str(array.attrs.get("grid_mapping"))}
     for holder in (data, array, *(data[n] for n in sorted(mappings) if n in data.variables)):
         _refuse_geographic(" ".join(str(v) for v in holder.attrs.values()), unit, source)
@@ -183,13 +228,16 @@ def declared_crs(path: str | Path, variable: str | None = None) -> str | None:
     degrees; None where there is none.
     """
     source = Path(path)
-    if source.suffix.lower() not in {".nc", ".nc4", ".cdf", ".h5"}:
-        beside = source.with_suffix(".prj")
-        return beside.read_text(errors="replace") if beside.is_file() else None
+    if source.suffix.lower() not in _NETCDF:
+        return _projection(source)
     try:
-        data = _opened_netcdf(source)
+        with open_regular(source, field="raster", remedy=_REMEDY) as stream, _netcdf(stream, source) as data:
+            return _declared(data, variable)
     except Exception:
         return None  # read_raster says what is wrong with it
+
+
+def _declared(data: xr.Dataset, variable: str | None) -> str | None:
     arrays = [data[variable]] if variable is not None and variable in data else list(data.data_vars.values())
     named = [str(array.attrs.get("grid_mapping")) for array in arrays]
     for name in (*named, "spatial_ref", "crs"):

@@ -29,11 +29,14 @@ from mechdesign.setting.coordinates import mercator
 from mechdesign.setting.domain import Domain
 from mechdesign.setting.geodesic import Edges, shortest_paths
 from mechdesign.setting.metrics import Streets
+from mechdesign.setting.opening import open_lines
+from mechdesign.setting.size import within_memory
 from mechdesign.setting.units import canonical_unit
 
 _IDS, _LONGITUDES, _LATITUDES = ("osmid", "id"), ("lon", "longitude", "lng"), ("lat", "latitude")
 _WIDEST = 85.0  # degrees of latitude
 _SHOWN = 5  # parts that an error names
+_UNFOLDS = 32  # bytes of memory for a byte of text: fields as Python's texts
 _LIKELY = (0.5, 10.0)  # of a street's length over the straight line between its ends: the median of a real network
 
 
@@ -123,10 +126,10 @@ def _read(path: str | Path, field: str) -> Any:
     import pandas as pd
 
     source = Path(path)
-    if not source.is_file():
-        raise FileFormatError("no such file", field=field, value=source, remedy="give the path of a CSV file")
     try:
-        table = pd.read_csv(source, dtype=str, skipinitialspace=True)
+        remedy = "give the path of a CSV file"
+        with within_memory(field, source), open_lines(source, field=field, remedy=remedy, unfolds=_UNFOLDS) as stream:
+            table = pd.read_csv(stream, dtype=str, skipinitialspace=True)
     except (ValueError, OSError, EOFError) as error:
         raise FileFormatError(
             f"cannot be read ({error})", field=field, value=source, remedy="give a CSV file with a header"

@@ -6,30 +6,40 @@ form has the columns secret, report and one of probability, mass or count, other
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.errors import FileFormatError, InputError
+from mechdesign.setting.opening import read_bytes
 from mechdesign.setting.size import require_memory
 
 _LARGEST = 1 << 30  # bytes of a text file that will be parsed
+_UNFOLDS = 24  # bytes of memory for a byte of text: fields of one digit as Python's texts, and the text itself
 _VALUES = ("probability", "mass", "count")
+LONG = {"secret", "report", *_VALUES}  # columns of the long form
+_NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+_CHARACTERS = re.compile(r"[-+.0-9eE]*")  # of these, Python and _NUMBER read the same numbers
+_PLACE = re.compile(r"[0-9]{1,18}")  # fits in 64 bits
 _DECIMAL_COMMA = re.compile(r"-?\d+,\d+([eE][-+]?\d+)?")
 _SAMPLES = {"obf_lat", "obf_lon", "obf_latitude", "obf_longitude"}
 _FEWEST = 3  # a line that reads 0, 1, 2 or more cannot be probabilities: it numbers the columns, or the rows
 
 
-def text_table(source: Path) -> NDArray[np.float64]:
-    """The table (n, m) of a text file. Raises: FileFormatError and InputError as `table_files.read_table`."""
-    rows = read_fields(source)
+def text_table(stream: BinaryIO, source: Path) -> NDArray[np.float64]:
+    """The table (n, m) of an open text file; `source` names it in errors.
+
+    Raises: FileFormatError and InputError as `table_files.read_table`.
+    """
+    rows = read_fields(stream, source)
     if rows[0][0].startswith("ARMA_MAT_TXT"):
-        shape = [int(word) for word in rows[1]]
+        shape = [int(word) if _PLACE.fullmatch(word) else -1 for word in rows[1]]
         table = matrix(rows[2:], index_column=False)
         if list(table.shape) != shape:
             raise FileFormatError(
@@ -52,12 +62,13 @@ def text_table(source: Path) -> NDArray[np.float64]:
     return matrix(rows, index_column=True)
 
 
-def read_fields(source: Path) -> list[list[str]]:
-    """The fields of every line, comments and empty lines left out. Raises: FileFormatError for uneven lines."""
-    if source.stat().st_size > _LARGEST:
-        raise FileFormatError("too large for a text table", field="table", value=source, remedy="write it as .npy")
+def read_fields(stream: BinaryIO, source: Path) -> list[list[str]]:
+    """The fields of every line, comments and empty lines left out.
+
+    Raises: FileFormatError for uneven lines and more than 1 GiB; SizeError where the fields would not fit in memory.
+    """
     try:
-        text = source.read_text(encoding="utf-8-sig")
+        text = read_bytes(stream, source, field="table", most=_LARGEST, unfolds=_UNFOLDS).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise FileFormatError("is not UTF-8 text", field="table", value=source, remedy="write it as UTF-8") from error
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
@@ -99,6 +110,7 @@ def _counts_up(words: Sequence[str]) -> bool:
 
 
 def _is_number(word: str) -> bool:
+    """Whether Python would take it for a number: nan, 1_0 and digits of other scripts too, which are no header."""
     try:
         float(word)
     except ValueError:
@@ -107,10 +119,11 @@ def _is_number(word: str) -> bool:
 
 
 def _numbers(words: Sequence[str], row: int) -> NDArray[np.float64]:
-    try:
-        return np.array(words, float)
-    except ValueError:
-        column = next(y for y, word in enumerate(words) if not _is_number(word))
+    """Plain numbers, in ASCII digits with point and exponent."""
+    if _CHARACTERS.fullmatch("".join(words)):
+        with contextlib.suppress(ValueError):
+            return np.array(words, float)
+    column = next(y for y, word in enumerate(words) if not _NUMBER.fullmatch(word))
     comma = _DECIMAL_COMMA.fullmatch(words[column]) is not None
     raise InputError(
         f"row {row}, column {column} is not a number",
@@ -121,7 +134,10 @@ def _numbers(words: Sequence[str], row: int) -> NDArray[np.float64]:
 
 
 def long_form(names: Sequence[str], columns: Sequence[Sequence[Any]], source: Path) -> NDArray[np.float64]:
-    """The table (n, m) of columns secret, report and probability, mass or count, found by their lower-case `names`."""
+    """The table (n, m) of columns secret, report and probability, mass or count, found by their lower-case `names`.
+
+    Place numbers have no gap, so n and m are at most the number of lines, and n m has fewer than 64 bits.
+    """
     found = [name for name in _VALUES if name in names]
     if len(found) != 1 or not columns:
         raise FileFormatError(
@@ -144,21 +160,23 @@ def long_form(names: Sequence[str], columns: Sequence[Sequence[Any]], source: Pa
             remedy="add them up, or drop one",
         )
     table = np.zeros(n * m)
-    table[place] = _numbers(values, 0) if all(map(_is_number, values)) else _bad_line(values)
+    table[place] = _column(values)
     return table.reshape(n, m)
 
 
-def _bad_line(values: Sequence[str]) -> NDArray[np.float64]:
-    line = next(k for k, value in enumerate(values) if not _is_number(value))
-    return _numbers([values[line]], line)
+def _column(values: Sequence[str]) -> NDArray[np.float64]:
+    for line, value in enumerate(values):
+        if not _NUMBER.fullmatch(value):
+            return _numbers([value], line)
+    return np.array(values, float)
 
 
 def _places_of(words: Sequence[Any], name: str) -> NDArray[np.int64]:
     """Place numbers of a column of labels: whole numbers from 0, or texts in the order in which they appear."""
     texts = [str(word) for word in words]
-    if not all(text.isdecimal() for text in texts):
-        if any(_is_number(text) for text in texts):
-            wrong = next(text for text in texts if _is_number(text) and not text.isdecimal())
+    if not all(map(_PLACE.fullmatch, texts)):
+        if any(map(_is_number, texts)):
+            wrong = next(text for text in texts if not _PLACE.fullmatch(text))
             raise InputError("must be whole numbers from 0", field=name, value=wrong, remedy="number the places from 0")
         order = {text: k for k, text in enumerate(dict.fromkeys(texts))}
         return np.array([order[text] for text in texts])
