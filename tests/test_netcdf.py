@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 import pytest
 import xarray as xr
-from test_storage import check_identical, square
+from test_storage import check_identical, square, unchecked
 
 from mechdesign.errors import SizeError, VerificationError
 from mechdesign.mechanism.storage import load, save
@@ -316,12 +316,12 @@ def test_whatever_form_the_values_have_they_are_read(form: str, incompressible: 
     given = seal(square().assign(note=(("a", "b"), values), empty=("none", np.zeros(0))))
     encoding = {"note": options | ({} if chunk is None else {"chunksizes": (chunk, chunk)})}
     written = given.assign(note=given["note"].astype(f"{order}f8"))
-    check_identical(load(unmarked(tmp_path / "m.nc", written, **encoding)), given)
+    check_identical(unchecked(unmarked(tmp_path / "m.nc", written, **encoding)), given)
 
 
 def test_the_texts_of_the_largest_maps_fit(tmp_path: Path) -> None:
     """A level map of 1000 x 1000 cells is 20 MB of JSON."""
-    given = seal(square().assign_attrs(note="1.2345678901234567, " * MB))
+    given = seal(square().assign_attrs(problem="1.2345678901234567, " * MB))
     check_identical(load(save(given, tmp_path / "m.nc")), given)
 
 
