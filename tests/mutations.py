@@ -51,7 +51,8 @@ def mutant(kind: str, number: int) -> Mutant:
     """Mutant `number` of the honest file of a kind, always the same."""
     random = Random(f"{kind} {number}")
     draft, history = Draft.of(kind, made(kind)), []
-    rows = [name for name in (*MUTATIONS, *_OFTEN) if _ONLY.get(name, kind in FACTORED) == (kind in FACTORED)]
+    factored = kind in FACTORED
+    rows = [name for name in (*MUTATIONS, *_OFTEN) if _ONLY.get(name, factored) == factored]
     consistent = random.random() < 0.5
     for _ in range(random.choice((1, 1, 1, 2, 3))):
         name = random.choice(rows)
@@ -131,6 +132,8 @@ def _json(draft: Draft, random: Random) -> None:
         place = place[key]
     _leaf(place, key, random)
     draft.attrs[name] = json.dumps(whole)
+    if random.random() < 0.03:  # a name said twice, the last one otherwise
+        draft.attrs[name] = draft.attrs[name][:-1] + f', "{random.choice(sorted(whole))}": {random.choice(_WHOLE)}}}'
 
 
 def _leaf(place: Any, key: Any, random: Random) -> None:
@@ -309,9 +312,17 @@ def _wrapping(draft: Draft, random: Random) -> None:
     draft.attrs["cap"] = 1
 
 
-def _slower(draft: Draft, random: Random) -> None:
-    """A smaller step: the certificate has room for other weights."""
-    draft.attrs["step"] = int(draft.attrs["step"] * random.choice((0.3, 0.49, 0.9, 0.999)))
+def _step(draft: Draft, random: Random) -> None:
+    """A smaller step, with which the certificate has room for other weights, or a larger one, with which it breaks."""
+    draft.attrs["step"] = int(draft.attrs["step"] * random.choice((0.3, 0.49, 0.9, 0.999, 1.0001, 1.1, 2.0)))
+
+
+def _weights(draft: Draft, random: Random) -> None:
+    """Other weights in their range, a few places or all of them."""
+    weight = draft.variables["weight"][1].copy()
+    for place in random.sample(range(len(weight)), random.choice((1, 2, len(weight)))):
+        weight[place] = random.choice((1, 2**28, random.randrange(1, 2**28 + 1)))
+    draft.put("weight", weight)
 
 
 MUTATIONS: dict[str, Callable[[Draft, Random], None]] = {
@@ -336,7 +347,14 @@ MUTATIONS: dict[str, Callable[[Draft, Random], None]] = {
     "selected": _selected,
     "bound of another level": _bound,
     "wrapping": _wrapping,
-    "slower": _slower,
+    "step": _step,
+    "weights": _weights,
 }
-_OFTEN = ("leaf", "leaf", "leaf", "entry", "entry", "attribute", "multiplier", "moved", "slower")
-_ONLY = {"moved": False, "bound of another level": False, "wrapping": True, "slower": True}  # factored files or tables
+_OFTEN = ("leaf", "leaf", "leaf", "entry", "entry", "attribute", "multiplier", "moved", "step", "weights")
+_ONLY = {
+    "moved": False,
+    "bound of another level": False,
+    "wrapping": True,
+    "step": True,
+    "weights": True,
+}  # factored files or tables

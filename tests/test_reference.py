@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import json
 import math
+import sys
 from collections.abc import Callable
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import reference
 import xarray as xr
 from drafts import plain
 from kinds import KINDS, made
@@ -31,6 +35,15 @@ from mechdesign.setting.metrics import metric_from_description
 
 SIMPSON = 1e-12  # relative; the package's line integrals in doubles
 NUMBERS = [Fraction(0), Fraction(1, 3), Fraction(7, 10), Fraction(2), Fraction(10**9 + 7, 10**9), Fraction(1, 10**30)]
+
+
+def test_it_shares_no_code_with_the_package_and_no_arithmetic_with_numpy() -> None:
+    for file in Path(reference.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            names = [node.module] if isinstance(node, ast.ImportFrom) else []
+            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            roots = {str(name).partition(".")[0] for name in names}
+            assert roots <= {"reference", *sys.stdlib_module_names}, file
 
 
 @pytest.mark.parametrize("x", [*NUMBERS, Fraction(80), Fraction(399)], ids=str)

@@ -171,10 +171,13 @@ def epsilon_untruths(file, claim, mass, lengths, lists, printed):
     """
     sums = [ROW_SUM] * len(mass)
     steepest = figures.steepest(mass, sums, lengths)
+    short = {(min(u, v), max(u, v)): Length(Fraction(length)) for u, v, length in zip(*lists, strict=True)}
+    largest = figures.steepest(mass, sums, short)
     if (worst := printed["worst"]) is not None:
         pair = (min(worst["secret"], worst["other"]), max(worst["secret"], worst["other"]))
         column = [[row[worst["report"]]] for row in mass]
-        if not figures.close(figures.steepest(column, sums, {pair: lengths[pair]}), steepest):
+        ends = ((lengths, steepest), (short, largest))
+        if not any(figures.close(figures.steepest(column, sums, {pair: d[pair]}), most) for d, most in ends):
             yield f"worst {worst}, log-ratios over lengths reach {steepest!r}"
     said, multiple = printed["effective_epsilon"], file.attribute("multiple", float)
     if said is None:
@@ -191,8 +194,7 @@ def epsilon_untruths(file, claim, mass, lengths, lists, printed):
         if not said >= 0:
             yield f"effective_epsilon {said!r}"
         return
-    pairs = {(min(u, v), max(u, v)): Length(Fraction(length)) for u, v, length in zip(*lists, strict=True)}
-    most = multiple * figures.steepest(mass, sums, pairs)
+    most = multiple * largest
     true = steepest if asked is lengths else figures.steepest(mass, sums, asked)
     for shown in (said, file.attrs.get("effective_epsilon", said)):
         if not figures.between(true, shown, max(most, true)):
@@ -215,7 +217,7 @@ def described_lengths(file: File, metric: Mapping[str, Any], size: int) -> Lengt
 
 
 def bound_untruths(file, printed, prior, loss, rows, true, lengths):
-    """Of objective and lower bound: the bound is under what it bounds, and follows from its multipliers."""
+    """Of objective and lower bound: the bound is below what it bounds, and follows from its multipliers."""
     value = true
     if "objective" in file.attrs:
         said = file.attribute("objective", float)
@@ -228,7 +230,8 @@ def bound_untruths(file, printed, prior, loss, rows, true, lengths):
     bound = file.attribute("lower_bound", float)
     if not bound <= float(value) * _SLACK:
         yield f"lower_bound {bound!r} over {float(value)!r}"
-    if printed["lower_bound_checked"] and "objective" not in file.attrs:
-        independent = figures.independent_bound(file, prior, loss, lengths)
+    weights = figures.bound_weights(file, prior)
+    if printed["lower_bound_checked"] and weights is not None:
+        independent = figures.independent_bound(file, weights, loss, lengths)
         if independent is not None and not bound <= max(independent, 0.0) * (1 + figures.BOUND_AGREE):
             yield f"lower_bound {bound!r}, multipliers give {independent!r}"

@@ -104,6 +104,24 @@ def true_objective(file: File, rows: Sequence[Fraction], loss: Fraction) -> Frac
     raise Unreadable(f"an objective of program {program!r}")
 
 
+def bound_weights(file: File, prior: Sequence[Fraction]) -> Sequence[Fraction] | None:
+    """The weights of the secrets under which the optimal program bounds the objective: the prior, or what multipliers
+    of the side rows make of it, scaled to sum 1; None for programs whose rows have limits, or another criterion.
+    """
+    if "objective" not in file.attrs:
+        return prior
+    program, kept = file.attribute("program", str), file.described("parameters")
+    if program not in ("minimax", "robust"):
+        return None
+    rows = [max(Fraction(x), Fraction(0)) for x in file.values("multiplier", ("side_row",), "float64")]
+    total = sum(rows) or Fraction(1)
+    if program == "minimax":
+        return [x / total for x in rows]
+    return [
+        sum(x * Fraction(p) for x, p in zip(rows, ps, strict=True)) / total for ps in zip(*kept["priors"], strict=True)
+    ]
+
+
 def independent_bound(file: File, prior: Sequence[Fraction], loss: Table, lengths: Lengths) -> float | None:
     """The bound that the multipliers of a file give, from all extreme rays of the cone, in floating point:
 

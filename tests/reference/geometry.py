@@ -50,13 +50,15 @@ def discrete(size: int, factor: Fraction) -> Lengths:
 
 
 def listed(lists: Sequence[list[Any]], size: int, factor: Fraction) -> Lengths:
-    """factor times the lengths of a list of edges: tails, heads, lengths. Edges must join all places."""
+    """factor times the lengths of a list of edges: tails, heads, lengths. Edges must join all places; where reports
+    tell nothing, lengths may be 0.
+    """
     found: Lengths = {}
     for tail, head, length in zip(*lists, strict=True):
         if not (type(tail) is type(head) is int and 0 <= tail < size and 0 <= head < size):
             raise Unreadable(f"an edge from {tail} to {head}")
         pair = (min(tail, head), max(tail, head))
-        if pair in found or tail == head or not Fraction(length) > 0:
+        if pair in found or tail == head or not Fraction(length) >= 0:
             raise Unreadable(f"edge {pair} of length {length}")
         found[pair] = Length(factor * Fraction(length))
     return _joined(found, size)
