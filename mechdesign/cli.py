@@ -29,20 +29,22 @@ def main() -> None:
     """Run the command line; errors become one line, or one JSON document with --json, and an exit code."""
     with guarded(sys.stdout, sys.stderr):
         try:
-            code = _run()
-        except MechdesignError as error:
-            code = _say(error)
+            code = _ended()
         except KeyboardInterrupt:
             code = _say_interrupted()
-        except MemoryError as error:
-            code = _say(
-                SizeError(f"does not fit in memory ({error})", field="size", remedy="ask for something smaller")
-            )
-        except OSError as error:
-            code = _say(_unforeseen(error) if error.errno is None else _refused(error))
-        except Exception as error:
-            code = _say_interrupted() if _interrupted(error) else _say(_unforeseen(error))
     sys.exit(code)
+
+
+def _ended() -> int:
+    """The exit code of the command, its errors told. Raises: KeyboardInterrupt where it was interrupted."""
+    try:
+        return _run()
+    except MechdesignError as error:
+        return _say(error)
+    except Exception as error:
+        if _interrupted(error):
+            raise KeyboardInterrupt from error
+        return _say(_explained(error))
 
 
 def _run() -> int:
@@ -98,15 +100,15 @@ def _interrupted(error: BaseException | None) -> bool:
     return error is not None
 
 
-def _refused(error: OSError) -> MechdesignError:
-    """What to say where the operating system refuses a file: its name is too long, reading it fails."""
-    return FileFormatError(
-        f"could not be used ({error.strerror or error})", field="file", value=error.filename, remedy="use another file"
-    )
-
-
-def _unforeseen(error: Exception) -> MechdesignError:
-    """What to say of an exception: the problem file failed, where it was at work, else this package has a defect."""
+def _explained(error: Exception) -> MechdesignError:
+    """What to say of an exception of Python's: there is no memory, the operating system refuses a file (its name is too
+    long, reading it fails), the problem file failed where it was at work, or this package has a defect.
+    """
+    if isinstance(error, MemoryError):
+        return SizeError(f"does not fit in memory ({error})", field="size", remedy="ask for something smaller")
+    if isinstance(error, OSError) and error.errno is not None:
+        said = f"could not be used ({error.strerror or error})"
+        return FileFormatError(said, field="file", value=error.filename, remedy="use another file")
     import os
     import traceback
 

@@ -1,8 +1,8 @@
 """Runs command lines one after another in one process, for tests that stop it where a line takes too long.
 
-A request is a line of JSON on standard input, {"words": [...], "encoding": "utf-8"}; the answer one on standard output,
-{"code": ..., "out": ..., "err": ..., "seconds": ...}, the seconds those of the processor. Memory is limited, and the
-system is said to have no more than the limit.
+A request is a line of JSON on standard input, {"words": [...], "encoding": "utf-8", "seconds": 20}; the answer one on
+standard output, {"code": ..., "out": ..., "err": ...}. A line that takes more seconds of the processor ends the
+process, whatever it is at; 0 is no limit. Memory is limited, and the system is said to have no more than the limit.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import io
 import json
 import os
 import resource
+import signal
 import sys
-import time
 from types import SimpleNamespace
 
 import psutil
@@ -29,7 +29,6 @@ def outcome(words: list[str], encoding: str) -> dict[str, object]:
     sys.argv = ["mechdesign", *words]
     sys.stdout, sys.stderr = streams
     code: object = "no exit code"
-    started = time.process_time()
     try:
         cli.main()
     except SystemExit as ended:
@@ -39,7 +38,7 @@ def outcome(words: list[str], encoding: str) -> dict[str, object]:
     finally:
         sys.stdout, sys.stderr = kept
     out, err = (stream.buffer.getvalue().decode(encoding) for stream in streams)
-    return {"code": code, "out": out, "err": err, "seconds": time.process_time() - started}
+    return {"code": code, "out": out, "err": err}
 
 
 def main() -> None:
@@ -50,7 +49,10 @@ def main() -> None:
     psutil.virtual_memory = lambda: SimpleNamespace(available=MEMORY, total=MEMORY)
     for line in requests:
         asked = json.loads(line)
-        print(json.dumps(outcome(asked["words"], asked["encoding"])), file=answers, flush=True)
+        signal.setitimer(signal.ITIMER_PROF, asked["seconds"])
+        answer = outcome(asked["words"], asked["encoding"])
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        print(json.dumps(answer), file=answers, flush=True)
 
 
 if __name__ == "__main__":

@@ -351,6 +351,9 @@ PARTS = {
     "edge of length zero": (lambda: graph([0, 1], [1, 2], [1, 0]), "length"),
     "edge of length nan": (lambda: graph([0, 1], [1, 2], [1, math.nan]), "length"),
     "edges of another number": (lambda: graph([0, 1], [1, 2], [1]), "edges"),
+    "prior on one place": (lambda: solve(Optimal(problem=designed(prior=np.eye(9)[0]))), "prior"),
+    "a grid of too many cells": (lambda: Domain.grid((1025, 1024), cell=1.0, unit="km"), "cells"),
+    "too many nodes": (lambda: Domain.nodes(10**12), "cells"),
     "parts that no edge joins": (lambda: graph([0], [1], [1]), "mask"),
     "table of words for an audit": (lambda: md_audit([["a", "b"], ["c", "d"]], designed()), "table"),
     "reports in another unit": (

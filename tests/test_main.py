@@ -228,6 +228,24 @@ def test_names_with_formulas_are_drawn_as_they_are(run, tmp_path):
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        "solve income --cells 4 --outputs 3 --epsilon-inverse 1e-3",
+        "solve discrete --secrets 3 --epsilon 1e100",
+        "solve line --cells 3 --program eikonal --epsilon 1e100",
+        "compare flat --cells 2 --epsilon 1e9",
+        "compare line --cells 2 --epsilon 1e100",
+        "sweep line --cells 2 --points 2 --to 1e100",
+        "audit table.csv --metric euclidean --epsilon 1e-100 --unit km --grid 2 --cell 1",
+        "level --radius 1e-100 --epsilon 1e100 --reports 9223372036854775807",
+    ],
+)
+def test_numbers_at_the_ends_of_what_is_read_overflow_nowhere(run, tmp_path, line):
+    (tmp_path / "table.csv").write_text("0.5,0.5\n0.25,0.75\n")
+    assert run(*line.split(), "--json")[0] == 0
+
+
+@pytest.mark.parametrize(
     ("text", "shown"),
     [
         ("plain [b] é ζ", "plain [b] é ζ"),
