@@ -119,6 +119,16 @@ def test_the_spare_length_of_an_edge_is_exact_up_to_its_bounds(cap: int) -> None
     assert found.tolist() == wanted
 
 
+@pytest.mark.parametrize("step", [30.0, 60.0, 200.0, 1e4, 1e100])
+def test_edges_of_many_nats_are_certified(step: float) -> None:
+    """Where e^d exceeds 2^62 and 2^126: against the table of the same places."""
+    mechanism = md.solve(md.EikonalWeights(problem=constant(4, step)), method="factored")
+    found = md.verify(mechanism)
+    assert (found.certified, found.violations) == (True, 0)
+    masses, total = md.FactoredMechanism(dataset=mechanism).integers(1)
+    assert (min(masses) >= 1, sum(masses)) == (True, total)
+
+
 def arrays(schema: Schema) -> list[tuple[Schema, str]]:
     return [(schema, name) for name in schema.arrays]
 

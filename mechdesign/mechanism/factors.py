@@ -119,7 +119,8 @@ class Factors:
         bad = 2 * int((spare < 0).sum())
         for u, v, e in zip(*(a[spare >= 0].tolist() for a in (edges.tail, edges.head, place)), strict=True):
             (ratio, shift), a, b = factors[e], row_sums[u], row_sums[v]
-            bad += (a << shift > ratio * b) + (b << shift > ratio * a)
+            left, right = max(shift, 0), ratio << max(-shift, 0)  # a bound of 2^62 or more has a negative shift
+            bad += (a << left > right * b) + (b << left > right * a)
         return bad
 
     def spare(self, edges: Edges) -> NDArray[np.int64]:

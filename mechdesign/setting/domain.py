@@ -105,9 +105,9 @@ class Domain:
         counts = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
         sizes = _per_axis(cell, len(counts), "cell")
         low = _per_axis(origin, len(counts), "origin")
-        if not counts or any(not _is_whole(c) or not 1 <= c <= MOST_PLACES for c in counts):
+        if not counts or any(not _is_whole(c) or c < 1 for c in counts):
             raise InputError(
-                "must be positive whole numbers below 2^31", field="cells", value=counts, remedy="use at least 2 cells"
+                "must be positive whole numbers", field="cells", value=counts, remedy="use at least 2 cells"
             )
         if any(not (s > 0 and math.isfinite(s)) for s in sizes):
             raise InputError(

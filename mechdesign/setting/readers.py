@@ -73,7 +73,7 @@ def read_raster(path: str | Path, *, unit: str, variable: str | None = None) -> 
 
 def _projection(source: Path) -> str | None:
     """What the .prj file beside a file says, where there is one."""
-    beside = source.with_suffix(".prj")
+    beside = source.parent / f"{source.stem}.prj"
     if not os.path.lexists(beside):
         return None
     with open_regular(beside, field="raster", remedy="remove it, or make it a file") as stream:
