@@ -347,3 +347,23 @@ def test_descriptions_are_read_strictly(text: str) -> None:
 def test_figures_of_a_verification_are_those_of_the_table() -> None:
     with pytest.raises(InputError):
         md.verify("no such file.nc")
+
+
+def test_an_infinite_figure_agrees_with_nothing() -> None:
+    """A loss of 1e299 times 2^62 exceeds the largest double: every stored figure would be within a share of it."""
+    loss = md.TableLoss(values=np.array([[0.0, 1e299], [1.0, 0.0]]))
+    domain = md.Domain.nodes(2)
+    problem = md.DesignProblem(domain=domain, metric=md.Discrete(epsilon=1.0), prior=[0.5, 0.5], loss=loss)
+    with np.errstate(over="ignore"):
+        mechanism = exponential.mechanism(problem)
+    assert "expected_loss: " in said_of(mechanism.assign_attrs(expected_loss=0.25))
+
+
+@pytest.mark.parametrize("scale", [1e-160, 1e-200])
+def test_distances_between_places_close_together_keep_their_digits(scale: float) -> None:
+    """Against fractions: squares of these coordinates are below the normal range of doubles."""
+    points = scale * np.array([[1.0, 2.0], [3.0, 7.0], [5.0, 1.0]])
+    found = md.Domain.points_at(points, unit="km").euclidean_to(md.Domain.points_at(points, unit="km"))
+    a, b = ([Fraction(x) for x in point] for point in points[:2].tolist())
+    square = sum((x - y) ** 2 for x, y in zip(a, b, strict=True))
+    assert abs(Fraction(found[0, 1]) ** 2 / square - 1) < Fraction(1, 10**14)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import UnsuitableError
 from mechdesign.mechanism.factors import KERNEL_BITS, Factors
+from mechdesign.setting.domain import CLOSE
 from mechdesign.setting.integer_metric import BLOCK
 
 KINDS = {"squared": 0, "distance": 1, "zero-one": 2}
@@ -26,7 +27,7 @@ class Judged:
 
     secrets (n, a) and reports (k, a), coordinates of the secrets and of the cell that each place reports, in units of
     length; prior (n,); loss, "squared", "distance" or "zero-one".
-    Raises: UnsuitableError for a loss that is given as a table.
+    Raises: UnsuitableError for a loss that is given as a table, and for coordinates that are all below 2^-400.
     """
 
     factors: Factors
@@ -42,6 +43,13 @@ class Judged:
                 field="loss",
                 value=self.loss,
                 remedy="use " + ", ".join(KINDS) + ", or a grid small enough for a table",
+            )
+        if not np.abs(self.secrets).max() >= CLOSE:
+            raise UnsuitableError(
+                "a factored mechanism sums squares of coordinates, which lose their digits below 2^-400",
+                field="points",
+                value=f"{np.abs(self.secrets).max()}",
+                remedy="use a smaller unit",
             )
 
 

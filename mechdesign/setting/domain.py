@@ -20,6 +20,7 @@ from mechdesign.setting.units import canonical_unit
 
 AXES = ("x", "y", "z")
 MOST_PLACES = 2**31 - 1  # n < 2^31, so that n * n and place * n + place are 64-bit integers
+CLOSE = 2.0**-400  # squares of coordinates below this lose their digits
 LATTICE, SPARSEST = 2**22, 2**12  # a lattice has at most 4 million cells, or 4096 for every place
 
 
@@ -193,9 +194,10 @@ class Domain:
                 remedy=f"give reports in {self.unit} with {self.dimension} coordinates",
             )
         square = np.zeros((self.size, other.size))
-        for a, b in zip(self.points.T, other.points.T, strict=True):
+        scale = _exact_scale(self.points, other.points)
+        for a, b in zip(scale * self.points.T, scale * other.points.T, strict=True):
             square += (a[:, None] - b[None, :]) ** 2
-        return np.sqrt(square)
+        return np.sqrt(square) / scale
 
     def describe(self) -> dict[str, Any]:
         """What a file keeps so that `from_description` can rebuild the domain from its coordinates."""
@@ -247,6 +249,11 @@ class Domain:
         if not np.array_equal(domain.points, coordinates):
             raise _inconsistent("are not the cell centres")
         return domain
+
+
+def _exact_scale(*points: NDArray[np.float64]) -> float:
+    """A power of two that keeps squares of coordinates that are all tiny in the normal range of doubles; else 1."""
+    return 2.0**700 if all((np.abs(given) < CLOSE).all() for given in points) else 1.0
 
 
 def _check_lattice(shape: tuple[int, ...], places: int) -> None:

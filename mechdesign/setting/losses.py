@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.errors import InputError
+from mechdesign.setting.descriptions import SMALLEST
 from mechdesign.setting.domain import Domain
 
 
@@ -116,11 +117,11 @@ def check_loss(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
         raise InputError(
             "must not be negative", field="loss", value=f"{matrix.min():.6g}", remedy="add a constant to the loss"
         )
-    if not (matrix > 0).any():
+    if not matrix.max(initial=0.0) >= SMALLEST:
         raise InputError(
-            "is zero everywhere: every mechanism is optimal",
+            "is zero everywhere, or below 2^-960: every mechanism is optimal",
             field="loss",
-            value=0,
+            value=f"{matrix.max(initial=0.0)}",
             remedy="give a loss that tells reports apart",
         )
     return matrix
