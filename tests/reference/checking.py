@@ -47,6 +47,8 @@ def table_untruths(file: File, claim: Claim, printed: Mapping[str, Any]):
         return
     lists = [file.values(f"edge_{part}", ("edge",), kind) for part, kind in _EDGE_PARTS]
     lengths = claimed_lengths(file, claim, lists)
+    if printed["rebuilt"] not in (None, _REBUILT.get(claim.kind, "geometry")):
+        yield f"rebuilt from {printed['rebuilt']!r}, for a metric that is {claim.kind}"
     yield from place_untruths(file, claim)
     yield from list_untruths(file, claim, lists, lengths)
     yield from privacy_untruths(mass, [ROW_SUM] * len(mass), lengths)
@@ -60,6 +62,7 @@ def table_untruths(file: File, claim: Claim, printed: Mapping[str, Any]):
     yield from bound_untruths(file, printed, prior, loss, rows, true, lengths)
 
 
+_REBUILT = {"graph": "edge list only", "streets": "streets"}
 _EDGE_PARTS = (("tail", "int64"), ("head", "int64"), ("length", "float64"))
 
 
