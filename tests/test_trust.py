@@ -24,7 +24,7 @@ from mechdesign.closed_forms import exponential, geometric
 from mechdesign.errors import InputError, MechdesignError, VerificationError
 from mechdesign.mechanism.certificate import exp_lower
 from mechdesign.mechanism.factored import block_digests
-from mechdesign.mechanism.factored_sums import split_words
+from mechdesign.mechanism.factored_sums import KINDS, _add_losses, split_words
 from mechdesign.mechanism.factors import KERNEL_BITS, STEP_BITS, Factors
 from mechdesign.mechanism.schema import FACTORS, MECHANISM, Array, Schema, check
 from mechdesign.mechanism.stored import read
@@ -367,3 +367,13 @@ def test_distances_between_places_close_together_keep_their_digits(scale: float)
     a, b = ([Fraction(x) for x in point] for point in points[:2].tolist())
     square = sum((x - y) ** 2 for x, y in zip(a, b, strict=True))
     assert abs(Fraction(found[0, 1]) ** 2 / square - 1) < Fraction(1, 10**14)
+
+
+def test_a_report_beside_the_secret_is_another_report() -> None:
+    """5e-324 apart, where the square of the distance is 0; a table and sums over rows."""
+    points = md.Domain.points_at([[0.0], [5e-324], [1.0]], unit="km")
+    assert md.ZeroOne().matrix(points, points).tolist() == (1 - np.eye(3)).tolist()
+    total = np.zeros(1)
+    near, one = np.zeros((3, 1), np.uint16), np.ones(3)
+    _add_losses(near, one, one, points.points, points.points[:1], KINDS["zero-one"], total)
+    assert total.tolist() == [2.0]

@@ -113,14 +113,15 @@ def _add_losses(distances, kernel, weight, reports, secrets, kind, total):  # ty
     """Add the sum over places of weight * kernel * loss to `total`, per source."""
     for p in range(distances.shape[0]):
         for b in range(distances.shape[1]):
-            square = 0.0
+            square, apart = 0.0, False
             for axis in range(secrets.shape[1]):
                 square += (secrets[b, axis] - reports[p, axis]) ** 2
+                apart |= secrets[b, axis] != reports[p, axis]
             loss = square
             if kind == 1:
                 loss = np.sqrt(square)
             elif kind == 2:
-                loss = 1.0 if square > 0 else 0.0
+                loss = 1.0 if apart else 0.0
             total[b] += weight[p] * kernel[distances[p, b]] * loss
 
 

@@ -186,6 +186,15 @@ class Domain:
 
         Raises: UnsuitableError where units or dimensions differ.
         """
+        self.require_alike(other)
+        square = np.zeros((self.size, other.size))
+        scale = _exact_scale(self.points, other.points)
+        for a, b in zip(scale * self.points.T, scale * other.points.T, strict=True):
+            square += (a[:, None] - b[None, :]) ** 2
+        return np.sqrt(square) / scale
+
+    def require_alike(self, other: Domain) -> None:
+        """Raises: UnsuitableError where units or dimensions differ."""
         if (self.unit, self.dimension) != (other.unit, other.dimension):
             raise UnsuitableError(
                 "secrets and reports must share unit and dimension",
@@ -193,11 +202,6 @@ class Domain:
                 value=f"{other.unit}, {other.dimension}-D",
                 remedy=f"give reports in {self.unit} with {self.dimension} coordinates",
             )
-        square = np.zeros((self.size, other.size))
-        scale = _exact_scale(self.points, other.points)
-        for a, b in zip(scale * self.points.T, scale * other.points.T, strict=True):
-            square += (a[:, None] - b[None, :]) ** 2
-        return np.sqrt(square) / scale
 
     def describe(self) -> dict[str, Any]:
         """What a file keeps so that `from_description` can rebuild the domain from its coordinates."""

@@ -4,7 +4,7 @@
 |---|---|
 | run.json | which run the folder belongs to, and whether the folder was made for it |
 | lock | process and machine of the run under way |
-| NAME.block | arrays under a name: SHA-256 of run, name and content, then the content (NumPy's npz) |
+| NAME.block | arrays under a name: SHA-256 of run, name and content, then the names and the arrays in turn (npy) |
 | mechanism.nc | the finished mechanism |
 
 Every file is written whole or not at all. A block that is missing, damaged or of another run or name reads as None, so
@@ -53,15 +53,17 @@ class Folder:
             return None
         if content[:_DIGEST] != self._digest(name, content[_DIGEST:]):
             return None
-        with np.load(io.BytesIO(content[_DIGEST:]), allow_pickle=False) as kept:
-            return dict(kept)
+        stream = io.BytesIO(content[_DIGEST:])
+        names = np.load(stream, allow_pickle=False).tolist()
+        return {name: np.load(stream, allow_pickle=False) for name in names}
 
     def write(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Keep arrays under a name. Raises: FileFormatError where the disk refuses."""
         if self.path is None:
             return
         stream = io.BytesIO()
-        np.savez(stream, **arrays)  # type: ignore[arg-type]
+        for array in (np.array([*arrays]), *arrays.values()):
+            np.save(stream, array, allow_pickle=False)
         content = stream.getvalue()
         digest = self._digest(name, content)
         write_atomically(self._block(name), lambda temporary: _put(temporary, digest + content))
