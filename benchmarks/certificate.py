@@ -16,9 +16,9 @@ import xarray as xr
 from paired import paired
 
 import mechdesign as md
-from mechdesign.closed_forms import exponential, planar_laplace
-from mechdesign.mechanism.certificate import reference_violations, violations
-from mechdesign.mechanism.table import stored_edges
+from mechdesign.closed_forms.mechanisms import exponential, planar_laplace
+from mechdesign.mechanism.table.certificate import reference_violations, violations
+from mechdesign.mechanism.table.dataset import stored_edges
 
 
 def main() -> None:

@@ -19,10 +19,10 @@ from rich.console import Console
 from rich.table import Table
 
 import mechdesign as md
-from mechdesign.mechanism.certificate import steepest
-from mechdesign.mechanism.repair import round_to_integers
-from mechdesign.reports.summary import peak_memory_mb
-from mechdesign.setting.problem import DesignProblem
+from mechdesign.mechanism.table.certificate import steepest
+from mechdesign.mechanism.table.repair import round_to_integers
+from mechdesign.output.terminal.summary import peak_memory_mb
+from mechdesign.setting.problems.problem import DesignProblem
 
 ROUTES = ("naive", "factored")
 

@@ -20,15 +20,15 @@ from rich.console import Console
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
-from mechdesign.closed_forms import geometric, planar_laplace, randomized_response
-from mechdesign.programs.likelihood import Judged, Likelihood
-from mechdesign.setting import priors
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.losses import Distance
-from mechdesign.setting.metrics import Euclidean
-from mechdesign.setting.problem import DesignProblem
-from mechdesign.solvers.likelihood import solve_likelihood
-from mechdesign.solvers.likelihood_updates import updates
+from mechdesign.closed_forms.mechanisms import geometric, planar_laplace, randomized_response
+from mechdesign.programs.statistical.likelihood import Judged, Likelihood
+from mechdesign.setting.metric.metrics import Euclidean
+from mechdesign.setting.objective import priors
+from mechdesign.setting.objective.losses import Distance
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.space.domain import Domain
+from mechdesign.solvers.statistical.em import updates
+from mechdesign.solvers.statistical.likelihood import solve_likelihood
 
 CELLS, CELL = 30, 150.0  # per axis, and in m
 GEOMETRIC, LAPLACE = 0.0040154449, 0.004136012  # nats per m: 450 m from secret to report in the mean, uniform prior

@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 import mechdesign as md
-from mechdesign.utility.kantorovich import kantorovich
+from mechdesign.utility.population.kantorovich import kantorovich
 
 KINDS = ("sparse", "smooth", "dirichlet")
 CELL = 150.0

@@ -12,8 +12,8 @@ import numpy as np
 import qif
 from paired import paired
 
-from mechdesign.problem_files import load_problem
-from mechdesign.solvers.aggregation import aggregate
+from mechdesign.setting.problems.problem_files import load_problem
+from mechdesign.solvers.optimal.aggregation import aggregate
 
 GAP = 1e-6
 AGREE = 2e-6  # our gap, and the tolerance of libqif's solver

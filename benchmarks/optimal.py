@@ -13,9 +13,9 @@ import argparse
 
 from paired import paired
 
-from mechdesign.problem_files import load_problem
-from mechdesign.programs.optimal import Optimal
-from mechdesign.solvers.aggregation import aggregate
+from mechdesign.programs.optimal.optimal import Optimal
+from mechdesign.setting.problems.problem_files import load_problem
+from mechdesign.solvers.optimal.aggregation import aggregate
 
 GAP = 1e-5
 UNSCALED = 1e-4  # relative error left to the statement in unscaled variables

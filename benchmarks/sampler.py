@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.table import Table
 
 import mechdesign as md
-from mechdesign.closed_forms import exponential
-from mechdesign.mechanism.sampler import Scan
+from mechdesign.closed_forms.mechanisms import exponential
+from mechdesign.mechanism.sampling.sampler import Scan
 
 CALLS = 300  # live reports of one secret
 SCANS: tuple[Scan, ...] = ("table", "row")

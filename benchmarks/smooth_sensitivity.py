@@ -9,10 +9,10 @@ from collections.abc import Callable
 import numpy as np
 from paired import paired
 
-from mechdesign.closed_forms import queries
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.max_plus import steepest_chords, transform
-from mechdesign.solvers.smooth_sensitivity import least_smooth_bound
+from mechdesign.closed_forms.sensitivity import query_functions as queries
+from mechdesign.setting.metric.max_plus import steepest_chords, transform
+from mechdesign.setting.space.domain import Domain
+from mechdesign.solvers.sensitivity.smooth_sensitivity import least_smooth_bound
 
 
 def main() -> None:

@@ -1,5 +1,5 @@
 """`python -m mechdesign` is the command line."""
 
-from mechdesign.cli import main
+from mechdesign.cli.main import main
 
 main()

@@ -6,7 +6,7 @@ exceeds the Euclidean one.
 """
 
 from mechdesign import DesignProblem, Domain, Eikonal, Euclidean, InputError, PrivacyLevel, SquaredDistance, priors
-from mechdesign.closed_forms import planar_laplace
+from mechdesign.closed_forms.mechanisms import planar_laplace
 
 
 def problem(

@@ -12,12 +12,12 @@ Claim: none in the paper, which has no optimal release; scripts/optimal_release.
 
 import numpy as np
 
+from experiments.populations import income_mass
 from mechdesign import DesignProblem, Domain, Euclidean, InputError, priors
-from mechdesign.closed_forms import queries
-from mechdesign.setting.populations import income_mass
-from mechdesign.setting.release import release_problem
-from mechdesign.setting.size import require_places
-from mechdesign.utility.release_queries import band_width
+from mechdesign.base.memory import require_places
+from mechdesign.closed_forms.sensitivity import query_functions as queries
+from mechdesign.setting.problems.release import release_problem
+from mechdesign.utility.release.release_queries import band_width
 
 TOP = 1_200_000.0  # USD
 LOW, HIGH = -0.5, 1.5  # outputs

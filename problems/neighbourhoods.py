@@ -28,7 +28,7 @@ from mechdesign import (
     query_problem,
     read_raster,
 )
-from mechdesign.setting.size import require_memory
+from mechdesign.base.memory import require_memory
 
 SHIPPED = Path(__file__).parent / "data" / "philadelphia_density_2000.asc"
 STEP = np.array([0.7548776662466927, 0.5698402909980532])  # 1/p and 1/p^2 for the real root p of p^3 = p + 1

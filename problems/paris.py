@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from mechdesign import DesignProblem, Distance, Domain, Euclidean, InputError, priors, read_checkins
-from mechdesign.solvers.matched_distance import match_distance
+from mechdesign.solvers.matching.matched_distance import match_distance
 
 SHIPPED = Path(__file__).parent / "data" / "paris_checkins_30x30.csv"
 CELLS = 30  # per side, of the counted check-ins

@@ -11,9 +11,9 @@ Claim: ours. scripts/streets.py sets privacy along streets beside straight-line 
 import numpy as np
 
 from mechdesign import DesignProblem, Distance, InputError, TableLoss, priors
-from mechdesign.setting.roads import read_roads
-from mechdesign.setting.size import require_memory
-from mechdesign.setting.synthetic_roads import synthetic_roads
+from mechdesign.base.memory import require_memory
+from mechdesign.setting.problems.synthetic_roads import synthetic_roads
+from mechdesign.setting.readers.roads import read_roads
 
 
 def problem(

@@ -8,11 +8,11 @@ Incomes and debts are drawn from the correlated log-normal law of the paper. 36 
 
 import itertools
 
-from mechdesign.reports.release_claims import two_way_claims
-from mechdesign.reports.release_experiments import conclude, options, parsed, simulate
-from mechdesign.setting.populations import incomes_and_debts
-from mechdesign.utility.release_queries import TwoWayQuery, band_width
-from mechdesign.utility.release_study import ReleaseStudy
+from experiments.populations import incomes_and_debts
+from experiments.release_claims import two_way_claims
+from experiments.release_experiments import conclude, options, parsed, simulate
+from mechdesign.utility.release.release_queries import TwoWayQuery, band_width
+from mechdesign.utility.release.release_study import ReleaseStudy
 
 INVERSES = (20_000, 12_000, 8_000)  # USD
 SPAN = 12_000  # USD

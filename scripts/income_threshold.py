@@ -7,12 +7,12 @@ All thresholds and levels of the paper; --full has its sizes and repetitions (ha
 drawn from the paper's log-normal fit; with it from the records by weight, 9999998 and 9999999 being no incomes.
 """
 
-from mechdesign.reports.release_claims import income_claims
-from mechdesign.reports.release_experiments import conclude, options, parsed, simulate
-from mechdesign.setting.microdata import read_microdata
-from mechdesign.setting.populations import incomes
-from mechdesign.utility.release_queries import ThresholdQuery, band_width
-from mechdesign.utility.release_study import ReleaseStudy
+from experiments.populations import incomes
+from experiments.release_claims import income_claims
+from experiments.release_experiments import conclude, options, parsed, simulate
+from mechdesign.setting.readers.microdata import read_microdata
+from mechdesign.utility.release.release_queries import ThresholdQuery, band_width
+from mechdesign.utility.release.release_study import ReleaseStudy
 
 GRID = {  # threshold: distances 1 / eps, the middle one also the span of local privacy, all in USD
     10_000: (2_000, 1_200, 800),

@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from mechdesign.problem_files import read_problem_file
-from mechdesign.reports.release_comparison import release_mechanisms, release_rows
-from mechdesign.reports.releases import print_comparison
-from mechdesign.reports.studies import write_study
-from mechdesign.setting.populations import income_mass
-from mechdesign.setting.priors import proportional
-from mechdesign.utility.release_queries import ThresholdQuery, band_width
+from experiments.populations import income_mass
+from experiments.release_comparison import release_mechanisms, release_rows
+from experiments.releases import print_comparison
+from experiments.studies import write_study
+from mechdesign.setting.objective.priors import proportional
+from mechdesign.setting.problems.problem_files import read_problem_file
+from mechdesign.utility.release.release_queries import ThresholdQuery, band_width
 
 USERS = (100, 10_000, 1_000_000)
 RAISED = 1.2

@@ -7,10 +7,10 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Column, Table
 
-from mechdesign.problem_files import read_problem_file
-from mechdesign.programs.explaining_prior import ExplainingPrior
-from mechdesign.solvers.explaining_prior import distance_range, explain
-from mechdesign.solvers.matched_distance import match_distance
+from mechdesign.programs.matching.explaining_prior import ExplainingPrior
+from mechdesign.setting.problems.problem_files import read_problem_file
+from mechdesign.solvers.matching.explaining_prior import distance_range, explain
+from mechdesign.solvers.matching.matched_distance import match_distance
 
 DISTANCE = 450.0  # m
 BORDERS = ("normalised", "clamped")

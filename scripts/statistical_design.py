@@ -11,8 +11,8 @@ import argparse
 import math
 
 import mechdesign as md
-from mechdesign.programs.statistical_design import StatisticalDesign
-from mechdesign.utility.identifiability import channel_rank, statistical_criterion
+from mechdesign.programs.statistical.statistical_design import StatisticalDesign
+from mechdesign.utility.population.identifiability import channel_rank, statistical_criterion
 
 
 def main() -> None:

@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.table import Column, Table
 
 import mechdesign as md
-from mechdesign.closed_forms import planar_laplace
-from mechdesign.mechanism.certificate import violations
-from mechdesign.problem_files import read_problem_file
-from mechdesign.reports.summary import within_cell_error
+from mechdesign.closed_forms.mechanisms import planar_laplace
+from mechdesign.mechanism.table.certificate import violations
+from mechdesign.output.terminal.summary import within_cell_error
+from mechdesign.setting.problems.problem_files import read_problem_file
 
 READING = (
     "Laplace: 6 / 0.4^2 = 37.5 is the continuous mechanism at the floor of the map; ours agrees to the printed digits. "

@@ -11,7 +11,7 @@ import argparse
 from pathlib import Path
 
 import mechdesign as md
-from mechdesign.reports.printing import print_sweep, steps
+from mechdesign.output.terminal.printing import print_sweep, steps
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import mechdesign as md
-from mechdesign.closed_forms import planar_laplace
+from mechdesign.closed_forms.mechanisms import planar_laplace
 
 
 def main() -> None:

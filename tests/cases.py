@@ -9,13 +9,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mechdesign.setting import priors
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.levels import PrivacyLevel
-from mechdesign.setting.losses import Distance, SquaredDistance, TableLoss, ZeroOne
-from mechdesign.setting.metrics import Discrete, Eikonal, Euclidean, Graph
-from mechdesign.setting.problem import DesignProblem
-from mechdesign.setting.rasters import Raster
+from mechdesign.setting.metric.levels import PrivacyLevel
+from mechdesign.setting.metric.metrics import Discrete, Eikonal, Euclidean, Graph
+from mechdesign.setting.objective import priors
+from mechdesign.setting.objective.losses import Distance, SquaredDistance, TableLoss, ZeroOne
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.space.domain import Domain
+from mechdesign.setting.space.raster import Raster
 
 
 def varying_level(low: float = 0.5, high: float = 1.5, seed: int = 0) -> PrivacyLevel:

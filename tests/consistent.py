@@ -17,17 +17,17 @@ import numpy as np
 import xarray as xr
 from drafts import Draft
 
-from mechdesign.mechanism.factored import judge, make_factored
-from mechdesign.mechanism.factors import Factors
-from mechdesign.mechanism.repair import repair
-from mechdesign.mechanism.table import make_mechanism
-from mechdesign.setting.domain import AXES, Domain
-from mechdesign.setting.integer_metric import IntegerMetric
-from mechdesign.setting.levels import PrivacyLevel
-from mechdesign.setting.losses import LOSSES, TableLoss
-from mechdesign.setting.metrics import Eikonal, Euclidean, Graph, Metric, metric_from_description
-from mechdesign.setting.problem import DesignProblem
-from mechdesign.solvers.factored import all_rows
+from mechdesign.mechanism.factored.certificate import Factors
+from mechdesign.mechanism.factored.dataset import judge, make_factored
+from mechdesign.mechanism.table.dataset import make_mechanism
+from mechdesign.mechanism.table.repair import repair
+from mechdesign.setting.metric.integer_metric import IntegerMetric
+from mechdesign.setting.metric.levels import PrivacyLevel
+from mechdesign.setting.metric.metrics import Eikonal, Euclidean, Graph, Metric, metric_from_description
+from mechdesign.setting.objective.losses import LOSSES, TableLoss
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.space.domain import AXES, Domain
+from mechdesign.solvers.factored.run import all_rows
 
 _FACTORED = "mechdesign/factored/1"
 _LARGEST = 1000  # cells of a lattice: loops over all of them, or all their pairs, are not for tests

@@ -11,9 +11,9 @@ from cases import CASES
 from tolerances import SOLVED
 
 import mechdesign as md
-from mechdesign.programs.coupled import Coupled
-from mechdesign.setting import priors
-from mechdesign.setting.problem import DesignProblem
+from mechdesign.programs.optimal.coupled import Coupled
+from mechdesign.setting.objective import priors
+from mechdesign.setting.problems.problem import DesignProblem
 
 ALL = pytest.mark.parametrize("case", CASES)
 OWN_REPORTS = [name for name in CASES if name != "reports apart from secrets"]

@@ -14,13 +14,13 @@ import xarray as xr
 from cases import CASES, varying_level
 
 import mechdesign as md
-from mechdesign.closed_forms import constant, exponential
-from mechdesign.mechanism.storage import write_atomically
+from mechdesign.closed_forms.mechanisms import constant, exponential
+from mechdesign.mechanism.storage.files import write_atomically
 from mechdesign.mechanism.stored import read
-from mechdesign.mechanism.table import seal
-from mechdesign.reports.export import WRITERS
-from mechdesign.reports.exports.content import Content
-from mechdesign.utility.remap import bayes_remap
+from mechdesign.mechanism.table.dataset import seal
+from mechdesign.output.export.content import Content
+from mechdesign.output.export.export import WRITERS
+from mechdesign.utility.loss.remap import bayes_remap
 
 HOLES = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 1, 1], [0, 0, 0, 0, 0], [1, 0, 1, 1, 1]], bool)  # and a row of holes
 PARK = md.Domain.grid((3, 3), cell=200.0, unit="m", origin=-300.0, plane=md.Plane(latitude=48.85, longitude=2.35))

@@ -15,7 +15,7 @@ import xarray as xr
 from cases import grid
 
 import mechdesign as md
-from mechdesign.closed_forms import (
+from mechdesign.closed_forms.mechanisms import (
     constant,
     exponential,
     geometric,
@@ -24,9 +24,9 @@ from mechdesign.closed_forms import (
     release,
     tuples,
 )
-from mechdesign.closed_forms.noise import StudentT
-from mechdesign.setting.losses import Loss
-from mechdesign.setting.metrics import Metric
+from mechdesign.closed_forms.noise.laws import StudentT
+from mechdesign.setting.metric.metrics import Metric
+from mechdesign.setting.objective.losses import Loss
 
 
 def _prior(size: int, seed: int) -> np.ndarray:

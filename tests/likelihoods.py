@@ -7,14 +7,14 @@ import itertools
 import numpy as np
 from cases import CASES
 
-from mechdesign.closed_forms import exponential, randomized_response
-from mechdesign.mechanism.table import probabilities
-from mechdesign.programs.likelihood import Likelihood
-from mechdesign.setting import priors
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.losses import Distance
-from mechdesign.setting.metrics import Euclidean
-from mechdesign.setting.problem import DesignProblem
+from mechdesign.closed_forms.mechanisms import exponential, randomized_response
+from mechdesign.mechanism.table.dataset import probabilities
+from mechdesign.programs.statistical.likelihood import Likelihood
+from mechdesign.setting.metric.metrics import Euclidean
+from mechdesign.setting.objective import priors
+from mechdesign.setting.objective.losses import Distance
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.space.domain import Domain
 
 
 def skewed(n, seed):

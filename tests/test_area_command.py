@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign import cli
+from mechdesign.cli.main import main as cli
 from mechdesign.handover.verify_table import main as check_table
-from mechdesign.setting.plane import Plane
+from mechdesign.setting.space.plane import Plane
 
 pyproj = pytest.importorskip("pyproj")
 pytest.importorskip("shapely")

@@ -16,18 +16,18 @@ from naive import raw_optimum
 from scipy.special import lambertw
 from tolerances import DESIGN_MARGIN
 
-from mechdesign.closed_forms import geometric, planar_laplace
-from mechdesign.mechanism.certificate import violations
-from mechdesign.mechanism.table import probabilities, stored_edges
-from mechdesign.problem_files import load_problem
-from mechdesign.programs.optimal import Optimal
-from mechdesign.reports.audit import UP_TO_ROUNDING, audit, repaired
-from mechdesign.setting import priors
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.losses import SquaredDistance
-from mechdesign.setting.metrics import Euclidean
-from mechdesign.setting.problem import DesignProblem
+from mechdesign.closed_forms.mechanisms import geometric, planar_laplace
+from mechdesign.mechanism.table.certificate import violations
+from mechdesign.mechanism.table.dataset import probabilities, stored_edges
+from mechdesign.programs.optimal.optimal import Optimal
+from mechdesign.setting.metric.metrics import Euclidean
+from mechdesign.setting.objective import priors
+from mechdesign.setting.objective.losses import SquaredDistance
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.problems.problem_files import load_problem
+from mechdesign.setting.space.domain import Domain
 from mechdesign.solvers.solve import solve
+from mechdesign.verification.audit import UP_TO_ROUNDING, audit, repaired
 
 EPSILON = math.log(4) / 200  # nats per metre: a factor of four within 200 m, as Location Guard's examples have it
 TILTED = 4 - 2 * math.sqrt(2)  # squared worst ratio of 8-neighbour and Euclidean distance

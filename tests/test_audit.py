@@ -14,25 +14,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from naive import raw_optimum
 
-from mechdesign import cli
-from mechdesign.closed_forms import exponential, geometric
+from mechdesign.cli.main import main as cli
+from mechdesign.closed_forms.mechanisms import exponential, geometric
 from mechdesign.errors import FileFormatError, InputError, SizeError
-from mechdesign.mechanism.certificate import exp_lower
-from mechdesign.mechanism.given import breaches, true_multiple, worst_ratio
-from mechdesign.mechanism.storage import load, save
-from mechdesign.mechanism.table import probabilities
-from mechdesign.problem_files import load_problem
-from mechdesign.reports.audit import UP_TO_ROUNDING, audit, repaired
-from mechdesign.reports.export import export
-from mechdesign.reports.verification import verify
-from mechdesign.setting import priors
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.geodesic import Edges
-from mechdesign.setting.losses import Distance, SquaredDistance
-from mechdesign.setting.metrics import Euclidean
-from mechdesign.setting.named import named_problem
-from mechdesign.setting.problem import DesignProblem
-from mechdesign.setting.table_files import read_table
+from mechdesign.mechanism.storage.files import load, save
+from mechdesign.mechanism.table.certificate import exp_lower
+from mechdesign.mechanism.table.dataset import probabilities
+from mechdesign.mechanism.table.double_certificate import breaches, true_multiple, worst_ratio
+from mechdesign.output.export.export import export
+from mechdesign.setting.metric.metrics import Euclidean
+from mechdesign.setting.metric.shortest_paths import Edges
+from mechdesign.setting.objective import priors
+from mechdesign.setting.objective.losses import Distance, SquaredDistance
+from mechdesign.setting.problems.from_words import named_problem
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.problems.problem_files import load_problem
+from mechdesign.setting.readers.table_files import read_table
+from mechdesign.setting.space.domain import Domain
+from mechdesign.verification.audit import UP_TO_ROUNDING, audit, repaired
+from mechdesign.verification.verify import verify
 
 TABLE = np.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.125, 0.375, 0.5]])
 TAILS, HEADS = np.triu_indices(4, 1)

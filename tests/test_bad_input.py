@@ -13,20 +13,20 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from mechdesign import cli
+from mechdesign.cli.main import main as cli
 from mechdesign.errors import InputError, UnitError
-from mechdesign.mechanism.storage import save
-from mechdesign.problem_files import load_problem
-from mechdesign.programs.optimal import Optimal
-from mechdesign.reports.audit import audit as md_audit
-from mechdesign.reports.compare import compare
-from mechdesign.setting import priors
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.levels import PrivacyLevel
-from mechdesign.setting.losses import SquaredDistance, TableLoss
-from mechdesign.setting.metrics import Eikonal, Euclidean, Graph
-from mechdesign.setting.problem import DesignProblem
+from mechdesign.mechanism.storage.files import save
+from mechdesign.output.tables.compare import compare
+from mechdesign.programs.optimal.optimal import Optimal
+from mechdesign.setting.metric.levels import PrivacyLevel
+from mechdesign.setting.metric.metrics import Eikonal, Euclidean, Graph
+from mechdesign.setting.objective import priors
+from mechdesign.setting.objective.losses import SquaredDistance, TableLoss
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.problems.problem_files import load_problem
+from mechdesign.setting.space.domain import Domain
 from mechdesign.solvers.solve import solve
+from mechdesign.verification.audit import audit as md_audit
 
 HEADER = "ncols 3\nnrows 2\nxllcorner 0\nyllcorner 0\ncellsize 1\nNODATA_value -9999\n"
 FILES = {

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from mechdesign.errors import InputError, SolverError
-from mechdesign.solvers.blocks import in_order, threads, together
-from mechdesign.solvers.work_folder import Folder, run_key, work_folder
+from mechdesign.solvers.factored.blocks import in_order, threads, together
+from mechdesign.solvers.factored.work_folder import Folder, run_key, work_folder
 
 TOTAL, BLOCK = 1000, 96  # eleven blocks, the last of 40 rows
 STARTS = list(range(0, TOTAL, BLOCK))

@@ -19,10 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.closed_forms import exponential
+from mechdesign.closed_forms.mechanisms import exponential
 from mechdesign.errors import BudgetError, FileFormatError, InputError
-from mechdesign.mechanism.budget import REMEMBERED
-from mechdesign.mechanism.table import make_mechanism
+from mechdesign.mechanism.budget.budget import REMEMBERED
+from mechdesign.mechanism.table.dataset import make_mechanism
 
 
 def problem(epsilon: float = 0.5, cells: int = 4) -> md.DesignProblem:

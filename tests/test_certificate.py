@@ -8,7 +8,7 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
-from mechdesign.mechanism.certificate import (
+from mechdesign.mechanism.table.certificate import (
     ROW_SUM,
     edge_ratios,
     exp_lower,
@@ -17,7 +17,7 @@ from mechdesign.mechanism.certificate import (
     steepest,
     violations,
 )
-from mechdesign.setting.geodesic import Edges
+from mechdesign.setting.metric.shortest_paths import Edges
 
 TIGHT = Decimal(2) ** -59  # a 62-bit factor rounded down loses at most 2^-61, the Taylor sum far less
 LOGARITHM = 1e-12  # relative: two logarithms of ratios of rounded 62-bit integers

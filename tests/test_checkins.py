@@ -9,8 +9,8 @@ import pytest
 from pyproj import Geod
 
 from mechdesign.errors import FileFormatError, InputError
-from mechdesign.setting.checkins import read_checkins
-from mechdesign.setting.domain import Domain
+from mechdesign.setting.readers.checkins import read_checkins
+from mechdesign.setting.space.domain import Domain
 
 CENTRE = {"latitude": 48.858072, "longitude": 2.34805}
 SOUTH = {"latitude": -33.87, "longitude": 179.999}

@@ -9,16 +9,16 @@ import sys
 import numpy as np
 import pytest
 
-from mechdesign import cli
+from mechdesign.cli.main import main as cli
 from mechdesign.errors import DesignError
-from mechdesign.mechanism.storage import load, save
-from mechdesign.mechanism.table import probabilities, seal
-from mechdesign.problem_files import load_problem, read_problem_file
-from mechdesign.programs.eikonal_weights import EikonalWeights
-from mechdesign.programs.optimal import Optimal
-from mechdesign.reports.summary import proved, summarise
-from mechdesign.reports.verification import verify
+from mechdesign.mechanism.storage.files import load, save
+from mechdesign.mechanism.table.dataset import probabilities, seal
+from mechdesign.output.terminal.summary import proved, summarise
+from mechdesign.programs.eikonal.weights import EikonalWeights
+from mechdesign.programs.optimal.optimal import Optimal
+from mechdesign.setting.problems.problem_files import load_problem, read_problem_file
 from mechdesign.solvers.solve import solve
+from mechdesign.verification.verify import verify
 
 AT_CLAIM = 1e-9  # relative; edge lengths are rounded down and tables rounded to integers
 ENCLOSED = 2e-6  # absolute; the reference optimum has six digits

@@ -6,19 +6,20 @@ import numpy as np
 import pytest
 from scipy.integrate import dblquad, quad
 
-from mechdesign.closed_forms import constant, exponential, geometric, lattice, planar_laplace, randomized_response
+from mechdesign.closed_forms.mechanisms import clamped_lattice as lattice
+from mechdesign.closed_forms.mechanisms import constant, exponential, geometric, planar_laplace, randomized_response
 from mechdesign.errors import InputError, SizeError
-from mechdesign.mechanism.certificate import violations
-from mechdesign.mechanism.table import probabilities, stored_edges
-from mechdesign.problem_files import load_problem
-from mechdesign.reports.verification import verify
-from mechdesign.setting import priors
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.levels import PrivacyLevel
-from mechdesign.setting.losses import Distance, SquaredDistance, ZeroOne
-from mechdesign.setting.metrics import Discrete, Eikonal, Euclidean, Graph
-from mechdesign.setting.problem import DesignProblem
-from mechdesign.utility.loss import expected_distance
+from mechdesign.mechanism.table.certificate import violations
+from mechdesign.mechanism.table.dataset import probabilities, stored_edges
+from mechdesign.setting.metric.levels import PrivacyLevel
+from mechdesign.setting.metric.metrics import Discrete, Eikonal, Euclidean, Graph
+from mechdesign.setting.objective import priors
+from mechdesign.setting.objective.losses import Distance, SquaredDistance, ZeroOne
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.problems.problem_files import load_problem
+from mechdesign.setting.space.domain import Domain
+from mechdesign.utility.loss.loss import expected_distance
+from mechdesign.verification.verify import verify
 
 INTEGRAL = 1e-8  # what the adaptive rules of SciPy are asked for
 FLOAT = 1e-12  # sums of at most 10^5 positive terms in double precision

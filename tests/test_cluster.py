@@ -15,15 +15,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mechdesign import cli
+from mechdesign.cli.main import main as cli
 from mechdesign.errors import InputError, SolverError
-from mechdesign.problem_files import load_problem
-from mechdesign.programs.eikonal_weights import EikonalWeights
-from mechdesign.solvers import cluster
-from mechdesign.solvers.blocks import in_order
-from mechdesign.solvers.cluster import workers
-from mechdesign.solvers.factored import Run, solve_factored
-from mechdesign.solvers.work_folder import Folder
+from mechdesign.programs.eikonal.weights import EikonalWeights
+from mechdesign.setting.problems.problem_files import load_problem
+from mechdesign.solvers.factored.blocks import in_order
+from mechdesign.solvers.factored.cluster import workers
+from mechdesign.solvers.factored.run import Run, cluster, solve_factored
+from mechdesign.solvers.factored.work_folder import Folder
 
 distributed = pytest.importorskip("distributed", reason="needs the extra: pip install 'mechdesign[distributed]'")
 

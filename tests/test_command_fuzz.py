@@ -300,7 +300,7 @@ def test_lines_in_processes_of_their_own(worker, line, code):
     before = state(folder)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
     ended = subprocess.run(
-        [sys.executable, "-m", "mechdesign.cli", *words],
+        [sys.executable, "-m", "mechdesign.cli.main", *words],
         cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False, preexec_fn=limited,
     )  # fmt: skip
     answer = {"code": ended.returncode, "out": ended.stdout, "err": ended.stderr}

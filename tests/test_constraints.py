@@ -18,9 +18,9 @@ from tolerances import ORACLE, SOLVED, UNRESOLVED
 
 import mechdesign as md
 from mechdesign.errors import DesignError, InfeasibleError, InputError
-from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.problem_files import load_problem
-from mechdesign.solvers import stated
+from mechdesign.mechanism.table.certificate import ROW_SUM
+from mechdesign.setting.problems.problem_files import load_problem
+from mechdesign.solvers.optimal import convex as stated
 
 
 @ALL

@@ -21,15 +21,15 @@ from tolerances import ORACLE, SOLVED
 
 import mechdesign as md
 from mechdesign.errors import DesignError, InfeasibleError, SizeError, SolverError
-from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.table import seal
-from mechdesign.problem_files import load_problem
-from mechdesign.programs.coupled import SideRows, objective, stack_rows
-from mechdesign.programs.whole import MOST_ROWS, assemble_whole
-from mechdesign.solvers import coupled
-from mechdesign.solvers.coupled import admit, coupled_bound, no_table, solve_coupled, task_of
-from mechdesign.solvers.highs import solve_linear_program
-from mechdesign.solvers.progress import Progress
+from mechdesign.mechanism.table.certificate import ROW_SUM
+from mechdesign.mechanism.table.dataset import seal
+from mechdesign.programs.optimal.coupled import SideRows, objective, stack_rows
+from mechdesign.programs.optimal.whole import MOST_ROWS, assemble_whole
+from mechdesign.setting.problems.problem_files import load_problem
+from mechdesign.solvers.kernels.highs import solve_linear_program
+from mechdesign.solvers.kernels.progress import Progress
+from mechdesign.solvers.optimal import coupled
+from mechdesign.solvers.optimal.coupled import admit, coupled_bound, no_table, solve_coupled, task_of
 
 
 @ALL

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from mechdesign.base.descriptions import LARGEST, SMALLEST, finite, finites, named, whole, wholes, word
 from mechdesign.errors import InputError
-from mechdesign.setting.descriptions import LARGEST, SMALLEST, finite, finites, named, whole, wholes, word
 
 
 def test_what_is_described_well_comes_back_as_it_is():

@@ -22,9 +22,9 @@ from tolerances import DESIGN_MARGIN, ORACLE, REORDERED, SOLVED
 
 import mechdesign as md
 from mechdesign.errors import InfeasibleError
-from mechdesign.problem_files import load_problem
-from mechdesign.setting import priors
-from mechdesign.setting.problem import DesignProblem
+from mechdesign.setting.objective import priors
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.problems.problem_files import load_problem
 
 
 @ALL

@@ -18,17 +18,17 @@ from cases import CASES, grid
 from tolerances import REORDERED
 
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.mechanism.storage import load_sealed, save
-from mechdesign.problem_files import load_problem
-from mechdesign.programs.eikonal_weights import EikonalWeights, border_rings, border_step, diagnose
-from mechdesign.setting import priors
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.levels import PrivacyLevel
-from mechdesign.setting.losses import SquaredDistance
-from mechdesign.setting.metrics import Eikonal
-from mechdesign.setting.problem import DesignProblem
-from mechdesign.solvers import diagnosis as module
-from mechdesign.solvers.diagnosis import DIAGNOSIS, diagnosis
+from mechdesign.mechanism.storage.files import load_sealed, save
+from mechdesign.programs.eikonal.weights import EikonalWeights, border_rings, border_step, diagnose
+from mechdesign.setting.metric.levels import PrivacyLevel
+from mechdesign.setting.metric.metrics import Eikonal
+from mechdesign.setting.objective import priors
+from mechdesign.setting.objective.losses import SquaredDistance
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.problems.problem_files import load_problem
+from mechdesign.setting.space.domain import Domain
+from mechdesign.solvers.eikonal.diagnosis import DIAGNOSIS, diagnosis
+from mechdesign.solvers.eikonal.weights import diagnosis as module
 from mechdesign.solvers.solve import solve
 
 SCRIPT = Path(__file__).parent.parent / "scripts" / "curvature_rule.py"

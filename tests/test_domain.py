@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from mechdesign.base.units import KNOWN_UNITS, canonical_unit, require_unit
 from mechdesign.errors import InputError, SizeError, UnitError
-from mechdesign.setting.domain import LATTICE, SPARSEST, Domain
-from mechdesign.setting.plane import Plane
-from mechdesign.setting.units import KNOWN_UNITS, canonical_unit, require_unit
+from mechdesign.setting.space.domain import LATTICE, SPARSEST, Domain
+from mechdesign.setting.space.plane import Plane
 
 LAST_BITS = 1e-14  # sums and roots of a few numbers of order 1
 

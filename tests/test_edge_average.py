@@ -12,18 +12,18 @@ import xarray as xr
 from cases import CASES, grid, varying_level
 from tolerances import ORACLE, SOLVED
 
-from mechdesign.mechanism.certificate import violations
-from mechdesign.mechanism.table import probabilities
-from mechdesign.problem_files import load_problem, read_problem_file
-from mechdesign.programs.edge_average import EdgeAverage
-from mechdesign.programs.optimal import Optimal
-from mechdesign.reports.verification import verify
-from mechdesign.setting import priors
-from mechdesign.setting.losses import SquaredDistance
-from mechdesign.setting.metrics import Eikonal
-from mechdesign.setting.problem import DesignProblem
-from mechdesign.solvers.edge_average import solve_edge_average
+from mechdesign.mechanism.table.certificate import violations
+from mechdesign.mechanism.table.dataset import probabilities
+from mechdesign.programs.optimal.edge_average import EdgeAverage
+from mechdesign.programs.optimal.optimal import Optimal
+from mechdesign.setting.metric.metrics import Eikonal
+from mechdesign.setting.objective import priors
+from mechdesign.setting.objective.losses import SquaredDistance
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.problems.problem_files import load_problem, read_problem_file
+from mechdesign.solvers.optimal.edge_average import solve_edge_average
 from mechdesign.solvers.solve import solve
+from mechdesign.verification.verify import verify
 
 
 def _half_vacuous() -> DesignProblem:

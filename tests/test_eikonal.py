@@ -12,20 +12,20 @@ from cases import CASES, grid
 from tolerances import LINEAR_ALGEBRA, ORACLE
 
 from mechdesign.errors import InputError
-from mechdesign.problem_files import load_problem
-from mechdesign.programs.eikonal_weights import EikonalWeights, diagnose
-from mechdesign.programs.optimal import Optimal
-from mechdesign.reports.verification import verify
-from mechdesign.setting import priors
-from mechdesign.setting.levels import PrivacyLevel
-from mechdesign.setting.losses import SquaredDistance
-from mechdesign.setting.metrics import Eikonal, Euclidean, Metric
-from mechdesign.setting.problem import DesignProblem
-from mechdesign.setting.rasters import Raster
-from mechdesign.solvers import eikonal
-from mechdesign.solvers.edge_budget import edge_budget
-from mechdesign.solvers.frame import framed
+from mechdesign.programs.eikonal.weights import EikonalWeights, diagnose
+from mechdesign.programs.optimal.optimal import Optimal
+from mechdesign.setting.metric.levels import PrivacyLevel
+from mechdesign.setting.metric.metrics import Eikonal, Euclidean, Metric
+from mechdesign.setting.objective import priors
+from mechdesign.setting.objective.losses import SquaredDistance
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.problems.problem_files import load_problem
+from mechdesign.setting.space.raster import Raster
+from mechdesign.solvers.eikonal.edge_budget import edge_budget
+from mechdesign.solvers.eikonal.frame import framed
+from mechdesign.solvers.eikonal.weights import weights as eikonal
 from mechdesign.solvers.solve import solve
+from mechdesign.verification.verify import verify
 
 PHILADELPHIA = 0.77062  # expected squared loss at 15 x 15, 8 neighbours, to five decimals
 

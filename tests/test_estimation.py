@@ -10,10 +10,10 @@ import pytest
 import xarray as xr
 from cases import CASES
 
-from mechdesign.closed_forms import exponential, randomized_response
+from mechdesign.closed_forms.mechanisms import exponential, randomized_response
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.mechanism.table import probabilities
-from mechdesign.utility.estimation import (
+from mechdesign.mechanism.table.dataset import probabilities
+from mechdesign.utility.population.estimation import (
     SHARE,
     empirical,
     expectation_maximization,
@@ -142,7 +142,8 @@ def test_a_start_keeps_its_zeros_and_says_what_that_costs():
 
 
 def test_newton_that_stalls_is_reported_as_it_is(monkeypatch):
-    from mechdesign.solvers import likelihood, likelihood_newton
+    from mechdesign.solvers.statistical import likelihood
+    from mechdesign.solvers.statistical import newton as likelihood_newton
 
     monkeypatch.setattr(likelihood_newton, "_ITERATIONS", 1)
     monkeypatch.setattr(likelihood, "_STEPS", 1)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from mechdesign.errors import InfeasibleError, InputError
-from mechdesign.problem_files import load_problem, read_problem_file
-from mechdesign.programs.explaining_prior import ExplainingPrior
-from mechdesign.setting.problem import DesignProblem
-from mechdesign.solvers.explaining_prior import distance_range, explain
-from mechdesign.solvers.matched_distance import match_distance
+from mechdesign.programs.matching.explaining_prior import ExplainingPrior
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.problems.problem_files import load_problem, read_problem_file
+from mechdesign.solvers.matching.explaining_prior import distance_range, explain
+from mechdesign.solvers.matching.matched_distance import match_distance
 
 ORACLE = 1e-5  # cvxpy hands the program to another solver at its default tolerance; priors are square roots of it
 SUMS = 1e-11  # residuals of the dual route are 1e-12, with room for another order of summation

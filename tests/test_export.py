@@ -7,24 +7,24 @@ import sys
 import numpy as np
 import pytest
 
-from mechdesign import cli
-from mechdesign.closed_forms import exponential
+from mechdesign.cli.main import main as cli
+from mechdesign.closed_forms.mechanisms import exponential
 from mechdesign.errors import FileFormatError, InputError
-from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.factored_rows import FactoredMechanism
-from mechdesign.mechanism.storage import load, save
-from mechdesign.problem_files import load_problem
-from mechdesign.programs.eikonal_weights import EikonalWeights
-from mechdesign.programs.optimal import Optimal
-from mechdesign.reports.compare import compare, write_rows
-from mechdesign.reports.export import WRITERS, export
-from mechdesign.setting import priors
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.losses import Distance
-from mechdesign.setting.metrics import Euclidean
-from mechdesign.setting.problem import DesignProblem
+from mechdesign.mechanism.factored.rows import FactoredMechanism
+from mechdesign.mechanism.storage.files import load, save
+from mechdesign.mechanism.table.certificate import ROW_SUM
+from mechdesign.output.export.export import WRITERS, export
+from mechdesign.output.tables.compare import compare, write_rows
+from mechdesign.programs.eikonal.weights import EikonalWeights
+from mechdesign.programs.optimal.optimal import Optimal
+from mechdesign.setting.metric.metrics import Euclidean
+from mechdesign.setting.objective import priors
+from mechdesign.setting.objective.losses import Distance
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.problems.problem_files import load_problem
+from mechdesign.setting.space.domain import Domain
 from mechdesign.solvers.solve import solve
-from mechdesign.utility.remap import bayes_remap
+from mechdesign.utility.loss.remap import bayes_remap
 
 
 def in_space():
@@ -184,7 +184,7 @@ def test_rows_that_are_not_there(tmp_path, rows):
 
 def test_a_factored_mechanism_is_not_written_whole_where_that_fills_a_disk(tmp_path, monkeypatch):
     mechanism = factored()
-    monkeypatch.setattr("mechdesign.reports.export.MOST_ROWS", 15)
+    monkeypatch.setattr("mechdesign.output.export.export.MOST_ROWS", 15)
     with pytest.raises(InputError, match="16 x 16 lines") as caught:
         export(mechanism, tmp_path / "t.csv")
     assert caught.value.field == "rows"

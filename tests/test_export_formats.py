@@ -12,12 +12,12 @@ from exported import MAKERS, factored, flipped, made
 from pyarrow import parquet
 
 import mechdesign as md
-from mechdesign import cli
+from mechdesign.cli.main import main as cli
 from mechdesign.errors import InputError
-from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.storage import load, save
-from mechdesign.reports.export import SAMPLER, VERIFIER, handed_over
-from mechdesign.reports.exports.as_parquet import content_sha256
+from mechdesign.mechanism.storage.files import load, save
+from mechdesign.mechanism.table.certificate import ROW_SUM
+from mechdesign.output.export.as_parquet import content_sha256
+from mechdesign.output.export.export import SAMPLER, VERIFIER, handed_over
 
 BUDGET = "one report; k reports cost k times the epsilon"
 SUFFIXES = ("csv", "json", "parquet")

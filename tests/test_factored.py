@@ -16,13 +16,13 @@ from tolerances import DESIGN_MARGIN, REORDERED
 
 import mechdesign as md
 from mechdesign.errors import DesignError, InputError, UnsuitableError
-from mechdesign.mechanism.certificate import reference_violations
-from mechdesign.mechanism.factored import judge, make_factored
-from mechdesign.mechanism.factored_rows import FactoredMechanism, _draw
-from mechdesign.mechanism.factors import KERNEL_BITS
-from mechdesign.mechanism.table import total_cost
-from mechdesign.solvers.factored import all_rows
-from mechdesign.utility.remap import remapped_loss
+from mechdesign.mechanism.factored.certificate import KERNEL_BITS
+from mechdesign.mechanism.factored.dataset import judge, make_factored
+from mechdesign.mechanism.factored.rows import FactoredMechanism, _draw
+from mechdesign.mechanism.table.certificate import reference_violations
+from mechdesign.mechanism.table.dataset import total_cost
+from mechdesign.solvers.factored.run import all_rows
+from mechdesign.utility.loss.remap import remapped_loss
 
 AGREE = 1e-12  # absolute, between the probabilities of factors and of the table made of them
 QUANTUM = 5e-3  # lengths of at least 0.3 nats are rounded down to units of at most 9e-4

@@ -9,9 +9,9 @@ from factored import made
 
 import mechdesign as md
 from mechdesign.errors import VerificationError
-from mechdesign.mechanism.factored import block_digests
-from mechdesign.mechanism.storage import load, save
-from mechdesign.mechanism.table import seal
+from mechdesign.mechanism.factored.dataset import block_digests
+from mechdesign.mechanism.storage.files import load, save
+from mechdesign.mechanism.table.dataset import seal
 
 
 @pytest.mark.parametrize("case", ["eikonal, 16 neighbours", "ring road"])

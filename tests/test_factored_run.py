@@ -12,15 +12,15 @@ import time
 
 import pytest
 
-from mechdesign import cli
+from mechdesign.cli.main import main as cli
 from mechdesign.errors import InputError
-from mechdesign.mechanism.storage import load
-from mechdesign.problem_files import load_problem
-from mechdesign.programs.eikonal_weights import EikonalWeights
-from mechdesign.reports.verification import verify
-from mechdesign.solvers import factored
-from mechdesign.solvers.factored import Run, solve_factored
+from mechdesign.mechanism.storage.files import load
+from mechdesign.programs.eikonal.weights import EikonalWeights
+from mechdesign.setting.problems.problem_files import load_problem
+from mechdesign.solvers.factored.run import Run, solve_factored
+from mechdesign.solvers.factored.run import run as factored
 from mechdesign.solvers.solve import solve
+from mechdesign.verification.verify import verify
 
 CELLS, ROUNDS, BLOCK = 20, 6, 128  # four blocks a pass
 
@@ -168,10 +168,10 @@ def test_the_folder_of_another_run_is_refused(program, other, tmp_path):
 
 CHILD = """
 import sys
-from mechdesign.mechanism.storage import save
-from mechdesign.problem_files import load_problem
-from mechdesign.programs.eikonal_weights import EikonalWeights
-from mechdesign.solvers.factored import Run, solve_factored
+from mechdesign.mechanism.storage.files import save
+from mechdesign.setting.problems.problem_files import load_problem
+from mechdesign.programs.eikonal.weights import EikonalWeights
+from mechdesign.solvers.factored.run import Run, solve_factored
 program = EikonalWeights(problem=load_problem("philadelphia", cells={cells}))
 print("ready", flush=True)
 found = solve_factored(program, Run(rounds={rounds}, block={block}, work=sys.argv[1]))
@@ -228,7 +228,7 @@ def test_the_command_line_keeps_the_mechanism_until_it_is_written(command, progr
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("mechdesign.mechanism.storage.write_atomically", killed)
+        patched.setattr("mechdesign.mechanism.storage.files.write_atomically", killed)
         code, _, told = command("--work", work, "-o", out)
     assert code == 130
     assert told.splitlines()[-1] == (

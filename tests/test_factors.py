@@ -13,11 +13,11 @@ from cases import CASES
 from tolerances import LINEAR_ALGEBRA
 
 from mechdesign.errors import InputError
-from mechdesign.mechanism.certificate import exp_lower, reference_violations
-from mechdesign.mechanism.factored_sums import join_words, split_words
-from mechdesign.mechanism.factors import KERNEL_BITS, STEP_BITS, WEIGHT_BITS, Factors
-from mechdesign.setting.geodesic import Edges
-from mechdesign.setting.integer_metric import IntegerMetric
+from mechdesign.mechanism.factored.certificate import KERNEL_BITS, STEP_BITS, WEIGHT_BITS, Factors
+from mechdesign.mechanism.factored.row_sums import join_words, split_words
+from mechdesign.mechanism.table.certificate import exp_lower, reference_violations
+from mechdesign.setting.metric.integer_metric import IntegerMetric
+from mechdesign.setting.metric.shortest_paths import Edges
 
 STEP = int(1e-3 * 2**STEP_BITS)  # 2^-48 nats per unit
 GRAPHS = [name for name in CASES if name.startswith(("eikonal", "line", "graph"))]

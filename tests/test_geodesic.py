@@ -5,8 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 from mechdesign.errors import InputError
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.geodesic import (
+from mechdesign.setting.metric.levels import PrivacyLevel
+from mechdesign.setting.metric.metrics import Eikonal
+from mechdesign.setting.metric.shortest_paths import (
     START_RADIUS,
     Edges,
     check_connected,
@@ -15,8 +16,7 @@ from mechdesign.setting.geodesic import (
     lipschitz_minorant,
     shortest_paths,
 )
-from mechdesign.setting.levels import PrivacyLevel
-from mechdesign.setting.metrics import Eikonal
+from mechdesign.setting.space.domain import Domain
 
 skfmm = pytest.importorskip("skfmm")
 

@@ -13,12 +13,12 @@ from tolerances import DESIGN_MARGIN
 
 import mechdesign as md
 from mechdesign.errors import FileFormatError, InputError
-from mechdesign.mechanism.table import seal
-from mechdesign.setting.area_problem import area_problem
-from mechdesign.setting.geographic import Area, area_of, place_on_earth, plane_level
-from mechdesign.setting.geojson import read_area
-from mechdesign.setting.places import place_at
-from mechdesign.setting.plane import LARGEST_EXCESS, METRES, Plane
+from mechdesign.mechanism.table.dataset import seal
+from mechdesign.setting.problems.area import area_problem
+from mechdesign.setting.readers.geojson import read_area
+from mechdesign.setting.space.area import Area, area_of, place_on_earth, plane_level
+from mechdesign.setting.space.locate import place_at
+from mechdesign.setting.space.plane import LARGEST_EXCESS, METRES, Plane
 
 pyproj = pytest.importorskip("pyproj")
 pytest.importorskip("shapely")

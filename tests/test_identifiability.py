@@ -12,14 +12,14 @@ from tolerances import LINEAR_ALGEBRA, REORDERED
 
 import mechdesign as md
 from mechdesign.errors import InputError, SizeError
-from mechdesign.mechanism.information import channel_rank as rank_of_table
-from mechdesign.mechanism.information import criterion
-from mechdesign.setting import priors
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.geodesic import Edges
-from mechdesign.setting.metrics import Discrete, Euclidean, Graph
-from mechdesign.setting.transport_norm import neighbours, relative_neighbours, transport_norm
-from mechdesign.utility.identifiability import channel_rank, statistical_criterion
+from mechdesign.programs.statistical.dual_sobolev_norm import neighbours, relative_neighbours, transport_norm
+from mechdesign.programs.statistical.fisher_information import channel_rank as rank_of_table
+from mechdesign.programs.statistical.fisher_information import criterion
+from mechdesign.setting.metric.metrics import Discrete, Euclidean, Graph
+from mechdesign.setting.metric.shortest_paths import Edges
+from mechdesign.setting.objective import priors
+from mechdesign.setting.space.domain import Domain
+from mechdesign.utility.population.identifiability import channel_rank, statistical_criterion
 
 NONE = Edges(tail=np.zeros(0, np.int64), head=np.zeros(0, np.int64), length=np.zeros(0))
 DRAWS = 4000

@@ -9,9 +9,9 @@ from cases import CASES, grid, varying_level
 from scipy.sparse.csgraph import dijkstra
 
 from mechdesign.errors import InputError
-from mechdesign.setting.geodesic import FastMarchingMetric, fast_marching, lipschitz_minorant
-from mechdesign.setting.integer_metric import LARGEST, IntegerMetric
-from mechdesign.setting.metrics import Eikonal
+from mechdesign.setting.metric.integer_metric import LARGEST, IntegerMetric
+from mechdesign.setting.metric.metrics import Eikonal
+from mechdesign.setting.metric.shortest_paths import FastMarchingMetric, fast_marching, lipschitz_minorant
 
 STEP = 1e-3  # nats per unit
 RIVER = np.ones((9, 11), bool)

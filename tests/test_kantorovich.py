@@ -12,8 +12,8 @@ from tolerances import CERTIFIED, ORACLE, REORDERED
 
 from mechdesign.errors import InputError
 from mechdesign.programs.transport import Transport, excess
-from mechdesign.setting.domain import Domain
-from mechdesign.utility.kantorovich import kantorovich, kantorovich_batch
+from mechdesign.setting.space.domain import Domain
+from mechdesign.utility.population.kantorovich import kantorovich, kantorovich_batch
 
 HOLES = np.ones((9, 14), bool)
 HOLES[3:7, 2:9] = False

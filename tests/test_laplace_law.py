@@ -9,16 +9,16 @@ from scipy.integrate import quad
 from scipy.spatial import cKDTree
 from scipy.stats import kstest
 
-from mechdesign.closed_forms import planar_laplace as laplace
+from mechdesign.closed_forms.mechanisms import planar_laplace as laplace
 from mechdesign.errors import InputError
-from mechdesign.mechanism.certificate import violations
-from mechdesign.mechanism.table import probabilities
-from mechdesign.reports.verification import verify
-from mechdesign.setting import priors
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.losses import Distance
-from mechdesign.setting.metrics import Euclidean
-from mechdesign.setting.problem import DesignProblem
+from mechdesign.mechanism.table.certificate import violations
+from mechdesign.mechanism.table.dataset import probabilities
+from mechdesign.setting.metric.metrics import Euclidean
+from mechdesign.setting.objective import priors
+from mechdesign.setting.objective.losses import Distance
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.space.domain import Domain
+from mechdesign.verification.verify import verify
 
 PRINTED = 5e-7  # absolute; the figures have six decimals
 INTEGRAL = 1e-9  # what adaptive quadrature is asked for

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from scipy.ndimage import label
 
+from mechdesign.base import memory as size
 from mechdesign.errors import InputError, SizeError
-from mechdesign.setting import lattice, size
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.geodesic import Edges, shortest_paths
-from mechdesign.setting.lattice import all_pairs, irreducible_pairs, stencil_pairs
-from mechdesign.setting.metrics import Euclidean
+from mechdesign.setting.metric.metrics import Euclidean
+from mechdesign.setting.metric.shortest_paths import Edges, shortest_paths
+from mechdesign.setting.space import lattice
+from mechdesign.setting.space.domain import Domain
+from mechdesign.setting.space.lattice import all_pairs, irreducible_pairs, stencil_pairs
 
 CLOSURE = 1e-12  # a sum of at most a dozen collinear lengths, each rounded to 2^-53
 

@@ -10,15 +10,15 @@ import xarray as xr
 from cases import CASES
 from tolerances import BLOCKS, DESIGN_MARGIN, ORACLE, SOLVED
 
-from mechdesign.closed_forms import constant, exponential, randomized_response
-from mechdesign.mechanism.certificate import reference_violations, row_sums_exact, violations
-from mechdesign.mechanism.table import probabilities, stored_edges
-from mechdesign.programs.optimal import Optimal
-from mechdesign.reports.verification import verify
-from mechdesign.setting.problem import DesignProblem
-from mechdesign.solvers.aggregation import aggregate
+from mechdesign.closed_forms.mechanisms import constant, exponential, randomized_response
+from mechdesign.mechanism.table.certificate import reference_violations, row_sums_exact, violations
+from mechdesign.mechanism.table.dataset import probabilities, stored_edges
+from mechdesign.programs.optimal.optimal import Optimal
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.solvers.optimal.aggregation import aggregate
 from mechdesign.solvers.solve import solve
-from mechdesign.utility.remap import bayes_remap
+from mechdesign.utility.loss.remap import bayes_remap
+from mechdesign.verification.verify import verify
 
 ALL = pytest.mark.parametrize("case", CASES)
 

@@ -25,10 +25,9 @@ from test_budget import sampler
 
 import mechdesign as md
 from mechdesign.errors import BudgetError, FileFormatError, InputError
-from mechdesign.mechanism import ledger
-from mechdesign.mechanism.budget import REMEMBERED
-from mechdesign.mechanism.ledger import read_ledger
-from mechdesign.mechanism.table import seal
+from mechdesign.mechanism.budget.budget import REMEMBERED, ledger
+from mechdesign.mechanism.budget.ledger import read_ledger
+from mechdesign.mechanism.table.dataset import seal
 
 
 @pytest.fixture
@@ -112,7 +111,7 @@ def test_a_ledger_that_another_process_makes_meanwhile_stands(path: Path, monkey
             yield
 
     with monkeypatch.context() as patched:
-        patched.setattr("mechdesign.mechanism.budget.held", late)
+        patched.setattr("mechdesign.mechanism.budget.budget.held", late)
         with pytest.raises(InputError, match="exists already"):
             md.Budget.create(path, limit=1)
     assert md.Budget(path=path).limit == 9

@@ -7,16 +7,17 @@ import sys
 import numpy as np
 import pytest
 
-from mechdesign import cli
-from mechdesign.closed_forms import planar_laplace, privacy_radius
+from mechdesign.cli.main import main as cli
+from mechdesign.closed_forms.mechanisms import planar_laplace
+from mechdesign.closed_forms.noise import privacy_radius
 from mechdesign.errors import InputError
-from mechdesign.mechanism.table import probabilities
-from mechdesign.reports.level import level_document
-from mechdesign.setting import priors
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.losses import Distance
-from mechdesign.setting.metrics import Euclidean
-from mechdesign.setting.problem import DesignProblem
+from mechdesign.mechanism.table.dataset import probabilities
+from mechdesign.output.terminal.level import level_document
+from mechdesign.setting.metric.metrics import Euclidean
+from mechdesign.setting.objective import priors
+from mechdesign.setting.objective.losses import Distance
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.space.domain import Domain
 
 FLOAT = 1e-13  # a few products and logarithms
 

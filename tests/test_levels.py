@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from mechdesign.errors import InputError
-from mechdesign.setting import levels
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.levels import PrivacyLevel
-from mechdesign.setting.rasters import Raster
+from mechdesign.setting.metric import levels
+from mechdesign.setting.metric.levels import PrivacyLevel
+from mechdesign.setting.space.domain import Domain
+from mechdesign.setting.space.raster import Raster
 
 DEFECT = Fraction(1, 2**43)  # promised by line_integrals: rounded down, and by no more than this
 ROUNDING = 2.0**-43  # two roundings of one quantity differ by no more than the promised defect

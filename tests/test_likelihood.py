@@ -12,11 +12,11 @@ import pytest
 from likelihoods import ROWS, TABLES, drawn, lattice_problem, program_of, skewed, twins, with_zeros
 from tolerances import ORACLE
 
-from mechdesign.closed_forms import geometric
-from mechdesign.programs.likelihood import Likelihood
-from mechdesign.solvers.likelihood import solve_likelihood
-from mechdesign.solvers.likelihood_newton import newton
-from mechdesign.solvers.likelihood_updates import updates
+from mechdesign.closed_forms.mechanisms import geometric
+from mechdesign.programs.statistical.likelihood import Likelihood
+from mechdesign.solvers.statistical.em import updates
+from mechdesign.solvers.statistical.likelihood import solve_likelihood
+from mechdesign.solvers.statistical.newton import newton
 
 FLOAT = 1e-12  # sums of at most 10^3 positive terms in double precision
 GAP = 1e-9  # nats per report: what the solvers are asked for

@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 from likelihoods import drawn, lattice_problem, program_of, skewed
 
-from mechdesign.closed_forms import geometric, randomized_response
-from mechdesign.programs.likelihood import Judged, Likelihood
-from mechdesign.solvers import likelihood, likelihood_newton, likelihood_updates
-from mechdesign.solvers.likelihood import solve_likelihood
-from mechdesign.solvers.likelihood_newton import newton
-from mechdesign.solvers.likelihood_updates import updates
-from mechdesign.solvers.water_filling import response_levels, water_filling
-from mechdesign.utility.estimation import support_size
+from mechdesign.closed_forms.mechanisms import geometric, randomized_response
+from mechdesign.programs.statistical.likelihood import Judged, Likelihood
+from mechdesign.solvers.statistical import em as likelihood_updates
+from mechdesign.solvers.statistical import likelihood
+from mechdesign.solvers.statistical import newton as likelihood_newton
+from mechdesign.solvers.statistical.em import updates
+from mechdesign.solvers.statistical.likelihood import solve_likelihood
+from mechdesign.solvers.statistical.newton import newton
+from mechdesign.solvers.statistical.water_filling import response_levels, water_filling
+from mechdesign.utility.population.estimation import support_size
 
 FLOAT = 1e-12  # sums of at most 10^3 positive terms in double precision
 SOLVE = 1e-8  # dense systems of up to 30 rows with condition numbers up to 10^8

@@ -13,12 +13,13 @@ from dataclasses import replace
 import pytest
 from conftest import ROOT
 
-from mechdesign import cli
+from mechdesign.base.streams import visible
+from mechdesign.cli.main import main as cli
 from mechdesign.errors import InputError, VerificationError
-from mechdesign.reports import summary, verification
-from mechdesign.terminal import visible
+from mechdesign.output.terminal import summary
+from mechdesign.verification import verify as verification
 
-START = "import mechdesign.cli as cli, sys, os, signal, threading\nsys.argv = ['mechdesign', 'problems']\n"
+START = "import mechdesign.cli.main as cli, sys, os, signal, threading\nsys.argv = ['mechdesign', 'problems']\n"
 CLOSED = "problems | (exec <&-; sleep 0.1)"
 
 
@@ -38,7 +39,7 @@ def run(monkeypatch, capsys, tmp_path):
 
 def shell(words, **settings):
     """Run a line of the shell, in which `mechdesign` is the command of this package."""
-    command = f"{sys.executable} -m mechdesign.cli"
+    command = f"{sys.executable} -m mechdesign.cli.main"
     line = f'set -o pipefail; mechdesign() {{ {command} "$@"; }}; {words}'
     return subprocess.run(
         ["bash", "-c", line], capture_output=True, text=True, timeout=60, check=False, cwd=ROOT,
@@ -75,7 +76,9 @@ def test_a_terminal_of_few_characters_gets_escapes():
     assert (ended.returncode, ended.stderr, ended.stdout.isascii()) == (0, "", True)
 
 
-@pytest.mark.parametrize("moment", ["import typer", "import mechdesign.commands", "import mechdesign.problem_files"])
+@pytest.mark.parametrize(
+    "moment", ["import typer", "import mechdesign.cli.commands", "import mechdesign.setting.problems.problem_files"]
+)
 def test_an_interrupt_in_start_up(moment, tmp_path):
     """A finder that interrupts where a module is first asked for, as Ctrl-C would."""
     name = moment.removeprefix("import ")
@@ -86,10 +89,10 @@ def test_an_interrupt_in_start_up(moment, tmp_path):
         f"        if name == {name!r}:\n"
         "            sys.meta_path.remove(self)\n"
         "            os.kill(os.getpid(), signal.SIGINT)\n"
-        "import mechdesign.cli\n"
+        "import mechdesign.cli.main\n"
         "sys.meta_path.insert(0, Interrupt())\n"
         "sys.argv = ['mechdesign', 'problems']\n"
-        "mechdesign.cli.main()\n"
+        "mechdesign.cli.main.main()\n"
     )
     ended = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False, cwd=ROOT
@@ -99,7 +102,11 @@ def test_an_interrupt_in_start_up(moment, tmp_path):
 
 
 def test_a_real_interrupt_of_the_console_script():
-    words = [sys.executable, "-c", "import time, sys; from mechdesign.cli import main; print('!', flush=True); main()"]
+    words = [
+        sys.executable,
+        "-c",
+        "import time, sys; from mechdesign.cli.main import main; print('!', flush=True); main()",
+    ]
     with subprocess.Popen([*words, "solve", "flat"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         assert run.stdout.readline() == "!\n"
         time.sleep(0.2)
@@ -125,7 +132,7 @@ def test_exceptions_become_one_line(run, monkeypatch, error, code, kind, said):
     def fail():
         raise error
 
-    monkeypatch.setattr("mechdesign.problem_files.shipped_problems", fail)
+    monkeypatch.setattr("mechdesign.setting.problems.problem_files.shipped_problems", fail)
     ended, out, err = run("problems")
     assert (ended, out, err.count("\n")) == (code, "", 1)
     assert err.startswith("error: ")
@@ -135,7 +142,7 @@ def test_exceptions_become_one_line(run, monkeypatch, error, code, kind, said):
     assert (ended, err, document["kind"]) == (code, "", kind)
     if kind == "internal":
         assert "report this" in document["remedy"]
-        assert document["value"].startswith("mechdesign.commands, line ")
+        assert document["value"].startswith("mechdesign.cli.commands, line ")
 
 
 def test_an_exception_that_an_interrupt_led_to_is_an_interrupt(run, monkeypatch):
@@ -145,7 +152,7 @@ def test_an_exception_that_an_interrupt_led_to_is_an_interrupt(run, monkeypatch)
         except KeyboardInterrupt as error:
             raise ImportError("half of a module") from error
 
-    monkeypatch.setattr("mechdesign.problem_files.shipped_problems", fail)
+    monkeypatch.setattr("mechdesign.setting.problems.problem_files.shipped_problems", fail)
     assert run("problems")[0] == 130
 
 
@@ -153,7 +160,7 @@ def test_where_a_defect_is_can_be_asked(run, monkeypatch):
     def fail():
         raise ZeroDivisionError
 
-    monkeypatch.setattr("mechdesign.problem_files.shipped_problems", fail)
+    monkeypatch.setattr("mechdesign.setting.problems.problem_files.shipped_problems", fail)
     monkeypatch.setenv("MECHDESIGN_TRACEBACK", "1")
     code, _, err = run("problems")
     assert code == 1

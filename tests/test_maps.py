@@ -16,22 +16,22 @@ from matplotlib.axes import Axes
 from test_sweep import command
 
 from mechdesign.errors import InputError, UnsuitableError, VerificationError
-from mechdesign.mechanism.factored_rows import FactoredMechanism
-from mechdesign.mechanism.storage import save
-from mechdesign.mechanism.table import probabilities, seal
-from mechdesign.problem_files import load_problem
-from mechdesign.programs.eikonal_weights import EikonalWeights
-from mechdesign.programs.optimal import Optimal
-from mechdesign.reports.maps import FLOOR, plot_diagnosis, plot_mechanism
-from mechdesign.reports.plot import load_drawable, save_plot
-from mechdesign.reports.sweep import sweep
-from mechdesign.setting import priors
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.levels import PrivacyLevel
-from mechdesign.setting.losses import SquaredDistance
-from mechdesign.setting.metrics import Discrete, Eikonal
-from mechdesign.setting.problem import DesignProblem
-from mechdesign.solvers.diagnosis import diagnosis
+from mechdesign.mechanism.factored.rows import FactoredMechanism
+from mechdesign.mechanism.storage.files import save
+from mechdesign.mechanism.table.dataset import probabilities, seal
+from mechdesign.output.pictures.maps import FLOOR, plot_diagnosis, plot_mechanism
+from mechdesign.output.pictures.plot import load_drawable, save_plot
+from mechdesign.output.tables.sweep import sweep
+from mechdesign.programs.eikonal.weights import EikonalWeights
+from mechdesign.programs.optimal.optimal import Optimal
+from mechdesign.setting.metric.levels import PrivacyLevel
+from mechdesign.setting.metric.metrics import Discrete, Eikonal
+from mechdesign.setting.objective import priors
+from mechdesign.setting.objective.losses import SquaredDistance
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.problems.problem_files import load_problem
+from mechdesign.setting.space.domain import Domain
+from mechdesign.solvers.eikonal.diagnosis import diagnosis
 from mechdesign.solvers.solve import solve
 
 LINE, MASKED = "line, squared, skewed prior", "eikonal, masked"
@@ -265,7 +265,9 @@ def test_one_function_saves_every_picture(tmp_path: Path, monkeypatch: pytest.Mo
         with pytest.raises(InputError, match="rows of a mechanism"):
             save_plot(drawn[name], tmp_path / "rows.svg", secrets=[0])
     asked = []
-    monkeypatch.setattr("mechdesign.reports.plot.plot_mechanism", lambda made, secrets: asked.append(secrets) or 1 / 0)
+    monkeypatch.setattr(
+        "mechdesign.output.pictures.plot.plot_mechanism", lambda made, secrets: asked.append(secrets) or 1 / 0
+    )
     with pytest.raises(ZeroDivisionError):
         save_plot(table(MASKED), tmp_path / "rows.svg", secrets=[5])
     assert asked == [[5]]

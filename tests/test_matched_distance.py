@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from numpy.polynomial.legendre import leggauss
 
-from mechdesign.closed_forms import planar_laplace
+from mechdesign.closed_forms.mechanisms import planar_laplace
 from mechdesign.errors import InputError
-from mechdesign.programs import matched_distance
-from mechdesign.programs.matched_distance import FAMILIES, Family, MatchedDistance
-from mechdesign.setting import priors
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.losses import Distance
-from mechdesign.setting.metrics import Discrete, Euclidean
-from mechdesign.setting.problem import DesignProblem
-from mechdesign.solvers.matched_distance import match_distance
+from mechdesign.programs.matching import matched_distance
+from mechdesign.programs.matching.matched_distance import FAMILIES, Family, MatchedDistance
+from mechdesign.setting.metric.metrics import Discrete, Euclidean
+from mechdesign.setting.objective import priors
+from mechdesign.setting.objective.losses import Distance
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.space.domain import Domain
+from mechdesign.solvers.matching.matched_distance import match_distance
 
 ANCHOR = 1e-6  # the anchors are printed with seven digits or more
 TUNED = 1e-10  # asked of eps

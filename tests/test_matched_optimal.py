@@ -9,17 +9,17 @@ import pytest
 from scipy.optimize import brentq
 
 from mechdesign.errors import InputError, SolverError, UnsuitableError
-from mechdesign.mechanism.certificate import row_sums_exact, violations
-from mechdesign.problem_files import load_problem
-from mechdesign.programs import matched_optimal
-from mechdesign.programs.matched_optimal import MatchedOptimal
-from mechdesign.setting import priors
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.levels import PrivacyLevel
-from mechdesign.setting.losses import Distance
-from mechdesign.setting.metrics import Eikonal
-from mechdesign.setting.problem import DesignProblem
-from mechdesign.solvers.matched_optimal import solve_matched_optimal
+from mechdesign.mechanism.table.certificate import row_sums_exact, violations
+from mechdesign.programs.matching import matched_optimal
+from mechdesign.programs.matching.matched_optimal import MatchedOptimal
+from mechdesign.setting.metric.levels import PrivacyLevel
+from mechdesign.setting.metric.metrics import Eikonal
+from mechdesign.setting.objective import priors
+from mechdesign.setting.objective.losses import Distance
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.problems.problem_files import load_problem
+from mechdesign.setting.space.domain import Domain
+from mechdesign.solvers.matching.matched_optimal import solve_matched_optimal
 
 MATCHED = 1e-6  # asked of the expected distance
 ROOT = 1e-6  # accuracy of the second route, a root search over cvxpy's default tolerances

@@ -11,12 +11,12 @@ import pytest
 from scipy.spatial import ConvexHull
 
 from mechdesign.errors import InputError, UnitError
-from mechdesign.problem_files import load_problem
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.lattice import stencil_pairs
-from mechdesign.setting.levels import PrivacyLevel
-from mechdesign.setting.metrics import Discrete, Eikonal, Euclidean, Graph, Streets, metric_from_description
-from mechdesign.setting.rasters import Raster
+from mechdesign.setting.metric.levels import PrivacyLevel
+from mechdesign.setting.metric.metrics import Discrete, Eikonal, Euclidean, Graph, Streets, metric_from_description
+from mechdesign.setting.problems.problem_files import load_problem
+from mechdesign.setting.space.domain import Domain
+from mechdesign.setting.space.lattice import stencil_pairs
+from mechdesign.setting.space.raster import Raster
 
 DEFECT = Fraction(1, 2**42)  # two roundings down, of the length and of the multiplier, by 2^-44 and an ulp each
 REACHED = 1e-4  # displacements of at most 20 cells come this close to the worst direction

@@ -24,9 +24,9 @@ from mutations import mutant
 from reference import untruths
 
 from mechdesign.errors import MechdesignError
-from mechdesign.mechanism.factors import Factors
-from mechdesign.mechanism.storage import load, save
-from mechdesign.reports.verification import verify
+from mechdesign.mechanism.factored.certificate import Factors
+from mechdesign.mechanism.storage.files import load, save
+from mechdesign.verification.verify import verify
 
 EVERY = pytest.mark.parametrize("kind", KINDS)
 FEW, MANY = 500, 20_000  # mutants of every kind

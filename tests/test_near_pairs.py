@@ -15,26 +15,26 @@ from cases import grid
 from tolerances import DESIGN_MARGIN, SOLVED
 from typer.testing import CliRunner
 
-from mechdesign.commands import app
+from mechdesign.cli.commands import app
 from mechdesign.errors import UnsuitableError
-from mechdesign.mechanism.certificate import row_sums_exact, violations
-from mechdesign.mechanism.storage import load
-from mechdesign.mechanism.table import seal
-from mechdesign.problem_files import load_problem
-from mechdesign.programs.near_pairs import excess, near_edges, near_pairs
-from mechdesign.programs.optimal import Optimal
-from mechdesign.reports.verification import verify
-from mechdesign.setting import priors
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.losses import Distance, SquaredDistance
-from mechdesign.setting.metrics import Discrete, Euclidean
-from mechdesign.setting.problem import DesignProblem
-from mechdesign.solvers import near_pairs as solver
-from mechdesign.solvers.aggregation import Design, aggregate
-from mechdesign.solvers.near_pairs import solve_near_pairs, takes_near_pairs
-from mechdesign.solvers.progress import Progress
+from mechdesign.mechanism.storage.files import load
+from mechdesign.mechanism.table.certificate import row_sums_exact, violations
+from mechdesign.mechanism.table.dataset import seal
+from mechdesign.programs.optimal.near_pairs import excess, near_edges, near_pairs
+from mechdesign.programs.optimal.optimal import Optimal
+from mechdesign.setting.metric.metrics import Discrete, Euclidean
+from mechdesign.setting.objective import priors
+from mechdesign.setting.objective.losses import Distance, SquaredDistance
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.problems.problem_files import load_problem
+from mechdesign.setting.space.domain import Domain
+from mechdesign.solvers.kernels.progress import Progress
+from mechdesign.solvers.optimal import near_pairs as solver
+from mechdesign.solvers.optimal.aggregation import Design, aggregate
+from mechdesign.solvers.optimal.near_pairs import solve_near_pairs, takes_near_pairs
 from mechdesign.solvers.solve import solve
-from mechdesign.utility.remap import bayes_remap
+from mechdesign.utility.loss.remap import bayes_remap
+from mechdesign.verification.verify import verify
 
 GAP = 1e-3
 APART = 0.25  # of the excess that the interval may be wide, beside the gap: up to 0.15 measured

@@ -18,9 +18,9 @@ import xarray as xr
 from test_storage import check_identical, square, unchecked
 
 from mechdesign.errors import SizeError, VerificationError
-from mechdesign.mechanism.storage import load, save
-from mechdesign.mechanism.table import seal
-from mechdesign.mechanism.texts import Watched
+from mechdesign.mechanism.storage.files import load, save
+from mechdesign.mechanism.storage.texts import Watched
+from mechdesign.mechanism.table.dataset import seal
 
 MB = 1 << 20
 ENOUGH = 64 * MB  # more than any refusal takes, and less than any of these files announces
@@ -187,7 +187,7 @@ def test_hostile_structures_are_refused_by_name(case: str, tmp_path: Path) -> No
 LOADS = """
 import resource, sys
 from mechdesign.errors import VerificationError
-from mechdesign.mechanism.storage import load
+from mechdesign.mechanism.storage.files import load
 load(sys.argv[1])  # what is imported late is imported
 pages = int(open("/proc/self/statm").read().split()[0])
 most = pages * resource.getpagesize() + int(sys.argv[2])

@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 
-from mechdesign.closed_forms.noise import (
+from mechdesign.closed_forms.noise.laws import (
     GeneralizedCauchy,
     Laplace,
     StudentT,

@@ -9,7 +9,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import erfc
 
-from mechdesign.closed_forms import noise_a_priori as a_priori
+from mechdesign.closed_forms.noise import input_perturbation as a_priori
 from mechdesign.errors import InputError
 
 SIGMAS = 5.0  # standard errors of a seeded Monte Carlo mean

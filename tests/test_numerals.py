@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from mechdesign.setting.numerals import LARGEST, real_number, whole_number
+from mechdesign.base.numerals import LARGEST, real_number, whole_number
 
 FOREIGN = [
     "\uff11",

@@ -21,17 +21,17 @@ import scipy.io
 import scipy.sparse
 import xarray as xr
 
+from mechdesign.base.opening import open_lines, open_regular
 from mechdesign.errors import FileFormatError, InputError, SizeError
-from mechdesign.mechanism.storage import load
-from mechdesign.setting.checkins import read_checkins
-from mechdesign.setting.coordinates import read_coordinates
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.geojson import read_area
-from mechdesign.setting.microdata import read_microdata
-from mechdesign.setting.opening import open_lines, open_regular
-from mechdesign.setting.readers import read_raster
-from mechdesign.setting.roads import read_roads
-from mechdesign.setting.table_files import read_places, read_table
+from mechdesign.mechanism.storage.files import load
+from mechdesign.setting.readers.checkins import read_checkins
+from mechdesign.setting.readers.geojson import read_area
+from mechdesign.setting.readers.microdata import read_microdata
+from mechdesign.setting.readers.positions import read_coordinates
+from mechdesign.setting.readers.raster_files import read_raster
+from mechdesign.setting.readers.roads import read_roads
+from mechdesign.setting.readers.table_files import read_places, read_table
+from mechdesign.setting.space.domain import Domain
 
 MB = 1 << 20
 ENOUGH = 64 * MB  # more than any refusal takes, and less than any of these files announces

@@ -14,21 +14,21 @@ from cases import grid
 from scipy.ndimage import label
 from tolerances import BLOCKS, PRINTED, SOLVED
 
-from mechdesign.closed_forms import exponential
+from mechdesign.closed_forms.mechanisms import exponential
 from mechdesign.errors import InputError, SizeError, SolverError
-from mechdesign.mechanism.certificate import violations
-from mechdesign.mechanism.table import RESOLUTION
-from mechdesign.problem_files import load_problem, read_problem_file
-from mechdesign.programs.eikonal_weights import EikonalWeights
-from mechdesign.programs.optimal import Optimal
-from mechdesign.setting import priors
-from mechdesign.setting.levels import PrivacyLevel
-from mechdesign.setting.losses import Distance, SquaredDistance, TableLoss, ZeroOne
-from mechdesign.setting.metrics import Eikonal, Euclidean
-from mechdesign.setting.problem import DesignProblem
-from mechdesign.solvers import aggregation
-from mechdesign.solvers.aggregation import METHODS, Method, aggregate
-from mechdesign.solvers.progress import Progress
+from mechdesign.mechanism.table.certificate import violations
+from mechdesign.mechanism.table.dataset import RESOLUTION
+from mechdesign.programs.eikonal.weights import EikonalWeights
+from mechdesign.programs.optimal.optimal import Optimal
+from mechdesign.setting.metric.levels import PrivacyLevel
+from mechdesign.setting.metric.metrics import Eikonal, Euclidean
+from mechdesign.setting.objective import priors
+from mechdesign.setting.objective.losses import Distance, SquaredDistance, TableLoss, ZeroOne
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.problems.problem_files import load_problem, read_problem_file
+from mechdesign.solvers.kernels.progress import Progress
+from mechdesign.solvers.optimal import aggregation
+from mechdesign.solvers.optimal.aggregation import METHODS, Method, aggregate
 from mechdesign.solvers.solve import solve
 
 PHILADELPHIA = 0.769355  # 15 x 15, 8 neighbours, edges integrated exactly

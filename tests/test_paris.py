@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.mechanism.table import probabilities
-from mechdesign.problem_files import load_problem, read_problem_file
-from mechdesign.programs.matched_distance import FAMILIES
-from mechdesign.reports.compare import compare, mechanisms, rows, write_rows
-from mechdesign.reports.matched import matched_family, true_epsilon
-from mechdesign.reports.printing import print_rows
-from mechdesign.reports.sweep import sweep
-from mechdesign.setting.levels import PrivacyLevel
-from mechdesign.setting.metrics import Eikonal
+from mechdesign.mechanism.table.dataset import probabilities
+from mechdesign.output.tables.compare import compare, mechanisms, rows, write_rows
+from mechdesign.output.tables.matched import matched_family, true_epsilon
+from mechdesign.output.tables.sweep import sweep
+from mechdesign.output.terminal.printing import print_rows
+from mechdesign.programs.matching.matched_distance import FAMILIES
+from mechdesign.setting.metric.levels import PrivacyLevel
+from mechdesign.setting.metric.metrics import Eikonal
+from mechdesign.setting.problems.problem_files import load_problem, read_problem_file
 
 MATCHED = 1e-6  # asked of the expected distance
 PRINTED = 1e-5  # of levels with six digits

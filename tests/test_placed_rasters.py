@@ -12,11 +12,11 @@ from scipy.interpolate import RegularGridInterpolator
 
 import mechdesign as md
 from mechdesign.errors import FileFormatError, InputError, UnitError
-from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.problem_files import _shipped
-from mechdesign.setting.geographic import Area
-from mechdesign.setting.placed_rasters import raster_on
-from mechdesign.setting.plane import METRES, Plane
+from mechdesign.mechanism.table.certificate import ROW_SUM
+from mechdesign.setting.problems.problem_files import _shipped
+from mechdesign.setting.readers.georeferenced import raster_on
+from mechdesign.setting.space.area import Area
+from mechdesign.setting.space.plane import METRES, Plane
 
 pyproj = pytest.importorskip("pyproj")
 rasterio = pytest.importorskip("rasterio")

@@ -3,15 +3,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError, SizeError
-from mechdesign.setting import priors
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.losses import LOSSES, Distance, SquaredDistance, TableLoss, ZeroOne, check_loss
-from mechdesign.setting.metrics import Euclidean
-from mechdesign.setting.problem import DesignProblem
-from mechdesign.setting.rasters import Raster
-from mechdesign.setting.readers import check_planar
-from mechdesign.setting.size import require_memory
+from mechdesign.setting.metric.metrics import Euclidean
+from mechdesign.setting.objective import priors
+from mechdesign.setting.objective.losses import LOSSES, Distance, SquaredDistance, TableLoss, ZeroOne, check_loss
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.readers.raster_files import check_planar
+from mechdesign.setting.space.domain import Domain
+from mechdesign.setting.space.raster import Raster
 
 LAST_BITS = 1e-14  # sums and roots of a few numbers of order 1
 QUADRATURE = 1e-6  # midpoint rule, 1000 points an axis: the error is of order 1/1000^2 and less

@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from mechdesign import problem_files
 from mechdesign.errors import InputError, UnitError
-from mechdesign.problem_files import load_problem, read_problem_file, shipped_problems
-from mechdesign.programs.eikonal_weights import EikonalWeights
-from mechdesign.programs.optimal import Optimal
-from mechdesign.setting.metrics import Discrete
+from mechdesign.programs.eikonal.weights import EikonalWeights
+from mechdesign.programs.optimal.optimal import Optimal
+from mechdesign.setting.metric.metrics import Discrete
+from mechdesign.setting.problems import problem_files
+from mechdesign.setting.problems.problem_files import load_problem, read_problem_file, shipped_problems
 from mechdesign.solvers.solve import solve
 
 CERTIFIED = 1e-9  # relative; a simplex solution of a small program, repaired
@@ -31,7 +31,7 @@ PARTS = {
     "loss": "ZeroOne()",
 }
 ARRAYS = (
-    "from numpy import array, int64, float64\nfrom mechdesign.setting.geodesic import Edges\n"
+    "from numpy import array, int64, float64\nfrom mechdesign.setting.metric.shortest_paths import Edges\n"
     "I, F = (lambda x: array(x, int64)), (lambda x: array(x, float64))\n"
 )
 

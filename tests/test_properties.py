@@ -10,20 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from tolerances import SOLVED
 
-from mechdesign.mechanism.certificate import ROW_SUM, row_sums_exact, violations
-from mechdesign.mechanism.repair import repair
-from mechdesign.mechanism.storage import load, save
-from mechdesign.mechanism.table import make_mechanism
-from mechdesign.programs.optimal import Optimal
-from mechdesign.reports.audit import audit
-from mechdesign.reports.verification import verify
-from mechdesign.setting import priors
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.losses import SquaredDistance, TableLoss
-from mechdesign.setting.metrics import Euclidean, Graph
-from mechdesign.setting.problem import DesignProblem
-from mechdesign.solvers.pricing import ConePricer, lower_bound
+from mechdesign.mechanism.storage.files import load, save
+from mechdesign.mechanism.table.certificate import ROW_SUM, row_sums_exact, violations
+from mechdesign.mechanism.table.dataset import make_mechanism
+from mechdesign.mechanism.table.repair import repair
+from mechdesign.programs.optimal.optimal import Optimal
+from mechdesign.setting.metric.metrics import Euclidean, Graph
+from mechdesign.setting.objective import priors
+from mechdesign.setting.objective.losses import SquaredDistance, TableLoss
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.space.domain import Domain
+from mechdesign.solvers.kernels.pricing import ConePricer, lower_bound
 from mechdesign.solvers.solve import solve
+from mechdesign.verification.audit import audit
+from mechdesign.verification.verify import verify
 
 SEEDS = some.integers(0, 2**20)
 FEW = settings(derandomize=True, deadline=None, max_examples=25, database=None)

@@ -15,21 +15,21 @@ from cases import CASES, grid
 from tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, ORACLE, SOLVED
 
 import mechdesign as md
-from mechdesign import cli
+from mechdesign.cli.main import main as cli
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.mechanism.certificate import violations
-from mechdesign.mechanism.repair import envelope
-from mechdesign.programs import query_weights
-from mechdesign.setting import priors
-from mechdesign.setting.geodesic import distances_to_sets
-from mechdesign.setting.integer_metric import IntegerMetric
-from mechdesign.setting.levels import PrivacyLevel
-from mechdesign.setting.losses import ZeroOne
-from mechdesign.setting.metrics import Eikonal
-from mechdesign.setting.problem import DesignProblem, query_problem
-from mechdesign.setting.queries import Query
-from mechdesign.setting.rasters import Raster
-from mechdesign.solvers import query as solver
+from mechdesign.mechanism.table.certificate import violations
+from mechdesign.mechanism.table.repair import envelope
+from mechdesign.programs.eikonal import query_weights
+from mechdesign.setting.metric.integer_metric import IntegerMetric
+from mechdesign.setting.metric.levels import PrivacyLevel
+from mechdesign.setting.metric.metrics import Eikonal
+from mechdesign.setting.metric.shortest_paths import distances_to_sets
+from mechdesign.setting.objective import priors
+from mechdesign.setting.objective.losses import ZeroOne
+from mechdesign.setting.objective.queries import Query
+from mechdesign.setting.problems.problem import DesignProblem, query_problem
+from mechdesign.setting.space.raster import Raster
+from mechdesign.solvers.eikonal.weights import query as solver
 
 LABELS = {  # of the places of a case
     "line, zero-one": [5, 5, 5, 5, 2, 2, 2, 2],
@@ -112,7 +112,7 @@ def test_distances_to_sets_by_four_routes(case: str) -> None:
 def test_many_sets_are_searched_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = problem_of("eikonal, masked")
     sets = [np.array([u]) for u in range(problem.domain.size)]
-    monkeypatch.setattr("mechdesign.setting.geodesic._SETS", 4)
+    monkeypatch.setattr("mechdesign.setting.metric.shortest_paths._SETS", 4)
     assert distances_to_sets(problem.edges, problem.domain.size, sets) == pytest.approx(
         problem.distances, abs=LINEAR_ALGEBRA
     )

@@ -12,11 +12,11 @@ from cases import CASES, grid
 
 import mechdesign as md
 from mechdesign.errors import InputError, UnitError
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.problem import query_problem
-from mechdesign.setting.queries import Query
-from mechdesign.setting.rasters import Raster
-from mechdesign.setting.readers import read_raster
+from mechdesign.setting.objective.queries import Query
+from mechdesign.setting.problems.problem import query_problem
+from mechdesign.setting.readers.raster_files import read_raster
+from mechdesign.setting.space.domain import Domain
+from mechdesign.setting.space.raster import Raster
 
 
 def test_labels_become_reports_and_losses() -> None:

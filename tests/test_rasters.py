@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mechdesign.errors import InputError, UnitError
-from mechdesign.setting.rasters import Raster
+from mechdesign.setting.space.raster import Raster
 
 X, Y, Z = np.array([0.0, 1.0, 3.0]), np.array([-1.0, 2.0]), np.array([5.0, 5.5, 6.0, 9.0])
 VALUES = np.random.default_rng(0).uniform(1, 2, (3, 2, 4))

@@ -7,8 +7,8 @@ import pytest
 import xarray as xr
 
 from mechdesign.errors import FileFormatError, InputError, UnitError
-from mechdesign.setting.levels import PrivacyLevel
-from mechdesign.setting.readers import read_raster
+from mechdesign.setting.metric.levels import PrivacyLevel
+from mechdesign.setting.readers.raster_files import read_raster
 
 PRINTED = 5e-4  # eps of the Philadelphia map is known to three decimals
 

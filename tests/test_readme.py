@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mechdesign.problem_files import load_problem
-from mechdesign.reports.sweep import RIVALS, rivals_of, sweep, sweep_rows
+from mechdesign.output.tables.sweep import RIVALS, rivals_of, sweep, sweep_rows
+from mechdesign.setting.problems.problem_files import load_problem
 
 README = Path(__file__).parent.parent / "README.md"
 

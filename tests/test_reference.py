@@ -25,13 +25,13 @@ from reference.exact import Length, exponential, log_ratio, lower_ratio, square_
 from reference.reading import File, read_claim
 
 from mechdesign.errors import MechdesignError
-from mechdesign.mechanism.certificate import exp_lower
-from mechdesign.mechanism.factored import block_digests
-from mechdesign.mechanism.table import seal
-from mechdesign.reports.verification import verify
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.lattice import stencil_pairs
-from mechdesign.setting.metrics import metric_from_description
+from mechdesign.mechanism.factored.dataset import block_digests
+from mechdesign.mechanism.table.certificate import exp_lower
+from mechdesign.mechanism.table.dataset import seal
+from mechdesign.setting.metric.metrics import metric_from_description
+from mechdesign.setting.space.domain import Domain
+from mechdesign.setting.space.lattice import stencil_pairs
+from mechdesign.verification.verify import verify
 
 SIMPSON = 1e-12  # relative; the package's line integrals in doubles
 NUMBERS = [Fraction(0), Fraction(1, 3), Fraction(7, 10), Fraction(2), Fraction(10**9 + 7, 10**9), Fraction(1, 10**30)]

@@ -13,13 +13,14 @@ from scipy import stats
 from tolerances import SOLVED
 
 import mechdesign as md
-from mechdesign.closed_forms import noise_a_priori, release
-from mechdesign.closed_forms.closed_form import closed_form_mechanism
-from mechdesign.closed_forms.noise import GeneralizedCauchy, Laplace, StudentT, best_split
+from mechdesign.closed_forms.mechanisms import release
+from mechdesign.closed_forms.mechanisms.build import closed_form_mechanism
+from mechdesign.closed_forms.noise import input_perturbation as noise_a_priori
+from mechdesign.closed_forms.noise.laws import GeneralizedCauchy, Laplace, StudentT, best_split
 from mechdesign.errors import InputError, UnitError, VerificationError
 from mechdesign.handover import verify_table
-from mechdesign.setting.problem import DesignProblem
-from mechdesign.setting.release import release_problem
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.problems.release import release_problem
 
 RATIO = 1e-9  # masses are rounded to doubles, then to multiples of 2^-62, before they are compared
 MASS = 1e-13  # probabilities as differences of a cdf

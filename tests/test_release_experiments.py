@@ -16,17 +16,17 @@ from scipy import stats
 from tolerances import SOLVED
 
 import mechdesign as md
+from experiments.populations import MU, SIGMA, income_mass, incomes, incomes_and_debts, places
+from experiments.release_claims import Claim, income_claims, kernel_claims, two_way_claims
+from experiments.release_comparison import release_mechanisms, release_rows
+from experiments.release_curves import plot_releases
+from experiments.releases import print_claims, print_comparison, print_rankings, print_releases, ranked
+from experiments.releases import release_table as table_of
 from mechdesign.errors import FileFormatError, InputError, UnsuitableError
-from mechdesign.reports.release_claims import Claim, income_claims, kernel_claims, two_way_claims
-from mechdesign.reports.release_comparison import release_mechanisms, release_rows
-from mechdesign.reports.release_curves import plot_releases
-from mechdesign.reports.releases import print_claims, print_comparison, print_rankings, print_releases, ranked
-from mechdesign.reports.releases import release_table as table_of
-from mechdesign.setting.coordinates import RADIUS, mercator, read_coordinates
-from mechdesign.setting.microdata import read_microdata
-from mechdesign.setting.populations import MU, SIGMA, income_mass, incomes, incomes_and_debts, places
-from mechdesign.utility.release_error import error_of_mean, release_bias
-from mechdesign.utility.release_queries import ThresholdQuery, TwoWayQuery, band_width
+from mechdesign.setting.readers.microdata import read_microdata
+from mechdesign.setting.readers.positions import RADIUS, mercator, read_coordinates
+from mechdesign.utility.release.release_error import error_of_mean, release_bias
+from mechdesign.utility.release.release_queries import ThresholdQuery, TwoWayQuery, band_width
 
 ROOT = Path(__file__).parent.parent
 NYC = Path(__file__).parents[2] / "shared" / "data" / "nyc_collisions_2020_sample.csv"

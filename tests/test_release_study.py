@@ -9,12 +9,13 @@ import pytest
 from scipy import stats
 from tolerances import REORDERED
 
-from mechdesign.closed_forms import noise_a_priori, queries
-from mechdesign.closed_forms.noise import Laplace, StudentT
+from experiments.populations import incomes, incomes_and_debts, places
+from mechdesign.closed_forms.noise import input_perturbation as noise_a_priori
+from mechdesign.closed_forms.noise.laws import Laplace, StudentT
+from mechdesign.closed_forms.sensitivity import query_functions as queries
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.setting.populations import incomes, incomes_and_debts, places
-from mechdesign.utility.release_queries import KernelQuery, ThresholdQuery, TwoWayQuery, band_width, kernel_grid
-from mechdesign.utility.release_study import (
+from mechdesign.utility.release.release_queries import KernelQuery, ThresholdQuery, TwoWayQuery, band_width, kernel_grid
+from mechdesign.utility.release.release_study import (
     METHODS,
     ReleaseStudy,
     expected_errors,
@@ -150,7 +151,7 @@ def test_one_noisy_place_answers_all_kernels_and_distances_are_noised_anew():
 def test_blocks_of_users_change_nothing_but_the_order_of_sums(monkeypatch):
     values = threshold_query().values(incomes(300, 4))
     before = release_study(line_study(methods=["a_priori"]), repetitions=2)
-    monkeypatch.setattr("mechdesign.utility.release_study._BLOCK", 7)
+    monkeypatch.setattr("mechdesign.utility.release.release_study._BLOCK", 7)
     after = release_study(line_study(methods=["a_priori"]), repetitions=2)
     assert after["estimate"].values == pytest.approx(before["estimate"].values, rel=REORDERED)
     assert float(after["truth"][0, 0, 1]) == pytest.approx(values.mean(), rel=REORDERED)

@@ -9,14 +9,14 @@ import pytest
 from cases import CASES
 from tolerances import BLOCKS, SOLVED
 
-from mechdesign.problem_files import load_problem
-from mechdesign.programs.restricted import RestrictedProgram, linear_program, restrict
-from mechdesign.setting.problem import DesignProblem
-from mechdesign.solvers.block_algebra import BlockAlgebra
-from mechdesign.solvers.block_interior_point import solve_blocks
-from mechdesign.solvers.highs import solve_linear_program
-from mechdesign.solvers.parallel import in_blocks
-from mechdesign.solvers.pricing import ConePricer
+from mechdesign.programs.optimal.restricted import RestrictedProgram, linear_program, restrict
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.problems.problem_files import load_problem
+from mechdesign.solvers.kernels.highs import solve_linear_program
+from mechdesign.solvers.kernels.pricing import ConePricer
+from mechdesign.solvers.kernels.threads import in_blocks
+from mechdesign.solvers.optimal.block_algebra import BlockAlgebra
+from mechdesign.solvers.optimal.block_interior_point import solve_blocks
 
 CUTS = ("none", "some", "all")
 ROUNDED = 1e-12  # relative: sums of a few hundred terms

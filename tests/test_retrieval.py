@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from mechdesign.closed_forms import constant, planar_laplace, randomized_response
+from mechdesign.closed_forms.mechanisms import constant, planar_laplace, randomized_response
 from mechdesign.errors import InputError
-from mechdesign.mechanism.table import probabilities
-from mechdesign.setting import priors
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.losses import Distance, SquaredDistance, ZeroOne
-from mechdesign.setting.metrics import Discrete, Euclidean
-from mechdesign.setting.problem import DesignProblem
-from mechdesign.utility import retrieval
-from mechdesign.utility.adversary import adversary_error
-from mechdesign.utility.remap import bayes_remap, remapped_loss
+from mechdesign.mechanism.table.dataset import probabilities
+from mechdesign.setting.metric.metrics import Discrete, Euclidean
+from mechdesign.setting.objective import priors
+from mechdesign.setting.objective.losses import Distance, SquaredDistance, ZeroOne
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.space.domain import Domain
+from mechdesign.utility.loss.adversary import adversary_error
+from mechdesign.utility.loss.loss import retrieval
+from mechdesign.utility.loss.remap import bayes_remap, remapped_loss
 
 DRAWS = 200_000
 SIGMAS = 4  # of a share of so many draws

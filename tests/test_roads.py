@@ -18,15 +18,15 @@ from tolerances import DESIGN_MARGIN, REORDERED, SOLVED
 
 import mechdesign as md
 from mechdesign.errors import FileFormatError, InputError, UnitError, VerificationError
-from mechdesign.mechanism.sampler import Sampler
-from mechdesign.mechanism.table import seal
-from mechdesign.reports.compare import compare
-from mechdesign.reports.maps import plot_mechanism
-from mechdesign.reports.sampling import sample_document
-from mechdesign.setting.metrics import Streets, metric_from_description
-from mechdesign.setting.roads import Roads, nearest_node, read_roads
-from mechdesign.setting.synthetic_roads import synthetic_roads
-from mechdesign.solvers.aggregation import aggregate
+from mechdesign.mechanism.sampling.sampler import Sampler
+from mechdesign.mechanism.table.dataset import seal
+from mechdesign.output.pictures.maps import plot_mechanism
+from mechdesign.output.tables.compare import compare
+from mechdesign.output.terminal.sampling import sample_document
+from mechdesign.setting.metric.metrics import Streets, metric_from_description
+from mechdesign.setting.problems.synthetic_roads import synthetic_roads
+from mechdesign.setting.readers.roads import Roads, nearest_node, read_roads
+from mechdesign.solvers.optimal.aggregation import aggregate
 
 PLANE = 2e-3  # of a length: the local plane of a city of 10 km, and a sphere for the Earth (5e-3 more, SPHERE)
 SPHERE = 5e-3  # WGS 84 against a sphere: radii of curvature differ by 1/300

@@ -10,12 +10,12 @@ import pytest
 from factored import made
 
 import mechdesign as md
-from mechdesign import cli
-from mechdesign.closed_forms import exponential
-from mechdesign.mechanism.storage import save
-from mechdesign.mechanism.table import seal
-from mechdesign.reports.sampling import sample_document
-from mechdesign.setting.places import identifying_digits, place_at, rounded
+from mechdesign.cli.main import main as cli
+from mechdesign.closed_forms.mechanisms import exponential
+from mechdesign.mechanism.storage.files import save
+from mechdesign.mechanism.table.dataset import seal
+from mechdesign.output.terminal.sampling import sample_document
+from mechdesign.setting.space.locate import identifying_digits, place_at, rounded
 
 MASK = np.array([[True, True, True], [True, False, True]])
 RIVER = md.Domain.grid((2, 3), cell=(0.25, 1.5), unit="km", origin=(-0.25, 10.0), mask=MASK)

@@ -13,7 +13,7 @@ import pytest
 from exported import flipped, made, resealed, with_mass, written
 
 import mechdesign as md
-from mechdesign.mechanism.certificate import ROW_SUM
+from mechdesign.mechanism.table.certificate import ROW_SUM
 
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the sampler is JavaScript")

@@ -13,12 +13,12 @@ from factored import rows_of
 from scipy.stats import chisquare
 
 import mechdesign as md
-from mechdesign.closed_forms import exponential
+from mechdesign.closed_forms.mechanisms import exponential
 from mechdesign.errors import InputError, VerificationError
-from mechdesign.mechanism import sampler as sampler_module
-from mechdesign.mechanism.alias import alias_tables
-from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.table import seal
+from mechdesign.mechanism.sampling import sampler as sampler_module
+from mechdesign.mechanism.sampling.alias import alias_tables
+from mechdesign.mechanism.table.certificate import ROW_SUM
+from mechdesign.mechanism.table.dataset import seal
 
 UNLIKELY = 1e-4  # of a two-sided chi-square test; fixed before the draws, whose seeds are fixed too
 FEWEST = 5  # expected draws of a report that is counted by itself, and not with the most frequent one
@@ -109,7 +109,7 @@ def test_the_table_of_each_secret_is_used_in_the_order_asked(monkeypatch: pytest
 
 def test_chunks_of_bits_join(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = plane(3).sample([1, 4], 100, seed=5)
-    monkeypatch.setattr("mechdesign.mechanism.alias._WORDS", 16)
+    monkeypatch.setattr("mechdesign.mechanism.sampling.alias._WORDS", 16)
     assert plane(3).sample([1, 4], 100, seed=5).identical(whole)
 
 

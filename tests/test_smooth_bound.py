@@ -6,18 +6,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mechdesign.closed_forms import queries
-from mechdesign.closed_forms import smooth_sensitivity as closed
+from mechdesign.closed_forms.sensitivity import query_functions as queries
+from mechdesign.closed_forms.sensitivity import smooth_sensitivity as closed
+from mechdesign.closed_forms.sensitivity.growth import growth_of
 from mechdesign.errors import InputError
 from mechdesign.programs.smooth_sensitivity import SmoothSensitivity
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.growth import growth_of
-from mechdesign.setting.levels import PrivacyLevel
-from mechdesign.setting.max_plus import steepest_chords, transform
-from mechdesign.setting.metrics import Discrete, Eikonal, Euclidean, Graph
-from mechdesign.solvers import smooth_routes
-from mechdesign.solvers import smooth_sensitivity as solver
-from mechdesign.solvers.smooth_sensitivity import (
+from mechdesign.setting.metric.levels import PrivacyLevel
+from mechdesign.setting.metric.max_plus import steepest_chords, transform
+from mechdesign.setting.metric.metrics import Discrete, Eikonal, Euclidean, Graph
+from mechdesign.setting.space.domain import Domain
+from mechdesign.solvers.sensitivity import routes as smooth_routes
+from mechdesign.solvers.sensitivity import smooth_sensitivity as solver
+from mechdesign.solvers.sensitivity.smooth_sensitivity import (
     SmoothBound,
     cell_smooth_bound,
     least_smooth_bound,

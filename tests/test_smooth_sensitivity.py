@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from scipy.special import lambertw
 
-from mechdesign.closed_forms import gaussian_chord, queries
-from mechdesign.closed_forms import smooth_sensitivity as closed
+from mechdesign.closed_forms.sensitivity import gaussian_chord
+from mechdesign.closed_forms.sensitivity import query_functions as queries
+from mechdesign.closed_forms.sensitivity import smooth_sensitivity as closed
 from mechdesign.errors import InputError
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.geodesic import signed_distance
+from mechdesign.setting.metric.shortest_paths import signed_distance
+from mechdesign.setting.space.domain import Domain
 
 ATTAINED = 1e-9  # a maximum found by zooming in on a grid, or on a grid with the kinks on its nodes
 ROUNDED = 1e-12  # quotients of differences and exponentials in double precision, where numbers are within 10^3 of 1

@@ -17,17 +17,17 @@ from tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, ORACLE, REORDERED
 
 import mechdesign as md
 from mechdesign.errors import InputError, SizeError
-from mechdesign.mechanism.certificate import reference_violations
-from mechdesign.mechanism.table import seal
-from mechdesign.programs.statistical_design import StatisticalDesign, excess
-from mechdesign.setting import priors
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.metrics import Discrete, Eikonal, Euclidean, Graph
-from mechdesign.setting.problem import DesignProblem
-from mechdesign.solvers.criterion_bound import bound_criterion, proved_bound, sides
-from mechdesign.solvers.experiment import optimal_weights
-from mechdesign.solvers.ray_search import RaySearch, distinct, symmetries
-from mechdesign.utility.identifiability import channel_rank, statistical_criterion
+from mechdesign.mechanism.table.certificate import reference_violations
+from mechdesign.mechanism.table.dataset import seal
+from mechdesign.programs.statistical.statistical_design import StatisticalDesign, excess
+from mechdesign.setting.metric.metrics import Discrete, Eikonal, Euclidean, Graph
+from mechdesign.setting.objective import priors
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.space.domain import Domain
+from mechdesign.solvers.statistical.a_optimal import optimal_weights
+from mechdesign.solvers.statistical.criterion_bound import bound_criterion, proved_bound, sides
+from mechdesign.solvers.statistical.ray_search import RaySearch, distinct, symmetries
+from mechdesign.utility.population.identifiability import channel_rank, statistical_criterion
 
 CONVERGED = 1e-8  # the master problem is solved to a relative 1e-9
 PRECISE = 1e-6  # the semidefinite program is solved to 1e-8, and its multipliers prove a little less
@@ -474,7 +474,7 @@ def test_refusals_name_the_field(make, field):
 
 
 def test_the_command_line_designs_and_refuses(tmp_path, capsys, monkeypatch):
-    from mechdesign import cli
+    from mechdesign.cli.main import main as cli
 
     file = tmp_path / "line.nc"
     words = ["mechdesign", "solve", "line", "--program", "statistical", "--json", "--cells"]

@@ -16,15 +16,15 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from mechdesign.closed_forms import exponential
+from mechdesign.closed_forms.mechanisms import exponential
 from mechdesign.errors import FileFormatError, InputError, VerificationError
-from mechdesign.mechanism.netcdf import read_netcdf
-from mechdesign.mechanism.storage import check_target, load, save, write_atomically
-from mechdesign.mechanism.table import checksum, make_mechanism, seal
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.losses import Distance, TableLoss
-from mechdesign.setting.metrics import Euclidean, Graph
-from mechdesign.setting.problem import DesignProblem
+from mechdesign.mechanism.storage.files import check_target, load, save, write_atomically
+from mechdesign.mechanism.storage.netcdf import read_netcdf
+from mechdesign.mechanism.table.dataset import checksum, make_mechanism, seal
+from mechdesign.setting.metric.metrics import Euclidean, Graph
+from mechdesign.setting.objective.losses import Distance, TableLoss
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.space.domain import Domain
 
 MARK = 49  # bytes behind the NetCDF content: the mark and a SHA-256
 
@@ -348,8 +348,8 @@ def test_other_netcdf_files_and_missing_ones_are_refused(tmp_path: Path) -> None
 
 WRITER = """
 import sys
-from mechdesign.mechanism.netcdf import read_netcdf
-from mechdesign.mechanism.storage import check_target, load, save, write_atomically
+from mechdesign.mechanism.storage.netcdf import read_netcdf
+from mechdesign.mechanism.storage.files import check_target, load, save, write_atomically
 versions = [load(path) for path in sys.argv[2:]]
 save(versions[0], sys.argv[2], overwrite=True)  # what is imported late is imported
 print("ready", flush=True)

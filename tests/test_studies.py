@@ -8,18 +8,18 @@ import math
 import numpy as np
 import pytest
 
-from mechdesign.closed_forms import geometric
+from experiments import studies
+from experiments.study_curves import plot_bands
+from mechdesign.closed_forms.mechanisms import geometric
 from mechdesign.errors import InputError
-from mechdesign.mechanism.table import probabilities
-from mechdesign.problem_files import load_problem
-from mechdesign.programs.matched_distance import FAMILIES
-from mechdesign.reports import studies
-from mechdesign.reports.curves import plot_bands
-from mechdesign.reports.matched import true_epsilon
-from mechdesign.reports.plot import save_figure
-from mechdesign.reports.printing import print_study
-from mechdesign.solvers.matched_level import match_level
-from mechdesign.utility.study import Study, bands, utility_study
+from mechdesign.mechanism.table.dataset import probabilities
+from mechdesign.output.pictures.plot import save_figure
+from mechdesign.output.tables.matched import true_epsilon
+from mechdesign.output.terminal.printing import print_study
+from mechdesign.programs.matching.matched_distance import FAMILIES
+from mechdesign.setting.problems.problem_files import load_problem
+from mechdesign.solvers.matching.matched_level import match_level
+from mechdesign.utility.population.study import Study, bands, utility_study
 
 MATCHED = 1e-6  # asked of distances and levels
 NAMES = ("randomized_response", "geometric_normalised")

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from mechdesign.closed_forms import exponential, geometric, randomized_response
+from mechdesign.closed_forms.mechanisms import exponential, geometric, randomized_response
 from mechdesign.errors import InputError
-from mechdesign.mechanism.table import probabilities
-from mechdesign.setting import priors
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.losses import Distance
-from mechdesign.setting.metrics import Euclidean
-from mechdesign.setting.problem import DesignProblem
-from mechdesign.utility.kantorovich import kantorovich
-from mechdesign.utility.study import ESTIMATORS, Study, bands, utility_loss, utility_study
+from mechdesign.mechanism.table.dataset import probabilities
+from mechdesign.setting.metric.metrics import Euclidean
+from mechdesign.setting.objective import priors
+from mechdesign.setting.objective.losses import Distance
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.space.domain import Domain
+from mechdesign.utility.population.kantorovich import kantorovich
+from mechdesign.utility.population.study import ESTIMATORS, Study, bands, utility_loss, utility_study
 
 DEVIATIONS = 5.0  # standard errors: a chance of 6e-7 a comparison
 REORDERED = 1e-12  # the same sums in another order

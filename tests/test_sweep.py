@@ -15,16 +15,16 @@ import xarray as xr
 from cases import CASES
 from tolerances import DESIGN_MARGIN, SOLVED
 
-from mechdesign import cli
+from mechdesign.cli.main import main as cli
 from mechdesign.errors import InputError, VerificationError
-from mechdesign.mechanism.storage import load, save
-from mechdesign.mechanism.table import checksum
-from mechdesign.problem_files import load_problem, read_problem_file
-from mechdesign.programs.optimal import Optimal
-from mechdesign.reports import sweep as module
-from mechdesign.reports.plot import plot_sweep, save_plot
-from mechdesign.reports.sweep import RIVALS, load_sweep, multiplier_range, rivals_of, sweep, sweep_rows
-from mechdesign.setting.problem import DesignProblem
+from mechdesign.mechanism.storage.files import load, save
+from mechdesign.mechanism.table.dataset import checksum
+from mechdesign.output.pictures.plot import plot_sweep, save_plot
+from mechdesign.output.tables import sweep as module
+from mechdesign.output.tables.sweep import RIVALS, load_sweep, multiplier_range, rivals_of, sweep, sweep_rows
+from mechdesign.programs.optimal.optimal import Optimal
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.problems.problem_files import load_problem, read_problem_file
 from mechdesign.solvers.solve import solve
 
 MULTIPLIERS = (2.0, 0.25, 0.5, 1.0)

@@ -15,7 +15,7 @@ from exported import Forgery, made, resealed
 
 import mechdesign as md
 from mechdesign.handover import verify_table
-from mechdesign.mechanism.certificate import ROW_SUM
+from mechdesign.mechanism.table.certificate import ROW_SUM
 
 FULL = Path("/dev/full")
 

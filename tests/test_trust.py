@@ -20,16 +20,16 @@ from factored import constant
 from factored import made as factored
 
 import mechdesign as md
-from mechdesign.closed_forms import exponential, geometric
+from mechdesign.closed_forms.mechanisms import exponential, geometric
 from mechdesign.errors import InputError, MechdesignError, VerificationError
-from mechdesign.mechanism.certificate import exp_lower
-from mechdesign.mechanism.factored import block_digests
-from mechdesign.mechanism.factored_sums import KINDS, _add_losses, split_words
-from mechdesign.mechanism.factors import KERNEL_BITS, STEP_BITS, Factors
+from mechdesign.mechanism.factored.certificate import KERNEL_BITS, STEP_BITS, Factors
+from mechdesign.mechanism.factored.dataset import block_digests
+from mechdesign.mechanism.factored.row_sums import KINDS, _add_losses, split_words
 from mechdesign.mechanism.schema import FACTORS, MECHANISM, Array, Schema, check
 from mechdesign.mechanism.stored import read
-from mechdesign.mechanism.table import make_mechanism, seal
-from mechdesign.setting.integer_metric import IntegerMetric
+from mechdesign.mechanism.table.certificate import exp_lower
+from mechdesign.mechanism.table.dataset import make_mechanism, seal
+from mechdesign.setting.metric.integer_metric import IntegerMetric
 
 RING = md.Graph(tail=[0, 1, 2, 3, 0], head=[1, 2, 3, 4, 4], length=[0.3, 0.5, 0.7, 0.9, 1.1])
 FACTORED_CASE = "eikonal, 16 neighbours"

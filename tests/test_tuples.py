@@ -11,16 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mechdesign.closed_forms import geometric, planar_laplace, randomized_response, tuples
+from mechdesign.closed_forms.mechanisms import geometric, planar_laplace, randomized_response, tuples
 from mechdesign.errors import InputError, SizeError
-from mechdesign.mechanism.certificate import violations
-from mechdesign.mechanism.table import probabilities
-from mechdesign.reports.verification import verify
-from mechdesign.setting import priors
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.losses import Distance
-from mechdesign.setting.metrics import Euclidean
-from mechdesign.setting.problem import DesignProblem
+from mechdesign.mechanism.table.certificate import violations
+from mechdesign.mechanism.table.dataset import probabilities
+from mechdesign.setting.metric.metrics import Euclidean
+from mechdesign.setting.objective import priors
+from mechdesign.setting.objective.losses import Distance
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.space.domain import Domain
+from mechdesign.verification.verify import verify
 
 SCRIPT = Path(__file__).parent.parent / "scripts" / "tuples.py"
 

@@ -5,19 +5,18 @@ import itertools
 import numpy as np
 import pytest
 
-from mechdesign.closed_forms import exponential, geometric
+from mechdesign.closed_forms.mechanisms import exponential, geometric
 from mechdesign.errors import VerificationError
-from mechdesign.mechanism.table import probabilities
-from mechdesign.reports.compare import makers
-from mechdesign.reports.verification import verify
-from mechdesign.setting import priors
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.losses import LOSSES, TableLoss
-from mechdesign.setting.metrics import Discrete, Euclidean, Graph
-from mechdesign.setting.problem import DesignProblem
-from mechdesign.utility import remap
-from mechdesign.utility.loss import expected_distance, loss_matrix, mechanism_loss
-from mechdesign.utility.remap import bayes_remap, remap_targets, remapped_loss
+from mechdesign.mechanism.table.dataset import probabilities
+from mechdesign.output.tables.compare import makers
+from mechdesign.setting.metric.metrics import Discrete, Euclidean, Graph
+from mechdesign.setting.objective import priors
+from mechdesign.setting.objective.losses import LOSSES, TableLoss
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.space.domain import Domain
+from mechdesign.utility.loss.loss import expected_distance, loss_matrix, mechanism_loss, remap
+from mechdesign.utility.loss.remap import bayes_remap, remap_targets, remapped_loss
+from mechdesign.verification.verify import verify
 
 FLOAT = 1e-12  # sums of at most 10^3 positive terms in double precision
 RANDOM = np.random.default_rng(11)

@@ -11,21 +11,21 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from mechdesign.closed_forms import constant, exponential, geometric, randomized_response
+from mechdesign.closed_forms.mechanisms import constant, exponential, geometric, randomized_response
 from mechdesign.errors import VerificationError
-from mechdesign.mechanism.storage import save
-from mechdesign.mechanism.table import make_mechanism, seal
-from mechdesign.programs.eikonal_weights import EikonalWeights
-from mechdesign.programs.optimal import Optimal
-from mechdesign.reports.verification import verify
-from mechdesign.setting import priors
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.levels import PrivacyLevel
-from mechdesign.setting.losses import Distance, SquaredDistance, TableLoss, ZeroOne
-from mechdesign.setting.metrics import Discrete, Eikonal, Euclidean, Graph, metric_from_description
-from mechdesign.setting.problem import DesignProblem
-from mechdesign.solvers.pricing import ConePricer, lower_bound
+from mechdesign.mechanism.storage.files import save
+from mechdesign.mechanism.table.dataset import make_mechanism, seal
+from mechdesign.programs.eikonal.weights import EikonalWeights
+from mechdesign.programs.optimal.optimal import Optimal
+from mechdesign.setting.metric.levels import PrivacyLevel
+from mechdesign.setting.metric.metrics import Discrete, Eikonal, Euclidean, Graph, metric_from_description
+from mechdesign.setting.objective import priors
+from mechdesign.setting.objective.losses import Distance, SquaredDistance, TableLoss, ZeroOne
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.space.domain import Domain
+from mechdesign.solvers.kernels.pricing import ConePricer, lower_bound
 from mechdesign.solvers.solve import solve
+from mechdesign.verification.verify import verify
 
 GRID = Domain.grid((4, 4), cell=0.5, unit="km")
 LEVEL = PrivacyLevel.from_values(GRID, np.random.default_rng(0).uniform(0.8, 1.6, (4, 4)))

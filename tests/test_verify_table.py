@@ -12,11 +12,11 @@ from cases import CASES
 from exported import MAKERS, factored, flipped, made, resealed, with_mass, written
 
 import mechdesign as md
-from mechdesign.closed_forms import exponential
+from mechdesign.closed_forms.mechanisms import exponential
 from mechdesign.handover import verify_table
-from mechdesign.mechanism.certificate import ROW_SUM, exp_lower, reference_violations, violations
-from mechdesign.mechanism.table import COST, claim_sentence, stored_edges
-from mechdesign.setting.geodesic import Edges
+from mechdesign.mechanism.table.certificate import ROW_SUM, exp_lower, reference_violations, violations
+from mechdesign.mechanism.table.dataset import COST, claim_sentence, stored_edges
+from mechdesign.setting.metric.shortest_paths import Edges
 
 TRIALS = 1000
 LENGTHS = [0.0, 5e-324, 1e-300, 2.0**-61, 2.0**-60, 1e-9, math.log(2), 1.0, 42.9, 79.0]

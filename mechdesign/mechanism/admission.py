@@ -20,13 +20,13 @@ import numpy as np
 import xarray as xr
 
 from mechdesign.errors import VerificationError
-from mechdesign.mechanism.certificate import row_sums_exact, violations
-from mechdesign.mechanism.factored_sums import join_words
+from mechdesign.mechanism.factored.row_sums import join_words
 from mechdesign.mechanism.stored import Stored, contradiction, read
-from mechdesign.mechanism.table import checksum
-from mechdesign.setting.domain import Domain
-from mechdesign.setting.geodesic import Edges
-from mechdesign.setting.metrics import Metric
+from mechdesign.mechanism.table.certificate import row_sums_exact, violations
+from mechdesign.mechanism.table.dataset import checksum
+from mechdesign.setting.metric.metrics import Metric
+from mechdesign.setting.metric.shortest_paths import Edges
+from mechdesign.setting.space.domain import Domain
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -29,7 +29,7 @@ import numpy as np
 import xarray as xr
 
 from mechdesign.errors import VerificationError
-from mechdesign.setting.domain import AXES
+from mechdesign.setting.space.domain import AXES
 
 TABLE = "mechdesign/mechanism/1"
 FACTORED = "mechdesign/factored/1"

@@ -17,17 +17,17 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
+from mechdesign.base.units import canonical_unit
 from mechdesign.errors import MechdesignError, VerificationError
-from mechdesign.mechanism.factors import Factors
+from mechdesign.mechanism.factored.certificate import Factors
 from mechdesign.mechanism.schema import FACTORED, FACTORS, MECHANISM, check, refused
-from mechdesign.mechanism.table import COST, claim_sentence, stored_points
-from mechdesign.setting.domain import AXES, Domain
-from mechdesign.setting.geodesic import Edges
-from mechdesign.setting.integer_metric import IntegerMetric
-from mechdesign.setting.losses import LOSSES, Loss, TableLoss
-from mechdesign.setting.metrics import Graph, Metric, metric_from_description
-from mechdesign.setting.problem import DesignProblem
-from mechdesign.setting.units import canonical_unit
+from mechdesign.mechanism.table.dataset import COST, claim_sentence, stored_points
+from mechdesign.setting.metric.integer_metric import IntegerMetric
+from mechdesign.setting.metric.metrics import Graph, Metric, metric_from_description
+from mechdesign.setting.metric.shortest_paths import Edges
+from mechdesign.setting.objective.losses import LOSSES, Loss, TableLoss
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.space.domain import AXES, Domain
 
 Rebuilt = Literal["geometry", "streets", "edge list only"]
 

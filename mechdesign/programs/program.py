@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mechdesign.setting.problem import DesignProblem
+from mechdesign.setting.problems.problem import DesignProblem
 
 if TYPE_CHECKING:
     import cvxpy as cp

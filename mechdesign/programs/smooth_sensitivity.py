@@ -21,9 +21,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mechdesign.closed_forms.sensitivity.growth import Growth
 from mechdesign.errors import InputError
 from mechdesign.programs.program import LinearProgram
-from mechdesign.setting.growth import Growth
 
 if TYPE_CHECKING:
     import cvxpy as cp

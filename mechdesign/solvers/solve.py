@@ -11,31 +11,31 @@ from typing import Literal, cast
 
 import xarray as xr
 
+from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
-from mechdesign.mechanism.table import certified_multiple, make_mechanism
-from mechdesign.programs.constrained import Constrained
-from mechdesign.programs.coupled import Coupled
-from mechdesign.programs.dictionary import Dictionary
-from mechdesign.programs.edge_average import EdgeAverage
-from mechdesign.programs.eikonal_weights import EikonalWeights
-from mechdesign.programs.near_pairs import STENCIL
-from mechdesign.programs.optimal import Optimal
+from mechdesign.mechanism.table.dataset import certified_multiple, make_mechanism
+from mechdesign.programs.eikonal.dictionary import Dictionary
+from mechdesign.programs.eikonal.query_weights import QueryWeights
+from mechdesign.programs.eikonal.weights import EikonalWeights
+from mechdesign.programs.optimal.constrained import Constrained
+from mechdesign.programs.optimal.coupled import Coupled
+from mechdesign.programs.optimal.edge_average import EdgeAverage
+from mechdesign.programs.optimal.near_pairs import STENCIL
+from mechdesign.programs.optimal.optimal import Optimal
 from mechdesign.programs.program import Program
-from mechdesign.programs.query_weights import QueryWeights
-from mechdesign.programs.statistical_design import StatisticalDesign
-from mechdesign.setting.size import require_memory
-from mechdesign.solvers.aggregation import Method as Route
-from mechdesign.solvers.aggregation import aggregate
-from mechdesign.solvers.coupled import solve_coupled
-from mechdesign.solvers.dictionary import solve_dictionary
-from mechdesign.solvers.edge_average import solve_edge_average
-from mechdesign.solvers.eikonal import WeightedDesign, solve_weights
-from mechdesign.solvers.factored import Run, solve_factored, suits
-from mechdesign.solvers.near_pairs import solve_near_pairs, takes_near_pairs
-from mechdesign.solvers.progress import Reported
-from mechdesign.solvers.query import solve_query
-from mechdesign.solvers.stated import solve_stated
-from mechdesign.solvers.statistical_design import solve_statistical
+from mechdesign.programs.statistical.statistical_design import StatisticalDesign
+from mechdesign.solvers.eikonal.dictionary import solve_dictionary
+from mechdesign.solvers.eikonal.query import solve_query
+from mechdesign.solvers.eikonal.weights import WeightedDesign, solve_weights
+from mechdesign.solvers.factored.run import Run, solve_factored, suits
+from mechdesign.solvers.kernels.progress import Reported
+from mechdesign.solvers.optimal.aggregation import Method as Route
+from mechdesign.solvers.optimal.aggregation import aggregate
+from mechdesign.solvers.optimal.convex import solve_stated
+from mechdesign.solvers.optimal.coupled import solve_coupled
+from mechdesign.solvers.optimal.edge_average import solve_edge_average
+from mechdesign.solvers.optimal.near_pairs import solve_near_pairs, takes_near_pairs
+from mechdesign.solvers.statistical.statistical_design import solve_statistical
 
 TABLES = 7  # 64-bit tables over secrets x reports that a solve holds at once: 6.1 to 6.7 measured from 50 x 50 cells up
 LARGEST_TABLE = 1600  # secrets up to which "auto" keeps eikonal weights as a table: 40 x 40
@@ -61,18 +61,18 @@ def solve(
     Certified at the claim of the problem's metric; the mechanism of `EdgeAverage`, which breaks that claim, at the
     smallest multiple that holds, with the lower bound of its own program among the parameters.
 
-    How: `EikonalWeights` by one dense factorisation, or by its remedy where it has no solution (solvers/eikonal.py), on
-    more than 1,600 secrets as factors instead of a table (solvers/factored.py); `Optimal` by the whole linear program
-    in HiGHS up to 60,000 constraints (10,000 on networks such as roads), beyond that by tree aggregation with a block
-    interior-point method, then with HiGHS (solvers/aggregation.py has the rule), but where a Euclidean metric has many
-    pairs by the constraints of near pairs, levelled and certified over all pairs, with a bound that leaves far pairs
-    out (solvers/near_pairs.py);
-    `Dictionary` as one linear program over its kernels (solvers/dictionary.py); `QueryWeights` as one over kernels of
-    label sets, with constraints where they are broken (solvers/query.py); `Minimax`, `Robust`, `Bounded` and
-    `Constrained` as one whole linear program (solvers/coupled.py), through cvxpy where a constraint is not affine
-    (solvers/stated.py); `EdgeAverage` as optimal programs of its own edge lengths (solvers/edge_average.py);
-    `StatisticalDesign` by weights of rays that a search extends (solvers/statistical_design.py), with reports of its
-    own, each judged as the best place to read it as.
+    How: `EikonalWeights` by one dense factorisation, or by its remedy where it has no solution
+    (solvers/eikonal/weights.py), on more than 1,600 secrets as factors instead of a table (solvers/factored/run.py);
+    `Optimal` by the whole linear program in HiGHS up to 60,000 constraints (10,000 on networks such as roads), beyond
+    that by tree aggregation with a block interior-point method, then with HiGHS (solvers/optimal/aggregation.py has the
+    rule), but where a Euclidean metric has many pairs by the constraints of near pairs, levelled and certified over all
+    pairs, with a bound that leaves far pairs out (solvers/optimal/near_pairs.py);
+    `Dictionary` as one linear program over its kernels (solvers/eikonal/dictionary.py); `QueryWeights` as one over
+    kernels of label sets, with constraints where they are broken (solvers/eikonal/query.py); `Minimax`, `Robust`,
+    `Bounded` and `Constrained` as one whole linear program (solvers/optimal/coupled.py), through cvxpy where a
+    constraint is not affine (solvers/optimal/convex.py); `EdgeAverage` as optimal programs of its own edge lengths
+    (solvers/optimal/edge_average.py); `StatisticalDesign` by weights of rays that a search extends
+    (solvers/statistical/statistical_design.py), with reports of its own, each judged as the best place to read it as.
     Parameters: gap, target of (loss - lower_bound) / loss, not used for weights; time_limit in seconds; method, for
     `Optimal`: "auto", "whole", "blocks", "aggregation" or "graph" (of near pairs), for `EikonalWeights`: "auto",
     "table" or "factored"; report, called with where the solve stands, after every round, iteration or block. For the

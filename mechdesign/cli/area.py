@@ -1,0 +1,100 @@
+"""`mechdesign area`: from a GeoJSON area to a certified mechanism file. Heavy imports happen inside."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mechdesign.cli.options import GapOption, JsonOption, LimitOption, OverwriteOption, real, whole
+from mechdesign.errors import InputError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from mechdesign.setting.problems.problem import DesignProblem
+
+PROGRAMS = ("auto", "optimal", "planar-laplace")
+LARGEST_OPTIMAL = {"euclidean": 120, "eikonal": 400}  # cells up to which auto takes the optimal program: a minute
+_TABLES = 8  # 64-bit numbers for every pair of cells that a run holds at most, as measured
+
+_PRIOR_HELP = "Raster the prior is proportional to: .tif, .nc or .asc. Uniform without."
+_LEVELS_HELP = "Raster of levels: eps(u) = slope levels(u) + level / radius, eikonal metric."
+
+
+def area(
+    area: Annotated[Path, typer.Argument(help="GeoJSON file: Polygon or MultiPolygon, degrees.")],
+    cell: Annotated[float, real("--cell", help="Side of a cell, in the unit.")],
+    radius: Annotated[float, real("--radius", help="Distance within which --level holds, in the unit.")],
+    level: Annotated[float, real("--level", help="Nats within the radius: eps = level / radius.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="NetCDF file to write.")],
+    unit: Annotated[str, typer.Option("--unit", help="Unit of length: m, km, mi, ...")] = "m",
+    forbidden: Annotated[Path | None, typer.Option("--forbidden", help="GeoJSON of what is left out: water.")] = None,
+    prior: Annotated[Path | None, typer.Option("--prior", help=_PRIOR_HELP)] = None,
+    levels: Annotated[Path | None, typer.Option("--levels", help=_LEVELS_HELP)] = None,
+    slope: Annotated[float, real("--slope", help="Of --levels, in nats per unit per unit of levels.")] = 0.0,
+    stencil: Annotated[int, whole("--stencil", help="Neighbours, for --levels.")] = 8,
+    loss: Annotated[str, typer.Option("--loss", help="distance, squared or zero-one.")] = "distance",
+    program: Annotated[str, typer.Option("--program", help="One of " + ", ".join(PROGRAMS) + ".")] = "auto",
+    gap: GapOption = 1e-3,
+    time_limit: LimitOption = 90.0,
+    overwrite: OverwriteOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Design a mechanism for an area on Earth, private for level / radius times geodesic distances between cells."""
+    started = time.monotonic()
+    from mechdesign.base.memory import require_memory
+    from mechdesign.mechanism.storage.files import check_target, save
+    from mechdesign.output.terminal import printing
+    from mechdesign.output.terminal.summary import proved, summarise
+    from mechdesign.setting.problems.area import area_problem
+    from mechdesign.setting.readers.geojson import read_area
+    from mechdesign.setting.readers.georeferenced import raster_on
+
+    check_target(output, overwrite=overwrite)
+    if program not in PROGRAMS:
+        raise InputError("unknown program", field="program", value=program, remedy="use " + ", ".join(PROGRAMS))
+    for name, value in (("radius", radius), ("level", level)):
+        if not 0 < value < float("inf"):
+            raise InputError("must be positive and finite", field=name, value=value, remedy="such as 200 m, 0.6931")
+    left_out = None if forbidden is None else read_area(forbidden)
+    domain = read_area(area).grid(cell=cell, unit=unit, forbidden=left_out)
+    require_memory(domain.size, domain.size, tables=_TABLES, what="a mechanism for the area", field="cell")
+    problem = area_problem(
+        domain,
+        epsilon=level / radius,
+        density=None if prior is None else raster_on(domain, prior),
+        levels=None if levels is None else raster_on(domain, levels),
+        slope=slope,
+        stencil=stencil,
+        loss=loss,
+        name=area.stem,
+        knobs={"radius": radius, "level": level, "cell": cell, "unit": domain.unit},
+    )
+    mechanism = _designed(problem, program, gap=gap, time_limit=time_limit)
+    checked = proved(mechanism)
+    summary = summarise(mechanism, checked, seconds=time.monotonic() - started, file=output)
+    assert domain.plane is not None
+    summary |= {"plane": domain.plane.words(), "geodesic_epsilon": level / radius}
+    save(mechanism, output, overwrite=overwrite)
+    if as_json:
+        printing.print_json(summary)
+    else:
+        printing.print_summary(summary)
+
+
+def _designed(problem: DesignProblem, program: str, *, gap: float, time_limit: float) -> xr.Dataset:
+    """The mechanism of a program; auto is optimal up to `LARGEST_OPTIMAL` cells, then the planar Laplace mechanism."""
+    from mechdesign.closed_forms.mechanisms import planar_laplace
+    from mechdesign.output.terminal import printing
+    from mechdesign.programs.optimal.optimal import Optimal
+    from mechdesign.solvers.solve import solve
+
+    small = problem.domain.size <= LARGEST_OPTIMAL[problem.metric.kind]
+    if program == "planar-laplace" or (program == "auto" and not small):
+        return planar_laplace.mechanism(problem)
+    with printing.progress(f"{problem.name}, optimal") as report:
+        route: Any = "auto"
+        return solve(Optimal(problem=problem), gap=gap, time_limit=time_limit, method=route, report=report)

@@ -1,0 +1,145 @@
+"""What follows the options on the command line: knobs, and what an audit is made against."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mechdesign.base.numerals import real_number, whole_number
+from mechdesign.errors import InputError
+
+if TYPE_CHECKING:
+    from mechdesign.programs.program import Program
+    from mechdesign.setting.problems.problem import DesignProblem
+
+PROGRAMS = ("optimal", "eikonal", "dictionary", "query", "minimax", "bounded", "statistical")
+
+
+def knob_values(owner: str, known: Sequence[str], words: list[str]) -> dict[str, str]:
+    """--name value and --name=value pairs of the knobs of `owner`; anything else is refused by name.
+
+    Raises: InputError for a word that is no knob, a knob that is not `known`, given twice or without a value.
+    """
+    knobs: dict[str, str] = {}
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("--"):
+            raise InputError(
+                "not expected here", field="command line", value=word, remedy="knobs are written --KNOB VALUE"
+            )
+        name, equals, value = word[2:].partition("=")
+        name = name.replace("-", "_")
+        if name not in known:
+            listed = ", ".join(f"--{knob.replace('_', '-')}" for knob in known) or "none"
+            raise InputError(
+                f"{owner} has no such knob or option", field=word, value=None, remedy=f"its knobs are {listed}"
+            )
+        if name in knobs:
+            raise InputError("given twice", field=f"--{name}", value=None, remedy="give it once")
+        if not equals:
+            if not rest or rest[0].startswith("--"):
+                raise InputError("needs a value", field=word, value=None, remedy=f"write {word} VALUE")
+            value = rest.pop(0)
+        knobs[name] = value
+    return knobs
+
+
+def audit_setting(
+    words: list[str], *, metric: str | None, problem: DesignProblem | None, mechanism: Path | None
+) -> Callable[[int], DesignProblem]:
+    """What a table of so many rows is audited against: a problem, a mechanism file, or a metric, its knobs in `words`.
+
+    Raises: InputError unless exactly one of the three is given, and what reading it raises.
+    """
+    from mechdesign.setting.problems.from_words import SETTINGS, named_problem
+
+    if sum(given is not None for given in (metric, problem, mechanism)) != 1:
+        raise InputError(
+            "an audit needs one metric",
+            field="metric",
+            value=metric or "none",
+            remedy="pass one of --metric, --problem and --mechanism",
+        )
+    if problem is not None:
+        return lambda secrets: problem
+    if mechanism is not None:
+        from mechdesign.mechanism.storage.files import load
+        from mechdesign.mechanism.stored import read
+
+        knob_values("a mechanism file", (), words)
+        stored = read(load(mechanism)).problem
+        return lambda secrets: stored
+    name = str(metric)
+    knobs = knob_values(name, SETTINGS.get(name, ()), words) if name in SETTINGS else {}
+    return lambda secrets: named_problem(name, knobs, secrets=secrets)
+
+
+def place_asked(first: str | None, rest: list[str]) -> list[float] | None:
+    """The numbers of --at X Y: the first word, and what follows on the command line; None where there are none.
+
+    Raises: InputError for words that are no numbers, or that follow without --at.
+    """
+    words = rest if first is None else [*first.replace(",", " ").split(), *rest]
+    try:
+        numbers = [real_number(word) for word in words]
+    except ValueError as error:
+        raise InputError(
+            "not a location or an option", field="at", value=" ".join(words), remedy="write FILE --at X Y"
+        ) from error
+    if first is None and rest:
+        raise InputError("not expected here", field="command line", value=" ".join(rest), remedy="write FILE --at X Y")
+    return numbers or None
+
+
+def row_range(words: str | None) -> range | None:
+    """The range of --rows FIRST:END. Raises: InputError for anything else."""
+    if words is None:
+        return None
+    try:
+        first, end = (whole_number(word) for word in words.split(":"))
+    except ValueError as error:
+        raise InputError(
+            "must be two whole numbers", field="rows", value=words, remedy="write FIRST:END, such as 0:100"
+        ) from error
+    return range(first, end)
+
+
+def chosen_program(name: str, *, distances: str, worst_loss: float | None) -> Callable[[DesignProblem], Program]:
+    """States the program of a name for a problem.
+
+    Raises: InputError for an unknown name, or options of another program.
+    """
+    from mechdesign.programs.eikonal.dictionary import Dictionary
+    from mechdesign.programs.eikonal.query_weights import QueryWeights
+    from mechdesign.programs.eikonal.weights import EikonalWeights
+    from mechdesign.programs.optimal.bounded import Bounded
+    from mechdesign.programs.optimal.minimax import Minimax
+    from mechdesign.programs.optimal.optimal import Optimal
+    from mechdesign.programs.statistical.statistical_design import StatisticalDesign
+
+    if name not in PROGRAMS:
+        raise InputError("unknown program", field="program", value=name, remedy="use one of " + ", ".join(PROGRAMS))
+    if name != "eikonal" and distances != "graph":
+        raise InputError(
+            "is for the eikonal program", field="distances", value=distances, remedy="pass --program eikonal"
+        )
+    if (name == "bounded") != (worst_loss is not None):
+        raise InputError(
+            "belongs to the bounded program",
+            field="worst-loss",
+            value="none" if worst_loss is None else worst_loss,
+            remedy="pass --program bounded --worst-loss B",
+        )
+    route: Any = distances
+    programs: dict[str, Callable[[DesignProblem], Program]] = {
+        "optimal": lambda problem: Optimal(problem=problem),
+        "eikonal": lambda problem: EikonalWeights(problem=problem, distances=route),
+        "dictionary": lambda problem: Dictionary(problem=problem),
+        "query": lambda problem: QueryWeights(problem=problem),
+        "minimax": lambda problem: Minimax(problem=problem),
+        "bounded": lambda problem: Bounded(problem=problem, worst_loss=float(worst_loss or 0)),
+        "statistical": lambda problem: StatisticalDesign(problem=problem),
+    }
+    return programs[name]

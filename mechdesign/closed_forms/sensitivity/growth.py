@@ -1,0 +1,101 @@
+r"""Growth: how fast a smooth upper bound may change with distance.
+
+    B(x) <= g(d(x, x')) B(x')                                   for all x, x'
+
+with g(0) = 1, g non-decreasing and g(a + b) <= g(a) g(b). Two are named: exponential, g(d) = e^{gamma d}, which the
+pure mechanisms take, and linear, g(d) = 1 + gamma d, which the approximate one takes; the least bound for exponential
+growth is none for linear growth. gamma is per unit of the distance that g is given.
+Source: paper 002, section 3.1.2 and Definition 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base.checks import positive
+from mechdesign.errors import InputError
+
+Function = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+NAMED = ("exponential", "linear")
+_SAMPLES = 64  # distances at which a given g is checked, and all pairs of them
+_ROUNDING = 1e-9  # relative; a given g may be rounded this much
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Growth:
+    """g; name is exponential, linear or given; gamma per unit of distance, nan for a given function.
+
+    `log(d)` is ln g(d) for distances of any shape. Make one with `growth_of`.
+    """
+
+    name: str
+    gamma: float
+    log: Function = field(repr=False)
+
+    def slower(self, factor: float) -> Growth:
+        """g(d / factor), for a factor of 1 or more. Raises: InputError for a given function, which has no gamma."""
+        if self.name not in NAMED:
+            raise InputError("has no gamma to divide", field="growth", value=self.name, remedy="use a named growth")
+        return growth_of(self.name, self.gamma / factor)
+
+
+def growth_of(growth: str | Function, gamma: float | None, *, reach: float = 1.0) -> Growth:
+    """The growth of a name and gamma > 0 (per unit of distance), or of a function g of distances.
+
+    A function takes an array of distances and is checked at 65 of them up to `reach`, the largest distance that is
+    asked for, and at all their sums within it.
+    Raises: InputError for an unknown name, gamma not positive and finite, and for a function that is not 1 at 0,
+    decreases, or is not submultiplicative.
+    """
+    if callable(growth):
+        if gamma is not None:
+            raise InputError("belongs to a named growth", field="gamma", value=gamma, remedy="leave it out")
+        _check_function(growth, reach)
+        given = growth
+        return Growth(name="given", gamma=float("nan"), log=lambda d: np.log(given(d)))
+    if growth not in NAMED:
+        raise InputError(
+            "unknown growth", field="growth", value=growth, remedy="use exponential, linear or a function of distances"
+        )
+    level = positive(gamma, "gamma")
+    if growth == "exponential":
+        return Growth(name=growth, gamma=level, log=lambda d: level * d)
+    return Growth(name=growth, gamma=level, log=lambda d: np.log1p(level * d))
+
+
+def _check_function(growth: Function, reach: float) -> None:
+    """Refuse what is no growth function at the sampled distances."""
+    sample = np.concatenate([[0.0], reach * np.geomspace(1e-6, 1.0, _SAMPLES // 2)])
+    sample = np.sort(np.concatenate([sample, reach * np.arange(1, _SAMPLES // 2 + 1) / (_SAMPLES // 2 + 1)]))
+    first, second = np.meshgrid(sample, sample)
+    inside = first + second <= reach
+    value = np.asarray(growth(sample), float)
+    total = np.asarray(growth((first + second)[inside]), float)
+
+    def refuse(message: str, at: object) -> None:
+        raise InputError(
+            message, field="growth", value=at, remedy="give g with g(0) = 1, non-decreasing, g(a + b) <= g(a) g(b)"
+        )
+
+    if value.shape != sample.shape or not (np.isfinite(value).all() and np.isfinite(total).all()):
+        refuse("must give one finite number per distance", f"shape {value.shape} for {sample.shape}")
+    if abs(value[0] - 1) > _ROUNDING:
+        refuse("must be 1 at distance 0", f"g(0) = {value[0]:.9g}")
+    falls = np.flatnonzero(value[1:] < value[:-1] * (1 - _ROUNDING))
+    if len(falls):
+        refuse(
+            "must not decrease", f"g({sample[falls[0]]:.6g}) = {value[falls[0]]:.9g}, then {value[falls[0] + 1]:.9g}"
+        )
+    place = {number: k for k, number in enumerate(sample.tolist())}
+    at = np.array([place[number] for number in first[inside].tolist()])
+    other = np.array([place[number] for number in second[inside].tolist()])
+    over = np.flatnonzero(total > value[at] * value[other] * (1 + _ROUNDING))
+    if len(over):
+        a, b = sample[at[over[0]]], sample[other[over[0]]]
+        refuse(
+            "must be submultiplicative", f"g({a:.6g} + {b:.6g}) = {total[over[0]]:.9g} exceeds g({a:.6g}) g({b:.6g})"
+        )

@@ -1,0 +1,168 @@
+"""Factors: a mechanism kept as integer distances and weights instead of a table, and its exact certificate.
+
+Statement. Places y = 1..k carry integer weights W(y) >= 1, and q(u, y) is the shortest-path distance of whole edge
+lengths, capped at F (setting/metric/integer_metric.py). Let step = m 2^-48 nats, and E(0) = 2^58, E(t + 1) = ceil(E(t)
+/ r) with a rational r <= e^step. The mechanism is the family of exact fractions
+
+    P(y|u) = E(q(u, y)) W(y) / S(u),      S(u) = sum over y of E(q(u, y)) W(y)
+
+Certificate. Let e = (u, v) be an edge of the claim, d_e nats long, that has j_e units in the integer metric, and let
+ln R_e be at most d_e - j_e step. If S(v) <= R_e S(u) and S(u) <= R_e S(v) for every e, then P is private for the
+shortest-path distance of the d_e, for all places y and after any post-processing of y.
+Proof. |q(u, y) - q(v, y)| <= j_e for every y: triangle inequality, and a cap keeps it. E does not increase, and
+E(t) <= r E(t + 1), so E(q(u, y)) <= r^{j_e} E(q(v, y)) <= e^{j_e step} E(q(v, y)). Hence P(y|u) / P(y|v) <=
+e^{j_e step} S(v) / S(u) <= e^{j_e step} R_e <= e^{d_e}; multiply along a shortest path.
+
+Every comparison is between integers; E, S and R_e are computed in integers, R_e rounded down (certificate.py). Nothing
+about the distances themselves has to be stored: they are the fixed point of the edges, found again in whole numbers.
+The bound is attained: at y = v when e is a shortest path of the integer metric.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.errors import InputError
+from mechdesign.mechanism.table.certificate import exp_lower
+from mechdesign.setting.metric.integer_metric import Distances, IntegerMetric
+from mechdesign.setting.metric.shortest_paths import Edges
+
+STEP_BITS = 48  # a step is a whole number of 2^-48 nats
+KERNEL_BITS = 58  # E(0) = 2^58
+WEIGHT_BITS = 28  # weights lie in [1, 2^28]
+_HALF = 29  # E is split into two halves of 29 bits, so that products with weights fit 64-bit sums
+_SPARE_BITS = 28  # ln R_e is rounded down to a multiple of 2^-20 nats, so that few exponentials are needed
+_LONGEST = 1 << 13  # nats: longer edges are vacuous
+_REACH = int(KERNEL_BITS * 0.69 * 2**STEP_BITS)  # of step cap, under 2^54: E stays above 0 up to the cap
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Factors:
+    """The integers of a factored mechanism: metric over the k places, step in 2^-48 nats, weight (k,) in [1, 2^28],
+    inner (n,), the places that are the secrets.
+
+    No product wraps: 0 < step cap < 58 * 0.69 * 2^48 < 2^54, and no edge is longer than the cap, so that step times
+    units is under 2^54 too; lengths in nats are cut at 2^13, which is 2^61 steps of 2^-48.
+    Raises: InputError where a weight, the step, an edge or the kernel is out of range.
+    """
+
+    metric: IntegerMetric
+    step: int
+    weight: NDArray[np.uint32]
+    inner: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        if self.weight.min() < 1 or self.weight.max() > 1 << WEIGHT_BITS:
+            raise InputError(
+                "must lie in [1, 2^28]",
+                field="weight",
+                value=f"{self.weight.min()} to {self.weight.max()}",
+                remedy="scale the weights",
+            )
+        longest = int(self.metric.units.max(initial=0))
+        if longest > self.metric.cap:
+            raise InputError(
+                "an edge is longer than the cap, beyond which distances are not told apart",
+                field="edge_units",
+                value=f"{longest}, cap {self.metric.cap}",
+                remedy="cut the edges at the cap",
+            )
+        if not 0 < int(self.step) * int(self.metric.cap) < _REACH:
+            raise InputError(
+                "step and cap leave no whole number for the farthest places",
+                field="step",
+                value=f"{self.nats_per_unit:.3g} nats, cap {self.metric.cap}",
+                remedy="lower the cap",
+            )
+
+    @property
+    def nats_per_unit(self) -> float:
+        """The step in nats, exact as a double."""
+        return self.step * 2.0**-STEP_BITS
+
+    @cached_property
+    def kernel(self) -> NDArray[np.uint64]:
+        """E (cap + 1,), positive integers that do not increase, E(t) <= e^step E(t + 1). Cost: 1 microsecond each."""
+        ratio, shift = exp_lower(self.nats_per_unit)
+        values = [1 << KERNEL_BITS]
+        for _ in range(self.metric.cap):
+            values.append(-((-values[-1] << shift) // ratio))
+        return np.array(values, np.uint64)
+
+    @cached_property
+    def halves(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+        """High and low 29 bits of `kernel`."""
+        mask = np.uint64((1 << _HALF) - 1)
+        return (self.kernel >> np.uint64(_HALF)).astype(np.uint32), (self.kernel & mask).astype(np.uint32)
+
+    def row_sums(self, distances: Distances) -> list[int]:
+        """S(u), exact, for the sources of distances (k, b)."""
+        high, low = self.halves
+        parts = _row_sums(distances, high, low, self.weight).tolist()
+        return [((a << 32) + b << _HALF) + (c << 32) + d for a, b, c, d in zip(*parts, strict=True)]
+
+    def breaches(self, edges: Edges, row_sums: list[int]) -> int:
+        """Number of (edge, direction) pairs of the claim that the certificate does not cover; 0 proves the claim.
+
+        edges over the n secrets, row_sums of all of them. An edge that the integer metric lacks counts twice.
+        Cost: O(e), 3 microseconds an edge.
+        """
+        spare = self.spare(edges)
+        rounded = spare >> _SPARE_BITS
+        distinct, place = np.unique(np.maximum(rounded, 0), return_inverse=True)
+        factors = [exp_lower(float(c) * 2.0 ** (_SPARE_BITS - STEP_BITS)) for c in distinct.tolist()]
+        bad = 2 * int((spare < 0).sum())
+        for u, v, e in zip(*(a[spare >= 0].tolist() for a in (edges.tail, edges.head, place)), strict=True):
+            (ratio, shift), a, b = factors[e], row_sums[u], row_sums[v]
+            left, right = max(shift, 0), ratio << max(-shift, 0)  # a bound of 2^62 or more has a negative shift
+            bad += (a << left > right * b) + (b << left > right * a)
+        return bad
+
+    def spare(self, edges: Edges) -> NDArray[np.int64]:
+        """d_e - j_e step in 2^-48 nats, rounded down, for edges (e,) over the secrets; -1 where the integer metric has
+        no such edge. Both terms are under 2^61, as the class says.
+        """
+        length = np.floor(np.ldexp(np.minimum(edges.length, _LONGEST), STEP_BITS)).astype(np.int64)
+        units = self.units_of(edges)
+        return np.where(units < 0, np.int64(-1), length - self.step * units)
+
+    def units_of(self, edges: Edges) -> NDArray[np.int64]:
+        """j_e (e,), the units that the integer metric gives to edges over the secrets; -1 where it has no such edge."""
+        own = _keys(self.metric.tail, self.metric.head, self.metric.size)
+        asked = _keys(self.inner[edges.tail], self.inner[edges.head], self.metric.size)
+        order = np.argsort(own)
+        place = np.minimum(np.searchsorted(own, asked, sorter=order), len(own) - 1)
+        found = order[place]
+        return np.where(own[found] == asked, self.metric.units[found].astype(np.int64), np.int64(-1))
+
+
+def _keys(tail: NDArray[np.int64], head: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    return np.minimum(tail, head) * size + np.maximum(tail, head)
+
+
+@numba.njit(cache=True, nogil=True)
+def _row_sums(distances, kernel_high, kernel_low, weight):  # type: ignore[no-untyped-def]
+    """Per source the sums of high and low products, each as high and low 32 bits (the low one may carry further)."""
+    places, sources = distances.shape
+    total = np.zeros((4, sources), np.uint64)
+    high, low = np.empty(sources, np.uint64), np.empty(sources, np.uint64)
+    mask = np.uint64(0xFFFFFFFF)
+    for first in range(0, places, 64):  # 64 products under 2^57 fit 64 bits
+        high[:], low[:] = 0, 0
+        for p in range(first, min(places, first + 64)):
+            w = np.uint64(weight[p])
+            for b in range(sources):
+                q = distances[p, b]
+                high[b] += np.uint64(kernel_high[q]) * w
+                low[b] += np.uint64(kernel_low[q]) * w
+        for b in range(sources):
+            total[0, b] += high[b] >> np.uint64(32)
+            total[1, b] += high[b] & mask
+            total[2, b] += low[b] >> np.uint64(32)
+            total[3, b] += low[b] & mask
+    return total

@@ -1,0 +1,171 @@
+"""The Dataset of a factored mechanism: weights and an integer metric instead of a table. Made only here.
+
+| variable | dims | meaning |
+|---|---|---|
+| weight | place | uint32, W(y) in [1, 2^28]; places are the cells of the domain and of the frame around it |
+| target | place | the secret whose cell is reported when the place is drawn (post-processing) |
+| remap | place | the cell with the least posterior expected loss, where it was computed |
+| inner | secret | the place that each secret is |
+| edge_tail, edge_head, edge_units | edge | the integer metric: uint16 lengths in steps |
+| row_sum | secret, word | S(u), high and low 64 bits |
+| row_loss | secret | expected loss from each secret |
+| claim_tail, claim_head, claim_length | claimed | the edges of the claim in nats, where they were given as a list |
+| prior, level, excess, ring | secret | prior; eps(u); curvature excess; rings from the border |
+| block_sha256 | block, byte | SHA-256 of row_sum and row_loss, `block` rows at a time |
+
+Attributes: those of a table, with step (whole number of 2^-48 nats), cap and block. What is claimed, and why it holds,
+is in factors.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from mechdesign.errors import DesignError
+from mechdesign.mechanism.factored.certificate import Factors
+from mechdesign.mechanism.factored.row_sums import Judged, RowBlock, join_words, rounded_words
+from mechdesign.mechanism.schema import FACTORED
+from mechdesign.mechanism.table.dataset import COST, claim_sentence, coordinates, seal, versions
+from mechdesign.setting.metric.shortest_paths import Edges
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.space.domain import Domain
+
+ROWS = 1024  # per block of stored results
+
+
+def judge(problem: DesignProblem, factors: Factors, target: NDArray[np.int64]) -> Judged:
+    """What the sums over rows need: coordinates, prior and loss of a problem whose reports are its secrets."""
+    return Judged(
+        factors=factors,
+        secrets=problem.domain.points,
+        reports=problem.domain.points[target],
+        prior=problem.prior_array,
+        loss=problem.loss.name,
+    )
+
+
+def make_factored(
+    problem: DesignProblem,
+    judged: Judged,
+    rows: RowBlock,
+    target: NDArray[np.int64],
+    *,
+    program: str,
+    parameters: Mapping[str, Any],
+    diagnosis: Mapping[str, NDArray[Any]],
+    stopped: str | None = None,
+) -> xr.Dataset:
+    """The sealed Dataset of a factored mechanism at the claim of the problem's metric.
+
+    rows holds all n rows; diagnosis, arrays (n,) to keep under their names.
+    Raises: DesignError where the integer certificate does not hold.
+    """
+    domain, factors = problem.domain, judged.factors
+    if factors.breaches(problem.edges, join_words(rows.row_sum)):
+        raise DesignError("the factors break the claim", field="weight", remedy="report this mechanism")
+    metric = factors.metric
+    figures = judgement(judged, rows, domain)
+    places = {
+        name.replace("secret", "place"): ("place", values, attrs)
+        for name, (_, values, attrs) in coordinates("secret", Domain.points_at(metric.points, unit=domain.unit)).items()
+    }
+    unit = problem.loss.unit(domain.unit)
+    variables: dict[str, Any] = {
+        "weight": ("place", factors.weight),
+        "target": ("place", target),
+        "inner": ("secret", factors.inner),
+        "edge_tail": ("edge", metric.tail),
+        "edge_head": ("edge", metric.head),
+        "edge_units": ("edge", metric.units),
+        "row_sum": (("secret", "word"), rows.row_sum),
+        "row_loss": ("secret", rows.loss, {"units": unit}),
+        "prior": ("secret", problem.prior_array, {"units": "1"}),
+        "block_sha256": (("block", "byte"), block_digests(rows.row_sum, rows.loss)),
+    }
+    if figures.remap is not None:
+        variables["remap"] = ("place", figures.remap)
+    level = problem.metric.level_at(domain)
+    if level is not None:
+        variables["level"] = ("secret", level, {"units": f"nats per {domain.unit}"})
+    if problem.metric.kind == "graph":
+        listed = {"tail": problem.edges.tail, "head": problem.edges.head, "length": problem.edges.length}
+        variables |= {f"claim_{name}": ("claimed", values) for name, values in listed.items()}
+    variables |= {name: ("secret", values) for name, values in diagnosis.items()}
+    attrs: dict[str, str | int | float] = {
+        "schema": FACTORED,
+        "problem": problem.name,
+        "program": program,
+        "parameters": json.dumps({"knobs": dict(problem.knobs), **parameters}, sort_keys=True),
+        "domain": domain.describe_json(),
+        "metric": json.dumps(problem.metric.describe(), sort_keys=True),
+        "claim": claim_sentence(problem.metric, domain, problem.edges),
+        "cost": COST,
+        "loss": problem.loss.name,
+        "expected_loss": figures.loss,
+        "multiple": 1.0,
+        "effective_epsilon": effective_epsilon(factors, problem.edges, rows.row_sum),
+        "step": factors.step,
+        "cap": metric.cap,
+        "block": ROWS,
+        "versions": versions(),
+    }
+    if figures.remapped_loss is not None:
+        attrs["remapped_loss"] = figures.remapped_loss
+    if stopped is not None:
+        attrs["stopped"] = stopped
+    return seal(xr.Dataset(variables, coords=coordinates("secret", domain) | places, attrs=attrs))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Judgement:
+    """loss, the expected loss; remap (k,), the best cell for every place, and remapped_loss, the expected loss with it:
+    None unless the loss is the squared distance, where the best cell is the one nearest to the posterior mean.
+    """
+
+    loss: float
+    remap: NDArray[np.int64] | None = None
+    remapped_loss: float | None = None
+
+
+def judgement(judged: Judged, rows: RowBlock, domain: Domain) -> Judgement:
+    """The figures of all n rows."""
+    loss = math.fsum(judged.prior * rows.loss)
+    if judged.loss != "squared":
+        return Judgement(loss=loss)
+    mass, first = rows.moments[:, 0], rows.moments[:, 1:]
+    centre = judged.secrets.mean(axis=0)
+    seen = mass > 0
+    mean = np.where(seen[:, None], first / np.where(seen, mass, 1.0)[:, None], 0.0)
+    remap = np.asarray(cKDTree(domain.points - centre).query(mean)[1], np.int64)
+    was, becomes = judged.reports - centre, domain.points[remap] - centre
+    gain = 2 * ((becomes - was) * first).sum(axis=1) + ((was**2).sum(axis=1) - (becomes**2).sum(axis=1)) * mass
+    return Judgement(loss=loss, remap=remap, remapped_loss=loss - math.fsum(np.maximum(gain, 0.0)))
+
+
+def effective_epsilon(factors: Factors, edges: Edges, row_sum: NDArray[np.uint64]) -> float:
+    """Largest log-ratio over length: max over edges of (step q(u, v) + |ln S(u) - ln S(v)|) / d_e, at most 1 where the
+    integers certify. Attained, before frame and cells are merged, where the edge is a shortest path.
+    """
+    logarithm = np.log(rounded_words(row_sum))
+    spent = np.abs(logarithm[edges.tail] - logarithm[edges.head])
+    return min(1.0, float(((factors.nats_per_unit * factors.units_of(edges) + spent) / edges.length).max()))
+
+
+def block_digests(row_sum: NDArray[np.uint64], row_loss: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """SHA-256 (blocks, 32) of the little-endian bytes of both, `ROWS` secrets at a time."""
+    digests = []
+    for start in range(0, len(row_sum), ROWS):
+        digest = hashlib.sha256(np.ascontiguousarray(row_sum[start : start + ROWS], "<u8").tobytes())
+        digest.update(np.ascontiguousarray(row_loss[start : start + ROWS], "<f8").tobytes())
+        digests.append(np.frombuffer(digest.digest(), np.uint8))
+    return np.stack(digests)

@@ -1,0 +1,120 @@
+"""export: a mechanism as a table that other programs read, and what checks and samples it without this package."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+
+import xarray as xr
+
+from mechdesign.errors import InputError
+from mechdesign.mechanism.schema import FACTORED
+from mechdesign.mechanism.storage.files import check_target, write_atomically
+from mechdesign.mechanism.stored import read
+from mechdesign.output.export.as_csv import write_csv
+from mechdesign.output.export.as_json import write_json
+from mechdesign.output.export.as_parquet import require_pyarrow, write_parquet
+from mechdesign.output.export.content import Content, plane_of
+from mechdesign.verification.verify import certified
+
+MOST_ROWS = 1000  # of a factored mechanism in one file: more fill a disk
+WRITERS = {".csv": write_csv, ".json": write_json, ".parquet": write_parquet}
+VERIFIER = "verify_table.py"
+SAMPLER = "sample_table.mjs"
+
+
+def export(
+    mechanism: xr.Dataset,
+    path: str | Path,
+    *,
+    rows: range | None = None,
+    degrees: bool = False,
+    with_verifier: bool = False,
+    with_sampler: bool = False,
+    overwrite: bool = False,
+) -> Path:
+    """Write the table as the suffix of `path` says: .csv, .json or .parquet (extra `parquet`).
+
+    The mechanism is verified first, and what is said of it are the figures found there. Each file says the claim,
+    units, losses, the edges of the claim, the checksum of the mechanism and that of its own content; masses are exact
+    integers, probability = mass / 2^62. Rows of a factored mechanism go to CSV only, with their own sums.
+    reports/exports/ has a file for each format that says what is where.
+    Parameters: rows, the secrets to write; all by default, of a factored mechanism at most 1,000; JSON takes all only.
+        degrees adds the longitude and latitude of every place to its coordinates (WGS 84, extra `geo`).
+        with_verifier writes verify_table.py beside a CSV or JSON table, with_sampler sample_table.mjs beside JSON.
+    Raises: InputError for another suffix, rows that are not there or too many, an existing file without
+        `overwrite`, a missing folder or extra; VerificationError for a mechanism that `verify` does not certify.
+    Cost: that of `verify`, and 1 microsecond a mass.
+    """
+    target = check_target(path, overwrite=overwrite)
+    suffix = target.suffix.lower()
+    if suffix not in WRITERS:
+        raise InputError(
+            "unknown kind of table",
+            field="output",
+            value=target.name,
+            remedy="use a name ending in " + ", ".join(WRITERS),
+        )
+    factored = mechanism.attrs.get("schema") == FACTORED
+    _check_format(suffix, factored=factored, rows=rows, with_verifier=with_verifier, with_sampler=with_sampler)
+    asked = _checked_rows(rows, mechanism.sizes["secret"], most=MOST_ROWS if factored else None)
+    if suffix == ".parquet":
+        require_pyarrow(target)
+    beside = [VERIFIER] * with_verifier + [SAMPLER] * with_sampler
+    companions = {name: _companion_target(name, target.parent, overwrite=overwrite) for name in beside}
+    stored = read(mechanism)
+    plane = plane_of(stored) if degrees else None
+    content = Content(stored=stored, rows=asked, figures=_figures(mechanism), plane=plane)
+    write_atomically(target, lambda temporary: WRITERS[suffix](content, temporary))
+    for name, place in companions.items():
+        text = handed_over(name)
+        write_atomically(place, lambda temporary, text=text: temporary.write_bytes(text))  # type: ignore[misc]
+    return target
+
+
+def _figures(mechanism: xr.Dataset) -> dict[str, float]:
+    """The figures of a mechanism that `verify` found again. Raises: VerificationError where it does not certify it."""
+    checked = certified(mechanism)
+    proved = {"expected_loss": True, "lower_bound": checked.lower_bound_checked}
+    proved["effective_epsilon"] = checked.effective_epsilon is not None
+    return {name: float(mechanism.attrs[name]) for name, found in proved.items() if found}
+
+
+def handed_over(name: str) -> bytes:
+    """A file of mechdesign/handover, which needs nothing else of this package: verify_table.py or sample_table.mjs."""
+    return resources.files("mechdesign").joinpath("handover", name).read_bytes()
+
+
+def _companion_target(name: str, folder: Path, *, overwrite: bool) -> Path:
+    place = folder / name
+    same = place.is_file() and place.read_bytes() == handed_over(name)
+    return check_target(place, overwrite=overwrite or same)
+
+
+def _check_format(suffix: str, *, factored: bool, rows: range | None, with_verifier: bool, with_sampler: bool) -> None:
+    def refuse(message: str, field: str, value: object, remedy: str) -> None:
+        raise InputError(message, field=field, value=value, remedy=remedy)
+
+    if factored and suffix != ".csv":
+        remedy = "write .csv, or export FactoredMechanism(...).table()"
+        refuse("rows of a factored mechanism have sums of their own", "output", suffix, remedy)
+    if suffix == ".json" and rows is not None:
+        refuse("JSON is for clients that sample, and holds all rows", "rows", rows, "leave rows away, or write .csv")
+    if with_verifier and suffix == ".parquet":
+        refuse("reads CSV and JSON", "with-verifier", suffix, "write .csv or .json")
+    if with_sampler and suffix != ".json":
+        refuse("reads JSON", "with-sampler", suffix, "write .json")
+
+
+def _checked_rows(rows: range | None, total: int, *, most: int | None) -> range:
+    asked = range(total) if rows is None else rows
+    if len(asked) == 0 or min(asked) < 0 or max(asked) >= total:
+        raise InputError("no such rows", field="rows", value=asked, remedy=f"use secrets from 0 to {total - 1}")
+    if most is not None and len(asked) > most:
+        raise InputError(
+            f"would write {len(asked)} x {total} lines",
+            field="rows",
+            value=asked,
+            remedy=f"name at most {most} rows: --rows 0:{most}",
+        )
+    return asked

@@ -1,0 +1,91 @@
+"""What `mechdesign sample` says: reports as cells, with no more digits than a cell has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from mechdesign.errors import InputError, SizeError
+from mechdesign.mechanism.sampling.sampler import Sampler
+from mechdesign.mechanism.table.dataset import stored_points
+from mechdesign.setting.space.area import place_on_earth
+from mechdesign.setting.space.domain import AXES, Domain
+from mechdesign.setting.space.locate import identifying_digits, place_at, rounded
+
+MOST = 1_000_000  # reports of one document: half a gigabyte
+
+
+def sample_document(
+    mechanism: xr.Dataset,
+    *,
+    at: Sequence[float] | None = None,
+    degrees: tuple[float | None, float | None] = (None, None),
+    secret: int | None = None,
+    count: int = 1,
+    seed: int | None = None,
+) -> dict[str, Any]:
+    """`count` reports for the place `at` (in the unit of the domain), for degrees (east, north) where the domain has a
+    plane, or for the number `secret`: one of the three.
+
+    One report without a seed is drawn by the guarded scan (`Sampler.report`), others from alias tables.
+    Returns: secret, reports, report_x, report_y, report_z as far as there are, report_longitude and report_latitude
+        where degrees were given, unit, bits, claim, cost. Coordinates are
+        those of the cells, to a tenth of a cell: further digits would only look precise.
+    Raises: VerificationError for a mechanism that is not certified; InputError for a place that is not there;
+        SizeError for more than a million reports.
+    """
+    if count > MOST:
+        raise SizeError(
+            f"at most {MOST:,} reports are written at a time",
+            field="n",
+            value=count,
+            remedy="draw fewer, or use md.sample in Python",
+        )
+    longitude, latitude = degrees
+    asked = sum(given is not None for given in (at, secret, longitude))
+    if (longitude is None) != (latitude is None) or asked != 1:
+        raise InputError(
+            "one place is needed",
+            field="at",
+            value=f"{asked} places, or half a one" if asked else "none",
+            remedy="pass --at X Y, --lon E --lat N, or --secret N",
+        )
+    sampler = Sampler(mechanism=mechanism)
+    if longitude is not None and latitude is not None:
+        at = place_on_earth(sampler.admission.domain, longitude, latitude)
+    place = secret if at is None else place_at(sampler.admission.domain, at)
+    assert place is not None
+    guarded = count == 1 and seed is None
+    drawn = sampler.report(place) if guarded else sampler.sample(place, count, seed=seed)
+    axes = [a for a in AXES if f"report_{a}" in drawn.coords]
+    names = [f"report_{a}" if f"report_{a}" in mechanism.coords else f"secret_{a}" for a in axes]
+    digits = identifying_digits(np.column_stack([mechanism[name].values for name in names]))
+    coordinates = {
+        f"report_{a}": [rounded(x, kept) for x in np.ravel(drawn[f"report_{a}"].values).tolist()]
+        for a, kept in zip(axes, digits, strict=True)
+    }
+    if longitude is not None:
+        coordinates |= _degrees(sampler.admission.domain, mechanism, np.ravel(drawn.values))
+    return {
+        "secret": place,
+        "reports": np.ravel(drawn.values).tolist(),
+        **coordinates,
+        "unit": drawn[f"report_{axes[0]}"].attrs["units"],
+        **{name: drawn.attrs[name] for name in ("bits", "claim", "cost")},
+    }
+
+
+def _degrees(domain: Domain, mechanism: xr.Dataset, reports: NDArray[np.int64]) -> dict[str, list[float]]:
+    """Longitudes and latitudes of reports, to a tenth of a cell."""
+    assert domain.plane is not None and domain.cell is not None
+    named = "report" if "report_x" in mechanism.coords else "secret"
+    longitude, latitude = domain.plane.backward(stored_points(mechanism, named)[reports])
+    kept = domain.plane.decimals(min(domain.cell))
+    return {
+        "report_longitude": [rounded(x, kept) for x in longitude.tolist()],
+        "report_latitude": [rounded(x, kept) for x in latitude.tolist()],
+    }

@@ -1,0 +1,92 @@
+r"""The least epsilon at which any private mechanism comes as near as asked.
+
+    minimise    eps
+    over        eps > 0,  P (n, m)
+    subject to  sum_u prior(u) sum_y P(y|u) |u - y| <= distance
+                P >= 0,  sum_y P(y|u) = 1                       for every secret u
+                P(y|u) <= e^{eps |u - v|} P(y|v)                for all secrets u, v and reports y
+
+Source: paper 001, equation (2), asked of the optimal program (programs/optimal/optimal.py) instead of a family.
+Known: the least expected distance L(eps) falls with eps, so that a mechanism with L <= distance bounds the answer from
+above, and an eps whose lower bound exceeds the distance bounds it from below. Both may use another metric: with
+|u - v| <= g(u, v) <= k |u - v| for the shortest paths g of a graph, privacy for (eps / k) g implies privacy for
+eps |u - v|, which implies privacy for eps g. Convex combinations of private mechanisms are private, so that one which
+comes nearer than asked is mixed with a constant report until it does not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from mechdesign.errors import InputError, UnsuitableError
+from mechdesign.programs.optimal.near_pairs import excess, near_pairs
+from mechdesign.programs.optimal.optimal import Optimal
+from mechdesign.setting.metric.metrics import Euclidean
+from mechdesign.setting.objective.losses import Distance, check_distance
+from mechdesign.setting.problems.problem import DesignProblem
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+DIRECT = 4_000  # pairs up to which the Euclidean metric stands for itself
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MatchedOptimal:
+    """The program for the domain, prior and reports of a problem, at an expected distance in units.
+
+    Raises: UnsuitableError where the problem's metric is not Euclidean; InputError for a distance that is not positive
+    and finite, or not below that of the best constant report, which every eps reaches.
+    """
+
+    problem: DesignProblem
+    distance: float
+
+    def __post_init__(self) -> None:
+        check_distance(self.distance)
+        require_euclidean(self.problem)
+        widest = self.at(1.0).constant_loss
+        if self.distance >= widest:
+            raise InputError(
+                "a report that tells nothing comes as near",
+                field="distance",
+                value=self.distance,
+                remedy=f"use one below {widest:.6g} {self.problem.domain.unit}",
+            )
+
+    def at(self, epsilon: float, *, graph: bool = False) -> DesignProblem:
+        """The optimal program's problem at eps nats per unit: Euclidean, or for the graph that stands for it."""
+        unit = self.problem.domain.unit
+        metric = Euclidean(epsilon=epsilon, unit=unit)
+        euclidean = replace(self.problem, metric=metric, loss=Distance(), query=None, matched_distance=None)
+        return near_pairs(euclidean) if graph and self.graph else euclidean
+
+    @cached_property
+    def graph(self) -> bool:
+        """Whether near pairs stand for all (programs/optimal/near_pairs.py): on grids of up to two axes with many
+        pairs.
+        """
+        domain = self.problem.domain
+        return domain.kind == "grid" and domain.dimension <= 2 and len(self.problem.edges.tail) > DIRECT
+
+    @cached_property
+    def excess(self) -> float:
+        """The factor k >= 1: the largest graph distance over Euclidean distance of the domain."""
+        return excess(self.at(1.0), self.at(1.0, graph=True)) if self.graph else 1.0
+
+    def statement(self, epsilon: float) -> cp.Problem:
+        """L(eps) in cvxpy: the answer is the least eps at which its value is at most `distance`."""
+        return Optimal(problem=self.at(epsilon)).statement()
+
+
+def require_euclidean(problem: DesignProblem) -> None:
+    """Refuse a matched comparison under a metric that is not Euclidean, with an UnsuitableError."""
+    if not isinstance(problem.metric, Euclidean):
+        raise UnsuitableError(
+            "mechanisms are matched by distance under the Euclidean metric",
+            field="metric",
+            value=problem.metric.kind,
+            remedy="use Euclidean, or leave matched_distance out",
+        )

@@ -1,0 +1,134 @@
+"""Query: a question about the secret with finitely many answers, q(u) = label of the place u.
+
+A query problem has one report per label. The report y stands at a place of its own label, the one nearest to the mean
+of q^{-1}(y), so that distances and units keep their meaning.
+Source: paper 000, Problem 1: given secrets, a privacy level and a query q, design a mechanism that approximates q.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial import cKDTree
+
+from mechdesign.base.units import require_unit
+from mechdesign.errors import InputError
+from mechdesign.setting.objective.losses import TableLoss
+from mechdesign.setting.space.domain import Domain
+from mechdesign.setting.space.raster import Raster
+
+QueryLoss = Literal["zero-one", "distance"]
+_LARGEST = 2.0**53  # labels beyond are no exact doubles
+_REACH = 0.5 + 1e-9  # steps beyond the outermost node that its value still covers
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Query:
+    """q(u) over n places: labels (n,), whole numbers; the m answers are the distinct ones, in ascending order.
+
+    Raises: InputError for labels that are not whole numbers in one row, and where all are equal.
+    """
+
+    labels: ArrayLike
+
+    def __post_init__(self) -> None:
+        given = np.asarray(self.labels)
+        numbers = given.ndim == 1 and given.dtype.kind in "iuf"
+        odd = given[~((given == np.rint(given)) & (np.abs(given) <= _LARGEST))] if numbers else given.ravel()
+        if not numbers or len(odd):
+            raise InputError(
+                "must be whole numbers, one per place",
+                field="labels",
+                value=f"{odd[0]} ({len(odd)} such)" if numbers else f"{given.dtype} {given.shape}",
+                remedy="number the answers, and give every place one (NODATA is no answer)",
+            )
+        object.__setattr__(self, "labels", given.astype(np.int64))
+        if len(self.values) < 2:
+            raise InputError(
+                "needs at least two answers, or there is nothing to ask",
+                field="labels",
+                value=self.values.tolist(),
+                remedy="use a map with two labels or more on the domain",
+            )
+
+    @classmethod
+    def from_raster(cls, raster: Raster, domain: Domain) -> Query:
+        """The labels of a raster: at every place the value of the nearest node, never one between two nodes.
+
+        Raises: UnitError where the axes are in another unit than the domain; InputError for a place more than half a
+        step off the nodes, and for values that are not whole.
+        """
+        require_unit(raster.unit, domain.unit, field=raster.name)
+        for nodes, at in zip(raster.axes, domain.points.T, strict=False):
+            if len(nodes) > 1:
+                low, high = nodes[0] - _REACH * (nodes[1] - nodes[0]), nodes[-1] + _REACH * (nodes[-1] - nodes[-2])
+                outside = at[(at < low) | (at > high)]
+                if len(outside):
+                    raise InputError(
+                        f"the labels end at {low:.6g} and {high:.6g}",
+                        field=raster.name,
+                        value=f"{outside[0]:.6g} ({len(outside)} such places)",
+                        remedy="crop the domain, or use a raster that covers it",
+                    )
+        return cls(labels=raster.nearest(domain.points))
+
+    @cached_property
+    def values(self) -> NDArray[np.int64]:
+        """The answers (m,), ascending: report y says values[y]."""
+        return np.unique(np.asarray(self.labels))
+
+    @cached_property
+    def answer(self) -> NDArray[np.int64]:
+        """The report number (n,) of the true answer at every place."""
+        return np.searchsorted(self.values, np.asarray(self.labels))
+
+    @cached_property
+    def places(self) -> list[NDArray[np.int64]]:
+        """q^{-1}(y) for every report y: place numbers, ascending."""
+        order = np.argsort(self.answer, kind="stable")
+        return np.split(order, np.searchsorted(self.answer[order], np.arange(1, len(self.values))))
+
+    def reports(self, domain: Domain) -> Domain:
+        """One place per answer: of q^{-1}(y) the place nearest to its mean."""
+        self._check_size(domain)
+        chosen = [
+            places[np.argmin(((domain.points[places] - domain.points[places].mean(axis=0)) ** 2).sum(axis=1))]
+            for places in self.places
+        ]
+        return Domain.points_at(domain.points[chosen], unit=domain.unit)
+
+    def loss(self, kind: QueryLoss, domain: Domain) -> TableLoss:
+        """l(u, y), (n, m): zero-one, 1 where y is not q(u), so that losses are shares of wrong answers; distance, from
+        u to the nearest place of label y in the unit of the domain, 0 for the true answer.
+        """
+        self._check_size(domain)
+        if kind == "zero-one":
+            return TableLoss(values=(self.answer[:, None] != np.arange(len(self.values))).astype(float))
+        if kind != "distance":
+            raise InputError("unknown loss of a query", field="loss", value=kind, remedy="use zero-one or distance")
+        nearest = [cKDTree(domain.points[places]).query(domain.points)[0] for places in self.places]
+        return TableLoss(values=np.column_stack(nearest))
+
+    def check(self, domain: Domain, reports: Domain) -> None:
+        """Refuse secrets or reports in other numbers than places or answers, with an InputError."""
+        self._check_size(domain)
+        if reports.size != len(self.values):
+            raise InputError(
+                "needs one report per label",
+                field="reports",
+                value=f"{reports.size} reports, {len(self.values)} labels",
+                remedy="use query_problem",
+            )
+
+    def _check_size(self, domain: Domain) -> None:
+        if len(self.answer) != domain.size:
+            raise InputError(
+                f"must have shape ({domain.size},)",
+                field="labels",
+                value=self.answer.shape,
+                remedy="one label per unmasked place",
+            )

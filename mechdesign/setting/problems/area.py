@@ -1,0 +1,78 @@
+"""The design problem of an area on Earth: report a cell of the area, private for eps times geodesic distances."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from mechdesign.base.checks import check_epsilon
+from mechdesign.errors import InputError
+from mechdesign.setting.metric.levels import ROUND_DOWN, PrivacyLevel
+from mechdesign.setting.metric.metrics import Eikonal, Euclidean, Metric
+from mechdesign.setting.objective import priors
+from mechdesign.setting.objective.losses import LOSSES
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.space.domain import Domain
+from mechdesign.setting.space.raster import Raster
+
+
+def area_problem(
+    domain: Domain,
+    *,
+    epsilon: float,
+    density: Raster | None = None,
+    levels: Raster | None = None,
+    slope: float = 0.0,
+    stencil: int = 8,
+    loss: str = "distance",
+    name: str = "area",
+    knobs: Mapping[str, int | float | str] | None = None,
+) -> DesignProblem:
+    """The problem over a domain with a plane; the metric is on the plane, at the level that holds on the ground.
+
+    Parameters: epsilon, in nats per unit of geodesic distance (level / radius for `level` nats within `radius`);
+        density, the prior is proportional to it, else uniform; levels and slope, for a metric of `stencil`
+        neighbours with eps(u) = slope levels(u) + epsilon on the ground, else Euclidean over all pairs; loss, its
+        name.
+    The knobs of the problem keep epsilon as `geodesic_epsilon`.
+    Raises: InputError for a domain without a plane, levels that are not positive, a slope without levels, a loss
+        without a name, a density that is zero everywhere.
+    Source: paper 004, section 3; levels that vary are paper 000's, section IV.
+    """
+    ground = check_epsilon(epsilon)
+    if loss not in LOSSES:
+        raise InputError("unknown loss", field="loss", value=loss, remedy="use one of " + ", ".join(LOSSES))
+    if (levels is None) != (slope == 0):
+        raise InputError(
+            "levels and slope belong together",
+            field="slope",
+            value=slope,
+            remedy="give a raster of levels and a slope that is not 0, or neither",
+        )
+    metric: Metric
+    if levels is None:
+        metric = Euclidean(epsilon=plane_level(domain, ground), unit=domain.unit)
+    else:
+        share = plane_level(domain, 1.0)
+        level = PrivacyLevel.affine(levels, slope=slope * share, floor=ground * share)
+        metric = Eikonal(level=level, stencil=stencil)
+    weights = priors.uniform(domain) if density is None else priors.from_density(density, domain)
+    return DesignProblem(
+        domain=domain,
+        metric=metric,
+        prior=np.asarray(weights),
+        loss=LOSSES[loss],
+        name=name,
+        knobs={"geodesic_epsilon": ground, **(knobs or {})},
+    )
+
+
+def plane_level(domain: Domain, epsilon: float) -> float:
+    """The level on the plane of a domain, in nats per unit, that is private for `epsilon` times geodesic distances.
+
+    epsilon / (1 + excess), rounded down. Raises: InputError for a domain without a plane or a level not positive.
+    """
+    if domain.plane is None:
+        raise InputError("the domain has no plane", field="domain", value=domain.kind, remedy="make it with Area.grid")
+    return check_epsilon(epsilon) / (1 + domain.plane.excess(domain.reach)) * ROUND_DOWN

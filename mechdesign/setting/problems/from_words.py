@@ -1,0 +1,98 @@
+"""Settings named on the command line instead of by a problem file: a metric, its eps and the places."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from mechdesign.base.numerals import real_number
+from mechdesign.errors import InputError
+from mechdesign.setting.metric.metrics import Discrete, Euclidean
+from mechdesign.setting.objective import priors
+from mechdesign.setting.objective.losses import LOSSES
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.readers.table_files import read_places
+from mechdesign.setting.space.domain import Domain
+
+SETTINGS = {
+    "euclidean": ("epsilon", "unit", "grid", "cell", "places", "reports", "loss"),
+    "discrete": ("epsilon", "loss"),
+}  # metric: its knobs
+
+
+def named_problem(metric: str, knobs: dict[str, str], *, secrets: int) -> DesignProblem:
+    """The problem of a metric with a uniform prior, for a table of `secrets` rows.
+
+    euclidean: epsilon in nats per unit, unit, and either grid (AxB, AxBxC or A cells, the last axis fastest) with the
+    cell size in that unit, or places, a CSV file with the coordinates of the secrets; reports, one with those of the
+    reports, which are the secrets by default; loss, squared by default.
+    discrete: epsilon in nats; loss, zero-one by default, with report k standing for secret k.
+    Raises: InputError for a knob that is missing, unknown, of another type or contradicts another one.
+    """
+    if metric not in SETTINGS:
+        raise InputError(
+            "unknown metric",
+            field="metric",
+            value=metric,
+            remedy="use one of " + ", ".join(SETTINGS) + ", or --problem",
+        )
+    epsilon = _number("epsilon", _needed(knobs, "epsilon", metric))
+    loss = knobs.get("loss", "squared" if metric == "euclidean" else "zero-one")
+    if loss not in LOSSES:
+        raise InputError("unknown loss", field="loss", value=loss, remedy="use one of " + ", ".join(LOSSES))
+    if metric == "discrete":
+        domain, claimed = Domain.nodes(secrets), Discrete(epsilon=epsilon)
+        return DesignProblem(
+            domain=domain, metric=claimed, prior=priors.uniform(domain), loss=LOSSES[loss], name=metric, knobs=knobs
+        )
+    unit = _needed(knobs, "unit", metric)
+    domain = _domain(knobs, unit, secrets)
+    reports = Domain.points_at(read_places(knobs["reports"]), unit=unit) if "reports" in knobs else domain
+    return DesignProblem(
+        domain=domain,
+        metric=Euclidean(epsilon=epsilon, unit=unit),
+        prior=priors.uniform(domain),
+        loss=LOSSES[loss],
+        reports=reports,
+        name=metric,
+        knobs=knobs,
+    )
+
+
+def _domain(knobs: dict[str, str], unit: str, secrets: int) -> Domain:
+    if ("grid" in knobs) == ("places" in knobs):
+        raise InputError(
+            "the Euclidean metric needs to know where the secrets are",
+            field="grid",
+            value=", ".join(knobs),
+            remedy="pass either --grid AxB --cell H or --places FILE.csv",
+        )
+    if "places" in knobs:
+        if "cell" in knobs:
+            raise InputError("belongs to --grid", field="cell", value=knobs["cell"], remedy="leave it out")
+        return Domain.points_at(read_places(knobs["places"]), unit=unit)
+    if re.fullmatch(r"[0-9]{1,9}(x[0-9]{1,9}){0,2}", knobs["grid"]) is None:
+        raise InputError("must be cells per axis", field="grid", value=knobs["grid"], remedy="write 30x30")
+    cell = _number("cell", _needed(knobs, "cell", "euclidean"))
+    shape = [int(count) for count in knobs["grid"].split("x")]
+    if math.prod(shape) > max(secrets, 1):
+        raise InputError(
+            f"is of {math.prod(shape)} cells, for a table of {secrets} rows",
+            field="grid",
+            value=knobs["grid"],
+            remedy="give as many cells as the table has rows",
+        )
+    return Domain.grid(shape, cell=cell, unit=unit)
+
+
+def _needed(knobs: dict[str, str], name: str, metric: str) -> str:
+    if name not in knobs:
+        raise InputError(f"the {metric} metric needs it", field=name, value="none", remedy=f"pass --{name}")
+    return knobs[name]
+
+
+def _number(name: str, word: str) -> float:
+    try:
+        return real_number(word)
+    except ValueError as error:
+        raise InputError(str(error), field=name, value=word, remedy="write decimal points") from error

@@ -1,0 +1,79 @@
+"""A frame of reports around a grid: columns that the eikonal weight system lacks at the border.
+
+Reports in the frame are moved to the nearest cell of the domain afterwards, which is post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import dijkstra
+from scipy.spatial import cKDTree
+
+from mechdesign.setting.metric.metrics import Eikonal, Euclidean
+from mechdesign.setting.metric.shortest_paths import Edges
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.space.domain import Domain
+
+FRAME_NATS = 3.0  # the frame is at least this wide, measured at the smallest eps
+FRAME_CELLS = 6  # and, where tables hold its columns, at most this many cells
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Framed:
+    """A problem whose graph is extended by a frame.
+
+    domain, the k places; edges over them; inner (n,), the places that are the secrets; target (k,), the secret that
+    each place is moved to; width of the frame in cells, 0 where the domain is no grid.
+    """
+
+    domain: Domain
+    edges: Edges
+    inner: NDArray[np.int64]
+    target: NDArray[np.int64]
+    width: int
+
+    @property
+    def size(self) -> int:
+        """Number of places k."""
+        return len(self.target)
+
+    def distances(self, length: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Shortest paths (n, k) in nats from every secret to every place, for these edge lengths."""
+        graph = Edges(tail=self.edges.tail, head=self.edges.head, length=length).matrix(self.size)
+        return np.asarray(dijkstra(graph, directed=False, indices=self.inner))
+
+    def gather(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Columns (n, k) merged into reports (n, n)."""
+        merged = np.zeros((len(self.inner), len(self.inner)))
+        np.add.at(merged.T, self.target, table.T)
+        return merged
+
+
+def framed(problem: DesignProblem, most: int = FRAME_CELLS) -> Framed:
+    """Extend a grid problem with an eikonal or Euclidean metric by a frame of at most `most` cells; other problems get
+    a frame of width 0.
+    """
+    domain, metric = problem.domain, problem.metric
+    everyone = np.arange(domain.size)
+    if most == 0 or domain.cell is None or domain.shape is None or not isinstance(metric, (Eikonal, Euclidean)):
+        return Framed(domain=domain, edges=problem.edges, inner=everyone, target=everyone, width=0)
+    level = metric.smallest_level
+    assert level is not None and domain.origin is not None
+    width = min(most, max(1, math.ceil(FRAME_NATS / (level * min(domain.cell)))))
+    wide = Domain.grid(
+        [k + 2 * width for k in domain.shape],
+        cell=domain.cell,
+        unit=domain.unit,
+        origin=[o - width * h for o, h in zip(domain.origin, domain.cell, strict=True)],
+        mask=np.pad(domain.lookup >= 0, width, constant_values=True),
+    )
+    core = wide.lookup[tuple(slice(width, -width) for _ in domain.shape)]
+    inner = core[domain.lookup >= 0]
+    _, target = cKDTree(domain.points).query(wide.points)
+    target = np.asarray(target, np.int64)
+    target[inner] = everyone
+    return Framed(domain=wide, edges=metric.edges(wide), inner=inner, target=target, width=width)

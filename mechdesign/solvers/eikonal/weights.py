@@ -1,0 +1,99 @@
+"""Solve the eikonal weight system; where it has no solution, say so and return a private mechanism all the same.
+
+1. K w = 1 by one dense factorisation. All weights >= 0: done, exactly Algorithm 1.
+2. Otherwise the columns are too few, and reports in a frame outside the domain are added. Two remedies are tried and
+   the one with the smaller expected loss is kept: edge budgets (edge_budget.py), which help against both causes; and,
+   while it is small, the linear program that minimises the expected loss subject to w >= 0, K w = 1 over the kernels of
+   cells and frame, with a constant report to keep it feasible: better at the boundary, no help against curvature.
+Weights are never clipped: that would break the row sums, and normalising them would break privacy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mechdesign.base.memory import require_memory
+from mechdesign.mechanism.table.repair import repair
+from mechdesign.programs.eikonal.weights import ZERO, EikonalWeights, diagnose
+from mechdesign.programs.program import LinearProgram
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.solvers.eikonal.edge_budget import edge_budget
+from mechdesign.solvers.eikonal.frame import Framed, framed
+from mechdesign.solvers.kernels.highs import solve_linear_program
+from mechdesign.solvers.kernels.pricing import ConePricer, lower_bound
+
+LP_ENTRIES = 400_000  # coefficients of the remedy program up to which it is solved
+_DROP = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WeightedDesign:
+    """Certified mass (n, m), the multipliers (n,) with the lower bound on the optimal program (None where they were not
+    priced), and what was done.
+    """
+
+    mass: NDArray[np.uint64]
+    dual: NDArray[np.float64] | None
+    lower_bound: float | None
+    parameters: dict[str, Any]
+
+
+def solve_weights(program: EikonalWeights) -> WeightedDesign:
+    """Solve the weight system of `program`, or its remedy; see the module docstring.
+
+    Cost: O(n^3) for the factorisation, O(n^2) for each pricing pivot. Raises: SizeError for tables that do not fit.
+    """
+    problem = program.problem
+    require_memory(problem.domain.size, problem.domain.size, tables=8, what="the weight system")
+    kernel = program.kernel()
+    own_cost = (problem.cost * kernel).sum(axis=0)
+    factors = scipy.linalg.lu_factor(kernel)
+    weights = scipy.linalg.lu_solve(factors, np.ones(problem.domain.size))
+    if weights.min() >= -ZERO * weights.max():
+        table = kernel * np.maximum(weights, 0.0)
+        dual = scipy.linalg.lu_solve(factors, own_cost, trans=1)
+        parameters: dict[str, Any] = {"remedy": "none", "negative_weights": 0}
+    else:
+        diagnosis = diagnose(problem, weights)
+        table, dual, remedy = _remedy(problem)
+        parameters = {"remedy": remedy, **diagnosis.as_parameters()}
+    mass = repair(table, problem.edges, problem.cost, kernel)
+    pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
+    bound = lower_bound(dual, pricer.price(problem.cost, dual).value)
+    return WeightedDesign(mass=mass, dual=dual, lower_bound=bound, parameters={**program.parameters(), **parameters})
+
+
+def _remedy(problem: DesignProblem) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
+    """The better remedy: table (n, n), multipliers (n,) and its description."""
+    frame = framed(problem)
+    around = f"with a frame of {frame.width} cells outside the domain"
+    best = edge_budget(problem, frame), np.zeros(problem.domain.size), f"edge budgets {around}"
+    if problem.domain.size * (frame.size + 1) <= LP_ENTRIES:
+        table, dual = _framed_program(problem, frame)
+        if (problem.cost * table).sum() < (problem.cost * best[0]).sum():
+            best = table, dual, f"linear program {around}"
+    return best
+
+
+def _framed_program(problem: DesignProblem, frame: Framed) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    n = problem.domain.size
+    kernel = np.hstack([np.exp(-frame.distances(frame.edges.length)), np.ones((n, 1))])
+    target = np.append(frame.target, problem.best_constant)
+    program = LinearProgram(
+        cost=(problem.cost[:, target] * kernel).sum(axis=0),
+        matrix=sp.csr_array(np.where(kernel > _DROP, kernel, 0.0)),
+        row_lower=np.ones(n),
+        row_upper=np.ones(n),
+        linking=n,
+    )
+    solution = solve_linear_program(program, method="simplex")
+    columns = kernel * np.maximum(solution.x, 0.0)
+    table = frame.gather(columns[:, :-1])
+    table[:, problem.best_constant] += columns[:, -1]
+    return table, solution.dual

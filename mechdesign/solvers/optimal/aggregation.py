@@ -1,0 +1,318 @@
+"""Adaptive tree aggregation: the optimal program at sizes where the whole linear program does not fit.
+
+1. Start from restricted programs (programs/optimal/restricted.py) with few variables: one eikonal kernel per report,
+   cut where the multipliers of the eikonal weight system show it to be improvable.  2. Solve the restricted program.
+   3. Repair
+and certify its table: an upper bound.  4. Price every report exactly: a lower bound.  5. Where a ray with a negative
+price leaves the eikonal profile, cut the tree of that report. Repeat until the bounds meet.
+
+Methods, in the order in which `auto` tries them; the next one goes on where a method's accuracy ends above the target:
+
+    whole        the whole linear program by HiGHS (simplex up to 3,000 variables, else interior point), up to 60,000
+                 constraints: the reference that all else is checked against
+    blocks       restricted programs by the block interior-point method, whose cost hardly depends on the number of
+                 constraints: beyond 60,000 constraints always the first
+    aggregation  restricted programs by HiGHS, with both of its scalings of far entries: which of them is accurate
+                 depends on how the prior and the distances range
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal, get_args
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from mechdesign.base.memory import require_memory
+from mechdesign.errors import InputError, SolverError
+from mechdesign.mechanism.table.dataset import relative_gap, total_cost
+from mechdesign.mechanism.table.repair import repair
+from mechdesign.programs.optimal.restricted import RestrictedProgram, linear_program, restrict
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.solvers.kernels.highs import Method as HighsMethod
+from mechdesign.solvers.kernels.highs import solve_linear_program
+from mechdesign.solvers.kernels.pricing import ConePricer, lower_bound
+from mechdesign.solvers.kernels.progress import Progress
+from mechdesign.solvers.optimal.block_interior_point import solve_blocks
+
+Method = Literal["auto", "whole", "blocks", "aggregation"]
+METHODS: tuple[Method, ...] = get_args(Method)
+
+WHOLE_LIMIT = 60_000  # constraints of the whole program up to which it is solved at once
+NETWORK_LIMIT = 10_000  # the same off grids with fewer than two edges a secret, as on roads, where blocks are faster
+SIMPLEX_LIMIT = 3_000  # variables up to which the simplex method is used
+_CAPS = {"simplex": (18.0, 9.0), "ipm": (9.0, 18.0)}  # nats up to which far entries are scaled; first and second choice
+_FAR = 20.0  # nats from the anchor beyond which the whole program starts from the eikonal profile
+_NEAR = 5.0  # nats from the anchor within which every node is cut at first where eikonal kernels do not fit
+_SPREAD_LIMIT = 1_000_000  # entries of a table up to which its repair may solve a system of eikonal weights
+_ROUNDS = 40
+_ROUGH = 5e-4  # gap to which the first blocks are solved: their cuts are incomplete, and a first bound is soon there
+_CHEAP = 3_000  # variables up to which blocks are solved to a gap of 1e-6, if they can be
+_ACCURATE = 1e-6
+_FINEST = 1e-10  # tolerance of a solver below which nothing is gained
+# Before pricing, multipliers are lowered by these shares of themselves and of the loss per secret: a solver's
+# multipliers are infeasible by its tolerance, and rays that grow away from the anchor multiply that. A share t costs
+# 2 t of the bound.
+_SHRINK = (1e-7, 1e-9, 0.0)
+_FINE = 1e-6  # target gap from which the smaller shrinks are tried too
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Design:
+    """The certified table (n, m), its loss; the multipliers (n,) with their bound; why the search stopped; the cuts
+    (m, n) it ended with, where there are any, from which a search for another multiple of the same metric can start.
+    """
+
+    mass: NDArray[np.uint64]
+    loss: float
+    dual: NDArray[np.float64]
+    lower_bound: float
+    stopped: str
+    cut: NDArray[np.bool_] | None = None
+
+
+def aggregate(
+    problem: DesignProblem,
+    *,
+    gap: float,
+    time_limit: float = np.inf,
+    method: Method = "auto",
+    start: Design | None = None,
+    report: Callable[[Progress], None] | None = None,
+) -> Design:
+    """Solve the optimal program of `problem` to a relative gap; see the module docstring for the methods.
+
+    Parameters: gap, target of (loss - lower_bound) / loss; time_limit in seconds, for the search: certifying and
+    pricing its last point takes a little longer; start, a design for a multiple of the same metric, whose cuts are
+    added; report, called after every round and iteration.
+    Returns: the best certified table found; `stopped` is "gap", "time", "interrupt" (Ctrl-C) or "precision" (every
+    method's accuracy is exhausted above the target). Without a table from any round it returns the
+    exponential mechanism e^{-d/2}, which is private as it stands.
+    Raises: InputError for an unknown method, and where a constant report has no loss; SizeError where the block method
+        comes first and has no room.
+    """
+    if method not in METHODS:
+        raise InputError("unknown method", field="method", value=method, remedy="use one of " + ", ".join(METHODS))
+    if problem.constant_loss == 0:
+        raise InputError(
+            "makes one report the best for every secret: there is nothing to design",
+            field="prior",
+            value="a constant report costs nothing",
+            remedy="give weight to secrets that reports tell apart",
+        )
+    attempts, size = _attempts(problem, method), problem.domain.size
+    if attempts[0].method == "blocks":
+        require_memory(size, size, tables=2, what="the equations of the block method")
+    search = _Search(problem=problem, gap=gap, deadline=time.monotonic() + time_limit, report=report)
+    try:
+        stopped = search.run(attempts, start)
+    except KeyboardInterrupt:
+        stopped = "interrupt"
+    return search.design(stopped)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Attempt:
+    """One way to search: the method, whether it starts with every near node cut, and which scaling HiGHS gets."""
+
+    method: str
+    whole: bool
+    scaling: int = 0
+
+
+def _attempts(problem: DesignProblem, method: Method) -> list[_Attempt]:
+    edges, size = len(problem.edges.tail), problem.domain.size
+    network = problem.domain.kind != "grid" and edges < 2 * size
+    small = 2 * edges * problem.reports.size <= (NETWORK_LIMIT if network else WHOLE_LIMIT)
+    whole = [_Attempt(method="whole", whole=True, scaling=k) for k in (0, 1)]
+    restricted = [_Attempt(method="aggregation", whole=False, scaling=k) for k in (0, 1)]
+    blocks = _Attempt(method="blocks", whole=False)
+    if method == "auto":
+        return [whole[0], blocks, restricted[0], whole[1], restricted[1]] if small else [blocks, *restricted]
+    return {"whole": whole, "blocks": [blocks], "aggregation": restricted}[method]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Solved:
+    """A point (v,) of a restricted program, multipliers (n,) in its scale, whether the method can do no better, and why
+    it stopped.
+    """
+
+    point: NDArray[np.float64]
+    dual: NDArray[np.float64]
+    exact: bool
+    stopped: str
+
+
+@dataclass(kw_only=True, eq=False)
+class _Search:
+    """The best table and bound so far, and the means to better them."""
+
+    problem: DesignProblem
+    gap: float
+    deadline: float
+    report: Callable[[Progress], None] | None
+    mass: NDArray[np.uint64] | None = None
+    loss: float = np.inf
+    bound: float = 0.0
+    dual: NDArray[np.float64] = field(init=False)
+    latest: NDArray[np.float64] = field(init=False)  # multipliers from which the interior point starts
+    cut: NDArray[np.bool_] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.started = time.monotonic()
+        self.pricer = ConePricer(self.problem.edges, self.problem.domain.size, self.problem.anchors)
+        self.dual = self.latest = np.zeros(self.problem.domain.size)
+        self.cut = np.zeros(self.pricer.distance.shape, np.bool_)
+        self.scale = self.problem.domain.size / self.problem.constant_loss
+
+    @property
+    def reached(self) -> float:
+        """The relative gap."""
+        return relative_gap(self.loss, self.bound, self.problem.constant_loss)
+
+    def run(self, attempts: list[_Attempt], start: Design | None) -> str:
+        """Try one attempt after another; returns why the search stopped."""
+        stopped = "precision"
+        for number, attempt in enumerate(attempts):
+            if attempt.whole:
+                self.cut = self.pricer.distance <= _FAR
+            elif number == 0 or attempts[number - 1].whole:
+                self.cut = self._eikonal_cuts()
+            if number == 0 and start is not None and start.cut is not None:
+                self.cut |= start.cut
+            try:
+                stopped = self._rounds(attempt)
+            except SolverError:  # HiGHS gave nothing to work on; what other attempts found is kept
+                stopped = "time" if time.monotonic() >= self.deadline else "precision"
+            if stopped != "precision":
+                break
+        return stopped
+
+    def _eikonal_cuts(self) -> NDArray[np.bool_]:
+        """Cuts that the multipliers of the eikonal weight system call for; none where it is singular.
+
+        Off grids, where one of its weights is negative, as at crossings of short roads, no table of eikonal kernels has
+        the right row sums, and its multipliers mislead: the nodes nearest to the anchor are cut instead.
+        """
+        kernel = np.exp(-self.pricer.distance)
+        if kernel.shape[0] != kernel.shape[1]:
+            return np.zeros(kernel.shape, np.bool_)
+        own = np.einsum("uy,yu->y", self.problem.cost, kernel)
+        try:
+            weights = None if self.problem.domain.kind == "grid" else scipy.linalg.solve(kernel.T, np.ones(len(own)))
+            multipliers = scipy.linalg.solve(kernel.T, own, overwrite_a=True)
+        except (scipy.linalg.LinAlgError, scipy.linalg.LinAlgWarning, ValueError):
+            return np.zeros(self.cut.shape, np.bool_)
+        self.latest = multipliers
+        turns = self._price(multipliers)[0]
+        if weights is not None and weights.min() < 0:
+            return self.pricer.distance <= _NEAR
+        return turns
+
+    def _rounds(self, attempt: _Attempt) -> str:
+        finest = self.gap / 2
+        tolerance = max(finest, _ROUGH) if attempt.method == "blocks" else min(1e-4, self.gap)
+        for number in range(_ROUNDS):
+            if time.monotonic() >= self.deadline:
+                return "time"
+            restricted = restrict(self.problem, self.scale, self.pricer.distance, self.pricer.parent, self.cut)
+
+            tell = partial(self._tell, attempt, number, restricted)
+            solve = self._solve_blocks if attempt.method == "blocks" else self._solve_highs
+            solved = solve(restricted, attempt, tolerance, tell)
+            self.latest = solved.dual / self.scale
+            gained = self._offer(restricted.table(solved.point))
+            fresh, better = self._price(self.latest)
+            gained |= better
+            tell(None)
+            if self.reached <= self.gap:
+                return "gap"
+            if solved.stopped in ("time", "interrupt"):
+                return solved.stopped
+            fresh &= ~self.cut
+            exact = solved.exact or tolerance <= _FINEST
+            if not fresh.any() and (exact or not gained):
+                return "precision"
+            rough = attempt.method == "blocks" and tolerance > finest
+            tolerance = finest if rough else max(_FINEST, min(tolerance, self.reached) / (3 if fresh.any() else 10))
+            self.cut |= fresh
+        return "precision"
+
+    def _solve_blocks(
+        self, program: RestrictedProgram, attempt: _Attempt, tolerance: float, tell: Callable[[int | None], None]
+    ) -> _Solved:
+        """By the block interior-point method."""
+        if program.variables <= _CHEAP:
+            tolerance = min(tolerance, _ACCURATE)
+        found = solve_blocks(
+            program, dual=self.latest * self.scale, tolerance=tolerance, deadline=self.deadline, report=tell
+        )
+        exact = found.stopped == "precision"
+        return _Solved(point=found.q, dual=found.dual, exact=exact, stopped=found.stopped)
+
+    def _solve_highs(
+        self, program: RestrictedProgram, attempt: _Attempt, tolerance: float, tell: Callable[[int | None], None]
+    ) -> _Solved:
+        """By HiGHS."""
+        method: HighsMethod = "simplex" if program.variables <= SIMPLEX_LIMIT else "ipm"
+        linear, scale = linear_program(program, _CAPS[method][attempt.scaling])
+        left = self.deadline - time.monotonic()
+        found = solve_linear_program(linear, method=method, tolerance=tolerance / 20, time_limit=max(left, 1.0))
+        return _Solved(point=found.x * scale, dual=found.dual, exact=method == "simplex", stopped=found.status)
+
+    def _offer(self, table: NDArray[np.float64]) -> bool:
+        """Certify a table and keep it if it is the best; whether it is."""
+        problem = self.problem
+        large = table.size > _SPREAD_LIMIT
+        kernel = None if large or table.shape[0] != table.shape[1] else np.exp(-self.pricer.distance).T
+        mass = repair(table if large else np.maximum(table, 0.0), problem.edges, problem.cost, kernel, overwrite=large)
+        value = total_cost(mass, problem.cost)
+        if value >= self.loss:
+            return False
+        self.mass, self.loss = mass, value
+        return True
+
+    def _price(self, multipliers: NDArray[np.float64]) -> tuple[NDArray[np.bool_], bool]:
+        """Price every report: where cuts would pay (m, n), and whether the bound improved."""
+        turns, better = np.zeros_like(self.cut), False
+        loss = self.loss if np.isfinite(self.loss) else self.problem.constant_loss
+        for shrink in _SHRINK if self.gap <= _FINE else _SHRINK[:1]:
+            trial = multipliers - shrink * (np.abs(multipliers) + loss / len(multipliers))
+            price = self.pricer.price(self.problem.cost, trial)
+            turns |= price.turns
+            bound = lower_bound(trial, price.value)
+            if bound > self.bound:
+                self.bound, self.dual, better = bound, trial, True
+        return turns, better
+
+    def _tell(self, attempt: _Attempt, number: int, program: RestrictedProgram, iteration: int | None) -> None:
+        if self.report is not None:
+            self.report(
+                Progress(
+                    method=attempt.method,
+                    round=number,
+                    iteration=iteration,
+                    loss=self.loss,
+                    lower_bound=self.bound,
+                    gap=self.reached if np.isfinite(self.loss) else np.inf,
+                    variables=program.variables,
+                    constraints=program.constraints,
+                    seconds=time.monotonic() - self.started,
+                )
+            )
+
+    def design(self, stopped: str) -> Design:
+        """The result; the exponential mechanism where no table was certified."""
+        if self.mass is None:
+            half = np.exp(-self.pricer.distance.T / 2)
+            self._offer(half / half.sum(axis=1, keepdims=True))
+        assert self.mass is not None
+        return Design(
+            mass=self.mass, loss=self.loss, dual=self.dual, lower_bound=self.bound, stopped=stopped, cut=self.cut
+        )

@@ -1,0 +1,119 @@
+"""Solve the optimal program over all pairs of a lattice by that of near pairs (programs/optimal/near_pairs.py).
+
+1. Tree aggregation on the graph of near pairs: multipliers whose bound holds over all pairs, and a table that breaks
+the constraints of some far pairs by at most the excess of the graph. 2. Levelling: the smallest table above it that is
+private over all pairs (the envelope), every row divided by its sum, and again. Rows of the envelope differ less each
+time, and what is left for the slack of the repair falls with them. 3. The repair, which certifies over all pairs.
+
+On 30 x 30 cells of `problems/paris.py` one round of levelling ends 0.9 %, five 0.7 % above the bound (0.3 % of it the
+gap of the graph's program), the repair alone 1.5 %. A design at the level eps / excess, private over all pairs as it
+is, costs a second search: on 15 x 15 cells it ends 1.2 % above the bound, levelling 0.6 %.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.errors import UnsuitableError
+from mechdesign.mechanism.table.certificate import ROW_SUM
+from mechdesign.mechanism.table.dataset import relative_gap, total_cost
+from mechdesign.mechanism.table.repair import envelope, repair
+from mechdesign.programs.optimal.near_pairs import WIDEST, excess, near_pairs
+from mechdesign.setting.metric.metrics import Euclidean
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.solvers.kernels.progress import Progress
+from mechdesign.solvers.optimal.aggregation import Design, aggregate
+
+MANY = 4_000_000  # edges times reports from which "auto" takes near pairs: 15 x 15 cells have 3.5 million
+_SHARE = 0.3  # of the excess k - 1: the program of near pairs needs no smaller gap than this
+_DESIGNING = 0.9  # of the time limit for the program of near pairs; the rest is for levelling
+_LEVELLINGS = 6
+_LEVEL = 1e-5  # relative difference of row sums from which levelling gains less than it costs
+
+
+def takes_near_pairs(problem: DesignProblem, method: str) -> bool:
+    """Whether a method designs by near pairs: "graph", and "auto" where all pairs are many and near ones can stand for
+    them, with an excess of at most 2.
+    """
+    if method != "auto" or not isinstance(problem.metric, Euclidean):
+        return method == "graph"
+    if len(problem.edges.tail) * problem.reports.size < MANY:
+        return False
+    try:
+        return excess(problem, near_pairs(problem)) <= WIDEST
+    except UnsuitableError:
+        return False
+
+
+def solve_near_pairs(
+    problem: DesignProblem,
+    *,
+    gap: float,
+    time_limit: float = np.inf,
+    report: Callable[[Progress], None] | None = None,
+) -> Design:
+    """A design certified over all pairs, with the bound, multipliers and cuts of the program of near pairs.
+
+    Parameters: as `aggregate`; report is called with the loss and bound of the program of near pairs, as method "near
+    pairs", and once, as method "graph", with the certified loss.
+    Returns: the design; `stopped` is "gap", "relaxation" (near pairs are solved to a third of their excess or half the
+    gap, whichever is more, and the bound stays further apart), "time", "interrupt" or "precision".
+    Raises: UnsuitableError where near pairs cannot stand for all.
+    Cost: `aggregate` on near pairs, up to seven envelopes over edges x reports and a certificate; of these the
+    certificate, the repair and at most one round of levelling come after the time limit.
+    """
+    started = time.monotonic()
+    near = near_pairs(problem)
+    wanted = max(gap / 2, _SHARE * (excess(problem, near) - 1))
+    left = started + _DESIGNING * time_limit - time.monotonic()
+
+    def tell(state: Progress) -> None:
+        if report is not None:
+            report(replace(state, method=f"near pairs, {state.method}"))
+
+    found = aggregate(near, gap=wanted, time_limit=left, report=tell)
+    table, stopped = _levelled(problem, found, started + time_limit)
+    mass = repair(table, problem.edges, problem.cost, overwrite=True)
+    loss = total_cost(mass, problem.cost)
+    reached = relative_gap(loss, found.lower_bound, problem.constant_loss)
+    if reached <= gap:
+        stopped = "gap"
+    elif stopped == "gap":
+        stopped = "relaxation"
+    if report is not None:
+        report(
+            Progress(
+                method="graph",
+                round=0,
+                iteration=None,
+                loss=loss,
+                lower_bound=found.lower_bound,
+                gap=reached,
+                variables=mass.size,
+                constraints=2 * len(problem.edges.tail) * mass.shape[1],
+                seconds=time.monotonic() - started,
+            )
+        )
+    return replace(found, mass=mass, loss=loss, stopped=stopped)
+
+
+def _levelled(problem: DesignProblem, found: Design, deadline: float) -> tuple[NDArray[np.float64], str]:
+    """The table of a design, rows of sum 1, near one that is private over all pairs; and why the search stopped."""
+    table, stopped = found.mass / float(ROW_SUM), found.stopped
+    try:
+        for _ in range(_LEVELLINGS):
+            if time.monotonic() >= deadline:
+                break
+            raised = envelope(table, problem.edges)
+            rows = raised.sum(axis=1)
+            table = raised / rows[:, None]
+            if rows.max() - rows.min() <= _LEVEL * rows.max():
+                break
+    except KeyboardInterrupt:
+        stopped = "interrupt"
+    return table, stopped

@@ -1,0 +1,100 @@
+"""Verify a factored mechanism: the certificate is derived again from its integers, row sums included.
+
+Edges and lengths of the claim are rebuilt from the metric and the geometry. The distances of every secret are relaxed
+again in whole numbers, the row sums added again exactly, and compared with the stored ones; then every edge is checked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.mechanism.factored.certificate import Factors
+from mechdesign.mechanism.factored.dataset import ROWS, Judgement, block_digests, effective_epsilon, judge, judgement
+from mechdesign.mechanism.factored.row_sums import RowBlock, join_words, rounded_words
+from mechdesign.mechanism.stored import Stored
+from mechdesign.programs.eikonal.curvature import curvature_excess
+from mechdesign.programs.eikonal.weights import rings
+from mechdesign.setting.metric.metrics import Eikonal
+from mechdesign.setting.metric.shortest_paths import Edges
+from mechdesign.solvers.factored.run import all_rows
+from mechdesign.verification.rebuild import AGREE, figure_differences
+
+
+def check_factored(stored: Stored) -> dict[str, Any]:
+    """The fields of a `Verification` for a factored mechanism.
+
+    Raises: MechdesignError where the Dataset contradicts itself.
+    """
+    mechanism, factors, edges = stored.mechanism, stored.factors, stored.edges
+    reasons = stored.differences()
+    judged = judge(stored.problem, factors, mechanism["target"].values)
+    rows = all_rows(judged)
+    reasons += _row_differences(stored, rows)
+    bad = factors.breaches(edges, join_words(rows.row_sum))
+    if bad:
+        reasons.append(f"row_sum: {bad} (edge, direction) pairs break the claim")
+    value = effective_epsilon(factors, edges, rows.row_sum)
+    figures = judgement(judged, rows, stored.domain)
+    found = {"expected_loss": figures.loss, "effective_epsilon": value, "remapped_loss": figures.remapped_loss}
+    reasons += figure_differences(mechanism, found)
+    reasons += _place_differences(stored, figures)
+    return {
+        "violations": bad,
+        "claim": stored.claim,
+        "rebuilt": stored.rebuilt,
+        "effective_epsilon": value,
+        "worst": _worst(factors, edges, rows.row_sum),
+        "expected_loss": figures.loss,
+        "lower_bound_checked": None,
+        "reasons": reasons,
+    }
+
+
+def _place_differences(stored: Stored, figures: Judgement) -> list[str]:
+    """What is wrong with the remap, with the curvature excess, and with figures that a factored mechanism has not."""
+    mechanism, reasons = stored.mechanism, []
+    if float(mechanism.attrs["multiple"]) != 1:
+        reasons.append("multiple: a factored mechanism is made at its claim")
+    if figures.remapped_loss is None and "remapped_loss" in mechanism.attrs:
+        reasons.append("remapped_loss: is for the squared distance")
+    if int(mechanism.attrs["block"]) != ROWS:
+        reasons.append(f"block: rows are kept {ROWS} at a time")
+    wanted: dict[str, NDArray[Any] | None] = {"remap": figures.remap, "excess": None, "ring": None}
+    if isinstance(stored.metric, Eikonal) and stored.domain.kind == "grid":
+        wanted |= {"excess": curvature_excess(stored.domain, stored.metric), "ring": rings(stored.domain)}
+    for name, values in wanted.items():
+        held = mechanism.get(name)
+        if held is not None and (values is None or not np.allclose(held.values, values, rtol=AGREE, atol=0.0)):
+            reasons.append(f"{name}: differs from what the file gives")
+    return reasons
+
+
+def _row_differences(stored: Stored, rows: RowBlock) -> list[str]:
+    mechanism, reasons = stored.mechanism, []
+    different = np.flatnonzero((mechanism["row_sum"].values != rows.row_sum).any(axis=1))
+    if len(different):
+        reasons.append(f"row_sum: {len(different)} rows sum to something else, first secret {int(different[0])}")
+    kept = mechanism["block_sha256"].values
+    again = block_digests(mechanism["row_sum"].values, mechanism["row_loss"].values)
+    if kept.shape != again.shape:
+        reasons.append(f"block_sha256: {len(kept)} blocks, there should be {len(again)}")
+    else:
+        for block in np.flatnonzero((kept != again).any(axis=1)):
+            reasons.append(f"block_sha256: rows {block * ROWS} to {(block + 1) * ROWS - 1} were altered")
+    if not np.allclose(mechanism["row_loss"].values, rows.loss, rtol=AGREE, atol=0.0):
+        reasons.append("row_loss: differs from the losses recomputed")
+    return reasons
+
+
+def _worst(factors: Factors, edges: Edges, row_sum: NDArray[np.uint64]) -> dict[str, int]:
+    """The edge and report with the largest log-ratio over length; the report is the end of the edge."""
+    logarithm = np.log(rounded_words(row_sum))
+    rise = logarithm[edges.tail] - logarithm[edges.head]
+    ratio = (factors.nats_per_unit * factors.units_of(edges) + np.abs(rise)) / edges.length
+    e = int(np.argmax(ratio))
+    tail, head = int(edges.tail[e]), int(edges.head[e])
+    secret, other = (head, tail) if rise[e] > 0 else (tail, head)
+    return {"secret": secret, "other": other, "report": secret}

@@ -1,0 +1,152 @@
+"""verify: prove or refuse the claim of a stored mechanism, trusting nothing but its integers.
+
+The edges and lengths are rebuilt from the metric and the geometry, not taken from the file; the claim, the loss, the
+effective epsilon and the lower bound are recomputed and compared with what the file says. Only where a file carries
+given edges (a graph) is its own list the claim, and then the answer says "edge list only"; lengths in nats along given
+streets are rebuilt from their lengths, and then it says "streets".
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from mechdesign.errors import InputError, VerificationError
+from mechdesign.mechanism.admission import checksum_faults
+from mechdesign.mechanism.storage.files import load
+from mechdesign.mechanism.stored import Stored, contradiction, read
+from mechdesign.mechanism.table.certificate import row_sums_exact, steepest, violations
+from mechdesign.programs.optimal.near_pairs import near_edges
+from mechdesign.setting.metric.shortest_paths import check_connected
+from mechdesign.setting.objective.losses import check_loss
+from mechdesign.setting.objective.priors import check_prior
+from mechdesign.solvers.kernels.pricing import ConePricer, lower_bound
+from mechdesign.utility.loss.loss import loss_matrix, mechanism_loss
+from mechdesign.verification.factored import check_factored
+from mechdesign.verification.rebuild import AGREE, bound_reasons, check_objective, figure_differences
+
+EXPORTED = (".csv", ".json", ".parquet")  # suffixes of tables that say too little
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verification:
+    """What was proved.
+
+    certified: rows sum to exactly 2^62, no edge is violated and everything the file says was found again; violations:
+    (edge, direction, report) triples that break the claim; claim: the claim as rebuilt; rebuilt: "geometry",
+    "streets" or "edge list only"; effective_epsilon: largest log-ratio over length, relative to the metric of the
+    problem; worst: the secret, other and report that attain it; expected_loss, recomputed; lower_bound_checked: True if
+    the stored bound follows from the stored multipliers, None if there is none, or if it rests on constraints that a
+    file cannot hold; reasons: why it is not certified.
+    """
+
+    certified: bool
+    violations: int | None
+    claim: str | None
+    rebuilt: str | None
+    effective_epsilon: float | None
+    worst: dict[str, int] | None
+    expected_loss: float | None
+    lower_bound_checked: bool | None
+    reasons: list[str] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return asdict(self)
+
+
+def verify(source: str | Path | xr.Dataset) -> Verification:
+    """Verify a file, or a mechanism in memory.
+
+    Raises: InputError if there is no such file, or it is an export; VerificationError if it is damaged (cut short,
+    altered, not a mechanism, not what its schema says). Everything else that is wrong is returned: certified False,
+    with reasons.
+    Cost: O(e m) integer comparisons, plus the pricing of every report where there is a lower bound.
+    """
+    if not isinstance(source, xr.Dataset) and Path(source).suffix.lower() in EXPORTED:
+        raise InputError(
+            "an exported table does not say enough to rebuild its claim",
+            field="file",
+            value=source,
+            remedy="give the NetCDF file, or run python -m mechdesign.handover.verify_table on CSV or JSON",
+        )
+    given = isinstance(source, xr.Dataset)
+    mechanism = source if isinstance(source, xr.Dataset) else load(source)
+    try:
+        with np.errstate(all="ignore"):
+            stored = read(mechanism)
+            reasons = checksum_faults(mechanism) if given else []
+            found = check_factored(stored) if stored.factored else _check_table(stored)
+    except Exception as error:
+        raise contradiction(error) from error
+    reasons += found["reasons"]
+    return Verification(**{**found, "certified": not reasons, "reasons": reasons})
+
+
+def certified(mechanism: xr.Dataset) -> Verification:
+    """What `verify` proved of a mechanism. Raises: VerificationError where it does not certify it."""
+    checked = verify(mechanism)
+    if not checked.certified:
+        name, _, said = checked.reasons[0].partition(": ")
+        raise VerificationError(said, field=name, remedy="use a mechanism that `verify` certifies")
+    return checked
+
+
+def _check_table(stored: Stored) -> dict[str, Any]:
+    mechanism, edges = stored.mechanism, stored.edges
+    mass = np.ascontiguousarray(mechanism["mass"].values)
+    reasons = [] if row_sums_exact(mass) else ["mass: an entry is 0, or a row does not sum to exactly 2^62"]
+    reasons += stored.differences()
+    bad = violations(mass, edges) if mass.min() >= 1 else None
+    if bad:
+        reasons.append(f"mass: {bad} (edge, direction, report) triples break the claim")
+    at = steepest(np.maximum(mass, np.uint64(1)), edges)
+    effective = None
+    if stored.asked is not None:
+        effective = float(mechanism.attrs["multiple"]) * (min(at.value, 1.0) if bad == 0 else at.value)
+    check_prior(mechanism["prior"].values, stored.domain.size)
+    check_loss(loss_matrix(mechanism))
+    loss = mechanism_loss(mechanism)
+    reasons += figure_differences(mechanism, {"expected_loss": loss, "effective_epsilon": effective})
+    if "objective" in mechanism.attrs:
+        found, bound = check_objective(stored)
+        reasons += found
+    else:
+        bound = _check_bound(stored)
+    return {
+        "violations": bad,
+        "claim": stored.claim,
+        "rebuilt": stored.rebuilt,
+        "effective_epsilon": effective,
+        "worst": {"secret": at.secret, "other": at.other, "report": at.report},
+        "expected_loss": loss,
+        "lower_bound_checked": bound,
+        "reasons": reasons + bound_reasons(mechanism, bound, loss),
+    }
+
+
+def _check_bound(stored: Stored) -> bool | None:
+    mechanism, domain, edges = stored.mechanism, stored.domain, stored.edges
+    if "lower_bound" not in mechanism.attrs or "dual" not in mechanism:
+        return None if "lower_bound" not in mechanism.attrs else False
+    loss = loss_matrix(mechanism)
+    if not np.isfinite(mechanism["dual"].values).all():
+        return False
+    if "bound_stencil" in mechanism.attrs:  # near pairs of the claim suffice: with the others the bound only rises
+        edges = near_edges(edges, domain, int(mechanism.attrs["bound_stencil"]))
+        check_connected(edges, domain.size)
+    # Any anchors give a bound; which ones the design took cannot be told where the reports lie on the secrets.
+    choices = [np.arange(domain.size)] * stored.same_places + [np.argmin(loss, axis=0)]
+    return any(_bound_follows(mechanism, ConePricer(edges, domain.size, anchors), loss) for anchors in choices)
+
+
+def _bound_follows(mechanism: xr.Dataset, pricer: ConePricer, loss: NDArray[np.float64]) -> bool:
+    dual = mechanism["dual"].values
+    price = pricer.price(mechanism["prior"].values[:, None] * loss, dual)
+    found = lower_bound(dual, price.value)
+    return bool(mechanism.attrs["lower_bound"] <= found + AGREE * max(abs(found), 1e-300))
