@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 import mechdesign as md
-from mechdesign.mechanism.table.certificate import steepest
+from mechdesign.mechanism.table.certificate import max_log_ratio
 from mechdesign.mechanism.table.repair import round_to_integers
 from mechdesign.output.terminal.summary import peak_memory_mb
 from mechdesign.setting.problems.problem import DesignProblem
@@ -40,7 +40,7 @@ def naive(problem: DesignProblem) -> dict[str, float]:
         field = np.asarray(skfmm.travel_time(front, speed, dx=list(domain.cell), order=2)).ravel()
         np.exp(-field, out=kernel[:, report])
     weight = np.linalg.solve(kernel, np.ones(domain.size))
-    cost = problem.cost
+    cost = problem.weighted_loss
     signed = float(sum(row @ (k * weight) for row, k in zip(cost, kernel, strict=True)))
     kernel *= np.maximum(weight, 0.0)
     kernel /= kernel.sum(axis=1, keepdims=True)
@@ -50,7 +50,7 @@ def naive(problem: DesignProblem) -> dict[str, float]:
         "negative": int((weight < 0).sum()),
         "signed": signed,
         "loss": loss,
-        "epsilon": steepest(mass, problem.edges).value,
+        "epsilon": max_log_ratio(mass, problem.edges).value,
     }
 
 

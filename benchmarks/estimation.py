@@ -21,7 +21,7 @@ from rich.table import Table
 from threadpoolctl import threadpool_limits
 
 from mechdesign.closed_forms.mechanisms import geometric, planar_laplace, randomized_response
-from mechdesign.programs.statistical.likelihood import Judged, Likelihood
+from mechdesign.programs.statistical.likelihood import CertifiedPoint, Likelihood
 from mechdesign.setting.metric.metrics import Euclidean
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import Distance
@@ -57,14 +57,14 @@ def hot_spots(random: np.random.Generator) -> NDArray[np.float64]:
     return np.asarray(density / density.sum())
 
 
-def stated(program: Likelihood) -> Judged:
+def stated(program: Likelihood) -> CertifiedPoint:
     """The statement, solved and judged."""
     statement = program.statement()
     statement.solve(solver="CLARABEL")
     return program.judge(np.maximum(statement.variables()[0].value, 0))
 
 
-def updated(program: Likelihood, *, accelerate: bool, seconds: float) -> Judged:
+def updated(program: Likelihood, *, accelerate: bool, seconds: float) -> CertifiedPoint:
     """The point of the least gap of expectation maximization within so many seconds."""
     end = time.perf_counter() + seconds
     points = updates(program, np.ones(program.size), accelerate=accelerate)
@@ -74,7 +74,7 @@ def updated(program: Likelihood, *, accelerate: bool, seconds: float) -> Judged:
     return best
 
 
-def timed(route: Callable[[Likelihood], Judged], table: NDArray[np.float64], counts: NDArray[np.int64]):
+def timed(route: Callable[[Likelihood], CertifiedPoint], table: NDArray[np.float64], counts: NDArray[np.int64]):
     """The judged point of a route on a program of its own, and the seconds it took."""
     started = time.perf_counter()
     point = route(Likelihood(table=table, counts=counts))

@@ -16,8 +16,8 @@ from mechdesign.solvers.sensitivity.smooth_sensitivity import least_smooth_bound
 
 
 def main() -> None:
-    """Print one table per field and growth, and one for chords. The answers are means of S, of the steepest chords in
-    the last; the upper bounds may be 3 % and, stencils, 10 % above. Compilation is not in the seconds.
+    """Print one table per field and growth, and one for chords. The answers are means of S, of the steepest chords
+    in the last; the upper bounds may be 3 % and, stencils, 10 % above. Compilation is not in the seconds.
     """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cells", type=int, default=200)

@@ -35,7 +35,7 @@ class Claim:
 
 
 def income_claims(panels: Panels) -> list[Claim]:
-    """Of the one-way threshold; settings have the attributes threshold and inverse_epsilon."""
+    """Of the one-way threshold; settings have the attributes threshold and epsilon_inverse."""
     near = chosen(panels, threshold=100_000)
     far = {name: bands for name, bands in panels.items() if name not in near}
     loose = {name: bands for name, bands in far.items() if _is_loosest(bands, far)}
@@ -43,7 +43,7 @@ def income_claims(panels: Panels) -> list[Claim]:
         f"{method}, T = {threshold:,}": ratio
         for threshold in sorted({bands.attrs["threshold"] for bands in panels.values()})
         for method in _MEASURED
-        for ratio in _along(chosen(panels, threshold=threshold), "inverse_epsilon", method).values()
+        for ratio in _along(chosen(panels, threshold=threshold), "epsilon_inverse", method).values()
     }
     most = max(strict_to_loose, key=lambda name: strict_to_loose[name])
     return [
@@ -74,7 +74,7 @@ def income_claims(panels: Panels) -> list[Claim]:
 
 
 def two_way_claims(panels: Panels) -> list[Claim]:
-    """Of the two-way threshold; settings have the attribute inverse_epsilon."""
+    """Of the two-way threshold; settings have the attribute epsilon_inverse."""
     return [
         *level_claims(panels, _MEASURED),
         *size_claims(panels, falling=("smooth", "lipschitz"), flat=("a_priori",)),
@@ -83,12 +83,12 @@ def two_way_claims(panels: Panels) -> list[Claim]:
 
 
 def kernel_claims(panels: Panels) -> list[Claim]:
-    """Of the kernel density; settings have the attributes inverse_epsilon and bandwidth."""
+    """Of the kernel density; settings have the attributes epsilon_inverse and bandwidth."""
     at = {name: bands for name, bands in panels.items() if bands.attrs["bandwidth"] == _middle(panels, "bandwidth")}
     widths = {
         name: bands
         for name, bands in panels.items()
-        if bands.attrs["inverse_epsilon"] == _middle(panels, "inverse_epsilon")
+        if bands.attrs["epsilon_inverse"] == _middle(panels, "epsilon_inverse")
     }
     methods = (*_MEASURED, "noisy_distance")
     return [
@@ -114,7 +114,7 @@ def level_claims(panels: Panels, methods: Sequence[str]) -> list[Claim]:
     return [
         Claim(
             sentence=f"{method}: less error at a larger eps (smallest / largest eps)",
-            ratios=_along(panels, "inverse_epsilon", method),
+            ratios=_along(panels, "epsilon_inverse", method),
         )
         for method in methods
     ]
@@ -185,4 +185,4 @@ def _middle(panels: Panels, attribute: str) -> float:
 
 def _is_loosest(bands: xr.Dataset, among: Panels) -> bool:
     own = chosen(among, threshold=bands.attrs["threshold"]).values()
-    return bool(bands.attrs["inverse_epsilon"] == min(other.attrs["inverse_epsilon"] for other in own))
+    return bool(bands.attrs["epsilon_inverse"] == min(other.attrs["epsilon_inverse"] for other in own))

@@ -1,4 +1,6 @@
-"""The optimal release of a query beside smooth sensitivity and its rivals, on one problem and one grid of outputs."""
+"""The optimal release of a query beside smooth sensitivity and its baselines, on one problem and one grid of
+outputs.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ _LAW = StudentT(3)
 def release_mechanisms(
     problem: DesignProblem, query: ReleaseQuery, *, span: float, gap: float = 1e-3
 ) -> dict[str, xr.Dataset]:
-    """The optimal release and its rivals by name, each certified at its true multiple of the metric.
+    """The optimal release and its baselines by name, each certified at its true multiple of the metric.
 
     Parameters: problem, a release problem on a square grid whose values are those of the query; span, the distance at
     which local privacy is as strict as the metric, in the unit of the secrets; gap, of the optimal release.
@@ -69,10 +71,10 @@ def release_rows(
 
     Columns: mechanism; error, of one report under the prior; lower_bound of that error under the claim of the problem,
     empty for a mechanism that is not private as claimed; remapped, the error after the best post-processing of single
-    reports; true_epsilon, nats per unit, the certified level; bias, of a report under the prior, in outputs; mean_of_n,
-    the error of the mean of n users of the population (n,), by default the prior; continuous, that of the most users
-    for the mechanism without a grid of outputs, which moves noise beyond the last outputs onto them and makes unbiased
-    noise biased; empty for optimal and constant.
+    reports; smallest_epsilon, nats per unit, the certified level; bias, of a report under the prior, in outputs;
+    mean_of_n, the error of the mean of n users of the population (n,), by default the prior; continuous, that of the
+    most users for the mechanism without a grid of outputs, which moves noise beyond the last outputs onto them and
+    makes unbiased noise biased; empty for optimal and constant.
     """
     places, level = places_of(problem, query), level_or_default(problem, None)
     values = query.values(places)
@@ -94,7 +96,7 @@ def release_rows(
                 "error": float(mechanism.attrs["expected_loss"]),
                 "lower_bound": made["optimal"].attrs["lower_bound"] if effective <= AT_CLAIM else None,
                 "remapped": remapped_loss(mechanism),
-                "true_epsilon": effective * level,
+                "smallest_epsilon": effective * level,
                 "multiple": effective,
                 "bias": float(mechanism["prior"].values @ release_bias(mechanism, values)),
                 **{f"mean_of_{n}": error_of_mean(mechanism, values, n, population=weights) for n in users},

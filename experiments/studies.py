@@ -11,10 +11,10 @@ import xarray as xr
 
 from mechdesign.mechanism.storage.files import check_target, write_atomically
 from mechdesign.mechanism.table.dataset import probabilities
-from mechdesign.output.tables.matched import family_mechanism, true_epsilon
+from mechdesign.output.tables.matched import family_mechanism, smallest_epsilon
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.matching.matched_distance import match_distance
-from mechdesign.solvers.matching.matched_level import match_level
+from mechdesign.solvers.matching.matched_level import match_smallest_epsilon
 from mechdesign.utility.loss.loss import expected_distance
 
 
@@ -24,8 +24,12 @@ def at_distance(problem: DesignProblem, names: Sequence[str], distance: float) -
 
 
 def at_level(problem: DesignProblem, names: Sequence[str], level: float) -> dict[str, xr.Dataset]:
-    """Mechanisms of ready families, each at the true level in nats per unit; `match_level` has what it raises."""
-    return {name: family_mechanism(problem, name, match_level(problem, name, level).epsilon) for name in names}
+    """Mechanisms of ready families, each at the true level in nats per unit; `match_smallest_epsilon` has what it
+    raises.
+    """
+    return {
+        name: family_mechanism(problem, name, match_smallest_epsilon(problem, name, level).epsilon) for name in names
+    }
 
 
 def study_table(
@@ -62,7 +66,7 @@ def mechanism_figures(mechanism: xr.Dataset, problem: DesignProblem) -> dict[str
     truthful = np.diagonal(probabilities(mechanism).values)
     return {
         "claimed_epsilon": mechanism.attrs["claimed_epsilon"],
-        "true_epsilon": true_epsilon(mechanism, problem),
+        "smallest_epsilon": smallest_epsilon(mechanism, problem),
         "expected_distance": expected_distance(mechanism),
         "truthful": float(problem.prior_array @ truthful),
     }

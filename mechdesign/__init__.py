@@ -1,5 +1,35 @@
 """Location-privacy and metric-privacy mechanisms by optimization, certified in exact integers."""
 
+from importlib import import_module
+from importlib.metadata import version
+from typing import Any
+
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_attached, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_ROOMS = ("programs", "losses", "geo", "population", "release", "utility", "baselines", "errors")
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return version(__name__)
+    try:
+        return _attached(name)
+    except AttributeError:
+        if name.startswith("_"):
+            raise
+    return _moved(name)
+
+
+def _moved(name: str) -> Any:
+    """A name of version 0.1 that was at the top and is in a room below it. Raises: AttributeError."""
+    from warnings import warn
+
+    verb, _, rest = name.partition("_")
+    found = [(verb, rest)] if verb in ("read", "plot") and rest else [(room, name) for room in _ROOMS]
+    for room, inside in found:
+        module = import_module(f"{__name__}.{room}")
+        if hasattr(module, inside):
+            warn(f"mechdesign.{name} is mechdesign.{room}.{inside}", DeprecationWarning, stacklevel=3)
+            return getattr(module, inside)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

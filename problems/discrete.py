@@ -6,7 +6,8 @@ Claim: equal. The optimum is K-ary randomized response (Kairouz et al. 2014), wi
 
 import math
 
-from mechdesign import DesignProblem, Discrete, Domain, ZeroOne, priors
+from mechdesign import DesignProblem, Discrete, Domain, priors
+from mechdesign.losses import ZeroOne
 
 
 def problem(secrets: int = 8, epsilon: float = 1.5) -> DesignProblem:

@@ -4,7 +4,8 @@ Claim: equal. Optimal losses at one nat per cell, as found by an independent imp
 2.0955708459 (5 x 5) and 3.161644487 (8 x 8), expected distance 1.2286772664 (5 x 5) and 1.449671254 (8 x 8).
 """
 
-from mechdesign import DesignProblem, Domain, Euclidean, InputError, losses, priors
+from mechdesign import DesignProblem, Domain, Euclidean, losses, priors
+from mechdesign.errors import InputError
 
 
 def problem(

@@ -5,8 +5,10 @@ mechanism, of mean squared error 6 / eps^2; on finite grids the border cuts nois
 exceeds the Euclidean one.
 """
 
-from mechdesign import DesignProblem, Domain, Eikonal, Euclidean, InputError, PrivacyLevel, SquaredDistance, priors
+from mechdesign import DesignProblem, Domain, Eikonal, Euclidean, PrivacyLevel, priors
 from mechdesign.closed_forms.mechanisms import planar_laplace
+from mechdesign.errors import InputError
+from mechdesign.losses import SquaredDistance
 
 
 def problem(

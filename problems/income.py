@@ -13,9 +13,10 @@ Claim: none in the paper, which has no optimal release; scripts/optimal_release.
 import numpy as np
 
 from experiments.populations import income_mass
-from mechdesign import DesignProblem, Domain, Euclidean, InputError, priors
+from mechdesign import DesignProblem, Domain, Euclidean, priors
 from mechdesign.base.memory import require_places
 from mechdesign.closed_forms.sensitivity import query_functions as queries
+from mechdesign.errors import InputError
 from mechdesign.setting.problems.release import release_problem
 from mechdesign.utility.release.release_queries import band_width
 
@@ -28,7 +29,7 @@ def problem(
 ) -> DesignProblem:
     """The design problem.
 
-    Knobs: threshold and epsilon_inverse in USD; cells up to 1.2 million USD; outputs, how many.
+    Parameters: threshold and epsilon_inverse in USD; cells up to 1.2 million USD; outputs, how many.
     """
     if not (np.isfinite(epsilon_inverse) and epsilon_inverse > 0):
         raise InputError(

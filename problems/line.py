@@ -7,7 +7,8 @@ weights tanh(eps h / 2) inside and 1 / (1 + e^{-eps h}) at the two ends, so its 
 
 import math
 
-from mechdesign import DesignProblem, Domain, Eikonal, PrivacyLevel, ZeroOne, priors
+from mechdesign import DesignProblem, Domain, Eikonal, PrivacyLevel, priors
+from mechdesign.losses import ZeroOne
 
 
 def problem(cells: int = 10, epsilon: float = 0.9, cell: float = 1.0, unit: str = "km") -> DesignProblem:

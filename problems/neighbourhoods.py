@@ -17,18 +17,11 @@ from pathlib import Path
 
 import numpy as np
 
-from mechdesign import (
-    DesignProblem,
-    Domain,
-    Eikonal,
-    InputError,
-    PrivacyLevel,
-    Query,
-    priors,
-    query_problem,
-    read_raster,
-)
+from mechdesign import DesignProblem, Domain, Eikonal, PrivacyLevel, priors
 from mechdesign.base.memory import require_memory
+from mechdesign.errors import InputError
+from mechdesign.read import raster as read_raster
+from mechdesign.release import Query, query_problem
 
 SHIPPED = Path(__file__).parent / "data" / "philadelphia_density_2000.asc"
 STEP = np.array([0.7548776662466927, 0.5698402909980532])  # 1/p and 1/p^2 for the real root p of p^3 = p + 1
@@ -44,8 +37,8 @@ def problem(
 ) -> DesignProblem:
     """The design problem.
 
-    Knobs: cells per side; labels, the number of constructed neighbourhoods; stencil 4, 8, 16, 32 or 64; extent, the
-    side of the square that the map is stretched to; loss, zero-one or distance; label_map, a file of whole numbers
+    Parameters: cells per side; labels, the number of constructed neighbourhoods; stencil 4, 8, 16, 32 or 64; extent,
+    the side of the square that the map is stretched to; loss, zero-one or distance; label_map, a file of whole numbers
     (ESRI ASCII or NetCDF, axes in miles) that is stretched like the density, or "constructed".
     """
     if not 0 < extent < float("inf"):

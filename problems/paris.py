@@ -15,7 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from mechdesign import DesignProblem, Distance, Domain, Euclidean, InputError, priors, read_checkins
+from mechdesign import DesignProblem, Domain, Euclidean, priors
+from mechdesign.errors import InputError
+from mechdesign.losses import Distance
+from mechdesign.read import checkins as read_checkins
 from mechdesign.solvers.matching.matched_distance import match_distance
 
 SHIPPED = Path(__file__).parent / "data" / "paris_checkins_30x30.csv"
@@ -33,9 +36,9 @@ def problem(
 ) -> DesignProblem:
     """The design problem.
 
-    Knobs: prior, uniform or checkins; distance, expected between secret and report, in m; epsilon of the metric in nats
-    per m, 0 for the one at which clamped geometric noise has that distance; cells of 150 m per side; checkins, a file
-    in the format of the SNAP location networks (needs pip install 'mechdesign[geo]'), or "shipped", for 30 cells.
+    Parameters: prior, uniform or checkins; distance, expected between secret and report, in m; epsilon of the metric in
+    nats per m, 0 for the one at which clamped geometric noise has that distance; cells of 150 m per side; checkins, a
+    file in the format of the SNAP location networks (needs pip install 'mechdesign[geo]'), or "shipped", for 30 cells.
     """
     if prior not in ("uniform", "checkins"):
         raise InputError("unknown prior", field="prior", value=prior, remedy="use uniform or checkins")

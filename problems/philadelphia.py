@@ -14,7 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from mechdesign import DesignProblem, Domain, Eikonal, InputError, PrivacyLevel, SquaredDistance, priors, read_raster
+from mechdesign import DesignProblem, Domain, Eikonal, PrivacyLevel, priors
+from mechdesign.errors import InputError
+from mechdesign.losses import SquaredDistance
+from mechdesign.read import raster as read_raster
 
 SHIPPED = Path(__file__).parent / "data" / "philadelphia_density_2000.asc"
 
@@ -30,10 +33,10 @@ def problem(
 ) -> DesignProblem:
     """The design problem.
 
-    Knobs: cells per side; stencil 4, 8, 16, 32 or 64; raster, a file of densities (ESRI ASCII or NetCDF) or "shipped";
-    slope in nats per unit per density unit; floor in nats per unit; extent, the side of the square that the map is
-    stretched to; raster_unit, the unit that the axes of the raster must be in: a raster that declares another one is
-    refused.
+    Parameters: cells per side; stencil 4, 8, 16, 32 or 64; raster, a file of densities (ESRI ASCII or NetCDF) or
+    "shipped"; slope in nats per unit per density unit; floor in nats per unit; extent, the side of the square that the
+    map is stretched to; raster_unit, the unit that the axes of the raster must be in: a raster that declares another
+    one is refused.
     """
     if not 0 < extent < float("inf"):
         raise InputError(

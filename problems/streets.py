@@ -10,8 +10,10 @@ Claim: ours. scripts/streets.py sets privacy along streets beside straight-line 
 
 import numpy as np
 
-from mechdesign import DesignProblem, Distance, InputError, TableLoss, priors
+from mechdesign import DesignProblem, priors
 from mechdesign.base.memory import require_memory
+from mechdesign.errors import InputError
+from mechdesign.losses import Distance, TableLoss
 from mechdesign.setting.problems.synthetic_roads import synthetic_roads
 from mechdesign.setting.readers.roads import read_roads
 
@@ -29,7 +31,7 @@ def problem(
 ) -> DesignProblem:
     """The design problem.
 
-    Knobs: nodes and seed of the synthetic network, a node per hectare; epsilon in nats per m; prior, uniform or
+    Parameters: nodes and seed of the synthetic network, a node per hectare; epsilon in nats per m; prior, uniform or
     length; loss, streets or straight; nodes_file and edges_file, CSV tables (both, or neither); unit of their x and y,
     m or degree, or auto (columns lon and lat are degrees, x and y m); largest_component, yes to keep that part only.
     """

@@ -51,7 +51,7 @@ def main() -> None:
             process = next(iter(client.run(os.getpid).values()))
         solved(f"{given.workers} processes", scheduler=cluster.scheduler_address)
         cluster.scheduler.add_plugin(begun)
-        found = solved("the same, one killed", scheduler=cluster.scheduler_address, report=kill)
+        found = solved("the same, one killed", scheduler=cluster.scheduler_address, on_progress=kill)
     print(f"tasks begun again: {sum(begun.values()) - len(begun)} of {len(begun)}")
     print("every bit is that of the local run" if found == local else "THE BITS DIFFER")
 

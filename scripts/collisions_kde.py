@@ -47,7 +47,7 @@ def main() -> None:
             methods=METHODS,
             seed=given.seed,
         )
-        settings[f"1/eps = {inverse:,} m, h = {width:,.0f} m"] = study, {"inverse_epsilon": inverse, "bandwidth": width}
+        settings[f"1/eps = {inverse:,} m, h = {width:,.0f} m"] = study, {"epsilon_inverse": inverse, "bandwidth": width}
     panels, expected = simulate("kernel density", settings, given.repetitions or (10 if given.full else 5), paper)
     conclude(panels, expected, kernel_claims(expected), given)
 

@@ -30,7 +30,7 @@ def hill(cells: int, steepness: float) -> md.DesignProblem:
     rise = 1 / (1 + np.exp(steepness * (np.hypot(*(domain.points - 12.5).T) - 8)))
     level = md.PrivacyLevel.from_values(domain, (0.4 + 1.6 * rise).reshape(cells, cells))
     metric, prior = md.Eikonal(level=level, stencil=16), md.priors.uniform(domain)
-    return md.DesignProblem(domain=domain, metric=metric, prior=prior, loss=md.SquaredDistance())
+    return md.DesignProblem(domain=domain, metric=metric, prior=prior, loss=md.losses.SquaredDistance())
 
 
 def main() -> None:

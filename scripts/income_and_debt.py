@@ -36,7 +36,7 @@ def main() -> None:
             span=SPAN,
             seed=given.seed,
         )
-        settings[f"{len(corners):,} thresholds, 1/eps = {inverse:,} USD"] = study, {"inverse_epsilon": inverse}
+        settings[f"{len(corners):,} thresholds, 1/eps = {inverse:,} USD"] = study, {"epsilon_inverse": inverse}
     panels, expected = simulate("income and debt", settings, given.repetitions or (50 if given.full else 10), paper)
     conclude(panels, expected, two_way_claims(panels), given)
 

@@ -1,4 +1,4 @@
-"""How many households earn more than T? Smooth sensitivity and its rivals on incomes (paper 002, Figures 3 and 8).
+"""How many households earn more than T? Smooth sensitivity and its baselines on incomes (paper 002, Figures 3 and 8).
 
 python scripts/income_threshold.py [--full] [--data FILE [--value HHINCOME] [--weight HHWT]] [--repetitions 20]
                                    [-o income_threshold.csv] [--plot income_threshold.png]
@@ -44,7 +44,7 @@ def main() -> None:
                 ReleaseStudy(
                     secrets=people, queries=[query], epsilon=1 / inverse, sizes=sizes, span=inverses[1], seed=given.seed
                 ),
-                {"threshold": threshold, "inverse_epsilon": inverse},
+                {"threshold": threshold, "epsilon_inverse": inverse},
             )
     repetitions = given.repetitions or (100 if given.full else 20)
     panels, expected = simulate("income thresholds", settings, repetitions, paper)

@@ -1,4 +1,4 @@
-"""The optimal private answer to "is the income above T?" beside smooth sensitivity and its rivals.
+"""The optimal private answer to "is the income above T?" beside smooth sensitivity and its baselines.
 
 python scripts/optimal_release.py [--thresholds 10000 100000 500000] [--inverse 12000] [--cells 120] [--outputs 41]
                                   [-o optimal_release.csv]
@@ -40,9 +40,9 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, default=Path("optimal_release.csv"))
     given = parser.parse_args()
     income, tables = read_problem_file("income"), []
-    knobs = {"epsilon_inverse": given.inverse, "cells": given.cells, "outputs": given.outputs}
+    parameters = {"epsilon_inverse": given.inverse, "cells": given.cells, "outputs": given.outputs}
     for threshold in given.thresholds:
-        problem = income.build(threshold=threshold, **knobs)
+        problem = income.build(threshold=threshold, **parameters)
         query = ThresholdQuery(threshold=threshold, width=band_width(threshold, 1 / given.inverse))
         made = release_mechanisms(problem, query, span=given.inverse)
         ends = np.append(np.arange(given.cells) * problem.domain.cell[0], np.inf) / RAISED
@@ -52,7 +52,7 @@ def main() -> None:
         table["raised"] = other[f"mean_of_{USERS[-1]}"]
         print(f"\nT = {threshold:,.0f} USD, 1/eps = {given.inverse:,.0f} USD, band {query.width:,.0f} USD")
         print_comparison(table)
-        tables.append(table.assign(threshold=threshold, inverse_epsilon=given.inverse))
+        tables.append(table.assign(threshold=threshold, epsilon_inverse=given.inverse))
     print(NOTES)
     print(f"wrote {write_study(pd.concat(tables, ignore_index=True), given.output, overwrite=True)}")
 

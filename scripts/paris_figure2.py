@@ -51,7 +51,7 @@ def main() -> None:
     for equal, mechanisms in matchings.items():
         study = Study(mechanisms=mechanisms, counts=counts, sizes=given.sizes, estimators=ESTIMATORS, seed=given.seed)
         with steps(f"equal {equal}", total=given.repetitions) as advance:
-            simulated = utility_study(study, repetitions=given.repetitions, workers=given.workers, report=advance)
+            simulated = utility_study(study, repetitions=given.repetitions, workers=given.workers, on_progress=advance)
         found[equal] = mechanisms, bands(simulated)
     table = studies.study_table(problem, found)
     print_study(table)

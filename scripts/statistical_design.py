@@ -12,7 +12,7 @@ import math
 
 import mechdesign as md
 from mechdesign.programs.statistical.statistical_design import StatisticalDesign
-from mechdesign.utility.population.identifiability import channel_rank, statistical_criterion
+from mechdesign.utility.population.identifiability import asymptotic_mse, channel_rank
 
 
 def main() -> None:
@@ -24,18 +24,18 @@ def main() -> None:
 
     domain = md.Domain.grid((given.cells, given.cells), cell=1.0, unit="1")
     metric = md.Euclidean(epsilon=given.epsilon, unit="1")
-    problem = md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.Distance())
+    problem = md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.losses.Distance())
     made = {
         "statistical design": md.solve(StatisticalDesign(problem=problem)),
         "least expected distance": md.solve(md.Optimal(problem=problem)),
-        "geometric, clamped": md.closed_forms.geometric.mechanism(problem),
-        "exponential": md.closed_forms.exponential.mechanism(problem),
-        "randomized response": md.closed_forms.randomized_response.mechanism(problem),
+        "geometric, clamped": md.baselines.geometric(problem),
+        "exponential": md.baselines.exponential(problem),
+        "randomized response": md.baselines.randomized_response(problem),
     }
     print(f"{domain.size} secrets, {given.epsilon:g} nats a cell, uniform truth")
     print(f"{'mechanism':26}{'criterion':>10}{'rank':>6}{'reports':>9}{'loss':>8}{'effective eps':>15}")
     for name, mechanism in made.items():
-        value, attrs = statistical_criterion(mechanism), mechanism.attrs
+        value, attrs = asymptotic_mse(mechanism), mechanism.attrs
         told = "infinite" if math.isinf(value) else f"{value:.4g}"
         seen = int((md.probabilities(mechanism).max("secret") > 1e-6).sum())
         print(

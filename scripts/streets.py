@@ -35,7 +35,7 @@ def main() -> None:
     print(f"{along.domain.size} nodes, {len(along.edges.tail)} streets, eps = {epsilon:g} nats per m")
     print(f"detours (streets over straight): {detour.min():.4g} to {detour.max():.4g}, median {np.median(detour):.4g}")
     print(f"\n{'designed for':<22}{'loss, streets':>14}{'bound':>9}{'straight':>9}{'eps, streets':>14}{'straight':>12}")
-    lines = md.Distance().matrix(along.domain, along.reports)
+    lines = md.losses.Distance().matrix(along.domain, along.reports)
     least = replace(along, metric=(1 / float(detour.max())) * along.metric)
     for name, problem in (("streets", along), ("straight lines", straight), ("streets, eps reduced", least)):
         mechanism = md.solve(md.Optimal(problem=problem), gap=gap)

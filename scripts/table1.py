@@ -62,7 +62,7 @@ def main() -> None:
 
     lower = _table("cells", "edge average", "bound if private", "free edges", "triples broken", "effective eps")
     for cells in given.average:
-        program = md.EdgeAverage(problem=(problem := file.build(cells=cells)))
+        program = md.programs.EdgeAverage(problem=(problem := file.build(cells=cells)))
         average, bound = md.solve(program), md.solve(md.EikonalWeights(problem=problem)).attrs["lower_bound"]
         free, triples = 1 - program.binding.mean(), 2 * len(problem.edges.tail) * problem.reports.size
         broken = violations(average["mass"].values, problem.edges) / triples

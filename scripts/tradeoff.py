@@ -11,6 +11,7 @@ import argparse
 from pathlib import Path
 
 import mechdesign as md
+from mechdesign.output.tables.sweep import multiplier_range, sweep_rows
 from mechdesign.output.terminal.printing import print_sweep, steps
 
 
@@ -25,16 +26,16 @@ def main() -> None:
     given = parser.parse_args()
 
     problem = md.load_problem("philadelphia", cells=given.cells)
-    multipliers = md.multiplier_range(given.first, given.last, given.points)
+    multipliers = multiplier_range(given.first, given.last, given.points)
     with steps(problem.name, total=given.points) as advance:
-        curve = md.sweep(problem, multipliers, report=lambda row: advance(f"multiple {row['multiplier']:.4g}"))
-    rows = md.sweep_rows(curve)
+        curve = md.sweep(problem, multipliers, on_progress=lambda row: advance(f"multiple {row['multiplier']:.4g}"))
+    rows = sweep_rows(curve)
     print_sweep(rows, problem)
     gains = [(row["multiplier"], row["eikonal_loss"] / row["lower_bound"] - 1) for row in rows]
     at, most = max(gains, key=lambda gain: gain[1])
     print(f"\nThe optimum gains most on the eikonal mechanism at multiple {at:.3g}: {100 * most:.2g} %.")
     if given.plot is not None:
-        print(f"wrote {md.save_plot(curve, given.plot, overwrite=True)}")
+        print(f"wrote {md.plot.save(curve, given.plot, overwrite=True)}")
 
 
 if __name__ == "__main__":

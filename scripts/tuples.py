@@ -42,7 +42,7 @@ def main() -> None:
 
     domain = md.Domain.grid((8, 8), cell=100.0, unit="m")
     metric = md.Euclidean(epsilon=given.epsilon, unit="m")
-    problem = md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.Distance())
+    problem = md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.losses.Distance())
     sampler = md.Sampler(mechanism=planar_laplace.mechanism(problem))
     print(f"A trace with a limit of {n} reports")
     with tempfile.TemporaryDirectory() as folder:
@@ -51,7 +51,7 @@ def main() -> None:
             for secret in (0, 1, 1, *range(10, 64)):
                 report = budget.report(sampler, secret)
                 print(f"  cell {secret:2} reported as {int(report):2}: {report.attrs['cost']}")
-        except md.BudgetError as error:
+        except md.errors.BudgetError as error:
             print(f"  cell {secret:2} refused: {error}")
 
 

@@ -22,7 +22,7 @@ START = 1_000_000_000  # bytes of addresses that the interpreter and its librari
 
 
 def outcome(words: list[str], encoding: str) -> dict[str, object]:
-    from mechdesign.cli.main import main as cli
+    from mechdesign.cli import main as cli
 
     streams = [io.TextIOWrapper(io.BytesIO(), encoding=encoding, write_through=True) for _ in range(2)]
     kept = sys.stdout, sys.stderr

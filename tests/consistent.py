@@ -78,7 +78,7 @@ def _problem(mechanism: xr.Dataset, factored: bool) -> DesignProblem:
         loss=TableLoss(values=mechanism["loss_table"].values) if loss == "table" else LOSSES[loss],
         reports=reports,
         name=attrs["problem"],
-        knobs=json.loads(attrs["parameters"])["knobs"],
+        parameters=json.loads(attrs["parameters"])["knobs"],
     )
 
 
@@ -88,10 +88,10 @@ def _points(mechanism: xr.Dataset, dim: str) -> np.ndarray:
 
 def _table(mechanism: xr.Dataset, problem: DesignProblem, random: Random) -> xr.Dataset:
     """The masses there are, or random ones that go to the limit of every edge."""
-    mass, shape = mechanism["mass"].values, problem.cost.shape
+    mass, shape = mechanism["mass"].values, problem.weighted_loss.shape
     if random.random() < 0.5:
         drawn = np.random.default_rng(random.getrandbits(32)).random(shape) ** random.choice((1, 8))
-        mass = repair(drawn, problem.edges, problem.cost)
+        mass = repair(drawn, problem.edges, problem.weighted_loss)
     if mass.shape != shape or mass.dtype != np.uint64 or mass.min() < 1:
         raise ValueError("no table of masses")  # compiled loops trust the shape
     return make_mechanism(problem, mass, program=mechanism.attrs["program"])

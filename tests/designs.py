@@ -31,19 +31,19 @@ def several_priors(problem: DesignProblem) -> np.ndarray:
     return np.stack([problem.prior_array, *drawn])
 
 
-def half_of_the_reports(problem: DesignProblem) -> md.ReportCap:
-    return md.ReportCap(cap=0.7, reports=range(0, problem.reports.size, 2))
+def half_of_the_reports(problem: DesignProblem) -> md.programs.ReportCap:
+    return md.programs.ReportCap(cap=0.7, reports=range(0, problem.reports.size, 2))
 
 
 PROGRAMS = {
-    "minimax": lambda problem: md.Minimax(problem=problem),
-    "robust": lambda problem: md.Robust(problem=problem, priors=several_priors(problem)),
-    "bounded": lambda problem: md.Bounded(
-        problem=problem, worst_loss=SLACK * solved(problem.knobs["case"], "minimax").attrs["objective"]
+    "minimax": lambda problem: md.programs.Minimax(problem=problem),
+    "robust": lambda problem: md.programs.Robust(problem=problem, priors=several_priors(problem)),
+    "bounded": lambda problem: md.programs.Bounded(
+        problem=problem, worst_loss=SLACK * solved(problem.parameters["case"], "minimax").attrs["objective"]
     ),
-    "constrained": lambda problem: md.Constrained(
+    "constrained": lambda problem: md.programs.Constrained(
         problem=problem,
-        constraints=[half_of_the_reports(problem), md.RequiredReport(report=1, least=0.03, secrets=[0])],
+        constraints=[half_of_the_reports(problem), md.programs.RequiredReport(report=1, least=0.03, secrets=[0])],
     ),
 }
 COUPLED = pytest.mark.parametrize("program", PROGRAMS)
@@ -51,7 +51,7 @@ COUPLED = pytest.mark.parametrize("program", PROGRAMS)
 
 def program_of(case: str, program: str) -> Coupled:
     made = problem_of(case)
-    object.__setattr__(made, "knobs", {"case": case})
+    object.__setattr__(made, "parameters", {"case": case})
     return PROGRAMS[program](made)
 
 
@@ -67,7 +67,7 @@ def optimum(case: str) -> xr.Dataset:
 
 @cache
 def dictionary(case: str) -> xr.Dataset:
-    return md.solve(md.Dictionary(problem=problem_of(case)))
+    return md.solve(md.programs.Dictionary(problem=problem_of(case)))
 
 
 def table_of(mechanism: xr.Dataset) -> np.ndarray:

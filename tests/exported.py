@@ -23,13 +23,13 @@ from mechdesign.output.export.export import WRITERS
 from mechdesign.utility.loss.remap import bayes_remap
 
 HOLES = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 1, 1], [0, 0, 0, 0, 0], [1, 0, 1, 1, 1]], bool)  # and a row of holes
-PARK = md.Domain.grid((3, 3), cell=200.0, unit="m", origin=-300.0, plane=md.Plane(latitude=48.85, longitude=2.35))
-ROADS = md.Streets(epsilon=0.01, unit="m", tail=[0, 1, 2, 3], head=[1, 2, 3, 0], length=[120.0, 80.0, 110.0, 95.0])
+PARK = md.Domain.grid((3, 3), cell=200.0, unit="m", origin=-300.0, plane=md.geo.Plane(latitude=48.85, longitude=2.35))
+ROADS = md.geo.Streets(epsilon=0.01, unit="m", tail=[0, 1, 2, 3], head=[1, 2, 3, 0], length=[120.0, 80.0, 110.0, 95.0])
 
 
 def exponentially(domain: md.Domain, metric: object) -> xr.Dataset:
     """The exponential mechanism of a metric: it claims a multiple of it."""
-    problem = md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.ZeroOne())
+    problem = md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.losses.ZeroOne())
     return exponential.mechanism(problem)
 
 

@@ -19,14 +19,16 @@ EVERY = pytest.mark.parametrize("case", SUITABLE)
 def ring_road() -> md.DesignProblem:
     domain, tail = md.Domain.nodes(7), np.arange(7)
     metric = md.Graph(tail=tail, head=(tail + 1) % 7, length=np.linspace(0.4, 1.4, 7))
-    return md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.ZeroOne())
+    return md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.losses.ZeroOne())
 
 
 def constant(shape: int | tuple[int, ...], step: float, stencil: int = 8) -> md.DesignProblem:
     """A constant level of `step` nats a cell."""
     domain = grid(shape)
     metric = md.Eikonal(level=md.PrivacyLevel.constant(step, "cell"), stencil=stencil)
-    return md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.SquaredDistance())
+    return md.DesignProblem(
+        domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.losses.SquaredDistance()
+    )
 
 
 @cache

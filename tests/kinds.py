@@ -45,12 +45,12 @@ def _level(seed: int) -> md.PrivacyLevel:
 
 
 def _eikonal(stencil: int = 8) -> md.DesignProblem:
-    return _on(grid((2, 3)), md.Eikonal(level=_level(2), stencil=stencil), md.SquaredDistance(), 1)
+    return _on(grid((2, 3)), md.Eikonal(level=_level(2), stencil=stencil), md.losses.SquaredDistance(), 1)
 
 
 def _masked() -> md.DesignProblem:
     mask = np.array([[1, 1, 0], [1, 1, 1], [0, 1, 1]], bool)
-    return _on(grid((3, 3), mask=mask), md.Eikonal(level=_level(3), stencil=16), md.Distance(), 3)
+    return _on(grid((3, 3), mask=mask), md.Eikonal(level=_level(3), stencil=16), md.losses.Distance(), 3)
 
 
 def _three_axes() -> md.DesignProblem:
@@ -58,55 +58,55 @@ def _three_axes() -> md.DesignProblem:
     values = flat.values[:, :, None] * np.array([0.7, 1.2])
     deep = md.Raster(x=flat.x, y=flat.y, z=np.array([0.6, 1.3]), values=values, unit="cell")
     metric = md.Eikonal(level=md.PrivacyLevel(raster=deep), stencil=26)
-    return _on(grid((2, 2, 2)), metric, md.SquaredDistance(), 4)
+    return _on(grid((2, 2, 2)), metric, md.losses.SquaredDistance(), 4)
 
 
 def _ring() -> md.DesignProblem:
     metric = md.Graph(tail=[0, 1, 2, 3], head=[1, 2, 3, 0], length=[0.5, 0.9, 0.7, 1.3])
-    return _on(md.Domain.nodes(4), metric, md.TableLoss(values=np.random.default_rng(5).random((4, 4))), 5)
+    return _on(md.Domain.nodes(4), metric, md.losses.TableLoss(values=np.random.default_rng(5).random((4, 4))), 5)
 
 
 def _path() -> md.DesignProblem:
     metric = md.Graph(tail=[0, 1, 2], head=[1, 2, 3], length=[0.5, 0.9, 0.7])
-    return _on(md.Domain.nodes(4), metric, md.ZeroOne(), 17)
+    return _on(md.Domain.nodes(4), metric, md.losses.ZeroOne(), 17)
 
 
 def _line(size: int, epsilon: float = 0.8) -> md.DesignProblem:
-    return _on(grid(size), md.Euclidean(epsilon=epsilon, unit="cell"), md.Distance(), 6)
+    return _on(grid(size), md.Euclidean(epsilon=epsilon, unit="cell"), md.losses.Distance(), 6)
 
 
 def _plane(shape: tuple[int, int] = (2, 3)) -> md.DesignProblem:
     domain = md.Domain.grid(shape, cell=1.5, unit="km", origin=-2.0)
-    return _on(domain, md.Euclidean(epsilon=0.7, unit="km"), md.SquaredDistance(), 7)
+    return _on(domain, md.Euclidean(epsilon=0.7, unit="km"), md.losses.SquaredDistance(), 7)
 
 
 def _scattered() -> md.DesignProblem:
     places = md.Domain.points_at(np.random.default_rng(12).uniform(0, 3, (5, 2)), unit="km")
-    return _on(places, md.Euclidean(epsilon=1.2, unit="km"), md.Distance(), 12)
+    return _on(places, md.Euclidean(epsilon=1.2, unit="km"), md.losses.Distance(), 12)
 
 
 def _other_reports() -> md.DesignProblem:
     places = md.Domain.points_at([[0.5, 1.0], [1.5, 0.4]], unit="cell")
-    return _on(grid((2, 2)), md.Euclidean(epsilon=0.8, unit="cell"), md.SquaredDistance(), 13, reports=places)
+    return _on(grid((2, 2)), md.Euclidean(epsilon=0.8, unit="cell"), md.losses.SquaredDistance(), 13, reports=places)
 
 
 def _discrete() -> md.DesignProblem:
-    return _on(md.Domain.nodes(4), md.Discrete(epsilon=1.2), md.ZeroOne(), 8)
+    return _on(md.Domain.nodes(4), md.Discrete(epsilon=1.2), md.losses.ZeroOne(), 8)
 
 
 def _streets() -> md.DesignProblem:
     places = md.Domain.points_at([[0.0, 0.0], [80.0, 5.0], [75.0, 90.0], [-4.0, 88.0], [40.0, 45.0]], unit="m")
-    metric = md.Streets(
+    metric = md.geo.Streets(
         epsilon=0.01, unit="m", tail=[0, 1, 2, 3, 0, 2], head=[1, 2, 3, 0, 4, 4],
         length=[81.0, 86.0, 80.0, 90.0, 61.0, 58.0],
     )  # fmt: skip
-    return _on(places, metric, md.Distance(), 9)
+    return _on(places, metric, md.losses.Distance(), 9)
 
 
 def _area() -> md.DesignProblem:
-    plane = md.Plane(latitude=48.85, longitude=-2.35)
+    plane = md.geo.Plane(latitude=48.85, longitude=-2.35)
     domain = md.Domain.grid((2, 2), cell=200.0, unit="m", origin=-200.0, plane=plane)
-    return md.area_problem(domain, epsilon=0.004)
+    return md.geo.area_problem(domain, epsilon=0.004)
 
 
 def _small_plane(epsilon: float, loss: Loss) -> md.DesignProblem:
@@ -115,18 +115,18 @@ def _small_plane(epsilon: float, loss: Loss) -> md.DesignProblem:
 
 
 def _flat_line() -> md.DesignProblem:
-    return _on(grid(4), md.Eikonal(level=md.PrivacyLevel.constant(0.9, "cell")), md.Distance(), 14)
+    return _on(grid(4), md.Eikonal(level=md.PrivacyLevel.constant(0.9, "cell")), md.losses.Distance(), 14)
 
 
 def _query_problem() -> md.DesignProblem:
     given = _eikonal()
     labels = [0, 0, 1, 0, 1, 1]
-    return md.query_problem(domain=given.domain, metric=given.metric, prior=given.prior, query=labels)
+    return md.release.query_problem(domain=given.domain, metric=given.metric, prior=given.prior, query=labels)
 
 
 def _release(problem: md.DesignProblem) -> xr.Dataset:
     values, bound = np.clip((problem.domain.points[:, 0] - 1.0) / 2.0, 0, 1), np.full(4, 0.5)
-    asked = md.release_problem(
+    asked = md.release.problem(
         domain=problem.domain, metric=problem.metric, prior=problem.prior, values=values,
         outputs=np.linspace(-1, 2, 5), unit="km",
     )  # fmt: skip
@@ -142,29 +142,34 @@ def _near_pairs(problem: md.DesignProblem) -> xr.Dataset:
 
 
 def _minimax(problem: md.DesignProblem) -> xr.Dataset:
-    return md.solve(md.Minimax(problem=problem))
+    return md.solve(md.programs.Minimax(problem=problem))
 
 
 def _robust(problem: md.DesignProblem) -> xr.Dataset:
-    return md.solve(md.Robust(problem=problem, priors=np.stack([problem.prior_array, _prior(4, 11)])))
+    return md.solve(md.programs.Robust(problem=problem, priors=np.stack([problem.prior_array, _prior(4, 11)])))
 
 
 def _bounded(problem: md.DesignProblem) -> xr.Dataset:
     worst = float(_minimax(problem).attrs["objective"])
-    return md.solve(md.Bounded(problem=problem, worst_loss=1.1 * worst))
+    return md.solve(md.programs.Bounded(problem=problem, worst_loss=1.1 * worst))
 
 
 def _constrained(problem: md.DesignProblem) -> xr.Dataset:
-    caps = [md.ReportCap(cap=0.6, reports=[0, 2]), md.RequiredReport(report=1, least=0.1, secrets=[0])]
-    return md.solve(md.Constrained(problem=problem, constraints=[*caps, md.ErrorCap(radius=1.2, share=0.6)]))
+    caps = [
+        md.programs.ReportCap(cap=0.6, reports=[0, 2]),
+        md.programs.RequiredReport(report=1, least=0.1, secrets=[0]),
+    ]
+    return md.solve(
+        md.programs.Constrained(problem=problem, constraints=[*caps, md.programs.ErrorCap(radius=1.2, share=0.6)])
+    )
 
 
 def _statistical(problem: md.DesignProblem) -> xr.Dataset:
-    return md.solve(md.StatisticalDesign(problem=problem), gap=0.1)
+    return md.solve(md.programs.StatisticalDesign(problem=problem), gap=0.1)
 
 
 def _query(problem: md.DesignProblem) -> xr.Dataset:
-    return md.solve(md.QueryWeights(problem=problem))
+    return md.solve(md.programs.QueryWeights(problem=problem))
 
 
 def _normalised(problem: md.DesignProblem) -> xr.Dataset:
@@ -172,7 +177,7 @@ def _normalised(problem: md.DesignProblem) -> xr.Dataset:
 
 
 def _remapped(problem: md.DesignProblem) -> xr.Dataset:
-    return md.bayes_remap(_normalised(problem))
+    return md.utility.bayes_remap(_normalised(problem))
 
 
 def _tuples(problem: md.DesignProblem) -> xr.Dataset:
@@ -180,7 +185,7 @@ def _tuples(problem: md.DesignProblem) -> xr.Dataset:
 
 
 def _repaired(problem: md.DesignProblem) -> xr.Dataset:
-    return md.repaired(np.random.default_rng(16).dirichlet(np.ones(4), 4), problem)
+    return md.baselines.repaired(np.random.default_rng(16).dirichlet(np.ones(4), 4), problem)
 
 
 def _factored(problem: md.DesignProblem) -> xr.Dataset:
@@ -214,7 +219,7 @@ KINDS: dict[str, tuple[Callable[[], md.DesignProblem], Callable[[md.DesignProble
     "tuples": (lambda: _line(2), _tuples),
     "remapped": (_plane, _remapped),
     "repaired": (lambda: _line(4), _repaired),
-    "factored, framed": (lambda: _small_plane(0.6, md.SquaredDistance()), _factored),
+    "factored, framed": (lambda: _small_plane(0.6, md.losses.SquaredDistance()), _factored),
     "factored, distance": (_flat_line, _factored),
     "factored, graph": (_path, _factored),
 }

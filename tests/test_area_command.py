@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.cli.main import main as cli
+from mechdesign.cli import main as cli
 from mechdesign.handover.verify_table import main as check_table
 from mechdesign.setting.space.plane import Plane
 
@@ -89,7 +89,7 @@ def test_levels_and_prior_come_from_rasters(run, tmp_path):
     code, made = run("area", PARK, *USUAL, *options, "-o", file)
     assert (code, made["certified"]) == (0, True)
     mechanism = md.load(file)
-    density = md.read_raster(map_, unit="m").at(points_of(mechanism, "secret"))
+    density = md.read.raster(map_, unit="m").at(points_of(mechanism, "secret"))
     assert mechanism["prior"].values == pytest.approx(density / density.sum())
     assert mechanism["level"].values == pytest.approx(0.6931 / 200 + 1e-4 * density, rel=1e-6)
 
@@ -158,8 +158,8 @@ def test_places_that_are_not_there_are_refused(run, tmp_path, words, field):
 def test_files_without_a_plane_take_no_degrees(run, tmp_path):
     domain = md.Domain.grid((2, 2), cell=1.0, unit="m")
     metric = md.Euclidean(epsilon=1.0, unit="m")
-    problem = md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.Distance())
-    file = md.save(md.closed_forms.exponential.mechanism(problem), tmp_path / "flat.nc")
+    problem = md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.losses.Distance())
+    file = md.save(md.baselines.exponential(problem), tmp_path / "flat.nc")
     assert run("sample", file, "--lon", "0", "--lat", "0")[1]["error"]["field"] == "lon, lat"
     assert run("export", file, "--degrees", "-o", tmp_path / "t.csv")[1]["error"]["field"] == "degrees"
     assert not (tmp_path / "t.csv").exists()
@@ -168,7 +168,7 @@ def test_files_without_a_plane_take_no_degrees(run, tmp_path):
 def test_the_picture_says_degrees(run, tmp_path):
     pytest.importorskip("matplotlib")
     run("area", PARK, *USUAL, "--program", "planar-laplace", "-o", tmp_path / "a.nc")
-    figure = md.plot_mechanism(md.load(tmp_path / "a.nc"))
+    figure = md.plot.mechanism(md.load(tmp_path / "a.nc"))
     figure.canvas.draw()
     axes = figure.axes[0]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("longitude (degrees)", "latitude (degrees)")

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from naive import raw_optimum
 
-from mechdesign.cli.main import main as cli
+from mechdesign.cli import main as cli
 from mechdesign.closed_forms.mechanisms import exponential, geometric
 from mechdesign.errors import FileFormatError, InputError, SizeError
 from mechdesign.mechanism.storage.files import load, save
@@ -100,8 +100,8 @@ def test_normalised_geometric_is_half_again_its_claim():
     found = audit(table, problem)
     assert round(found.effective_epsilon, 4) == 1.5227
     assert (found.verdict, found.infinite, found.divided) == ("broken", False, None)
-    assert found.true_epsilon == pytest.approx(0.00404249 * found.effective_epsilon)
-    assert found.loss == pytest.approx(float((problem.cost * table).sum()))
+    assert found.smallest_epsilon == pytest.approx(0.00404249 * found.effective_epsilon)
+    assert found.loss == pytest.approx(float((problem.weighted_loss * table).sum()))
 
 
 def test_planar_laplace_of_libqif():
@@ -129,7 +129,7 @@ def test_simplex_solutions_have_infinite_ratios_and_the_repair_costs_nothing():
     table = raw_optimum(problem)
     found = audit(table, problem)
     assert found.infinite
-    assert found.effective_epsilon is found.true_epsilon is found.worst["log_ratio"] is None
+    assert found.effective_epsilon is found.smallest_epsilon is found.worst["log_ratio"] is None
     assert found.zeros["mixed_columns"] > 0
     assert found.worst["other_probability"] == 0 < found.worst["probability"]
     fixed = repaired(table, problem)
@@ -141,7 +141,7 @@ def test_metrics_without_one_level_have_no_true_epsilon():
     problem = load_problem("philadelphia", cells=4)
     found = audit(probabilities(exponential.mechanism(problem)).values, problem)
     assert found.verdict == "holds"
-    assert found.true_epsilon is found.claimed_epsilon is found.epsilon_unit is None
+    assert found.smallest_epsilon is found.claimed_epsilon is found.epsilon_unit is None
     assert found.prior == "given"
 
 

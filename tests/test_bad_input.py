@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from mechdesign.cli.main import main as cli
+from mechdesign.cli import main as cli
 from mechdesign.errors import InputError, UnitError
 from mechdesign.mechanism.storage.files import save
 from mechdesign.output.tables.compare import compare
@@ -104,12 +104,12 @@ COMMANDS = {
     "cell zero": ("solve line --cell 0", "cell", "input"),
     "loss unknown": ("solve euclidean --loss regret", "loss", "input"),
     "stencil unknown": ("solve philadelphia --stencil 5", "stencil", "input"),
-    "knob unknown": ("solve line --rows 6", "--rows", "input"),
-    "knob without a value": ("solve line --cells", "--cells", "input"),
-    "knob given twice": ("solve line --cells 5 --cells 6", "--cells", "input"),
+    "parameter unknown": ("solve line --rows 6", "--rows", "input"),
+    "parameter without a value": ("solve line --cells", "--cells", "input"),
+    "parameter given twice": ("solve line --cells 5 --cells 6", "--cells", "input"),
     "option misspelt": ("solve line --gapp 1e-3", "--gapp", "input"),
     "option misspelt before": ("solve --prgram eikonal line", "--prgram", "input"),
-    "knob before the problem": ("solve --cells 15 philadelphia", "--cells", "input"),
+    "parameter before the problem": ("solve --cells 15 philadelphia", "--cells", "input"),
     "stray word": ("solve line 15", "command line", "input"),
     "option not a number": ("solve line --gap small", "gap", "input"),
     "problem left out": ("solve", "problem", "input"),
@@ -119,7 +119,7 @@ COMMANDS = {
     **{f"problem file {n}": (f"solve {n}.py", "problem", "input")
        for n in ("broken", "raising", "leaving", "lacking", "nothing", "failing")},
     "problem file undefined": ("solve undefined.py", "cells", "input"),
-    "knob shadows an option": ("solve shadowing.py", "gap", "input"),
+    "parameter shadows an option": ("solve shadowing.py", "gap", "input"),
     "too many cells": ("solve philadelphia --cells 200", "cells", "size"),
     "too many cells, all pairs": ("solve euclidean --cells 200", "cells", "size"),
     "too many cells to compare": ("compare euclidean --cells 200", "cells", "size"),
@@ -188,7 +188,7 @@ COMMANDS = {
     **{f"audit, epsilon {value}": (audit(f"discrete --epsilon {value}"), "epsilon", "input")
        for value in ("0", "-1", "nan", "inf")},
     "audit, loss unknown": (audit("discrete --epsilon 1 --loss regret"), "loss", "input"),
-    "audit, knob unknown": (audit("discrete --epsilon 1 --cell 3"), "--cell", "input"),
+    "audit, parameter unknown": (audit("discrete --epsilon 1 --cell 3"), "--cell", "input"),
     "audit, metric unknown": (audit("taxicab --epsilon 1"), "metric", "input"),
     "audit, no metric": ("audit table.csv", "metric", "input"),
     "audit, two metrics": (audit("discrete --epsilon 1 --problem line"), "metric", "input"),
@@ -364,7 +364,7 @@ PARTS = {
                 prior=priors.uniform(GRID),
                 loss=SquaredDistance(),
                 reports=Domain.grid((3, 3), cell=1.0, unit="m"),
-            ).cost
+            ).weighted_loss
         ),
         "reports",
     ),

@@ -12,9 +12,9 @@ from mechdesign.mechanism.table.certificate import (
     ROW_SUM,
     edge_ratios,
     exp_lower,
+    max_log_ratio,
     reference_violations,
     row_sums_exact,
-    steepest,
     violations,
 )
 from mechdesign.setting.metric.shortest_paths import Edges
@@ -149,7 +149,7 @@ def test_steepest_is_the_largest_slope(seed: int) -> None:
     edges = Edges(tail=tail, head=rng.integers(tail + 1, n), length=10 ** rng.uniform(-3, 1, e))
     logs = np.log(mass.astype(float))
     slope = np.abs(logs[edges.tail] - logs[edges.head]) / edges.length[:, None]
-    at = steepest(mass, edges)
+    at = max_log_ratio(mass, edges)
     assert at.value == pytest.approx(slope.max(), rel=LOGARITHM)
     joined = [e for e in range(len(tail)) if {at.secret, at.other} == {int(edges.tail[e]), int(edges.head[e])}]
     rise = logs[at.secret, at.report] - logs[at.other, at.report]
@@ -158,7 +158,7 @@ def test_steepest_is_the_largest_slope(seed: int) -> None:
 
 @pytest.mark.parametrize(("mass", "value"), [([[5, 9], [5, 9]], 0.0), ([[5, 9], [6, 8]], math.inf)])
 def test_steepest_over_an_edge_of_length_zero(mass: list[list[int]], value: float) -> None:
-    assert steepest(np.array(mass, np.uint64), edges_of((0, 1, 0.0))).value == value
+    assert max_log_ratio(np.array(mass, np.uint64), edges_of((0, 1, 0.0))).value == value
 
 
 FOUR = ROW_SUM // 4

@@ -205,7 +205,7 @@ def test_constant_reveals_nothing_and_is_the_best_that_does_so():
     problem = on_grid((3, 5))
     mechanism = constant.mechanism(problem)
     assert mechanism.attrs["effective_epsilon"] == 0
-    assert mechanism.attrs["expected_loss"] == pytest.approx(problem.cost.sum(axis=0).min(), rel=FLOAT)
+    assert mechanism.attrs["expected_loss"] == pytest.approx(problem.weighted_loss.sum(axis=0).min(), rel=FLOAT)
     assert verify(mechanism).certified
 
 

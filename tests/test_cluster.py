@@ -15,13 +15,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mechdesign.cli.main import main as cli
+from mechdesign.cli import main as cli
 from mechdesign.errors import InputError, SolverError
 from mechdesign.programs.eikonal.weights import EikonalWeights
 from mechdesign.setting.problems.problem_files import load_problem
+from mechdesign.solvers.factored import cluster
 from mechdesign.solvers.factored.blocks import in_order
 from mechdesign.solvers.factored.cluster import workers
-from mechdesign.solvers.factored.run import Run, cluster, solve_factored
+from mechdesign.solvers.factored.run import Run, solve_factored
 from mechdesign.solvers.factored.work_folder import Folder
 
 distributed = pytest.importorskip("distributed", reason="needs the extra: pip install 'mechdesign[distributed]'")
@@ -117,7 +118,7 @@ def test_an_interrupted_run_goes_on_elsewhere_to_the_same_bits(program, local, a
             raise KeyboardInterrupt
 
     options = {"rounds": ROUNDS, "block": BLOCK, "work": tmp_path / "work"}
-    stopped = solve_factored(program, Run(**options, scheduler=address, report=interrupt))
+    stopped = solve_factored(program, Run(**options, scheduler=address, on_progress=interrupt))
     assert stopped.attrs["stopped"] == "interrupt"
     assert (tmp_path / "work" / "round 2 of 6 from 0.block").exists()
     assert solve_factored(program, Run(**options)).attrs == local.attrs

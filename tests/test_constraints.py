@@ -40,7 +40,9 @@ def test_an_error_cap_holds_and_costs_what_the_statement_says() -> None:
     problem = problem_of(case)
     beyond = problem.domain.euclidean_to(problem.reports) > 1.5
     free = (table_of(optimum(case)) * beyond).sum(axis=1)
-    program = md.Constrained(problem=problem, constraints=[md.ErrorCap(radius=1.5, share=0.9 * float(free.max()))])
+    program = md.programs.Constrained(
+        problem=problem, constraints=[md.programs.ErrorCap(radius=1.5, share=0.9 * float(free.max()))]
+    )
     mechanism = md.solve(program, gap=SOLVED)
     held = (table_of(mechanism) * beyond).sum(axis=1)
     assert held.max() <= 0.9 * free.max()
@@ -52,20 +54,20 @@ def test_an_error_cap_holds_and_costs_what_the_statement_says() -> None:
 
 def test_constraints_that_contradict_each_other_are_named() -> None:
     problem = problem_of("eikonal, masked")
-    both = [md.RequiredReport(report=2, least=0.5, secrets=[4]), md.ReportCap(cap=0.4, reports=[2])]
+    both = [md.programs.RequiredReport(report=2, least=0.5, secrets=[4]), md.programs.ReportCap(cap=0.4, reports=[2])]
     with pytest.raises(InfeasibleError, match=r"required-report.*report 2|report-cap.*report 2") as caught:
-        md.solve(md.Constrained(problem=problem, constraints=both))
+        md.solve(md.programs.Constrained(problem=problem, constraints=both))
     assert caught.value.field == "constraints"
-    far = [md.ErrorCap(radius=0.1, share=1e-4)]
+    far = [md.programs.ErrorCap(radius=0.1, share=1e-4)]
     with pytest.raises(InfeasibleError, match="far report at secret"):
-        md.solve(md.Constrained(problem=problem, constraints=far))
+        md.solve(md.programs.Constrained(problem=problem, constraints=far))
 
 
 def test_limits_with_no_room_are_no_proof_and_no_table() -> None:
     problem = load_problem("discrete", secrets=4, epsilon=1.0)
     exact = 3 / (3 + math.e)
     with pytest.raises(DesignError) as caught:
-        md.solve(md.Bounded(problem=problem, worst_loss=exact * (1 - UNRESOLVED)))
+        md.solve(md.programs.Bounded(problem=problem, worst_loss=exact * (1 - UNRESOLVED)))
     assert caught.value.exit_code == 1
 
 
@@ -73,13 +75,13 @@ def test_affine_constraints_of_ones_own_have_a_tight_bound() -> None:
     case = "reports apart from secrets"
     problem = problem_of(case)
     cap = 0.8 * float(table_of(optimum(case))[:, 1].max())
-    built_in = md.Constrained(problem=problem, constraints=[md.ReportCap(cap=cap, reports=[1])])
-    own = md.Constrained(problem=problem, constraints=[lambda table: [table[:, 1] <= cap]])
+    built_in = md.programs.Constrained(problem=problem, constraints=[md.programs.ReportCap(cap=cap, reports=[1])])
+    own = md.programs.Constrained(problem=problem, constraints=[lambda table: [table[:, 1] <= cap]])
     expected, found = (md.solve(program, gap=SOLVED).attrs for program in (built_in, own))
     assert expected["lower_bound"] > optimum(case).attrs["expected_loss"]
     assert found["objective"] == pytest.approx(expected["objective"], rel=2 * SOLVED)
     assert found["stopped"] == "gap"
-    mixed = md.Constrained(
+    mixed = md.programs.Constrained(
         problem=problem, constraints=[lambda P: [P[0, 1] - 2 * P[3, 2] >= 0.1, cp.sum(P[:, 0]) <= 2]]
     )
     mechanism = md.solve(mixed, gap=SOLVED)
@@ -97,7 +99,9 @@ def test_other_convex_constraints_hold_with_the_bound_of_the_relaxation() -> Non
     problem = problem_of(case)
     free = table_of(optimum(case))
     most = 0.8 * float(np.abs(free[0] - free[1]).sum())
-    program = md.Constrained(problem=problem, constraints=[lambda table: [cp.norm1(table[0] - table[1]) <= most]])
+    program = md.programs.Constrained(
+        problem=problem, constraints=[lambda table: [cp.norm1(table[0] - table[1]) <= most]]
+    )
     mechanism = md.solve(program, gap=SOLVED)
     table = table_of(mechanism)
     assert np.abs(table[0] - table[1]).sum() <= most
@@ -112,7 +116,7 @@ def test_other_convex_constraints_hold_with_the_bound_of_the_relaxation() -> Non
 def test_forbidden_reports_leave_the_problem() -> None:
     for case in ("eikonal, masked", "graph, table loss", "reports apart from secrets", "line, zero-one"):
         problem = problem_of(case)
-        fewer = md.without_reports(problem, [1])
+        fewer = md.programs.without_reports(problem, [1])
         kept = [y for y in range(problem.reports.size) if y != 1]
         assert (fewer.loss_matrix == problem.loss_matrix[:, kept]).all()
         mechanism = md.solve(md.Optimal(problem=fewer), gap=SOLVED)
@@ -128,26 +132,26 @@ def test_forbidden_reports_leave_the_problem() -> None:
 
 LINE = load_problem("line", cells=4)
 BAD = {
-    "priors flat": (lambda: md.Robust(problem=LINE, priors=np.full(4, 0.25)), "priors"),
-    "priors none": (lambda: md.Robust(problem=LINE, priors=np.zeros((0, 4))), "priors"),
-    "prior unnormalised": (lambda: md.Robust(problem=LINE, priors=np.ones((1, 4))), "prior"),
-    "bound zero": (lambda: md.Bounded(problem=LINE, worst_loss=0.0), "worst-loss"),
-    "bound nan": (lambda: md.Bounded(problem=LINE, worst_loss=math.nan), "worst-loss"),
-    "bound shape": (lambda: md.Bounded(problem=LINE, worst_loss=[1.0, 2.0]), "worst-loss"),
-    "cap zero": (lambda: md.ReportCap(cap=0.0), "cap"),
-    "cap above one": (lambda: md.ReportCap(cap=1.5), "cap"),
-    "least zero": (lambda: md.RequiredReport(report=0, least=0.0), "least"),
-    "share zero": (lambda: md.ErrorCap(radius=1.0, share=0.0), "share"),
-    "radius negative": (lambda: md.ErrorCap(radius=-1.0, share=0.5), "radius"),
-    "sources empty": (lambda: md.Dictionary(problem=LINE, sources=[[]]), "sources"),
-    "sources outside": (lambda: md.Dictionary(problem=LINE, sources=[[4]]), "sources"),
-    "forbidden outside": (lambda: md.without_reports(LINE, [7]), "forbidden"),
-    "forbidden all but one": (lambda: md.without_reports(LINE, [0, 1, 2]), "forbidden"),
-    "no constraint": (lambda: md.Constrained(problem=LINE, constraints=[0.5]), "constraints"),  # type: ignore[list-item]
+    "priors flat": (lambda: md.programs.Robust(problem=LINE, priors=np.full(4, 0.25)), "priors"),
+    "priors none": (lambda: md.programs.Robust(problem=LINE, priors=np.zeros((0, 4))), "priors"),
+    "prior unnormalised": (lambda: md.programs.Robust(problem=LINE, priors=np.ones((1, 4))), "prior"),
+    "bound zero": (lambda: md.programs.Bounded(problem=LINE, worst_loss=0.0), "worst-loss"),
+    "bound nan": (lambda: md.programs.Bounded(problem=LINE, worst_loss=math.nan), "worst-loss"),
+    "bound shape": (lambda: md.programs.Bounded(problem=LINE, worst_loss=[1.0, 2.0]), "worst-loss"),
+    "cap zero": (lambda: md.programs.ReportCap(cap=0.0), "cap"),
+    "cap above one": (lambda: md.programs.ReportCap(cap=1.5), "cap"),
+    "least zero": (lambda: md.programs.RequiredReport(report=0, least=0.0), "least"),
+    "share zero": (lambda: md.programs.ErrorCap(radius=1.0, share=0.0), "share"),
+    "radius negative": (lambda: md.programs.ErrorCap(radius=-1.0, share=0.5), "radius"),
+    "sources empty": (lambda: md.programs.Dictionary(problem=LINE, sources=[[]]), "sources"),
+    "sources outside": (lambda: md.programs.Dictionary(problem=LINE, sources=[[4]]), "sources"),
+    "forbidden outside": (lambda: md.programs.without_reports(LINE, [7]), "forbidden"),
+    "forbidden all but one": (lambda: md.programs.without_reports(LINE, [0, 1, 2]), "forbidden"),
+    "no constraint": (lambda: md.programs.Constrained(problem=LINE, constraints=[0.5]), "constraints"),  # type: ignore[list-item]
 }
 BAD_CONSTRAINTS = {
-    "report outside": (md.ReportCap(cap=0.5, reports=[4]), "reports"),
-    "secret outside": (md.RequiredReport(report=0, least=0.1, secrets=[-1]), "secrets"),
+    "report outside": (md.programs.ReportCap(cap=0.5, reports=[4]), "reports"),
+    "secret outside": (md.programs.RequiredReport(report=0, least=0.1, secrets=[-1]), "secrets"),
     "equality": (lambda table: [table[0, 0] == 0.5], "constraints"),
     "not convex": (lambda table: [cp.sqrt(table[0, 0]) <= 0.5], "constraints"),
     "another variable": (lambda table: [table[0, 0] <= cp.Variable()], "constraints"),
@@ -168,25 +172,29 @@ def test_bad_programs(bad: str) -> None:
 def test_bad_constraints(bad: str) -> None:
     given, field = BAD_CONSTRAINTS[bad]
     with pytest.raises(InputError) as caught:
-        md.solve(md.Constrained(problem=LINE, constraints=[given]))
+        md.solve(md.programs.Constrained(problem=LINE, constraints=[given]))
     assert caught.value.field == field
 
 
 def test_nodes_have_no_radius() -> None:
     with pytest.raises(InputError, match="no place"):
-        md.solve(md.Constrained(problem=problem_of("discrete"), constraints=[md.ErrorCap(radius=1.0, share=0.5)]))
+        md.solve(
+            md.programs.Constrained(
+                problem=problem_of("discrete"), constraints=[md.programs.ErrorCap(radius=1.0, share=0.5)]
+            )
+        )
 
 
 def test_a_cap_of_zero_says_how_to_forbid_a_report() -> None:
     with pytest.raises(InputError, match="without_reports"):
-        md.ReportCap(cap=0.0, secrets=[3])
+        md.programs.ReportCap(cap=0.0, secrets=[3])
 
 
 def test_a_margin_that_does_not_hold_is_replaced_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     case = "eikonal, masked"
     free = table_of(optimum(case))
     most = 0.8 * float(np.abs(free[0] - free[1]).sum())
-    program = md.Constrained(
+    program = md.programs.Constrained(
         problem=problem_of(case), constraints=[lambda table: [cp.norm1(table[0] - table[1]) <= most]]
     )
     monkeypatch.setattr(stated, "_MARGINS", (-1e-3,))

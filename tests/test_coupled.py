@@ -29,7 +29,7 @@ from mechdesign.setting.problems.problem_files import load_problem
 from mechdesign.solvers.kernels.highs import solve_linear_program
 from mechdesign.solvers.kernels.progress import Progress
 from mechdesign.solvers.optimal import coupled
-from mechdesign.solvers.optimal.coupled import admit, coupled_bound, no_table, solve_coupled, task_of
+from mechdesign.solvers.optimal.coupled import coupled_bound, no_table, project_dual, solve_coupled, task_of
 
 
 @ALL
@@ -54,7 +54,7 @@ def test_certified_with_the_bound_proved_from_the_file(case: str, program: str) 
 def test_minimax_where_far_entries_range_widely() -> None:
     problem = load_problem("philadelphia", cells=7)
     seen: list[Progress] = []
-    design = solve_coupled(md.Minimax(problem=problem), gap=1e-3, report=seen.append)
+    design = solve_coupled(md.programs.Minimax(problem=problem), gap=1e-3, on_progress=seen.append)
     assert design.stopped == "gap"
     assert design.objective - design.lower_bound <= 1e-3 * design.objective
     assert seen[-1].lower_bound == design.lower_bound
@@ -70,7 +70,7 @@ def test_any_multipliers_give_a_bound_and_wrong_ones_a_worse_one() -> None:
         for _ in range(20):
             multipliers = mechanism["multiplier"].values * rng.uniform(-1, 3, task.rows.size) + rng.normal(size=1) / 50
             dual = mechanism["dual"].values + rng.normal(size=16) * value * rng.choice([1e-9, 1e-2, 1])
-            admissible = admit(multipliers, task.rows.share)
+            admissible = project_dual(multipliers, task.rows.share)
             assert (admissible >= 0).all()
             assert math.fsum(admissible * task.rows.share) <= 1
             folded = task.rows.fold_down(task.cost, admissible)
@@ -132,22 +132,22 @@ def test_a_file_that_says_too_much_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_remapped_minimax_makes_no_claim_about_its_worst_case() -> None:
-    remapped = md.bayes_remap(solved("eikonal, masked", "minimax"))
+    remapped = md.utility.bayes_remap(solved("eikonal, masked", "minimax"))
     assert "objective" not in remapped.attrs
     assert md.verify(remapped).certified
 
 
 def test_what_does_not_fit_is_refused_before_it_is_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(md.Minimax, "side_rows", lambda self: pytest.fail("allocated"))
+    monkeypatch.setattr(md.programs.Minimax, "side_rows", lambda self: pytest.fail("allocated"))
     with pytest.raises(SizeError, match=str(MOST_ROWS)):
-        md.solve(md.Minimax(problem=load_problem("philadelphia", cells=30)))
+        md.solve(md.programs.Minimax(problem=load_problem("philadelphia", cells=30)))
     with pytest.raises(SizeError, match="GB"):
-        md.solve(md.Dictionary(problem=load_problem("philadelphia", cells=250)))
+        md.solve(md.programs.Dictionary(problem=load_problem("philadelphia", cells=250)))
 
 
 def test_no_time_gives_no_table() -> None:
     with pytest.raises(SolverError, match="before any table"):
-        solve_coupled(md.Minimax(problem=problem_of("discrete")), gap=1e-3, time_limit=-1.0)
+        solve_coupled(md.programs.Minimax(problem=problem_of("discrete")), gap=1e-3, time_limit=-1.0)
 
 
 def test_the_interior_point_route_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +184,7 @@ def test_the_margin_grows_until_the_limits_hold(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(coupled, "_MARGIN", -1e-6)
     program = program_of("eikonal, 8 neighbours", "bounded")
     seen: list[Progress] = []
-    design = solve_coupled(program, gap=1e-5, report=seen.append)
+    design = solve_coupled(program, gap=1e-5, on_progress=seen.append)
     assert len(seen) > 1
     assert seen[0].loss == math.inf
     assert not task_of(program).rows.excess_up(design.mass / float(ROW_SUM)).any()

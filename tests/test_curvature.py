@@ -88,7 +88,9 @@ def test_local_weights_are_close_to_the_solved_ones_inside() -> None:
     square = ((domain.points - side / 2) ** 2).sum(axis=1)
     level = md.PrivacyLevel.from_values(domain, (0.4 + 0.5 * np.exp(-square / 60)).reshape(side, side))
     metric = md.Eikonal(level=level, stencil=16)
-    problem = md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.SquaredDistance())
+    problem = md.DesignProblem(
+        domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.losses.SquaredDistance()
+    )
     solved = scipy.linalg.solve(np.exp(-problem.distances), np.ones(domain.size))
     assert domain.index is not None
     core = ((domain.index >= 10) & (domain.index < side - 10)).all(axis=1)

@@ -31,7 +31,7 @@ from mechdesign.setting.problems.problem_files import load_problem
 def test_the_dictionary_has_the_value_of_its_statement_and_is_certified(case: str) -> None:
     mechanism = dictionary(case)
     assert mechanism.attrs["lower_bound"] <= mechanism.attrs["expected_loss"]
-    statement = md.Dictionary(problem=problem_of(case)).statement()
+    statement = md.programs.Dictionary(problem=problem_of(case)).statement()
     assert statement.solve(solver="HIGHS") == pytest.approx(mechanism.attrs["expected_loss"], rel=ORACLE)
     result = md.verify(mechanism)
     assert result.certified
@@ -52,10 +52,10 @@ def test_source_sets_answer_for_the_border_where_single_places_cannot() -> None:
     problem = load_problem("flat", cells=8, epsilon=0.5)
     single = [[u] for u in range(64)]
     with pytest.raises(InfeasibleError, match="no weights"):
-        md.solve(md.Dictionary(problem=problem, sources=single))
+        md.solve(md.programs.Dictionary(problem=problem, sources=single))
     everywhere = [list(range(64))]
-    held = md.solve(md.Dictionary(problem=problem, sources=single + everywhere)).attrs["expected_loss"]
-    grown = md.solve(md.Dictionary(problem=problem)).attrs["expected_loss"]
+    held = md.solve(md.programs.Dictionary(problem=problem, sources=single + everywhere)).attrs["expected_loss"]
+    grown = md.solve(md.programs.Dictionary(problem=problem)).attrs["expected_loss"]
     eikonal = md.solve(md.EikonalWeights(problem=problem)).attrs["expected_loss"]
     best = md.solve(md.Optimal(problem=problem)).attrs["lower_bound"]
     assert best <= grown < 1.02 * best
@@ -65,16 +65,16 @@ def test_source_sets_answer_for_the_border_where_single_places_cannot() -> None:
 
 def test_a_dictionary_of_the_whole_domain_is_the_best_constant() -> None:
     problem = problem_of("eikonal, masked")
-    everywhere = md.Dictionary(problem=problem, sources=[range(problem.domain.size)])
+    everywhere = md.programs.Dictionary(problem=problem, sources=[range(problem.domain.size)])
     assert md.solve(everywhere).attrs["expected_loss"] == pytest.approx(problem.constant_loss, rel=DESIGN_MARGIN)
 
 
 def test_kernels_of_source_sets_are_private_and_reported_by_bayes() -> None:
-    program = md.Dictionary(problem=problem_of("eikonal, 16 neighbours"))
+    program = md.programs.Dictionary(problem=problem_of("eikonal, 16 neighbours"))
     log = np.log(program.kernel)
     rise = log[:, None, :] - log[None, :, :]
     assert (rise.max(axis=2) <= program.problem.distances + DESIGN_MARGIN).all()
-    every = np.einsum("uk,uy->ky", program.kernel, program.problem.cost)
+    every = np.einsum("uk,uy->ky", program.kernel, program.problem.weighted_loss)
     assert program.kernel_cost == pytest.approx(every.min(axis=1))
     assert {len(source) for source in program.sets} == {1, 2, 4, 8, 16}
 
@@ -126,9 +126,9 @@ def test_robust_lies_between_every_prior_and_minimax(case: str) -> None:
 @pytest.mark.parametrize("case", ["eikonal, masked", "graph, table loss", "reports apart from secrets"])
 def test_robust_over_point_priors_is_minimax_and_over_one_prior_optimal(case: str) -> None:
     problem = problem_of(case)
-    points = md.solve(md.Robust(problem=problem, priors=np.eye(problem.domain.size)), gap=SOLVED).attrs
+    points = md.solve(md.programs.Robust(problem=problem, priors=np.eye(problem.domain.size)), gap=SOLVED).attrs
     assert points["objective"] == pytest.approx(solved(case, "minimax").attrs["objective"], rel=2 * SOLVED)
-    one = md.solve(md.Robust(problem=problem, priors=problem.prior_array[None]), gap=SOLVED).attrs
+    one = md.solve(md.programs.Robust(problem=problem, priors=problem.prior_array[None]), gap=SOLVED).attrs
     assert one["objective"] == pytest.approx(optimum(case).attrs["expected_loss"], rel=2 * SOLVED)
 
 
@@ -148,11 +148,11 @@ def test_a_bound_per_secret_binds_where_it_is_given() -> None:
     free = loss_at_secrets(optimum("eikonal, 8 neighbours"), problem)
     bounds = np.full(16, np.inf)
     bounds[5] = 0.9 * free[5]
-    mechanism = md.solve(md.Bounded(problem=problem, worst_loss=bounds), gap=SOLVED)
+    mechanism = md.solve(md.programs.Bounded(problem=problem, worst_loss=bounds), gap=SOLVED)
     assert loss_at_secrets(mechanism, problem)[5] <= bounds[5]
     assert mechanism["multiplier"].shape == (1,)
     assert mechanism["multiplier"].values[0] > 0
-    oracle = md.Bounded(problem=problem, worst_loss=bounds).statement().solve(solver="HIGHS")
+    oracle = md.programs.Bounded(problem=problem, worst_loss=bounds).statement().solve(solver="HIGHS")
     assert oracle == pytest.approx(mechanism.attrs["objective"], rel=ORACLE)
 
 
@@ -160,16 +160,18 @@ def test_a_bound_per_secret_binds_where_it_is_given() -> None:
 def test_a_bound_below_the_minimax_value_is_proved_impossible(case: str) -> None:
     problem, value = problem_of(case), solved(case, "minimax").attrs["lower_bound"]
     with pytest.raises(InfeasibleError, match=r"proved.*bound on the loss at secret \d+") as caught:
-        md.solve(md.Bounded(problem=problem, worst_loss=0.8 * value))
+        md.solve(md.programs.Bounded(problem=problem, worst_loss=0.8 * value))
     assert caught.value.field == "worst-loss"
     assert caught.value.exit_code == 1
     assert "25 %" in caught.value.remedy or "25.01 %" in caught.value.remedy
-    assert md.solve(md.Bounded(problem=problem, worst_loss=1.001 * value)).attrs["objective"] > 0
+    assert md.solve(md.programs.Bounded(problem=problem, worst_loss=1.001 * value)).attrs["objective"] > 0
 
 
 @pytest.mark.parametrize(("secrets", "epsilon"), [(2, 0.1), (8, 1.5), (12, 4.0)])
 def test_minimax_under_the_discrete_metric_is_randomized_response(secrets: int, epsilon: float) -> None:
-    attrs = md.solve(md.Minimax(problem=load_problem("discrete", secrets=secrets, epsilon=epsilon)), gap=SOLVED).attrs
+    attrs = md.solve(
+        md.programs.Minimax(problem=load_problem("discrete", secrets=secrets, epsilon=epsilon)), gap=SOLVED
+    ).attrs
     published = (secrets - 1) / (secrets - 1 + math.exp(epsilon))
     assert attrs["lower_bound"] <= published * (1 + DESIGN_MARGIN)
     assert attrs["objective"] == pytest.approx(published, rel=SOLVED)
@@ -182,16 +184,18 @@ def test_minimax_on_a_ring_is_the_optimum_of_the_uniform_prior() -> None:
         domain=md.Domain.nodes(9),
         metric=md.Graph(tail=places, head=(places + 1) % 9, length=np.full(9, 0.7)),
         prior=priors.proportional(1.0 + places),
-        loss=md.TableLoss(values=np.minimum(apart, 9 - apart).astype(float)),
+        loss=md.losses.TableLoss(values=np.minimum(apart, 9 - apart).astype(float)),
     )
     uniform = DesignProblem(
         domain=problem.domain, metric=problem.metric, prior=priors.uniform(problem.domain), loss=problem.loss
     )
     same = md.solve(md.Optimal(problem=uniform), gap=SOLVED).attrs["expected_loss"]
-    assert md.solve(md.Minimax(problem=problem), gap=SOLVED).attrs["objective"] == pytest.approx(same, rel=2 * SOLVED)
+    assert md.solve(md.programs.Minimax(problem=problem), gap=SOLVED).attrs["objective"] == pytest.approx(
+        same, rel=2 * SOLVED
+    )
 
 
 def test_minimax_of_two_secrets_in_closed_form() -> None:
     problem = load_problem("line", cells=2, epsilon=1.2)
-    attrs = md.solve(md.Minimax(problem=problem), gap=SOLVED).attrs
+    attrs = md.solve(md.programs.Minimax(problem=problem), gap=SOLVED).attrs
     assert attrs["objective"] == pytest.approx(1 / (1 + math.exp(1.2)), rel=SOLVED)

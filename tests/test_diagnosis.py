@@ -27,8 +27,8 @@ from mechdesign.setting.objective.losses import SquaredDistance
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.problems.problem_files import load_problem
 from mechdesign.setting.space.domain import Domain
+from mechdesign.solvers.eikonal import diagnosis as module
 from mechdesign.solvers.eikonal.diagnosis import DIAGNOSIS, diagnosis
-from mechdesign.solvers.eikonal.weights import diagnosis as module
 from mechdesign.solvers.solve import solve
 
 SCRIPT = Path(__file__).parent.parent / "scripts" / "curvature_rule.py"

@@ -125,11 +125,11 @@ def test_a_finer_grid_brings_it_to_the_optimal_program() -> None:
 
 
 def test_a_program_in_one_part_keeps_everything_but_the_metric() -> None:
-    problem = replace(problem_of("line"), name="mine", knobs={"k": 1})
+    problem = replace(problem_of("line"), name="mine", parameters={"k": 1})
     program = EdgeAverage(problem=problem)
     (part,) = program.parts()
     own = program.as_optimal(part)
-    assert (own.name, own.knobs, own.loss, own.reports) == ("mine", {"k": 1}, problem.loss, own.domain)
+    assert (own.name, own.parameters, own.loss, own.reports) == ("mine", {"k": 1}, problem.loss, own.domain)
     assert (own.edges.length > problem.edges.length).all()
 
 

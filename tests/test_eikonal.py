@@ -21,9 +21,9 @@ from mechdesign.setting.objective.losses import SquaredDistance
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.problems.problem_files import load_problem
 from mechdesign.setting.space.raster import Raster
+from mechdesign.solvers.eikonal import weights as eikonal
 from mechdesign.solvers.eikonal.edge_budget import edge_budget
 from mechdesign.solvers.eikonal.frame import framed
-from mechdesign.solvers.eikonal.weights import weights as eikonal
 from mechdesign.solvers.solve import solve
 from mechdesign.verification.verify import verify
 
@@ -98,7 +98,7 @@ def test_the_statement_has_the_same_weights() -> None:
     statement = program.statement()
     assert statement.is_dcp()
     assert statement.solve(solver="HIGHS") == pytest.approx(
-        float((problem.cost * program.kernel()).sum(axis=0) @ weights(problem)), rel=ORACLE
+        float((problem.weighted_loss * program.kernel()).sum(axis=0) @ weights(problem)), rel=ORACLE
     )
     assert statement.variables()[0].value == pytest.approx(weights(problem), abs=ORACLE)
 
@@ -129,7 +129,7 @@ def test_small_levels_fail_at_the_boundary_and_are_remedied(epsilon: float) -> N
     optimum = solve(Optimal(problem=problem), gap=1e-3).attrs
     assert mechanism.attrs["expected_loss"] >= optimum["lower_bound"]
     kernel = EikonalWeights(problem=problem).kernel()
-    signed_loss = float((problem.cost * kernel).sum(axis=0) @ signed)
+    signed_loss = float((problem.weighted_loss * kernel).sum(axis=0) @ signed)
     assert mechanism.attrs["expected_loss"] <= 1.15 * signed_loss
 
 
@@ -166,8 +166,10 @@ def test_edge_budgets_keep_every_edge_within_its_length() -> None:
     rise = (np.log(table[tail]) - np.log(table[head])).max(axis=1)
     assert (rise <= length + 1e-9).all()
     assert table.sum(axis=1) == pytest.approx(1.0, abs=LINEAR_ALGEBRA)
-    signed_loss = float((problem.cost * EikonalWeights(problem=problem).kernel()).sum(axis=0) @ weights(problem))
-    assert (problem.cost * table).sum() <= 1.15 * signed_loss
+    signed_loss = float(
+        (problem.weighted_loss * EikonalWeights(problem=problem).kernel()).sum(axis=0) @ weights(problem)
+    )
+    assert (problem.weighted_loss * table).sum() <= 1.15 * signed_loss
 
 
 def test_the_remedy_on_points_needs_no_frame() -> None:

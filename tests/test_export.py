@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from mechdesign.cli.main import main as cli
+from mechdesign.cli import main as cli
 from mechdesign.closed_forms.mechanisms import exponential
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.mechanism.factored.rows import FactoredMechanism

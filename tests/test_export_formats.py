@@ -12,7 +12,7 @@ from exported import MAKERS, factored, flipped, made
 from pyarrow import parquet
 
 import mechdesign as md
-from mechdesign.cli.main import main as cli
+from mechdesign.cli import main as cli
 from mechdesign.errors import InputError
 from mechdesign.mechanism.storage.files import load, save
 from mechdesign.mechanism.table.certificate import ROW_SUM

@@ -52,7 +52,7 @@ def test_every_triple_of_the_claim_holds_in_whole_numbers(case: str) -> None:
 def test_losses_are_those_of_the_rows(case: str) -> None:
     problem, attrs = CASES[case](), made(case).attrs
     table = rows_of(case).probabilities(np.arange(problem.domain.size))
-    assert attrs["expected_loss"] == pytest.approx(float((problem.cost * table).sum()), rel=REORDERED)
+    assert attrs["expected_loss"] == pytest.approx(float((problem.weighted_loss * table).sum()), rel=REORDERED)
     per_row = (problem.loss_matrix * table).sum(axis=1)
     assert made(case)["row_loss"].values == pytest.approx(per_row, rel=REORDERED)
     optimum = md.solve(md.Optimal(problem=problem), gap=1e-5).attrs["lower_bound"]
@@ -190,7 +190,9 @@ def hill(steepness: float, side: int = 21) -> md.DesignProblem:
     values = 0.4 + 1.2 / (1 + np.exp(steepness * (away - side / 4)))
     level = md.PrivacyLevel.from_values(domain, values.reshape(side, side))
     metric = md.Eikonal(level=level, stencil=16)
-    return md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.SquaredDistance())
+    return md.DesignProblem(
+        domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.losses.SquaredDistance()
+    )
 
 
 @pytest.mark.parametrize(
@@ -210,7 +212,7 @@ def test_the_price_of_privacy_where_the_weight_system_has_no_solution(problem: m
     assert signed.min() < 0
     mechanism = md.solve(md.EikonalWeights(problem=problem), method="factored")
     assert md.verify(mechanism).certified
-    assert mechanism.attrs["expected_loss"] <= SIGNED * float((problem.cost * kernel).sum(axis=0) @ signed)
+    assert mechanism.attrs["expected_loss"] <= SIGNED * float((problem.weighted_loss * kernel).sum(axis=0) @ signed)
 
 
 def test_three_axes_rivers_and_roads() -> None:
@@ -220,7 +222,10 @@ def test_three_axes_rivers_and_roads() -> None:
     level = md.PrivacyLevel.constant(0.6, "cell")
     space = constant((5, 4, 3), 0.8, 26)
     water = md.DesignProblem(
-        domain=river, metric=md.Eikonal(level=level, stencil=16), prior=md.priors.uniform(river), loss=md.Distance()
+        domain=river,
+        metric=md.Eikonal(level=level, stencil=16),
+        prior=md.priors.uniform(river),
+        loss=md.losses.Distance(),
     )
     for problem in (space, water, ring_road()):
         mechanism = md.solve(md.EikonalWeights(problem=problem), method="factored")
@@ -239,7 +244,9 @@ def test_opposite_banks_are_told_apart_better_than_without_the_river() -> None:
     for given in (np.ones((7, 7), bool), mask):
         domain = grid((7, 7), mask=given)
         metric = md.Eikonal(level=md.PrivacyLevel.constant(0.8, "cell"), stencil=16)
-        problem = md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.ZeroOne())
+        problem = md.DesignProblem(
+            domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.losses.ZeroOne()
+        )
         mechanism = FactoredMechanism(dataset=md.solve(md.EikonalWeights(problem=problem), method="factored"))
         bank, other = int(domain.lookup[2, 0]), int(domain.lookup[4, 0])
         losses.append(float(mechanism.row(bank)[other]))
@@ -330,7 +337,7 @@ def test_large_grids_are_factored_without_being_asked() -> None:
     mechanism = md.solve(md.EikonalWeights(problem=md.load_problem("philadelphia", cells=41)), rounds=16)
     assert mechanism.attrs["schema"] == "mechdesign/factored/1"
     table = md.solve(md.EikonalWeights(problem=md.load_problem("philadelphia", cells=41)), method="table")
-    kernel_loss = total_cost(table["mass"].values, md.load_problem("philadelphia", cells=41).cost)
+    kernel_loss = total_cost(table["mass"].values, md.load_problem("philadelphia", cells=41).weighted_loss)
     assert kernel_loss <= mechanism.attrs["expected_loss"] <= 1.02 * kernel_loss
 
 

@@ -12,13 +12,13 @@ import time
 
 import pytest
 
-from mechdesign.cli.main import main as cli
+from mechdesign.cli import main as cli
 from mechdesign.errors import InputError
 from mechdesign.mechanism.storage.files import load
 from mechdesign.programs.eikonal.weights import EikonalWeights
 from mechdesign.setting.problems.problem_files import load_problem
+from mechdesign.solvers.factored import run as factored
 from mechdesign.solvers.factored.run import Run, solve_factored
-from mechdesign.solvers.factored.run import run as factored
 from mechdesign.solvers.solve import solve
 from mechdesign.verification.verify import verify
 
@@ -71,7 +71,7 @@ def test_a_run_aborted_after_any_block_goes_on_to_the_same_bits(program, undistu
     while True:
         at = random_state.randrange(1, 5 * PER_PASS)
         try:
-            found = run(program, work=where, report=Interrupt(at, at + 1))
+            found = run(program, work=where, on_progress=Interrupt(at, at + 1))
         except KeyboardInterrupt:
             aborted += 1
             assert "mechanism.nc" not in names(where)
@@ -85,7 +85,7 @@ def test_a_run_aborted_after_any_block_goes_on_to_the_same_bits(program, undistu
 def test_finished_blocks_are_not_computed_again(program, undisturbed, tmp_path, monkeypatch):
     work = tmp_path / "work"
     with pytest.raises(KeyboardInterrupt):
-        run(program, work=work, report=Interrupt(2 * PER_PASS + 2, 2 * PER_PASS + 3))
+        run(program, work=work, on_progress=Interrupt(2 * PER_PASS + 2, 2 * PER_PASS + 3))
     kept = [name for name in names(work) if name.startswith("round")]
     assert kept == ["round 3 of 6 from 0.block", "round 3 of 6 from 128.block"]
     asked = []
@@ -98,7 +98,7 @@ def test_finished_blocks_are_not_computed_again(program, undisturbed, tmp_path, 
 
 def test_an_interrupt_certifies_the_last_weighed_state_and_the_next_call_goes_on(program, undisturbed, tmp_path):
     work = tmp_path / "work"
-    found = run(program, work=work, report=Interrupt(3 * PER_PASS + 2))
+    found = run(program, work=work, on_progress=Interrupt(3 * PER_PASS + 2))
     assert found.attrs["stopped"] == "interrupt"
     assert verify(found).certified
     assert json.loads(found.attrs["parameters"])["rounds"] == 3
@@ -115,7 +115,7 @@ def test_an_interrupt_certifies_the_last_weighed_state_and_the_next_call_goes_on
 
 
 def test_an_interrupt_before_the_first_round_is_over_certifies_the_start(program):
-    found = run(program, report=Interrupt(1))
+    found = run(program, on_progress=Interrupt(1))
     assert (found.attrs["stopped"], verify(found).certified) == ("interrupt", True)
     assert json.loads(found.attrs["parameters"])["rounds"] == 1
 
@@ -123,7 +123,7 @@ def test_an_interrupt_before_the_first_round_is_over_certifies_the_start(program
 def test_certificates_of_an_earlier_state_are_not_taken_for_those_of_a_later_one(program, undisturbed, tmp_path):
     work = tmp_path / "work"
     with pytest.raises(KeyboardInterrupt):  # the second one comes while the first state is certified
-        run(program, work=work, report=Interrupt(1, PER_PASS))
+        run(program, work=work, on_progress=Interrupt(1, PER_PASS))
     certificates = [path for path in work.iterdir() if path.name.startswith("certificate")]
     assert certificates
     check_identical(run(program, work=work), undisturbed)
@@ -154,10 +154,10 @@ def test_a_finished_run_gives_its_mechanism_at_once(program, undisturbed, tmp_pa
 def test_the_folder_of_another_run_is_refused(program, other, tmp_path):
     work = tmp_path / "work"
     with pytest.raises(KeyboardInterrupt):
-        run(program, work=work, report=Interrupt(2, 3))
+        run(program, work=work, on_progress=Interrupt(2, 3))
     before = {path: path.read_bytes() for path in work.iterdir()}
-    knobs = {"cells": CELLS} | {name: other[name] for name in ("cells", "slope") if name in other}
-    problem = load_problem("philadelphia", **knobs)
+    parameters = {"cells": CELLS} | {name: other[name] for name in ("cells", "slope") if name in other}
+    problem = load_problem("philadelphia", **parameters)
     if "name" in other:
         object.__setattr__(problem, "name", other["name"])
     options = {name: other[name] for name in ("rounds", "block") if name in other}
@@ -279,7 +279,7 @@ def test_one_line_a_round_where_stderr_is_no_terminal(command):
 
 def test_blocks_done_are_told_within_a_round(program):
     told = Interrupt()
-    run(program, report=told)
+    run(program, on_progress=told)
     first = told.told[:PER_PASS]
     assert [(state.stage, state.done, state.milestone) for state in first] == [
         ("round 1 of 6", 128, False),

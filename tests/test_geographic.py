@@ -14,9 +14,9 @@ from tolerances import DESIGN_MARGIN
 import mechdesign as md
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.mechanism.table.dataset import seal
-from mechdesign.setting.problems.area import area_problem
+from mechdesign.setting.problems.area import area_problem, plane_level
 from mechdesign.setting.readers.geojson import read_area
-from mechdesign.setting.space.area import Area, area_of, place_on_earth, plane_level
+from mechdesign.setting.space.area import Area, area_of, place_on_earth
 from mechdesign.setting.space.locate import place_at
 from mechdesign.setting.space.plane import LARGEST_EXCESS, METRES, Plane
 
@@ -99,7 +99,7 @@ def test_an_optimal_mechanism_of_a_wide_area_holds_on_the_ground_and_would_not_w
         domain=domain,
         metric=md.Euclidean(epsilon=epsilon, unit="km"),
         prior=md.priors.uniform(domain),
-        loss=md.Distance(),
+        loss=md.losses.Distance(),
     )
     assert steepness(md.solve(md.Optimal(problem=plain), gap=1e-6), ground) > 1 + 1e-5
     assert json.loads(shrunk.attrs["parameters"])["knobs"]["geodesic_epsilon"] == epsilon
@@ -296,7 +296,7 @@ def small():
 
 def test_the_plane_survives_the_file_and_belongs_to_the_claim(tmp_path):
     domain = small()
-    mechanism = md.closed_forms.planar_laplace.mechanism(area_problem(domain, epsilon=0.004))
+    mechanism = md.baselines.planar_laplace(area_problem(domain, epsilon=0.004))
     path = md.save(mechanism, tmp_path / "m.nc")
     stored = md.load(path)
     described = json.loads(stored.attrs["domain"])

@@ -19,7 +19,7 @@ from mechdesign.setting.metric.metrics import Discrete, Euclidean, Graph
 from mechdesign.setting.metric.shortest_paths import Edges
 from mechdesign.setting.objective import priors
 from mechdesign.setting.space.domain import Domain
-from mechdesign.utility.population.identifiability import channel_rank, statistical_criterion
+from mechdesign.utility.population.identifiability import asymptotic_mse, channel_rank
 
 NONE = Edges(tail=np.zeros(0, np.int64), head=np.zeros(0, np.int64), length=np.zeros(0))
 DRAWS = 4000
@@ -44,7 +44,7 @@ def channel(n, m, seed, power=3):
 
 def problem_on(domain, metric=None):
     metric = metric or Euclidean(epsilon=0.6, unit=domain.unit)
-    return md.DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=md.Distance())
+    return md.DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=md.losses.Distance())
 
 
 @pytest.mark.parametrize("name", DOMAINS)
@@ -104,7 +104,7 @@ def test_two_cells_by_hand(wrong, share):
     """One number is unknown: its estimate has the variance q (1 - q) / (1 - 2 wrong)^2 over N, at distance 3 km."""
     problem = problem_on(Domain.grid(2, cell=3.0, unit="km"))
     q = share * (1 - wrong) + (1 - share) * wrong
-    found = statistical_criterion([[1 - wrong, wrong], [wrong, 1 - wrong]], problem, truth=[share, 1 - share])
+    found = asymptotic_mse([[1 - wrong, wrong], [wrong, 1 - wrong]], problem, truth=[share, 1 - share])
     assert found == pytest.approx(9 * q * (1 - q) / (1 - 2 * wrong) ** 2, rel=LINEAR_ALGEBRA)
 
 
@@ -155,7 +155,7 @@ def test_rank_of_products(rank):
     faint = np.column_stack([table * (1 - 1e-13), 1e-13 * channel(n, n, 3)])
     noisy = faint / faint.sum(axis=1, keepdims=True)
     assert channel_rank(table) == channel_rank(noisy) == rank
-    assert math.isinf(statistical_criterion(table, problem_on(grid(n)))) == (rank < n)
+    assert math.isinf(asymptotic_mse(table, problem_on(grid(n)))) == (rank < n)
     seen = np.column_stack([table * (1 - 1e-3), 1e-3 * channel(n, n, 3)])
     assert channel_rank(seen) == n
 
@@ -165,23 +165,23 @@ def test_the_optimal_mechanism_can_hide_what_the_geometric_one_tells():
     problem = problem_on(grid((4, 4)), Euclidean(epsilon=0.6, unit="cell"))
     optimal = md.solve(md.Optimal(problem=problem))
     assert channel_rank(optimal) == 4
-    assert statistical_criterion(optimal) == math.inf
-    geometric = md.closed_forms.geometric.mechanism(problem)
+    assert asymptotic_mse(optimal) == math.inf
+    geometric = md.baselines.geometric(problem)
     assert channel_rank(geometric) == 16
-    from_table = statistical_criterion(md.probabilities(geometric).values, problem)
-    assert statistical_criterion(geometric) == pytest.approx(from_table, rel=REORDERED)
+    from_table = asymptotic_mse(md.probabilities(geometric).values, problem)
+    assert asymptotic_mse(geometric) == pytest.approx(from_table, rel=REORDERED)
     skewed = priors.proportional(np.arange(1.0, 17.0) ** 4)
     at_skewed = criterion(md.probabilities(geometric).values, skewed, transport_norm(problem.domain, NONE))
-    assert statistical_criterion(geometric, truth=skewed) == pytest.approx(at_skewed, rel=REORDERED)
+    assert asymptotic_mse(geometric, truth=skewed) == pytest.approx(at_skewed, rel=REORDERED)
     assert abs(at_skewed - from_table) > 1
 
 
 @pytest.mark.parametrize(
     ("make", "field"),
     [
-        (lambda: statistical_criterion(np.eye(3)), "problem"),
-        (lambda: statistical_criterion(np.eye(3), problem_on(grid(4))), "table"),
-        (lambda: statistical_criterion(np.eye(4), problem_on(grid(4)), truth=[0.5, 0.5]), "prior"),
+        (lambda: asymptotic_mse(np.eye(3)), "problem"),
+        (lambda: asymptotic_mse(np.eye(3), problem_on(grid(4))), "table"),
+        (lambda: asymptotic_mse(np.eye(4), problem_on(grid(4)), truth=[0.5, 0.5]), "prior"),
         (lambda: channel_rank(np.eye(3) - 0.1), "table"),
         (lambda: channel_rank(np.ones(3)), "table"),
     ],

@@ -271,7 +271,7 @@ def test_batches_are_the_single_distances():
     domain = PLACES["masked"]
     several, others = (np.array([dense(domain, random) for _ in range(4)]) for _ in range(2))
     heard = []
-    one = kantorovich_batch(several, others[0], domain, report=heard.append)
+    one = kantorovich_batch(several, others[0], domain, on_progress=heard.append)
     each = kantorovich_batch(several, others, domain)
     for i in range(4):
         single = kantorovich(several[i], others[0], domain)
@@ -290,7 +290,7 @@ def test_batches_are_the_single_distances():
 def test_rounds_are_reported_in_the_unit_of_the_domain():
     p, q = pair("grid", "smooth")
     heard = []
-    found = kantorovich(p, q, PLACES["grid"], report=heard.append)
+    found = kantorovich(p, q, PLACES["grid"], on_progress=heard.append)
     last = [told for told in heard if told.round is not None][-1]
     assert last.lower == pytest.approx(found.value, rel=CERTIFIED)
     assert last.upper == pytest.approx(found.value, rel=CERTIFIED)

@@ -95,13 +95,13 @@ def test_all_pairs_follow_from_the_edges(case: str) -> None:
 @ALL
 def test_no_closed_form_at_the_claim_beats_the_bound(case: str) -> None:
     problem, bound = problem_of(case), optimum(case).attrs["lower_bound"]
-    rivals = [exponential.mechanism(problem), constant.mechanism(problem)]
+    baselines = [exponential.mechanism(problem), constant.mechanism(problem)]
     if problem.reports is problem.domain:
-        rivals.append(randomized_response.mechanism(problem))
-    for rival in rivals:
-        assert rival.attrs["effective_epsilon"] <= 1 + DESIGN_MARGIN
-        assert rival.attrs["expected_loss"] >= bound * (1 - DESIGN_MARGIN)
-        assert verify(rival).certified
+        baselines.append(randomized_response.mechanism(problem))
+    for baseline in baselines:
+        assert baseline.attrs["effective_epsilon"] <= 1 + DESIGN_MARGIN
+        assert baseline.attrs["expected_loss"] >= bound * (1 - DESIGN_MARGIN)
+        assert verify(baseline).certified
 
 
 @ALL

@@ -25,7 +25,8 @@ from test_budget import sampler
 
 import mechdesign as md
 from mechdesign.errors import BudgetError, FileFormatError, InputError
-from mechdesign.mechanism.budget.budget import REMEMBERED, ledger
+from mechdesign.mechanism.budget import ledger
+from mechdesign.mechanism.budget.budget import REMEMBERED
 from mechdesign.mechanism.budget.ledger import read_ledger
 from mechdesign.mechanism.table.dataset import seal
 

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from mechdesign.cli.main import main as cli
+from mechdesign.cli import main as cli
 from mechdesign.closed_forms.mechanisms import planar_laplace
 from mechdesign.closed_forms.noise import privacy_radius
 from mechdesign.errors import InputError

@@ -10,7 +10,7 @@ import pytest
 from likelihoods import drawn, lattice_problem, program_of, skewed
 
 from mechdesign.closed_forms.mechanisms import geometric, randomized_response
-from mechdesign.programs.statistical.likelihood import Judged, Likelihood
+from mechdesign.programs.statistical.likelihood import CertifiedPoint, Likelihood
 from mechdesign.solvers.statistical import em as likelihood_updates
 from mechdesign.solvers.statistical import likelihood
 from mechdesign.solvers.statistical import newton as likelihood_newton
@@ -33,7 +33,9 @@ class Refusing:
 
     def judge(self, distribution):
         self.points.append(distribution)
-        return Judged(distribution=distribution, reported=None, ratio=None, log_likelihood=-math.inf, gap=math.inf)
+        return CertifiedPoint(
+            distribution=distribution, reported=None, ratio=None, log_likelihood=-math.inf, gap=math.inf
+        )
 
 
 def test_an_extrapolation_that_is_refused_goes_half_way_to_the_plain_step():

@@ -14,7 +14,7 @@ import pytest
 from conftest import ROOT
 
 from mechdesign.base.streams import visible
-from mechdesign.cli.main import main as cli
+from mechdesign.cli import main as cli
 from mechdesign.errors import InputError, VerificationError
 from mechdesign.output.terminal import summary
 from mechdesign.verification import verify as verification

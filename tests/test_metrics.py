@@ -172,14 +172,14 @@ FINGERPRINTS = {
 }
 
 
-@pytest.mark.parametrize(("problem", "knobs"), FINGERPRINTS)
-def test_the_lengths_of_shipped_problems_keep_their_bits(problem, knobs):
+@pytest.mark.parametrize(("problem", "parameters"), FINGERPRINTS)
+def test_the_lengths_of_shipped_problems_keep_their_bits(problem, parameters):
     """Claims carry a fingerprint of the lengths: a file that was written once has to verify for good."""
-    edges = load_problem(problem, **dict(knob.split() for knob in knobs.split(", ") if knob)).edges
+    edges = load_problem(problem, **dict(parameter.split() for parameter in parameters.split(", ") if parameter)).edges
     digest = hashlib.sha256()
     for part in (edges.tail, edges.head, edges.length):
         digest.update(np.ascontiguousarray(part).tobytes())
-    assert digest.hexdigest()[:12] == FINGERPRINTS[problem, knobs]
+    assert digest.hexdigest()[:12] == FINGERPRINTS[problem, parameters]
 
 
 @pytest.mark.parametrize("name", METRICS)

@@ -230,7 +230,7 @@ def test_an_interrupt_keeps_what_there_is(where: str, monkeypatch: pytest.Monkey
 
     if where == "levelling":
         monkeypatch.setattr(solver, "envelope", stop)
-    design = solve_near_pairs(CASES["square"], gap=1e-9, report=in_design)
+    design = solve_near_pairs(CASES["square"], gap=1e-9, on_progress=in_design)
     assert design.stopped == "interrupt"
     assert violations(design.mass, CASES["square"].edges) == 0
     assert design.lower_bound <= optimum("square")[1] <= design.loss * (1 + SOLVED)
@@ -238,7 +238,7 @@ def test_an_interrupt_keeps_what_there_is(where: str, monkeypatch: pytest.Monkey
 
 def test_progress_tells_near_pairs_from_all() -> None:
     seen: list[Progress] = []
-    design = solve_near_pairs(CASES["rectangle"], gap=GAP, report=seen.append)
+    design = solve_near_pairs(CASES["rectangle"], gap=GAP, on_progress=seen.append)
     assert [state.method == "graph" for state in seen] == [False] * (len(seen) - 1) + [True]
     assert all(state.method.startswith("near pairs, ") for state in seen[:-1])
     assert (seen[-1].loss, seen[-1].lower_bound) == (design.loss, design.lower_bound)

@@ -162,7 +162,7 @@ def test_on_200_random_problems_every_method_encloses_the_optimum(seeds: int) ->
 @pytest.mark.parametrize("method", ["blocks", "aggregation"])
 def test_progress_is_monotone_and_the_gap_is_what_it_says(method: Method) -> None:
     seen: list[Progress] = []
-    aggregate(load_problem("philadelphia", cells=8, extent=16.0), gap=1e-6, method=method, report=seen.append)
+    aggregate(load_problem("philadelphia", cells=8, extent=16.0), gap=1e-6, method=method, on_progress=seen.append)
     assert len(seen) > 1
     assert all(a.loss >= b.loss and a.lower_bound <= b.lower_bound for a, b in pairwise(seen))
     assert all(a.seconds <= b.seconds for a, b in pairwise(seen))
@@ -181,7 +181,7 @@ def test_an_interrupt_keeps_a_certified_table_with_its_true_gap(method: Method, 
             raise KeyboardInterrupt
 
     problem = load_problem("philadelphia", cells=8)
-    design = aggregate(problem, gap=1e-12, method=method, report=stop)
+    design = aggregate(problem, gap=1e-12, method=method, on_progress=stop)
     assert design.stopped == "interrupt"
     assert violations(design.mass, problem.edges) == 0
     assert 0 <= design.lower_bound <= optimum_of_eight() * (1 + SOLVED)
@@ -197,7 +197,7 @@ def test_time_running_out(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = load_problem("philadelphia", cells=20)
     clock = iter([0.0, 0.0, 1.0] + [100.0] * 100)
     monkeypatch.setattr(aggregation, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    design = aggregate(problem, gap=1e-14, time_limit=50, report=lambda _: None)
+    design = aggregate(problem, gap=1e-14, time_limit=50, on_progress=lambda _: None)
     assert design.stopped == "time"
     assert 0 < design.lower_bound < design.loss
     assert violations(design.mass, problem.edges) == 0

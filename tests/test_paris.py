@@ -14,7 +14,7 @@ import pytest
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.table.dataset import probabilities
 from mechdesign.output.tables.compare import compare, mechanisms, rows, write_rows
-from mechdesign.output.tables.matched import matched_family, true_epsilon
+from mechdesign.output.tables.matched import matched_family, smallest_epsilon
 from mechdesign.output.tables.sweep import sweep
 from mechdesign.output.terminal.printing import print_rows
 from mechdesign.programs.matching.matched_distance import FAMILIES
@@ -54,7 +54,7 @@ def test_the_levels_of_the_paper_at_450_m(name: str) -> None:
     [row] = rows({name: made}, problem)
     true, effective = LEVELS[name]
     assert row["expected_distance"] == pytest.approx(450, rel=MATCHED)
-    assert row["true_epsilon"] == pytest.approx(true, rel=PRINTED)
+    assert row["smallest_epsilon"] == pytest.approx(true, rel=PRINTED)
     assert round(row["effective_epsilon"], 3) == effective
 
 
@@ -64,7 +64,7 @@ def test_randomized_response_tells_the_truth_of_neighbours() -> None:
     made = matched_family(problem, "randomized_response")
     claimed = made.attrs["claimed_epsilon"]
     assert made.attrs["effective_epsilon"] == pytest.approx(1, abs=1e-9)
-    assert true_epsilon(made, problem) == pytest.approx(claimed / 150, rel=1e-9)
+    assert smallest_epsilon(made, problem) == pytest.approx(claimed / 150, rel=1e-9)
 
 
 def test_every_row_stands_at_one_distance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,19 +77,19 @@ def test_every_row_stands_at_one_distance(tmp_path: Path, capsys: pytest.Capture
         log = np.log(probabilities(made[row["mechanism"]]).values)  # type: ignore[arg-type]
         apart = problem.domain.euclidean_to(problem.domain) + np.diag(np.full(16, np.inf))
         rise = (abs(log[:, None, :] - log).max(axis=2) / apart).max()
-        assert row["true_epsilon"] == pytest.approx(rise, rel=1e-9)
+        assert row["smallest_epsilon"] == pytest.approx(rise, rel=1e-9)
         assert row["least_epsilon"] is not None
-        assert row["least_epsilon"] < row["true_epsilon"]
+        assert row["least_epsilon"] < row["smallest_epsilon"]
         if row["mechanism"] != "randomized_response":
-            assert row["true_epsilon"] == pytest.approx(row["effective_epsilon"] * row["claimed_epsilon"], rel=1e-9)
-    assert min(table, key=lambda row: row["true_epsilon"])["mechanism"] == "optimal"
+            assert row["smallest_epsilon"] == pytest.approx(row["effective_epsilon"] * row["claimed_epsilon"], rel=1e-9)
+    assert min(table, key=lambda row: row["smallest_epsilon"])["mechanism"] == "optimal"
     with write_rows(table, tmp_path / "rows.csv").open(newline="") as stream:
         written = list(csv.DictReader(stream))
-    assert [float(row["true_epsilon"]) for row in written] == [row["true_epsilon"] for row in table]
+    assert [float(row["smallest_epsilon"]) for row in written] == [row["smallest_epsilon"] for row in table]
     print_rows(table, problem)
     shown = capsys.readouterr()
     for row in table:
-        assert f"{row['true_epsilon']:.6g}" in shown.out
+        assert f"{row['smallest_epsilon']:.6g}" in shown.out
         assert row["mechanism"] in shown.out
     assert f"{table[0]['least_epsilon']:.6g} nats per m" in shown.err
 
@@ -115,7 +115,7 @@ def test_a_matched_comparison_needs_the_euclidean_metric() -> None:
 
 
 @pytest.mark.parametrize(
-    ("knobs", "field"),
+    ("parameters", "field"),
     [
         ({"prior": "tourists"}, "prior"),
         ({"prior": "checkins", "cells": 12}, "cells"),
@@ -127,9 +127,9 @@ def test_a_matched_comparison_needs_the_euclidean_metric() -> None:
         ({"epsilon": -0.01}, "epsilon"),
     ],
 )
-def test_bad_knobs_are_refused(knobs: dict[str, object], field: str) -> None:
+def test_bad_parameters_are_refused(parameters: dict[str, object], field: str) -> None:
     with pytest.raises(InputError) as caught:
-        load_problem("paris", **knobs)  # type: ignore[arg-type]
+        load_problem("paris", **parameters)  # type: ignore[arg-type]
     assert caught.value.field == field
 
 

@@ -58,11 +58,11 @@ def philadelphia(plane, density):
     level = md.PrivacyLevel.affine(raster, slope=1e-4, floor=0.4)
     prior = md.priors.from_density(raster, domain)
     metric = md.Eikonal(level=level, stencil=8)
-    return md.DesignProblem(domain=domain, metric=metric, prior=prior, loss=md.SquaredDistance())
+    return md.DesignProblem(domain=domain, metric=metric, prior=prior, loss=md.losses.SquaredDistance())
 
 
 def in_metres(folder):
-    shipped = md.read_raster(SHIPPED, unit="mi")
+    shipped = md.read.raster(SHIPPED, unit="mi")
     step = [float(axis[1] - axis[0]) * METRES["mi"] for axis in shipped.axes]
     low = [float(axis[0]) * METRES["mi"] - h / 2 for axis, h in zip(shipped.axes, step, strict=True)]
     crs = "+proj=aeqd +lat_0=39.9526 +lon_0=-75.1652 +datum=WGS84 +units=m"
@@ -72,7 +72,7 @@ def in_metres(folder):
 @pytest.mark.parametrize("source", ["esri ascii", "geotiff"])
 def test_the_shipped_map_at_its_true_place_gives_the_planar_mechanism(tmp_path, source):
     path = SHIPPED if source == "esri ascii" else in_metres(tmp_path)
-    planar = philadelphia(None, lambda domain: md.read_raster(SHIPPED, unit="mi"))
+    planar = philadelphia(None, lambda domain: md.read.raster(SHIPPED, unit="mi"))
     placed = philadelphia(CITY_HALL, lambda domain: raster_on(domain, path))
     assert np.abs(placed.edges.length / planar.edges.length - 1).max() < 1e-12
     tables = [md.solve(md.Optimal(problem=p), gap=1e-6)["mass"].values / float(ROW_SUM) for p in (planar, placed)]
@@ -129,7 +129,7 @@ def test_rasters_in_degrees_are_read_at_the_degrees_of_the_cells(tmp_path, kind,
     expected = by_hand(domain, own, values, None)
     assert raster_on(domain, path).at(domain.points) == pytest.approx(expected, rel=1e-8)
     with pytest.raises(UnitError, match="degree"):
-        md.read_raster(path, unit="m")
+        md.read.raster(path, unit="m")
 
 
 def test_a_large_map_is_read_around_the_area_and_its_gaps_elsewhere_do_not_matter(tmp_path):
@@ -147,12 +147,12 @@ def test_a_large_map_is_read_around_the_area_and_its_gaps_elsewhere_do_not_matte
 def test_projected_tiffs_are_rasters_of_their_own_unit(tmp_path):
     values = sketch((4, 3))
     path = tiff(tmp_path, values, (500_000.0, 5_400_000.0), (100.0, 50.0), UTM)
-    raster = md.read_raster(path, unit="m")
+    raster = md.read.raster(path, unit="m")
     assert raster.x.tolist() == [500_050.0, 500_150.0, 500_250.0, 500_350.0]
     assert raster.y.tolist() == [5_400_025.0, 5_400_075.0, 5_400_125.0]
     assert np.array_equal(raster.values, values)
     with pytest.raises(UnitError):
-        md.read_raster(path, unit="km")
+        md.read.raster(path, unit="km")
 
 
 @pytest.mark.parametrize("low", [(2.0, 48.0), (2.335, 48.845), (2.325, 48.851)])
@@ -192,13 +192,13 @@ def test_without_rasterio_the_remedy_names_the_extra(tmp_path, monkeypatch):
     path = tiff(tmp_path, sketch(), (0.0, 0.0), (1.0, 1.0), UTM)
     monkeypatch.setitem(sys.modules, "rasterio", None)
     with pytest.raises(InputError, match=r"mechdesign\[geo\]"):
-        md.read_raster(path, unit="m")
+        md.read.raster(path, unit="m")
 
 
 @pytest.mark.parametrize("moved", [{"lat_0": 39.96}, {"lon_0": -75.0}, {"x_0": 1609.344}])
 def test_another_centre_is_another_plane(tmp_path, moved):
     """A lattice about another centre is interpolated: its nodes are not the plane's, and a shift of a mile shows."""
-    shipped = md.read_raster(SHIPPED, unit="mi")
+    shipped = md.read.raster(SHIPPED, unit="mi")
     given = {"proj": "aeqd", "lat_0": 39.9526, "lon_0": -75.1652, "datum": "WGS84", "units": "m"} | moved
     step = [float(axis[1] - axis[0]) * METRES["mi"] for axis in shipped.axes]
     low = [float(axis[0]) * METRES["mi"] - h / 2 for axis, h in zip(shipped.axes, step, strict=True)]

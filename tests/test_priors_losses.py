@@ -142,7 +142,7 @@ def test_a_problem_derives_its_tables():
     assert own.reports is GRID
     assert own.anchors.tolist() == [0, 1, 2, 3, 4]
     assert other.anchors.tolist() == [0, 4]
-    np.testing.assert_allclose(other.cost[:, 0], [0, 0.8, 0.3, 2.0, 0], rtol=LAST_BITS)
+    np.testing.assert_allclose(other.weighted_loss[:, 0], [0, 0.8, 0.3, 2.0, 0], rtol=LAST_BITS)
     assert other.best_constant == 0
     assert own.best_constant == int(np.argmin(own.prior_array @ GRID.euclidean_to(GRID) ** 2))
     np.testing.assert_allclose(own.distances, GRID.euclidean_to(GRID), rtol=1e-12)  # lengths are rounded down by 2^-44

@@ -18,7 +18,7 @@ CERTIFIED = 1e-9  # relative; a simplex solution of a small program, repaired
 PRINTED = 1e-7  # relative; reference losses have ten digits
 
 DOCSTRING = '"""First line.\n\nSecond line.\n"""\n'
-IMPORTS = "from mechdesign import DesignProblem, Discrete, Domain, ZeroOne, priors\n"
+IMPORTS = "from mechdesign import DesignProblem, Discrete, Domain, priors\nfrom mechdesign.losses import ZeroOne\n"
 BODY = """
     domain = Domain.nodes({secrets})
     return DesignProblem(domain=domain, metric=Discrete(epsilon=1.0), prior=priors.uniform(domain), loss=ZeroOne())
@@ -65,9 +65,9 @@ def mine(tmp_path):
 def test_what_is_read_from_a_file(mine):
     file = read_problem_file(mine)
     assert (file.name, file.path, file.summary) == ("mine", mine, "First line.")
-    assert file.knobs == {"secrets": 3, "level": 1.0, "name": "a"}
+    assert file.parameters == {"secrets": 3, "level": 1.0, "name": "a"}
     built = file.build()
-    assert (built.name, built.domain.size, built.knobs) == ("mine", 3, file.knobs)
+    assert (built.name, built.domain.size, built.parameters) == ("mine", 3, file.parameters)
     assert isinstance(built.metric, Discrete)
 
 
@@ -76,7 +76,7 @@ def test_a_file_without_docstring_is_summarised_by_its_name(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "knob", "value"),
+    ("given", "parameter", "value"),
     [
         ({"secrets": "5"}, "secrets", 5),
         ({"secrets": 5.0}, "secrets", 5),
@@ -88,8 +88,8 @@ def test_a_file_without_docstring_is_summarised_by_its_name(tmp_path):
         ({}, "secrets", 3),
     ],
 )
-def test_knobs_take_the_type_of_their_default(mine, given, knob, value):
-    found = load_problem(mine, **given).knobs[knob]
+def test_parameters_take_the_type_of_their_default(mine, given, parameter, value):
+    found = load_problem(mine, **given).parameters[parameter]
     assert (found, type(found)) == (value, type(value))
 
 
@@ -115,10 +115,10 @@ def test_knobs_take_the_type_of_their_default(mine, given, knob, value):
         ({"secrets": "\u0663"}, "secrets", "digits 0-9"),
         ({"secrets": "9" * 5000}, "secrets", "64 bits"),
         ({"secrets": "9223372036854775808"}, "secrets", "64 bits"),
-        ({"depth": 1}, "depth", "no such knob"),
+        ({"depth": 1}, "depth", "no such parameter"),
     ],
 )
-def test_knobs_of_another_type_are_refused(mine, given, field, message):
+def test_parameters_of_another_type_are_refused(mine, given, field, message):
     with pytest.raises(InputError, match=message) as caught:
         load_problem(mine, **given)
     assert caught.value.field == field
@@ -257,7 +257,7 @@ def test_figures_beside_a_solve(mine, tmp_path):
     )
     file = read_problem_file(write(tmp_path, f"{mine.read_text()}\n{told}\n", "told.py"))
     built = file.build(secrets=7)
-    assert file.published(built.knobs) == {"optimal": 7}
+    assert file.published(built.parameters) == {"optimal": 7}
     assert file.remark(built) == "7 places"
     silent = read_problem_file(mine)
     assert (silent.published({}), silent.remark(built)) == (None, None)
@@ -289,8 +289,8 @@ def test_shipped_problems():
     assert [file.name for file in listed] == SHIPPED
     for file in listed:
         parameters = inspect.signature(file.module.problem).parameters.values()
-        assert file.knobs == {p.name: p.default for p in parameters}
-        assert file.build().knobs == file.knobs
+        assert file.parameters == {p.name: p.default for p in parameters}
+        assert file.build().parameters == file.parameters
         assert file.summary.endswith(".") or "(" in file.summary
 
 
@@ -335,18 +335,18 @@ def test_a_path_goes_before_a_shipped_name(mine, monkeypatch):
 
 
 @pytest.mark.parametrize("program", [Optimal, EikonalWeights])
-@pytest.mark.parametrize("knobs", [{}, {"cells": 4, "epsilon": 2.0, "cell": 0.5}])
-def test_line_is_the_truncated_geometric_mechanism(program, knobs):
-    published = read_problem_file("line").module.published(**knobs)["optimal"]
-    figures = solve(program(problem=load_problem("line", **knobs)), gap=CERTIFIED).attrs
+@pytest.mark.parametrize("parameters", [{}, {"cells": 4, "epsilon": 2.0, "cell": 0.5}])
+def test_line_is_the_truncated_geometric_mechanism(program, parameters):
+    published = read_problem_file("line").module.published(**parameters)["optimal"]
+    figures = solve(program(problem=load_problem("line", **parameters)), gap=CERTIFIED).attrs
     assert figures["expected_loss"] == pytest.approx(published, rel=CERTIFIED)
     assert figures["lower_bound"] == pytest.approx(published, rel=CERTIFIED)
 
 
-@pytest.mark.parametrize("knobs", [{}, {"secrets": 2, "epsilon": 0.3}])
-def test_discrete_is_randomized_response(knobs):
-    published = read_problem_file("discrete").module.published(**knobs)["optimal"]
-    found = solve(Optimal(problem=load_problem("discrete", **knobs))).attrs["expected_loss"]
+@pytest.mark.parametrize("parameters", [{}, {"secrets": 2, "epsilon": 0.3}])
+def test_discrete_is_randomized_response(parameters):
+    published = read_problem_file("discrete").module.published(**parameters)["optimal"]
+    found = solve(Optimal(problem=load_problem("discrete", **parameters))).attrs["expected_loss"]
     assert found == pytest.approx(published, rel=CERTIFIED)
 
 

@@ -50,8 +50,8 @@ def random_problem(seed: int) -> DesignProblem:
 def certified(problem: DesignProblem, seed: int) -> np.ndarray:
     """Certified integers from a random table, a third of it zeros."""
     random = np.random.default_rng(seed + 1)
-    table = random.random(problem.cost.shape) * (random.random(problem.cost.shape) > 1 / 3) + 1e-12
-    return repair(table, problem.edges, problem.cost)
+    table = random.random(problem.weighted_loss.shape) * (random.random(problem.weighted_loss.shape) > 1 / 3) + 1e-12
+    return repair(table, problem.edges, problem.weighted_loss)
 
 
 def line(reports: np.ndarray, epsilon: float) -> DesignProblem:
@@ -122,11 +122,11 @@ def test_optimum_falls_with_eps_and_with_more_reports(epsilon, factor, removed):
 def test_any_multipliers_give_a_lower_bound(seed, spread):
     problem = random_problem(seed)
     mass = certified(problem, seed)
-    loss = float((problem.cost * (mass / ROW_SUM)).sum())
+    loss = float((problem.weighted_loss * (mass / ROW_SUM)).sum())
     dual = np.random.default_rng(seed).normal(0, spread, problem.domain.size)
     pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
-    assert lower_bound(dual, pricer.price(problem.cost, dual).value) <= loss * (1 + SOLVED)
-    assert lower_bound(np.zeros_like(dual), pricer.price(problem.cost, np.zeros_like(dual)).value) >= -SOLVED
+    assert lower_bound(dual, pricer.price(problem.weighted_loss, dual).value) <= loss * (1 + SOLVED)
+    assert lower_bound(np.zeros_like(dual), pricer.price(problem.weighted_loss, np.zeros_like(dual)).value) >= -SOLVED
 
 
 @given(seed=SEEDS)

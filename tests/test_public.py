@@ -10,7 +10,10 @@ import pytest
 import mechdesign
 
 
-@pytest.mark.parametrize("name", ["priors.uniform", "losses.LOSSES", "closed_forms.planar_laplace.mechanism", "audit"])
+@pytest.mark.parametrize(
+    "name",
+    ["priors.uniform", "losses.LOSSES", "baselines.planar_laplace", "programs.Minimax", "utility.bayes_remap", "audit"],
+)
 def test_first_access_in_a_fresh_interpreter(name):
     words = [sys.executable, "-c", f"import mechdesign; mechdesign.{name}"]
     assert subprocess.run(words, check=False, capture_output=True, text=True).stderr == ""

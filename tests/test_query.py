@@ -15,7 +15,7 @@ from cases import CASES, grid
 from tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, ORACLE, SOLVED
 
 import mechdesign as md
-from mechdesign.cli.main import main as cli
+from mechdesign.cli import main as cli
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.table.certificate import violations
 from mechdesign.mechanism.table.repair import envelope
@@ -29,7 +29,7 @@ from mechdesign.setting.objective.losses import ZeroOne
 from mechdesign.setting.objective.queries import Query
 from mechdesign.setting.problems.problem import DesignProblem, query_problem
 from mechdesign.setting.space.raster import Raster
-from mechdesign.solvers.eikonal.weights import query as solver
+from mechdesign.solvers.eikonal import query as solver
 
 LABELS = {  # of the places of a case
     "line, zero-one": [5, 5, 5, 5, 2, 2, 2, 2],
@@ -56,7 +56,7 @@ def problem_of(case: str) -> DesignProblem:
 
 @cache
 def solved(case: str) -> xr.Dataset:
-    return md.solve(md.QueryWeights(problem=problem_of(case)))
+    return md.solve(md.programs.QueryWeights(problem=problem_of(case)))
 
 
 @cache
@@ -86,7 +86,7 @@ def test_certified_between_the_optimum_and_the_constant_report(case: str) -> Non
 
 @ALL
 def test_the_statement_over_all_constraints_has_the_same_optimum(case: str) -> None:
-    statement = md.QueryWeights(problem=problem_of(case)).statement()
+    statement = md.programs.QueryWeights(problem=problem_of(case)).statement()
     assert statement.is_dcp()
     assert statement.solve(solver="HIGHS") == pytest.approx(solved(case).attrs["expected_loss"], rel=ORACLE)
 
@@ -140,7 +140,7 @@ def test_a_threshold_on_a_line(left: int, right: int, epsilon: float) -> None:
     problem = on_a_line([0] * left + [1] * right, epsilon)
     away = np.concatenate([np.arange(left, 0, -1), np.arange(1, right + 1)]) * epsilon
     wrong = np.exp(epsilon - away) / (1 + math.exp(epsilon))
-    mechanism = md.solve(md.QueryWeights(problem=problem))
+    mechanism = md.solve(md.programs.QueryWeights(problem=problem))
     table = md.probabilities(mechanism).values
     assert table[:left, 1] == pytest.approx(wrong[:left], rel=ORACLE)
     assert table[left:, 0] == pytest.approx(wrong[left:], rel=ORACLE)
@@ -159,7 +159,7 @@ def test_a_lopsided_threshold(factor: float, holds: bool) -> None:
     problem = on_a_line([0, 0, 0, 1, 1, 1], epsilon, priors.proportional(weight))
     formula = weight @ decay / (1 + math.exp(epsilon)) / weight.sum()
     best = md.solve(md.Optimal(problem=problem), gap=SOLVED).attrs["expected_loss"]
-    found = md.solve(md.QueryWeights(problem=problem)).attrs["expected_loss"]
+    found = md.solve(md.programs.QueryWeights(problem=problem)).attrs["expected_loss"]
     if holds:
         assert [found, best] == pytest.approx([formula, formula], rel=ORACLE)
     else:
@@ -174,7 +174,7 @@ def test_one_label_a_place_is_the_eikonal_mechanism() -> None:
         domain=given.domain, metric=given.metric, prior=given.prior, query=np.arange(given.domain.size)
     )
     n = given.domain.size
-    program, eikonal = md.QueryWeights(problem=problem), md.EikonalWeights(problem=given)
+    program, eikonal = md.programs.QueryWeights(problem=problem), md.EikonalWeights(problem=given)
     kernel = eikonal.kernel()
     assert program.kernel[:, :n] == pytest.approx(kernel, rel=LINEAR_ALGEBRA)
     weights = np.zeros(len(program.answer))
@@ -191,16 +191,16 @@ def test_one_label_a_place_is_the_eikonal_mechanism() -> None:
 def test_every_family_of_sets_earns_its_place(left_out: str, cost: float, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = md.load_problem("neighbourhoods", cells=20, labels=5, extent=5.0)
     monkeypatch.setattr(query_weights, "MOST_ENTRIES", 400 * 5 * 30)  # all sets but places alone
-    full = md.solve(md.QueryWeights(problem=problem)).attrs["expected_loss"]
+    full = md.solve(md.programs.QueryWeights(problem=problem)).attrs["expected_loss"]
     monkeypatch.setattr(query_weights, left_out, ())
-    assert md.solve(md.QueryWeights(problem=problem)).attrs["expected_loss"] > cost * full
+    assert md.solve(md.programs.QueryWeights(problem=problem)).attrs["expected_loss"] > cost * full
 
 
 def test_source_sets_by_brute_force() -> None:
     """Which sets there are, from all distances; two labels have no corners."""
     for labels in (4, 2):
         problem = md.load_problem("neighbourhoods", cells=9, labels=labels, extent=8.0)
-        program = md.QueryWeights(problem=problem)
+        program = md.programs.QueryWeights(problem=problem)
         found = {(y, tuple(source.tolist())) for y, source in program.sources}
         assert len(found) == len(program.sources)
         tail, head, length = problem.edges.both_ways()
@@ -223,7 +223,7 @@ def test_source_sets_by_brute_force() -> None:
 def test_answers_that_privacy_forbids_are_constant() -> None:
     """A map of half a nat: the constant report is nearly the best, and the program does no worse."""
     problem = md.load_problem("neighbourhoods", cells=6, labels=4, extent=0.5)
-    found = md.solve(md.QueryWeights(problem=problem)).attrs["expected_loss"]
+    found = md.solve(md.programs.QueryWeights(problem=problem)).attrs["expected_loss"]
     best = md.solve(md.Optimal(problem=problem), gap=SOLVED).attrs["expected_loss"]
     assert best * (1 - SOLVED) <= found <= problem.constant_loss * (1 + ORACLE)
     assert best >= 0.9 * problem.constant_loss
@@ -232,7 +232,7 @@ def test_answers_that_privacy_forbids_are_constant() -> None:
 @pytest.mark.parametrize(("extent", "share"), [(20.0, 0.85), (5.0, 0.6)])
 def test_the_bound_comes_near(extent: float, share: float) -> None:
     """On long edges by the program's own multipliers, on short ones by those of the border."""
-    attrs = md.solve(md.QueryWeights(problem=md.load_problem("neighbourhoods", extent=extent))).attrs
+    attrs = md.solve(md.programs.QueryWeights(problem=md.load_problem("neighbourhoods", extent=extent))).attrs
     assert share * attrs["expected_loss"] <= attrs["lower_bound"] <= attrs["expected_loss"]
 
 
@@ -241,7 +241,7 @@ def test_without_room_fewer_kernels_are_used(monkeypatch: pytest.MonkeyPatch) ->
     counts, losses = [], []
     for room in (400, 12, 2):
         monkeypatch.setattr(query_weights, "MOST_ENTRIES", 100 * 4 * room)
-        mechanism = md.solve(md.QueryWeights(problem=problem))
+        mechanism = md.solve(md.programs.QueryWeights(problem=problem))
         assert md.verify(mechanism).certified
         counts.append(json.loads(mechanism.attrs["parameters"])["kernels"])
         losses.append(mechanism.attrs["expected_loss"])
@@ -258,9 +258,9 @@ def test_large_problems_have_no_table_over_pairs_of_secrets(monkeypatch: pytest.
     problem = md.load_problem("neighbourhoods", cells=9, labels=3)
     monkeypatch.setattr(DesignProblem, "distances", property(refuse))
     monkeypatch.setattr(solver, "PRICED", 81 * 3)
-    assert md.solve(md.QueryWeights(problem=problem)).attrs["lower_bound"] > 0
+    assert md.solve(md.programs.QueryWeights(problem=problem)).attrs["lower_bound"] > 0
     monkeypatch.setattr(solver, "PRICED", 81 * 3 - 1)
-    mechanism = md.solve(md.QueryWeights(problem=problem))
+    mechanism = md.solve(md.programs.QueryWeights(problem=problem))
     assert "lower_bound" not in mechanism.attrs
     checked = md.verify(mechanism)
     assert (checked.certified, checked.lower_bound_checked) == (True, None)
@@ -271,17 +271,19 @@ def test_constraints_are_taken_up_until_none_is_broken(monkeypatch: pytest.Monke
     problem = problem_of("eikonal, masked")
     full = solved("eikonal, masked").attrs["expected_loss"]
     monkeypatch.setattr(solver, "_TAKEN", 7)
-    few = md.solve(md.QueryWeights(problem=problem)).attrs["expected_loss"]
+    few = md.solve(md.programs.QueryWeights(problem=problem)).attrs["expected_loss"]
     assert few == pytest.approx(full, rel=ORACLE)
     monkeypatch.setattr(solver, "ROUNDS", 0)
-    none = md.solve(md.QueryWeights(problem=problem))
+    none = md.solve(md.programs.QueryWeights(problem=problem))
     assert md.verify(none).certified
     assert none.attrs["expected_loss"] > 1.01 * full
 
 
 def test_a_query_whose_answer_is_known() -> None:
     """All of the prior on one label: nobody is ever wrong."""
-    mechanism = md.solve(md.QueryWeights(problem=on_a_line([0, 0, 0, 1, 1], 0.5, np.array([0.2, 0.3, 0.5, 0.0, 0.0]))))
+    mechanism = md.solve(
+        md.programs.QueryWeights(problem=on_a_line([0, 0, 0, 1, 1], 0.5, np.array([0.2, 0.3, 0.5, 0.0, 0.0])))
+    )
     assert md.verify(mechanism).certified
     assert mechanism.attrs["lower_bound"] == 0
     assert mechanism.attrs["expected_loss"] <= DESIGN_MARGIN
@@ -289,9 +291,9 @@ def test_a_query_whose_answer_is_known() -> None:
 
 def test_a_time_limit_leaves_a_private_table() -> None:
     problem = md.load_problem("neighbourhoods", cells=12, labels=5, extent=5.0)
-    cut = md.solve(md.QueryWeights(problem=problem), time_limit=1e-6)
+    cut = md.solve(md.programs.QueryWeights(problem=problem), time_limit=1e-6)
     assert md.verify(cut).certified
-    full = md.solve(md.QueryWeights(problem=problem)).attrs["expected_loss"]
+    full = md.solve(md.programs.QueryWeights(problem=problem)).attrs["expected_loss"]
     assert full < cut.attrs["expected_loss"] <= problem.constant_loss * 1.5
 
 
@@ -299,10 +301,10 @@ def test_everything_else_takes_a_query_problem(tmp_path: Path) -> None:
     problem = md.load_problem("neighbourhoods", cells=6, labels=3, loss="distance")
     rows = {row["mechanism"]: row for row in md.compare(problem)}
     assert {"optimal", "query", "exponential", "constant"} <= set(rows)
-    found = md.solve(md.QueryWeights(problem=problem))
+    found = md.solve(md.programs.QueryWeights(problem=problem))
     assert rows["optimal"]["loss"] <= rows["query"]["loss"] == found.attrs["expected_loss"] <= rows["constant"]["loss"]
-    assert md.verify(md.solve(md.Minimax(problem=problem))).certified
-    assert found.attrs["expected_loss"] >= md.bayes_remap(found).attrs["expected_loss"] * (1 - DESIGN_MARGIN)
+    assert md.verify(md.solve(md.programs.Minimax(problem=problem))).certified
+    assert found.attrs["expected_loss"] >= md.utility.bayes_remap(found).attrs["expected_loss"] * (1 - DESIGN_MARGIN)
     md.save(found, tmp_path / "answers.nc")
     assert md.verify(tmp_path / "answers.nc").certified
     assert md.export(found, tmp_path / "answers.csv").read_text().count("\n") > 36 * 3
@@ -330,10 +332,10 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
 def test_bad_programs() -> None:
     given = CASES["line, zero-one"]()
     with pytest.raises(UnsuitableError) as caught:
-        md.QueryWeights(problem=given)
+        md.programs.QueryWeights(problem=given)
     assert caught.value.field == "labels"
     with pytest.raises(InputError) as refused:
-        md.QueryWeights(problem=given, labels=[0, 0, 0, 0, 1, 1, 1, 1])
+        md.programs.QueryWeights(problem=given, labels=[0, 0, 0, 0, 1, 1, 1, 1])
     assert refused.value.field == "reports"
     with pytest.raises(InputError) as refused:
         DesignProblem(
@@ -354,5 +356,5 @@ def test_labels_may_be_given_to_the_program() -> None:
     plain = DesignProblem(
         domain=asked.domain, metric=asked.metric, prior=asked.prior, loss=asked.loss, reports=asked.reports
     )
-    found = md.solve(md.QueryWeights(problem=plain, labels=labels_of("line, zero-one")))
+    found = md.solve(md.programs.QueryWeights(problem=plain, labels=labels_of("line, zero-one")))
     assert found.attrs["expected_loss"] == solved("line, zero-one").attrs["expected_loss"]

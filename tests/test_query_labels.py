@@ -107,11 +107,11 @@ def test_bad_labels(labels: list[object], message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("knobs", "field"), [({"labels": 1}, "labels"), ({"cells": 1}, "cells"), ({"extent": 0.0}, "extent")]
+    ("parameters", "field"), [({"labels": 1}, "labels"), ({"cells": 1}, "cells"), ({"extent": 0.0}, "extent")]
 )
-def test_bad_neighbourhoods(knobs: dict[str, float], field: str) -> None:
+def test_bad_neighbourhoods(parameters: dict[str, float], field: str) -> None:
     with pytest.raises(InputError) as caught:
-        md.load_problem("neighbourhoods", **knobs)
+        md.load_problem("neighbourhoods", **parameters)
     assert caught.value.field == field
 
 

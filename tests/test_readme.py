@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mechdesign.output.tables.sweep import RIVALS, rivals_of, sweep, sweep_rows
+from mechdesign.output.tables.sweep import BASELINES, baselines_of, sweep, sweep_rows
 from mechdesign.setting.problems.problem_files import load_problem
 
 README = Path(__file__).parent.parent / "README.md"
@@ -38,6 +38,6 @@ def test_the_curve_of_the_readme_is_the_computed_one() -> None:
     assert list(table) == ["0.5", "0.7071", "1", "1.414", "2"]
     gap = 1e-3
     for row in sweep_rows(sweep(load_problem("philadelphia", cells=12), [0.5, 2.0], gap=gap)):
-        loss, bound, _, *rivals = table[f"{row['multiplier']:g}"]
+        loss, bound, _, *baselines = table[f"{row['multiplier']:g}"]
         assert [float(loss), float(bound)] == pytest.approx([row["loss"], row["lower_bound"]], rel=gap)
-        assert rivals == [f"{row[f'{name}_loss']:.4g}" + "*" * bool(rivals_of(row)[name]) for name in RIVALS]
+        assert baselines == [f"{row[f'{name}_loss']:.4g}" + "*" * bool(baselines_of(row)[name]) for name in BASELINES]

@@ -1,4 +1,4 @@
-"""Releases of a number on an output grid: masses, certificates at true multiples, rivals and the optimum."""
+"""Releases of a number on an output grid: masses, certificates at true multiples, baselines and the optimum."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tolerances import SOLVED
 import mechdesign as md
 from mechdesign.closed_forms.mechanisms import release
 from mechdesign.closed_forms.mechanisms.build import closed_form_mechanism
-from mechdesign.closed_forms.noise import input_perturbation as noise_a_priori
+from mechdesign.closed_forms.noise import input_perturbation
 from mechdesign.closed_forms.noise.laws import GeneralizedCauchy, Laplace, StudentT, best_split
 from mechdesign.errors import InputError, UnitError, VerificationError
 from mechdesign.handover import verify_table
@@ -51,7 +51,7 @@ def smooth(law, gamma, tight=True) -> xr.Dataset:
 
 
 @cache
-def rivals() -> dict[str, xr.Dataset]:
+def baselines() -> dict[str, xr.Dataset]:
     problem, values = threshold()
     tables = {
         "lipschitz": release.lipschitz_table(values, OUTPUTS, constant=1 / WIDTH, epsilon=EPSILON),
@@ -108,8 +108,8 @@ def test_the_joint_constant_is_attained(law, flip):
     assert looser.attrs["multiple"] < 0.97
 
 
-def test_rivals_have_the_multiples_that_theory_gives():
-    made = rivals()
+def test_baselines_have_the_multiples_that_theory_gives():
+    made = baselines()
     assert made["lipschitz"].attrs["multiple"] == pytest.approx(1, rel=RATIO)
     assert made["local"].attrs["multiple"] == pytest.approx(1.0 / (WIDTH * EPSILON), rel=RATIO)
     assert made["a_priori"].attrs["multiple"] <= 1 + RATIO
@@ -117,16 +117,16 @@ def test_rivals_have_the_multiples_that_theory_gives():
         assert md.verify(mechanism).certified
 
 
-def test_the_optimum_is_below_every_rival():
+def test_the_optimum_is_below_every_baseline():
     best = optimum()
     loss, bound = best.attrs["expected_loss"], best.attrs["lower_bound"]
     assert (loss - bound) / loss <= 1e-3
     assert md.verify(best).lower_bound_checked
-    for name, rival in rivals().items():
-        assert rival.attrs["multiple"] <= 1 + RATIO, name
-        assert bound <= rival.attrs["expected_loss"] * (1 + SOLVED), name
-        assert loss <= rival.attrs["expected_loss"], name
-    student = [rivals()[f"student, tight {tight}"].attrs["expected_loss"] for tight in (True, False)]
+    for name, baseline in baselines().items():
+        assert baseline.attrs["multiple"] <= 1 + RATIO, name
+        assert bound <= baseline.attrs["expected_loss"] * (1 + SOLVED), name
+        assert loss <= baseline.attrs["expected_loss"], name
+    student = [baselines()[f"student, tight {tight}"].attrs["expected_loss"] for tight in (True, False)]
     assert student[0] < student[1]
 
 
@@ -142,7 +142,7 @@ def test_a_priori_error_on_fine_cells_is_that_of_the_continuous_noise():
     """Far from the border, moments of the soft rule under Laplace noise; cells of a tenth leave errors of h^2."""
     problem, values = threshold(outputs=np.linspace(0, 1, 401), cells=200, cell=0.1)
     found = release.a_priori_table(problem.domain, values, np.linspace(0, 1, 401), epsilon=2.0)
-    mean, square = noise_a_priori.moments(problem.domain.points[:, 0], THRESHOLD, 2.0, width=WIDTH)
+    mean, square = input_perturbation.moments(problem.domain.points[:, 0], THRESHOLD, 2.0, width=WIDTH)
     error = (found * problem.loss_matrix).sum(axis=1)
     assert error == pytest.approx(square - 2 * values * mean + values**2, abs=2e-4)
     assert error.max() > 0.01
@@ -175,12 +175,12 @@ def test_files_reports_and_budgets_work_on_a_release(tmp_path):
     row = md.probabilities(found)[20].values
     error = np.abs(np.bincount(drawn.values.ravel(), minlength=31) / 200_000 - row)
     assert (error < 6 * np.sqrt(row / 200_000) + 1e-4).all()
-    one = md.report(found, 3)
+    one = md.Sampler(mechanism=found).report(3)
     assert float(one["report_x"]) == OUTPUTS[int(one)]
     broken = found.copy(deep=True)
     broken["mass"].values[3, 5] += 1
     with pytest.raises(VerificationError):
-        md.report(broken, 3)
+        md.Sampler(mechanism=broken).report(3)
 
 
 def test_compare_leaves_out_what_needs_places():

@@ -1,4 +1,4 @@
-"""What the experiments of paper 002 are made of: readers, populations, the optimal release and rivals, reports."""
+"""What the experiments of paper 002 are made of: readers, populations, the optimal release and baselines, reports."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_no_release_beats_the_bound_and_smooth_beats_the_global_constant_far_awa
     assert found["lower_bound"].nunique() == 1
     assert found.loc["smooth_tight", "error"] < found.loc["smooth", "error"] < found.loc["lipschitz", "error"] / 1.5
     assert (found["remapped"] <= found["error"] * (1 + 1e-12)).all()
-    assert found["true_epsilon"].values == pytest.approx(found["multiple"].values / INVERSE)
+    assert found["smallest_epsilon"].values == pytest.approx(found["multiple"].values / INVERSE)
 
 
 def test_errors_of_means_are_those_of_drawn_users():
@@ -238,7 +238,7 @@ def test_continuous_errors_are_variances_over_users_and_squared_biases():
             "domain",
         ),
         (
-            lambda: release_bias(md.closed_forms.constant.mechanism(md.load_problem("flat", cells=3)), np.zeros(9)),
+            lambda: release_bias(md.baselines.constant(md.load_problem("flat", cells=3)), np.zeros(9)),
             UnsuitableError,
             "reports",
         ),
@@ -263,7 +263,7 @@ def panel(scale, **attrs):
 
 def test_claims_hold_where_they_should_and_name_where_they_do_not(capsys):
     panels = {
-        f"{threshold}, {inverse}": panel(inverse**2, threshold=threshold, inverse_epsilon=inverse)
+        f"{threshold}, {inverse}": panel(inverse**2, threshold=threshold, epsilon_inverse=inverse)
         for threshold in (100_000, 500_000)
         for inverse in (2, 1)
     }
@@ -277,11 +277,11 @@ def test_claims_hold_where_they_should_and_name_where_they_do_not(capsys):
     assert [len(claim.failing) for claim in claims[4:7]] == [0, 0, 0]
     assert list(claims[7].ratios.values()) == [pytest.approx(4.0)]
     assert claims[7].failing
-    levels = {str(inverse): panel(inverse, inverse_epsilon=inverse) for inverse in (1, 2, 3)}
+    levels = {str(inverse): panel(inverse, epsilon_inverse=inverse) for inverse in (1, 2, 3)}
     assert [claim.ratios for claim in two_way_claims(levels)[:3]] == [{"3 / 1": pytest.approx(3.0)}] * 3
     assert not any(claim.failing for claim in two_way_claims(levels))
     pairs = ((1, 2), (2, 1), (2, 2), (2, 3), (3, 2))
-    widths = {f"{i}, {h}": panel(i / h, inverse_epsilon=i, bandwidth=h) for i, h in pairs}
+    widths = {f"{i}, {h}": panel(i / h, epsilon_inverse=i, bandwidth=h) for i, h in pairs}
     failing = [claim.sentence.split(":")[0] for claim in kernel_claims(widths) if claim.failing]
     assert failing == ["a_priori"]
     assert Claim(sentence="", ratios={"a": 0.5, "b": 3.0}, most=2.0).failing == ["a", "b"]

@@ -10,7 +10,7 @@ from scipy import stats
 from tolerances import REORDERED
 
 from experiments.populations import incomes, incomes_and_debts, places
-from mechdesign.closed_forms.noise import input_perturbation as noise_a_priori
+from mechdesign.closed_forms.noise import input_perturbation
 from mechdesign.closed_forms.noise.laws import Laplace, StudentT
 from mechdesign.closed_forms.sensitivity import query_functions as queries
 from mechdesign.errors import InputError, UnsuitableError
@@ -168,13 +168,13 @@ def test_bands_are_means_of_squares_to_either_truth():
     assert (bands.attrs["repetitions"], bands.attrs["queries"]) == (6, 2)
 
 
-def test_expected_errors_are_those_of_noise_a_priori_and_count_the_softening():
+def test_expected_errors_are_those_of_input_perturbation_and_count_the_softening():
     study = line_study()
     bands = release_bands(release_study(study, repetitions=1))
     x = np.asarray(study.secrets)
     own = bands["expected"].sel(mechanism="a_priori")
     for place, size in enumerate([40, 300]):
-        exact = noise_a_priori.mse(x[:size], 100_000.0, LEVEL, width=20_000.0)
+        exact = input_perturbation.mse(x[:size], 100_000.0, LEVEL, width=20_000.0)
         assert float(own.sel(truth_kind="soft")[place]) == pytest.approx(exact, rel=1e-12)
         rule = float(np.mean(queries.threshold(x[:size], 100_000.0, 20_000.0)) - np.mean(x[:size] > 100_000))
         lipschitz = bands["expected"].sel(mechanism="lipschitz", truth_kind="hard")
@@ -190,7 +190,7 @@ def test_errors_expected_at_other_sizes_keep_their_bias():
     assert np.isnan(other["mean"]).all()
 
 
-def test_two_way_noise_a_priori_has_no_closed_form_and_asks_the_hard_rule():
+def test_two_way_input_perturbation_has_no_closed_form_and_asks_the_hard_rule():
     query = TwoWayQuery(thresholds=(100_000.0, 150_000.0), width=20_000.0)
     people = incomes_and_debts(200, 1)
     variance, bias = user_errors("a_priori", query, people, LEVEL, SPAN)
@@ -210,8 +210,8 @@ def test_two_way_noise_a_priori_has_no_closed_form_and_asks_the_hard_rule():
 def test_kernels_after_noise_by_three_routes(epsilon, bandwidth):
     """The integral over radii, the closed form at the centre and a sum over the plane; the spline of a query beside."""
     away = np.array([0.0, 0.4, 1.7, 4.0]) * bandwidth
-    found = noise_a_priori.kernel_after_noise(away, epsilon, bandwidth)
-    assert found[0] == pytest.approx(noise_a_priori.kernel_at_centre(epsilon, bandwidth), rel=1e-9)
+    found = input_perturbation.kernel_after_noise(away, epsilon, bandwidth)
+    assert found[0] == pytest.approx(input_perturbation.kernel_at_centre(epsilon, bandwidth), rel=1e-9)
     radius, share = stats.gamma(2, scale=1 / epsilon).ppf((np.arange(4000) + 0.5) / 4000), 2 * np.pi / 360
     angle = np.arange(360) * share
     for l, value in zip(away, found, strict=True):
@@ -221,7 +221,7 @@ def test_kernels_after_noise_by_three_routes(epsilon, bandwidth):
     points = np.column_stack([2.0 + away, np.full(4, 1.0)])
     mean, square = query.moments(points, epsilon)
     assert mean == pytest.approx(found, abs=SPLINE)
-    narrow = noise_a_priori.kernel_after_noise(away, epsilon, bandwidth / math.sqrt(2))
+    narrow = input_perturbation.kernel_after_noise(away, epsilon, bandwidth / math.sqrt(2))
     assert square == pytest.approx(narrow, abs=SPLINE)
 
 

@@ -72,7 +72,7 @@ def test_points_of_the_program_are_exactly_the_private_tables_with_its_profiles(
         private = (table[tail] <= np.exp(length)[:, None] * table[head] * (1 + ROUNDED)).all()
         assert kept == private
         assert (program.cost * x).sum() == pytest.approx(
-            (problem.cost * table).sum() / problem.constant_loss, rel=ROUNDED
+            (problem.weighted_loss * table).sum() / problem.constant_loss, rel=ROUNDED
         )
 
 
@@ -152,7 +152,7 @@ def test_time_and_interrupts_return_a_point_inside() -> None:
             raise KeyboardInterrupt
 
     start = np.zeros(program.component.shape[1])
-    interrupted = solve_blocks(program, dual=start, tolerance=1e-9, report=stop)
+    interrupted = solve_blocks(program, dual=start, tolerance=1e-9, on_progress=stop)
     late = solve_blocks(program, dual=start, tolerance=1e-9, deadline=0.0)
     assert (interrupted.stopped, interrupted.iterations) == ("interrupt", 3)
     assert (late.stopped, late.iterations) == ("time", 0)

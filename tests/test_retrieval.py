@@ -15,8 +15,8 @@ from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import Distance, SquaredDistance, ZeroOne
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain
+from mechdesign.utility.loss import retrieval
 from mechdesign.utility.loss.adversary import adversary_error
-from mechdesign.utility.loss.loss import retrieval
 from mechdesign.utility.loss.remap import bayes_remap, remapped_loss
 
 DRAWS = 200_000

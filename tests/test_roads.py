@@ -49,7 +49,7 @@ def along(roads: Roads, epsilon: float, loss="streets", prior=None) -> md.Design
         domain=domain,
         metric=roads.metric(epsilon),
         prior=md.priors.uniform(domain) if prior is None else prior,
-        loss=md.TableLoss(values=roads.distances(), units="m") if loss == "streets" else md.Distance(),
+        loss=md.losses.TableLoss(values=roads.distances(), units="m") if loss == "streets" else md.losses.Distance(),
     )
 
 
@@ -252,7 +252,7 @@ def test_a_straight_road_is_the_line():
         domain=points,
         metric=md.Euclidean(epsilon=0.01, unit="m"),
         prior=md.priors.uniform(points),
-        loss=md.Distance(),
+        loss=md.losses.Distance(),
     )
     found = [md.solve(md.Optimal(problem=problem), gap=1e-7).attrs for problem in (road, line)]
     assert found[0]["expected_loss"] == pytest.approx(found[1]["expected_loss"], rel=2e-7)
@@ -276,7 +276,7 @@ def test_networks_without_eikonal_mechanisms_by_two_routes():
 def test_larger_networks_go_to_blocks_at_once():
     problem, methods = md.load_problem("streets", nodes=80, epsilon=0.03), []
     assert 10_000 < 2 * len(problem.edges.tail) * 80 < 60_000
-    design = aggregate(problem, gap=GAP, report=lambda told: methods.append(told.method))
+    design = aggregate(problem, gap=GAP, on_progress=lambda told: methods.append(told.method))
     assert (set(methods), design.stopped) == ({"blocks"}, "gap")
 
 
@@ -296,7 +296,7 @@ def test_a_file_keeps_streets_units_and_places(tmp_path):
     ratio = np.abs(np.log(table[:, None] / table[None])).max(axis=2)
     assert (ratio <= 0.01 * walks * (1 + DESIGN_MARGIN)).all()
     result = md.audit(table, problem)
-    assert result.true_epsilon == pytest.approx(0.01, rel=DESIGN_MARGIN)
+    assert result.smallest_epsilon == pytest.approx(0.01, rel=DESIGN_MARGIN)
     assert (result.epsilon_unit, result.loss_unit) == ("nats per m", "m")
     for suffix in (".csv", ".json"):
         exported = md.export(stored, tmp_path / f"streets{suffix}")
@@ -375,13 +375,13 @@ def test_the_picture_shows_nodes_and_streets():
         ({"epsilon": -1.0}, "epsilon"),
     ],
 )
-def test_bad_knobs(given, field):
+def test_bad_parameters(given, field):
     with pytest.raises(InputError) as caught:
         _ = md.load_problem("streets", nodes=9, **given).edges
     assert caught.value.field == field
 
 
-def test_knobs_name_the_users_tables(tmp_path):
+def test_parameters_name_the_users_tables(tmp_path):
     nodes, edges = tables(tmp_path, *ISLANDS)
     problem = md.load_problem(
         "streets", nodes_file=str(nodes), edges_file=str(edges), largest_component="yes", prior="length"

@@ -10,7 +10,7 @@ import pytest
 from factored import made
 
 import mechdesign as md
-from mechdesign.cli.main import main as cli
+from mechdesign.cli import main as cli
 from mechdesign.closed_forms.mechanisms import exponential
 from mechdesign.mechanism.storage.files import save
 from mechdesign.mechanism.table.dataset import seal
@@ -23,7 +23,7 @@ RIVER = md.Domain.grid((2, 3), cell=(0.25, 1.5), unit="km", origin=(-0.25, 10.0)
 
 def mechanism(domain: md.Domain = RIVER):
     metric = md.Euclidean(epsilon=2.0, unit="km")
-    problem = md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.Distance())
+    problem = md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.losses.Distance())
     return exponential.mechanism(problem)
 
 
@@ -73,7 +73,7 @@ def test_a_location_belongs_to_the_cell_around_it(location, place) -> None:
     ],
 )
 def test_no_location_is_moved_further(location, message) -> None:
-    with pytest.raises(md.InputError, match=message) as caught:
+    with pytest.raises(md.errors.InputError, match=message) as caught:
         place_at(RIVER, location)
     assert caught.value.field == "at"
 
@@ -81,7 +81,7 @@ def test_no_location_is_moved_further(location, message) -> None:
 def test_places_without_cells_are_named_exactly() -> None:
     domain = md.Domain.points_at([[0.0, 1.0], [0.5, 0.1]], unit="km")
     assert place_at(domain, (0.5, 0.1)) == 1
-    with pytest.raises(md.InputError, match="1 is nearest"):
+    with pytest.raises(md.errors.InputError, match="1 is nearest"):
         place_at(domain, (0.5, 0.100001))
 
 

@@ -148,12 +148,12 @@ def test_reports_are_cells_and_say_what_they_are() -> None:
     assert batch["report_x"].attrs == {"units": "cell"}
     for axis in ("report_x", "report_y"):
         assert np.array_equal(batch[axis], mechanism[axis].values[batch.values])
-    one = md.report(mechanism, 7)
+    one = md.Sampler(mechanism=mechanism).report(7)
     assert (one.dims, set(one.coords)) == ((), {"report_x", "report_y"})
     assert one.attrs["bits"] == md.sample(mechanism, 0, 1).attrs["bits"] == "operating system"
     assert one.attrs["claim"] == mechanism.attrs["claim"]
     assert one.attrs["addresses"] == "depend on neither secret nor report"
-    assert md.report(mechanism, 7, scan="row").attrs["addresses"] == "depend on the secret's row"
+    assert md.Sampler(mechanism=mechanism).report(7, scan="row").attrs["addresses"] == "depend on the secret's row"
 
 
 def test_unseeded_draws_differ_and_seeded_ones_repeat() -> None:
@@ -258,7 +258,9 @@ def test_altered_factors_are_refused() -> None:
 
 def test_graphs_are_sampled_by_their_listed_edges() -> None:
     metric = md.Graph(tail=[0, 1], head=[1, 2], length=[0.3, 0.7])
-    problem = md.DesignProblem(domain=md.Domain.nodes(3), metric=metric, prior=np.full(3, 1 / 3), loss=md.ZeroOne())
+    problem = md.DesignProblem(
+        domain=md.Domain.nodes(3), metric=metric, prior=np.full(3, 1 / 3), loss=md.losses.ZeroOne()
+    )
     mechanism = exponential.mechanism(problem)
     assert md.sample(mechanism, [0, 1, 2], 2).shape == (3, 2)
     cut_off = mechanism.isel(edge=[0])

@@ -27,7 +27,7 @@ from mechdesign.setting.space.domain import Domain
 from mechdesign.solvers.statistical.a_optimal import optimal_weights
 from mechdesign.solvers.statistical.criterion_bound import bound_criterion, proved_bound, sides
 from mechdesign.solvers.statistical.ray_search import RaySearch, distinct, symmetries
-from mechdesign.utility.population.identifiability import channel_rank, statistical_criterion
+from mechdesign.utility.population.identifiability import asymptotic_mse, channel_rank
 
 CONVERGED = 1e-8  # the master problem is solved to a relative 1e-9
 PRECISE = 1e-6  # the semidefinite program is solved to 1e-8, and its multipliers prove a little less
@@ -40,7 +40,7 @@ def _problem(domain, metric, seed=None, **given):
     prior = priors.uniform(domain)
     if seed is not None:
         prior = priors.proportional(0.2 + np.random.default_rng(seed).random(domain.size))
-    loss = given.pop("loss", md.Distance())
+    loss = given.pop("loss", md.losses.Distance())
     return DesignProblem(domain=domain, metric=metric, prior=prior, loss=loss, **given)
 
 
@@ -54,9 +54,9 @@ KINDS = {
     "line": lambda: _problem(grid(5), Euclidean(epsilon=0.8, unit="cell")),
     "square": lambda: square(2, 0.9, seed=2),
     "masked, levels that vary": lambda: _problem(grid((3, 3), mask=MASK), Eikonal(level=varying_level()), 3),
-    "discrete": lambda: _problem(Domain.nodes(4), Discrete(epsilon=1.5), loss=md.ZeroOne()),
+    "discrete": lambda: _problem(Domain.nodes(4), Discrete(epsilon=1.5), loss=md.losses.ZeroOne()),
     "graph": lambda: _problem(
-        Domain.nodes(5), Graph(tail=LINKS[0], head=LINKS[1], length=LINKS[2]), 4, loss=md.ZeroOne()
+        Domain.nodes(5), Graph(tail=LINKS[0], head=LINKS[1], length=LINKS[2]), 4, loss=md.losses.ZeroOne()
     ),
     "points": lambda: _problem(
         Domain.points_at(np.random.default_rng(5).normal(size=(6, 2)), unit="km"), Euclidean(epsilon=1.0, unit="km")
@@ -194,7 +194,7 @@ def test_certified_at_the_claim_with_a_bound_that_is_checked(kind):
     assert reference_violations(mechanism["mass"].values, program.problem.edges) == 0
     assert 1 - DESIGN_MARGIN <= attrs["effective_epsilon"] <= 1
     assert attrs["lower_bound"] <= attrs["objective"]
-    assert attrs["objective"] == pytest.approx(statistical_criterion(mechanism), rel=REORDERED)
+    assert attrs["objective"] == pytest.approx(asymptotic_mse(mechanism), rel=REORDERED)
     best = optimal_weights(program.rays, program.norm).value - program.offset
     assert attrs["objective"] <= best * (1 + CONVERGED)
     assert channel_rank(mechanism) == program.problem.domain.size
@@ -204,12 +204,12 @@ def test_certified_at_the_claim_with_a_bound_that_is_checked(kind):
 @ALL
 def test_no_mechanism_with_the_claim_is_below_the_bound(kind):
     problem, bound = program_of(kind).problem, solved(kind).attrs["lower_bound"]
-    rivals = [md.closed_forms.exponential.mechanism(problem), md.solve(md.Optimal(problem=problem))]
+    baselines = [md.baselines.exponential(problem), md.solve(md.Optimal(problem=problem))]
     if problem.reports is problem.domain:
-        rivals.append(md.closed_forms.randomized_response.mechanism(problem))
-    for rival in rivals:
-        assert rival.attrs["effective_epsilon"] <= 1 + DESIGN_MARGIN
-        assert statistical_criterion(rival) >= bound
+        baselines.append(md.baselines.randomized_response(problem))
+    for baseline in baselines:
+        assert baseline.attrs["effective_epsilon"] <= 1 + DESIGN_MARGIN
+        assert asymptotic_mse(baseline) >= bound
 
 
 @ALL
@@ -319,17 +319,17 @@ def test_mirror_images_change_nothing(make, count):
 
 
 def test_sixteen_cells_beside_what_else_there_is():
-    """The figures that the design is made for; each rival at the same claim."""
+    """The figures that the design is made for; each baseline at the same claim."""
     problem, attrs = square(4, 0.6), design().attrs
     assert attrs["objective"] <= 33
     assert attrs["lower_bound"] >= 22.6
     assert attrs["effective_epsilon"] <= 1
     assert md.verify(design()).certified
-    geometric = md.closed_forms.geometric.mechanism(problem)
-    response = md.closed_forms.randomized_response.mechanism(problem)
-    assert statistical_criterion(geometric) == pytest.approx(151.3, abs=0.1)
-    assert statistical_criterion(response) == pytest.approx(206.5, abs=0.1)
-    assert math.isinf(statistical_criterion(md.solve(md.Optimal(problem=problem))))
+    geometric = md.baselines.geometric(problem)
+    response = md.baselines.randomized_response(problem)
+    assert asymptotic_mse(geometric) == pytest.approx(151.3, abs=0.1)
+    assert asymptotic_mse(response) == pytest.approx(206.5, abs=0.1)
+    assert math.isinf(asymptotic_mse(md.solve(md.Optimal(problem=problem))))
 
 
 def _kantorovich(first, second, distance):
@@ -384,8 +384,8 @@ def test_estimates_are_nearer_to_a_truth_that_the_design_did_not_expect():
     distance = problem.domain.euclidean_to(problem.domain)
     truth = priors.proportional(np.random.default_rng(0).random(16) ** 2 + 0.02)
     own = _mean_kantorovich(design(), truth, distance)
-    rival = _mean_kantorovich(md.closed_forms.geometric.mechanism(problem), truth, distance)
-    assert own <= 0.7 * rival
+    baseline = _mean_kantorovich(md.baselines.geometric(problem), truth, distance)
+    assert own <= 0.7 * baseline
 
 
 def test_a_seed_makes_a_design_repeatable():
@@ -397,7 +397,7 @@ def test_a_seed_makes_a_design_repeatable():
 
 def test_a_time_limit_ends_the_search_with_what_there_is():
     told = []
-    found = md.solve(StatisticalDesign(problem=square(3, 0.6)), time_limit=1e-9, report=told.append)
+    found = md.solve(StatisticalDesign(problem=square(3, 0.6)), time_limit=1e-9, on_progress=told.append)
     assert found.attrs["stopped"] == "time"
     assert "lower_bound" not in found.attrs
     assert "lower_bound_of" not in found.attrs
@@ -434,7 +434,7 @@ def test_files_of_a_design_are_read_proved_exported_audited_and_sampled(tmp_path
     stored = md.load(file)
     assert stored.attrs["sha256"] == mechanism.attrs["sha256"]
     assert md.verify(file).certified
-    assert statistical_criterion(stored) == mechanism.attrs["objective"]
+    assert asymptotic_mse(stored) == mechanism.attrs["objective"]
     exported = md.export(stored, tmp_path / "design.csv", with_verifier=True)
     assert "proved:" in _run(tmp_path / "verify_table.py", exported)
     assert md.audit(exported, problem).verdict == "holds"
@@ -443,9 +443,9 @@ def test_files_of_a_design_are_read_proved_exported_audited_and_sampled(tmp_path
     assert reports.shape == (2, 500)
     assert set(np.unique(reports)) <= set(range(mechanism.sizes["report"]))
     assert md.Sampler(mechanism=stored).report(2).attrs["claim"] == mechanism.attrs["claim"]
-    remapped = md.bayes_remap(stored)
+    remapped = md.utility.bayes_remap(stored)
     assert md.verify(remapped).certified
-    assert statistical_criterion(remapped) >= mechanism.attrs["objective"]
+    assert asymptotic_mse(remapped) >= mechanism.attrs["objective"]
 
 
 def _run(script, file):
@@ -474,7 +474,7 @@ def test_refusals_name_the_field(make, field):
 
 
 def test_the_command_line_designs_and_refuses(tmp_path, capsys, monkeypatch):
-    from mechdesign.cli.main import main as cli
+    from mechdesign.cli import main as cli
 
     file = tmp_path / "line.nc"
     words = ["mechdesign", "solve", "line", "--program", "statistical", "--json", "--cells"]
@@ -484,7 +484,7 @@ def test_the_command_line_designs_and_refuses(tmp_path, capsys, monkeypatch):
     assert ended.value.code == 0
     summary = json.loads(capsys.readouterr().out)
     assert summary["certified"]
-    assert summary["objective"] == pytest.approx(statistical_criterion(md.load(file)), rel=REORDERED)
+    assert summary["objective"] == pytest.approx(asymptotic_mse(md.load(file)), rel=REORDERED)
     assert 0 <= summary["gap"] <= 1e-3
     monkeypatch.setattr("sys.argv", [*words, "100"])
     with pytest.raises(SystemExit) as ended:

@@ -33,7 +33,7 @@ def square() -> xr.Dataset:
     domain = Domain.grid((2, 2), cell=0.1, unit="km")
     prior = np.array([0.1, 0.2, 0.3, 0.4])
     problem = DesignProblem(
-        domain=domain, metric=Euclidean(epsilon=3.0, unit="km"), prior=prior, loss=Distance(), knobs={"side": 2}
+        domain=domain, metric=Euclidean(epsilon=3.0, unit="km"), prior=prior, loss=Distance(), parameters={"side": 2}
     )
     mass = exponential.mechanism(problem)["mass"].values
     return make_mechanism(problem, mass, program="test", dual=prior / 3, lower_bound=0.0, stopped="gap")

@@ -14,11 +14,11 @@ from mechdesign.closed_forms.mechanisms import geometric
 from mechdesign.errors import InputError
 from mechdesign.mechanism.table.dataset import probabilities
 from mechdesign.output.pictures.plot import save_figure
-from mechdesign.output.tables.matched import true_epsilon
+from mechdesign.output.tables.matched import smallest_epsilon
 from mechdesign.output.terminal.printing import print_study
 from mechdesign.programs.matching.matched_distance import FAMILIES
 from mechdesign.setting.problems.problem_files import load_problem
-from mechdesign.solvers.matching.matched_level import match_level
+from mechdesign.solvers.matching.matched_level import match_smallest_epsilon
 from mechdesign.utility.population.study import Study, bands, utility_study
 
 MATCHED = 1e-6  # asked of distances and levels
@@ -30,7 +30,7 @@ def paris():
     return load_problem("paris", cells=4, distance=150.0)
 
 
-def steepest(table, problem):
+def max_log_ratio(table, problem):
     """Second route: the largest log-ratio per unit over all pairs and reports, without edges."""
     log = np.log(table)
     apart = problem.domain.euclidean_to(problem.domain) + np.diag(np.full(len(table), np.inf))
@@ -41,10 +41,10 @@ def steepest(table, problem):
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_matched_level_is_that_of_all_pairs(name, level):
     problem = paris()
-    found = match_level(problem, name, level)
+    found = match_smallest_epsilon(problem, name, level)
     table = FAMILIES[name].table(problem, found.epsilon)
-    assert steepest(table, problem) == pytest.approx(level, rel=MATCHED)
-    assert found.distance == pytest.approx(float(np.sum(table * problem.cost)), rel=1e-12)
+    assert max_log_ratio(table, problem) == pytest.approx(level, rel=MATCHED)
+    assert found.distance == pytest.approx(float(np.sum(table * problem.weighted_loss)), rel=1e-12)
     if name == "randomized_response":
         assert (found.epsilon, found.unit) == (pytest.approx(level * 150, rel=MATCHED), "nats")
     elif name == "geometric_clamped":
@@ -54,7 +54,7 @@ def test_a_matched_level_is_that_of_all_pairs(name, level):
 @pytest.mark.parametrize("level", [0.0, -1.0, math.nan, math.inf])
 def test_levels_that_are_none_are_refused(level):
     with pytest.raises(InputError) as caught:
-        match_level(paris(), "geometric_normalised", level)
+        match_smallest_epsilon(paris(), "geometric_normalised", level)
     assert caught.value.field == "level"
 
 
@@ -63,7 +63,7 @@ def test_a_family_without_such_a_level_is_refused():
         return np.full((16, 16), 1 / 16) + 0 * epsilon + 1e-9 * np.eye(16)
 
     with pytest.raises(InputError, match="no such true level"):
-        match_level(paris(), constant, 0.01)
+        match_smallest_epsilon(paris(), constant, 0.01)
 
 
 def test_comparisons_are_equal_in_what_they_say():
@@ -72,7 +72,7 @@ def test_comparisons_are_equal_in_what_they_say():
     level = studies.at_level(problem, NAMES, 0.005)
     for name in NAMES:
         assert studies.mechanism_figures(near[name], problem)["expected_distance"] == pytest.approx(150, rel=MATCHED)
-        assert true_epsilon(level[name], problem) == pytest.approx(0.005, rel=MATCHED)
+        assert smallest_epsilon(level[name], problem) == pytest.approx(0.005, rel=MATCHED)
 
 
 def test_figures_of_a_mechanism_are_those_of_its_table():
@@ -82,7 +82,7 @@ def test_figures_of_a_mechanism_are_those_of_its_table():
     table = probabilities(mechanism).values
     assert figures["truthful"] == pytest.approx(np.mean([table[u, u] for u in range(16)]), rel=1e-12)
     assert figures["claimed_epsilon"] == problem.metric.smallest_level
-    assert figures["true_epsilon"] == pytest.approx(steepest(table, problem), rel=1e-9)
+    assert figures["smallest_epsilon"] == pytest.approx(max_log_ratio(table, problem), rel=1e-9)
 
 
 def simulated(problem):

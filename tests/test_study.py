@@ -121,7 +121,7 @@ def test_a_mechanism_that_tells_the_truth_costs_nothing():
 def test_reports_of_progress_count_the_repetitions():
     heard: list[str] = []
     study = Study(mechanisms=two_mechanisms(), counts=COUNTS, sizes=[4])
-    utility_study(study, repetitions=2, report=heard.append)
+    utility_study(study, repetitions=2, on_progress=heard.append)
     assert heard == ["repetition 1 of 2", "repetition 2 of 2"]
 
 

@@ -15,13 +15,13 @@ import xarray as xr
 from cases import CASES
 from tolerances import DESIGN_MARGIN, SOLVED
 
-from mechdesign.cli.main import main as cli
+from mechdesign.cli import main as cli
 from mechdesign.errors import InputError, VerificationError
 from mechdesign.mechanism.storage.files import load, save
 from mechdesign.mechanism.table.dataset import checksum
 from mechdesign.output.pictures.plot import plot_sweep, save_plot
 from mechdesign.output.tables import sweep as module
-from mechdesign.output.tables.sweep import RIVALS, load_sweep, multiplier_range, rivals_of, sweep, sweep_rows
+from mechdesign.output.tables.sweep import BASELINES, baselines_of, load_sweep, multiplier_range, sweep, sweep_rows
 from mechdesign.programs.optimal.optimal import Optimal
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.problems.problem_files import load_problem, read_problem_file
@@ -75,10 +75,10 @@ def test_the_optimum_falls_as_the_claim_weakens(case: str) -> None:
 
 
 @ALL
-def test_no_rival_beats_the_optimum_at_the_level_it_truly_has(case: str) -> None:
+def test_no_baseline_beats_the_optimum_at_the_level_it_truly_has(case: str) -> None:
     found = 0
     for row in sweep_rows(curve_of(case)):
-        for name, broken in rivals_of(row).items():
+        for name, broken in baselines_of(row).items():
             level, loss = row[f"{name}_effective_epsilon"], row[f"{name}_loss"]
             bound = row["lower_bound"] if not broken else optimum_at(problem_of(case), level)
             assert loss >= bound * (1 - DESIGN_MARGIN)
@@ -86,8 +86,10 @@ def test_no_rival_beats_the_optimum_at_the_level_it_truly_has(case: str) -> None
     assert found >= 3 * len(MULTIPLIERS)
 
 
-def test_a_rival_that_breaks_its_claim_shows() -> None:
-    broken = {name for row in sweep_rows(curve_of("line, zero-one")) for name, told in rivals_of(row).items() if told}
+def test_a_baseline_that_breaks_its_claim_shows() -> None:
+    broken = {
+        name for row in sweep_rows(curve_of("line, zero-one")) for name, told in baselines_of(row).items() if told
+    }
     assert broken == {"geometric_normalised"}
     curve = curve_of("line, zero-one")
     assert (curve["geometric_normalised_effective_epsilon"] > 1.05 * curve["multiplier"]).all()
@@ -130,7 +132,7 @@ def test_solves_run_downwards_each_started_from_the_one_before(monkeypatch: pyte
         return design
 
     monkeypatch.setattr(module, "_solve", spy)
-    sweep(problem_of("discrete"), [1.0, 4.0, 2.0], report=lambda row: reported.append(row["multiplier"]))
+    sweep(problem_of("discrete"), [1.0, 4.0, 2.0], on_progress=lambda row: reported.append(row["multiplier"]))
     assert [multiplier for multiplier, _, _ in seen] == reported == [4.0, 2.0, 1.0]
     assert [start for _, start, _ in seen] == [None, seen[0][2], seen[1][2]]
 
@@ -186,7 +188,7 @@ def test_a_file_keeps_everything_and_is_told_from_a_mechanism(tmp_path: Path) ->
 
 
 def test_what_fits_nowhere_has_no_variables() -> None:
-    names = {name for name in RIVALS if f"{name}_loss" in curve_of("graph, table loss")}
+    names = {name for name in BASELINES if f"{name}_loss" in curve_of("graph, table loss")}
     assert names == {"eikonal", "exponential", "randomized_response"}
     assert curve_of("euclidean lattice")["loss"].attrs["units"] == "cell^2"
 
@@ -207,7 +209,7 @@ def test_the_picture_states_problem_metric_and_units(case: str) -> None:
     assert optimal.get_ydata().tolist() == curve["loss"].values.tolist()
     losses = np.concatenate([curve[name].values for name in curve if str(name).endswith("loss")])
     assert above.get_yscale() == ("log" if losses.max() > 10 * losses.min() else "linear")
-    assert ("breaks its claim" in drawn) == any(any(rivals_of(row).values()) for row in sweep_rows(curve))
+    assert ("breaks its claim" in drawn) == any(any(baselines_of(row).values()) for row in sweep_rows(curve))
 
 
 @pytest.mark.parametrize(

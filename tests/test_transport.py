@@ -14,11 +14,11 @@ from tolerances import CERTIFIED, REORDERED
 from mechdesign.programs.transport import Transport, excess
 from mechdesign.setting.space.domain import Domain
 from mechdesign.solvers.kernels.highs import GrowingProgram
+from mechdesign.solvers.transport import transport as route
 from mechdesign.solvers.transport.certificate import Plan, balanced, certify, in_order, marginals
 from mechdesign.solvers.transport.ground import Ground, extension
 from mechdesign.solvers.transport.network_simplex import TransportTree, _whole
 from mechdesign.solvers.transport.pricing import cheapest, tightened
-from mechdesign.solvers.transport.transport import transport as route
 from mechdesign.utility.population.kantorovich import kantorovich
 
 PARTS = 1024  # masses are multiples of 1 / PARTS, so that they are exact

@@ -30,6 +30,7 @@ from mechdesign.mechanism.stored import read
 from mechdesign.mechanism.table.certificate import exp_lower
 from mechdesign.mechanism.table.dataset import make_mechanism, seal
 from mechdesign.setting.metric.integer_metric import IntegerMetric
+from mechdesign.setting.metric.shortest_paths import Edges
 
 RING = md.Graph(tail=[0, 1, 2, 3, 0], head=[1, 2, 3, 4, 4], length=[0.3, 0.5, 0.7, 0.9, 1.1])
 FACTORED_CASE = "eikonal, 16 neighbours"
@@ -37,7 +38,7 @@ FACTORED_CASE = "eikonal, 16 neighbours"
 
 def ring(multiplier: float = 1.0) -> md.DesignProblem:
     domain = md.Domain.nodes(5)
-    return md.DesignProblem(domain=domain, metric=multiplier * RING, prior=np.full(5, 0.2), loss=md.ZeroOne())
+    return md.DesignProblem(domain=domain, metric=multiplier * RING, prior=np.full(5, 0.2), loss=md.losses.ZeroOne())
 
 
 @cache
@@ -47,7 +48,7 @@ def table() -> xr.Dataset:
 
 @cache
 def minimax(multiplier: float) -> xr.Dataset:
-    return md.solve(md.Minimax(problem=ring(multiplier)))
+    return md.solve(md.programs.Minimax(problem=ring(multiplier)))
 
 
 @cache
@@ -112,7 +113,7 @@ def test_the_spare_length_of_an_edge_is_exact_up_to_its_bounds(cap: int) -> None
     step = (int(KERNEL_BITS * 0.69 * 2**STEP_BITS) - 1) // cap
     factors = Factors(metric=metric, step=step, weight=np.ones(4, np.uint32), inner=np.arange(4))
     length = np.array([1e300, 1e-3, 8192.0])
-    found = factors.spare(md.setting.geodesic.Edges(tail=np.arange(3), head=np.arange(1, 4), length=length))
+    found = factors.spare(Edges(tail=np.arange(3), head=np.arange(1, 4), length=length))
     wanted = [
         math.floor(Fraction(min(d, 8192.0)) * 2**STEP_BITS) - step * int(j) for d, j in zip(length, units, strict=True)
     ]
@@ -214,7 +215,7 @@ def test_later_changes_of_a_dataset_do_not_reach_factored_draws() -> None:
 
 
 @pytest.mark.parametrize("multiplier", [0.5, 1.0, 2.0])
-@pytest.mark.parametrize("program", [md.Optimal, md.Minimax])
+@pytest.mark.parametrize("program", [md.Optimal, md.programs.Minimax])
 def test_graphs_are_verified_at_any_multiple_of_their_lengths(program, multiplier: float) -> None:
     mechanism = md.solve(program(problem=ring(multiplier)))
     found = md.verify(mechanism)
@@ -351,7 +352,7 @@ def test_figures_of_a_verification_are_those_of_the_table() -> None:
 
 def test_an_infinite_figure_agrees_with_nothing() -> None:
     """A loss of 1e299 times 2^62 exceeds the largest double: every stored figure would be within a share of it."""
-    loss = md.TableLoss(values=np.array([[0.0, 1e299], [1.0, 0.0]]))
+    loss = md.losses.TableLoss(values=np.array([[0.0, 1e299], [1.0, 0.0]]))
     domain = md.Domain.nodes(2)
     problem = md.DesignProblem(domain=domain, metric=md.Discrete(epsilon=1.0), prior=[0.5, 0.5], loss=loss)
     with np.errstate(over="ignore"):
@@ -372,7 +373,7 @@ def test_distances_between_places_close_together_keep_their_digits(scale: float)
 def test_a_report_beside_the_secret_is_another_report() -> None:
     """5e-324 apart, where the square of the distance is 0; a table and sums over rows."""
     points = md.Domain.points_at([[0.0], [5e-324], [1.0]], unit="km")
-    assert md.ZeroOne().matrix(points, points).tolist() == (1 - np.eye(3)).tolist()
+    assert md.losses.ZeroOne().matrix(points, points).tolist() == (1 - np.eye(3)).tolist()
     total = np.zeros(1)
     near, one = np.zeros((3, 1), np.uint16), np.ones(3)
     _add_losses(near, one, one, points.points, points.points[:1], KINDS["zero-one"], total)

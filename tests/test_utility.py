@@ -14,7 +14,8 @@ from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import LOSSES, TableLoss
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain
-from mechdesign.utility.loss.loss import expected_distance, loss_matrix, mechanism_loss, remap
+from mechdesign.utility.loss import remap
+from mechdesign.utility.loss.loss import expected_distance, loss_matrix, mechanism_loss
 from mechdesign.utility.loss.remap import bayes_remap, remap_targets, remapped_loss
 from mechdesign.verification.verify import verify
 
@@ -116,10 +117,10 @@ def test_remapping_is_the_best_relabelling(name, epsilon):
     mechanism = exponential.mechanism(problem)
     table = probabilities(mechanism).values
     best = min(
-        (problem.cost[:, list(labels)] * table).sum() for labels in itertools.product(range(4), repeat=4)
+        (problem.weighted_loss[:, list(labels)] * table).sum() for labels in itertools.product(range(4), repeat=4)
     )  # fmt: skip
     assert remapped_loss(mechanism) == pytest.approx(best, rel=FLOAT)
-    assert (problem.cost[:, remap_targets(mechanism)] * table).sum() == pytest.approx(best, rel=FLOAT)
+    assert (problem.weighted_loss[:, remap_targets(mechanism)] * table).sum() == pytest.approx(best, rel=FLOAT)
 
 
 @pytest.mark.parametrize(

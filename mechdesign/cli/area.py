@@ -71,7 +71,7 @@ def area(
         stencil=stencil,
         loss=loss,
         name=area.stem,
-        knobs={"radius": radius, "level": level, "cell": cell, "unit": domain.unit},
+        parameters={"radius": radius, "level": level, "cell": cell, "unit": domain.unit},
     )
     mechanism = _designed(problem, program, gap=gap, time_limit=time_limit)
     checked = proved(mechanism)
@@ -95,6 +95,6 @@ def _designed(problem: DesignProblem, program: str, *, gap: float, time_limit: f
     small = problem.domain.size <= LARGEST_OPTIMAL[problem.metric.kind]
     if program == "planar-laplace" or (program == "auto" and not small):
         return planar_laplace.mechanism(problem)
-    with printing.progress(f"{problem.name}, optimal") as report:
+    with printing.progress(f"{problem.name}, optimal") as on_progress:
         route: Any = "auto"
-        return solve(Optimal(problem=problem), gap=gap, time_limit=time_limit, method=route, report=report)
+        return solve(Optimal(problem=problem), gap=gap, time_limit=time_limit, method=route, on_progress=on_progress)

@@ -20,7 +20,7 @@ from mechdesign.cli.options import (
     real,
     whole,
 )
-from mechdesign.cli.parsing import PROGRAMS, audit_setting, chosen_program, knob_values, place_asked, row_range
+from mechdesign.cli.parsing import PROGRAMS, audit_setting, chosen_program, parameter_values, place_asked, row_range
 from mechdesign.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,11 +44,14 @@ _METHOD_HELP = "For optimal: auto, whole, blocks, aggregation or graph. For eiko
 
 @app.command()
 def problems(as_json: JsonOption = False) -> None:
-    """List the shipped problems and their knobs."""
+    """List the shipped problems and their parameters."""
     from mechdesign.output.terminal import printing
     from mechdesign.setting.problems.problem_files import shipped_problems
 
-    listed = [{"problem": p.name, "summary": p.summary, "knobs": p.knobs} for p in shipped_problems()]
+    listed = [
+        {"problem": p.name, "summary": p.summary, "parameters": p.parameters, "knobs": p.parameters}
+        for p in shipped_problems()
+    ]
     if as_json:
         printing.print_json(listed)
     else:
@@ -76,9 +79,9 @@ def solve(
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Solve a design problem; its knobs follow PROBLEM, as --KNOB VALUE."""
+    """Solve a design problem; its parameters follow PROBLEM, as --PARAMETER VALUE."""
     started = time.monotonic()
-    file, knobs = _read(problem, context)
+    file, parameters = _read(problem, context)
     from mechdesign.mechanism.storage.files import check_target, save
     from mechdesign.output.terminal import printing
     from mechdesign.output.terminal.summary import proved, summarise
@@ -90,16 +93,16 @@ def solve(
     check_targets(gap, time_limit)
     if output is not None:
         check_target(output, overwrite=overwrite)
-    built = file.build(**knobs)
-    beside = {"published": file.published(built.knobs), "remark": file.remark(built)}
-    with printing.progress(f"{built.name}, {program}") as report:
+    built = file.build(**parameters)
+    beside = {"published": file.published(built.parameters), "remark": file.remark(built)}
+    with printing.progress(f"{built.name}, {program}") as on_progress:
         route: Any = method
         mechanism = solve_program(
             stated(built),
             gap=gap,
             time_limit=time_limit,
             method=route,
-            report=report,
+            on_progress=on_progress,
             rounds=rounds,
             work=work,
             scheduler=scheduler,
@@ -128,7 +131,7 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Compare the optimal, the eikonal and the closed-form mechanisms on one problem."""
-    file, knobs = _read(problem, context)
+    file, parameters = _read(problem, context)
     from mechdesign.mechanism.storage.files import check_target
     from mechdesign.output.tables.compare import mechanisms, rows, write_rows
     from mechdesign.output.terminal import printing
@@ -137,7 +140,7 @@ def compare(
     check_targets(gap, time_limit)
     if output is not None:
         check_target(output, overwrite=overwrite)
-    built = file.build(**knobs)
+    built = file.build(**parameters)
     made = {}
     with printing.steps(built.name) as advance:
         for name, mechanism in mechanisms(built, gap=gap, time_limit=time_limit, only=only):
@@ -169,8 +172,8 @@ def sweep(
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Trace the optimal loss against a multiple of the metric: the privacy-utility curve, rivals beside it."""
-    file, knobs = _read(problem, context)
+    """Trace the optimal loss against a multiple of the metric: the privacy-utility curve, baselines beside it."""
+    file, parameters = _read(problem, context)
     from mechdesign.mechanism.storage.files import check_target, save
     from mechdesign.output.pictures.plot import check_plot_target, save_plot
     from mechdesign.output.tables.sweep import multiplier_range, sweep_rows
@@ -184,14 +187,14 @@ def sweep(
         check_target(output, overwrite=overwrite)
     if plot is not None:
         check_plot_target(plot, overwrite=overwrite)
-    built = file.build(**knobs)
+    built = file.build(**parameters)
     with printing.steps(built.name, total=points) as advance:
         curve = trace(
             built,
             multipliers,
             gap=gap,
             time_limit=time_limit,
-            report=lambda row: advance(f"multiplier {row['multiplier']:.4g}"),
+            on_progress=lambda row: advance(f"multiplier {row['multiplier']:.4g}"),
         )
     if output is not None:
         save(curve, output, overwrite=overwrite)
@@ -224,7 +227,9 @@ def audit(
     context: typer.Context,
     table: Annotated[Path, typer.Argument(help="A table: .csv, .npy, .mat, .parquet or Armadillo's .bin.")],
     metric: Annotated[str | None, typer.Option("--metric", help=_METRIC_HELP)] = None,
-    problem: Annotated[str | None, typer.Option("--problem", help="A problem, its knobs after it: its metric.")] = None,
+    problem: Annotated[
+        str | None, typer.Option("--problem", help="A problem, its parameters after it: its metric.")
+    ] = None,
     mechanism: Annotated[Path | None, typer.Option("--mechanism", help="A mechanism file: its metric.")] = None,
     variable: Annotated[str | None, typer.Option("--variable", help="The table in a .mat file of several.")] = None,
     normalise: Annotated[bool, typer.Option("--normalise", help="Divide every row by its sum.")] = False,
@@ -244,8 +249,8 @@ def audit(
         check_target(output, overwrite=overwrite)
     stated = None
     if problem is not None:
-        file, knobs = _read(problem, context)
-        stated = file.build(**knobs)
+        file, parameters = _read(problem, context)
+        stated = file.build(**parameters)
     setting = audit_setting(context.args, metric=metric, problem=stated, mechanism=mechanism)
     given = read_table(table, variable=variable)
     built = setting(len(given))
@@ -345,19 +350,21 @@ app.command()(level)
 
 
 def _read(problem: str, context: typer.Context) -> tuple[ProblemFile, dict[str, str]]:
-    """The problem file that a command names, and the words of its knobs."""
+    """The problem file that a command names, and the words of its parameters."""
     from mechdesign.setting.problems.problem_files import read_problem_file
 
     if problem.startswith("-"):
         raise InputError(
-            "knobs follow the problem, and options must be spelled right",
+            "parameters follow the problem, and options must be spelled right",
             field=problem,
             value=" ".join([problem, *context.args]),
-            remedy="write: mechdesign COMMAND PROBLEM --KNOB VALUE",
+            remedy="write: mechdesign COMMAND PROBLEM --PARAMETER VALUE",
         )
     file = read_problem_file(problem)
     taken = {name.lstrip("-").replace("-", "_") for p in context.command.params for name in p.opts}
-    for knob in file.knobs:
-        if knob in taken:
-            raise InputError("a knob may not shadow an option", field=knob, value=file.path, remedy="rename the knob")
-    return file, knob_values(file.name, tuple(file.knobs), context.args)
+    for parameter in file.parameters:
+        if parameter in taken:
+            raise InputError(
+                "a parameter may not shadow an option", field=parameter, value=file.path, remedy="rename the parameter"
+            )
+    return file, parameter_values(file.name, tuple(file.parameters), context.args)

@@ -1,4 +1,4 @@
-"""What follows the options on the command line: knobs, and what an audit is made against."""
+"""What follows the options on the command line: parameters, and what an audit is made against."""
 
 from __future__ import annotations
 
@@ -16,40 +16,44 @@ if TYPE_CHECKING:
 PROGRAMS = ("optimal", "eikonal", "dictionary", "query", "minimax", "bounded", "statistical")
 
 
-def knob_values(owner: str, known: Sequence[str], words: list[str]) -> dict[str, str]:
-    """--name value and --name=value pairs of the knobs of `owner`; anything else is refused by name.
+def parameter_values(owner: str, known: Sequence[str], words: list[str]) -> dict[str, str]:
+    """--name value and --name=value pairs of the parameters of `owner`; anything else is refused by name.
 
-    Raises: InputError for a word that is no knob, a knob that is not `known`, given twice or without a value.
+    Raises: InputError for a word that is no parameter, a parameter that is not `known`, given twice or without a value.
     """
-    knobs: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     rest = list(words)
     while rest:
         word = rest.pop(0)
         if not word.startswith("--"):
             raise InputError(
-                "not expected here", field="command line", value=word, remedy="knobs are written --KNOB VALUE"
+                "not expected here", field="command line", value=word, remedy="parameters are written --PARAMETER VALUE"
             )
         name, equals, value = word[2:].partition("=")
         name = name.replace("-", "_")
         if name not in known:
-            listed = ", ".join(f"--{knob.replace('_', '-')}" for knob in known) or "none"
+            listed = ", ".join(f"--{parameter.replace('_', '-')}" for parameter in known) or "none"
             raise InputError(
-                f"{owner} has no such knob or option", field=word, value=None, remedy=f"its knobs are {listed}"
+                f"{owner} has no such parameter or option",
+                field=word,
+                value=None,
+                remedy=f"its parameters are {listed}",
             )
-        if name in knobs:
+        if name in parameters:
             raise InputError("given twice", field=f"--{name}", value=None, remedy="give it once")
         if not equals:
             if not rest or rest[0].startswith("--"):
                 raise InputError("needs a value", field=word, value=None, remedy=f"write {word} VALUE")
             value = rest.pop(0)
-        knobs[name] = value
-    return knobs
+        parameters[name] = value
+    return parameters
 
 
 def audit_setting(
     words: list[str], *, metric: str | None, problem: DesignProblem | None, mechanism: Path | None
 ) -> Callable[[int], DesignProblem]:
-    """What a table of so many rows is audited against: a problem, a mechanism file, or a metric, its knobs in `words`.
+    """What a table of so many rows is audited against: a problem, a mechanism file, or a metric, its parameters in
+    `words`.
 
     Raises: InputError unless exactly one of the three is given, and what reading it raises.
     """
@@ -68,12 +72,12 @@ def audit_setting(
         from mechdesign.mechanism.storage.files import load
         from mechdesign.mechanism.stored import read
 
-        knob_values("a mechanism file", (), words)
+        parameter_values("a mechanism file", (), words)
         stored = read(load(mechanism)).problem
         return lambda secrets: stored
     name = str(metric)
-    knobs = knob_values(name, SETTINGS.get(name, ()), words) if name in SETTINGS else {}
-    return lambda secrets: named_problem(name, knobs, secrets=secrets)
+    parameters = parameter_values(name, SETTINGS.get(name, ()), words) if name in SETTINGS else {}
+    return lambda secrets: named_problem(name, parameters, secrets=secrets)
 
 
 def place_asked(first: str | None, rest: list[str]) -> list[float] | None:

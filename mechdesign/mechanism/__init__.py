@@ -1,1 +1,1 @@
-"""What a mechanism is: an integer table with a claim, its certificate, its repair and its storage. No solver here."""
+"""What a mechanism is: integers, the claim they satisfy, its certificate and its file. Arrays and edges, no solver."""

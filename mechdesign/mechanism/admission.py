@@ -41,7 +41,7 @@ class Admission:
     claim: str
 
     @property
-    def cost(self) -> Fraction:
+    def charge(self) -> Fraction:
         """What one report costs, as an exact multiple of the metric with multiplier 1; of a graph, whose lengths are
         listed multiplied, 1.
         """
@@ -61,7 +61,7 @@ class Admission:
         return digest.hexdigest()
 
 
-def admit(mechanism: xr.Dataset) -> Admission:
+def prove(mechanism: xr.Dataset) -> Admission:
     """Prove the claim of a mechanism, a table or a factored one.
 
     Raises: VerificationError where it is altered, incomplete or not private as claimed.

@@ -147,15 +147,17 @@ class Stored:
             loss=self.loss,
             reports=reports,
             name=self.mechanism.attrs["problem"],
-            knobs=self.parameters["knobs"],
+            parameters=self.parameters["knobs"],
         )
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
-        """What the program kept beside the knobs of the problem."""
+        """What the program kept beside the parameters of the problem."""
         kept = described(self.mechanism, "parameters")
         if not isinstance(kept.get("knobs"), dict):
-            raise refused("must hold the knobs of the problem", "parameters", f"{kept!s:.80}", "a mapping knobs")
+            raise refused(
+                "must hold the parameters of the problem", "parameters", f"{kept!s:.80}", "a mapping parameters"
+            )
         return kept
 
     @property

@@ -71,4 +71,4 @@ def expected_loss(table: cp.Variable, problem: DesignProblem) -> cp.Expression:
     """Sum over u, y of prior(u) table(u, y) loss(u, y)."""
     import cvxpy as cp
 
-    return cp.sum(cp.multiply(problem.cost, table))
+    return cp.sum(cp.multiply(problem.weighted_loss, table))

@@ -1,1 +1,1 @@
-"""How programs are solved. A solver knows no paper."""
+"""How programs are solved: the same themes. Knows no paper; its word is no evidence."""

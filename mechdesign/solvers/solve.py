@@ -51,7 +51,7 @@ def solve(
     gap: float = 1e-3,
     time_limit: float = math.inf,
     method: Method = "auto",
-    report: Callable[[Reported], None] | None = None,
+    on_progress: Callable[[Reported], None] | None = None,
     rounds: int | None = None,
     work: str | Path | None = None,
     scheduler: str | None = None,
@@ -75,10 +75,10 @@ def solve(
     (solvers/statistical/statistical_design.py), with reports of its own, each judged as the best place to read it as.
     Parameters: gap, target of (loss - lower_bound) / loss, not used for weights; time_limit in seconds; method, for
     `Optimal`: "auto", "whole", "blocks", "aggregation" or "graph" (of near pairs), for `EikonalWeights`: "auto",
-    "table" or "factored"; report, called with where the solve stands, after every round, iteration or block. For the
-    factored form: rounds of weights and lengths, 24 by default; work, a folder for this run alone that keeps finished
-    blocks, so that the same call goes on where a run ended, and at last mechanism.nc: delete it once the mechanism is
-    saved; scheduler, the address of a dask scheduler whose workers compute the blocks.
+    "table" or "factored"; on_progress, called with where the solve stands, after every round, iteration or block. For
+    the factored form: rounds of weights and lengths, 24 by default; work, a folder for this run alone that keeps
+    finished blocks, so that the same call goes on where a run ended, and at last mechanism.nc: delete it once the
+    mechanism is saved; scheduler, the address of a dask scheduler whose workers compute the blocks.
     Returns: the mechanism Dataset; attrs expected_loss and lower_bound enclose the optimum, stopped says why it ended:
         "gap", "time", "interrupt" (a Ctrl-C; what was found by then is certified), "precision" (the accuracy of every
         method is exhausted), "relaxation" (`Constrained`, and `Optimal` by near pairs: the bound leaves constraints
@@ -103,7 +103,7 @@ def solve(
     given = {"rounds": rounds, "work": work, "scheduler": scheduler}
     if isinstance(program, EikonalWeights) and _factored(program, method):
         options = {name: value for name, value in given.items() if value is not None}
-        return solve_factored(program, Run(time_limit=time_limit, report=report, **options))  # type: ignore[arg-type]
+        return solve_factored(program, Run(time_limit=time_limit, on_progress=on_progress, **options))  # type: ignore[arg-type]
     for name, value in given.items():
         if value is not None:
             raise InputError(
@@ -113,7 +113,9 @@ def solve(
     require_memory(
         problem.domain.size, problem.reports.size, tables=TABLES, what=f"a table for the {program.name} program"
     )
-    return _solve(program, _Targets(gap=gap, time_limit=time_limit, method=cast(OptimalRoute, method), report=report))
+    return _solve(
+        program, _Targets(gap=gap, time_limit=time_limit, method=cast(OptimalRoute, method), on_progress=on_progress)
+    )
 
 
 _METHODS: dict[type[Program], tuple[str, ...]] = {
@@ -141,7 +143,7 @@ class _Targets:
     gap: float
     time_limit: float
     method: OptimalRoute
-    report: Callable[[Reported], None] | None
+    on_progress: Callable[[Reported], None] | None
 
 
 @singledispatch
@@ -164,7 +166,7 @@ def _(program: Optimal, targets: _Targets) -> xr.Dataset:
     attributes: dict[str, str | float] = {}
     if takes_near_pairs(program.problem, targets.method):
         design = solve_near_pairs(
-            program.problem, gap=targets.gap, time_limit=targets.time_limit, report=targets.report
+            program.problem, gap=targets.gap, time_limit=targets.time_limit, on_progress=targets.on_progress
         )
         attributes = {"bound_stencil": STENCIL, "lower_bound_of": f"the program of {STENCIL} neighbours alone"}
     else:
@@ -173,7 +175,7 @@ def _(program: Optimal, targets: _Targets) -> xr.Dataset:
             gap=targets.gap,
             time_limit=targets.time_limit,
             method=cast(Route, targets.method),
-            report=targets.report,
+            on_progress=targets.on_progress,
         )
     return make_mechanism(
         program.problem,
@@ -214,7 +216,7 @@ def _(program: Coupled, targets: _Targets) -> xr.Dataset:
         found = solve_stated(program, gap=targets.gap, time_limit=targets.time_limit)
         bounded = "the program without the constraints that are not affine"
     else:
-        found = solve_coupled(program, gap=targets.gap, time_limit=targets.time_limit, report=targets.report)
+        found = solve_coupled(program, gap=targets.gap, time_limit=targets.time_limit, on_progress=targets.on_progress)
         bounded = "the program"
     return make_mechanism(
         program.problem,
@@ -231,7 +233,9 @@ def _(program: Coupled, targets: _Targets) -> xr.Dataset:
 
 @_solve.register
 def _(program: EdgeAverage, targets: _Targets) -> xr.Dataset:
-    design = solve_edge_average(program, gap=targets.gap, time_limit=targets.time_limit, report=targets.report)
+    design = solve_edge_average(
+        program, gap=targets.gap, time_limit=targets.time_limit, on_progress=targets.on_progress
+    )
     return make_mechanism(
         program.problem,
         design.mass,
@@ -244,7 +248,7 @@ def _(program: EdgeAverage, targets: _Targets) -> xr.Dataset:
 
 @_solve.register
 def _(program: StatisticalDesign, targets: _Targets) -> xr.Dataset:
-    found = solve_statistical(program, gap=targets.gap, time_limit=targets.time_limit, report=targets.report)
+    found = solve_statistical(program, gap=targets.gap, time_limit=targets.time_limit, on_progress=targets.on_progress)
     bound = found.bound
     attributes: dict[str, str | float] = {"objective": found.objective, "objective_of": program.objective_of}
     if bound is not None:

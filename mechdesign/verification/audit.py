@@ -42,7 +42,7 @@ class Audit:
     direction, report) triples above the claim, by exact integers, over the pairs that imply all others.
     infinite: True where a zero meets a positive entry. effective_epsilon: the multiple of the metric that the table
     satisfies, rounded up, null where infinite; finite_epsilon: the largest ratio that meets no zero, in floating point.
-    claimed_epsilon, true_epsilon: level of the metric, and effective_epsilon times it, in epsilon_unit; null for
+    claimed_epsilon, smallest_epsilon: level of the metric, and effective_epsilon times it, in epsilon_unit; null for
     metrics without a single level. worst: secret, other, report, probability, other_probability, log_ratio (nats, null
     where infinite) and distance (nats) of the triple that comes first.
     zeros: entries that are 0; empty_columns, all 0; mixed_columns, with a 0 and a positive entry: each of these rules
@@ -61,7 +61,7 @@ class Audit:
     effective_epsilon: float | None
     finite_epsilon: float
     claimed_epsilon: float | None
-    true_epsilon: float | None
+    smallest_epsilon: float | None
     epsilon_unit: str | None
     worst: dict[str, Any]
     zeros: dict[str, int]
@@ -112,7 +112,7 @@ def audit(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: b
         effective_epsilon=effective,
         finite_epsilon=at.finite,
         claimed_epsilon=level,
-        true_epsilon=None if effective is None or level is None else effective * level,
+        smallest_epsilon=None if effective is None or level is None else effective * level,
         epsilon_unit=unit,
         worst={
             "secret": at.secret,
@@ -129,7 +129,7 @@ def audit(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: b
             "mixed_columns": int(((positive > 0) & (positive < n)).sum()),
         },
         row_sums=sums,
-        loss=float((problem.cost * given).sum()) if judged else None,
+        loss=float((problem.weighted_loss * given).sum()) if judged else None,
         loss_unit=problem.loss.unit(problem.domain.unit),
         prior="uniform" if np.ptp(problem.prior_array) == 0 else "given",
         notes=notes,
@@ -151,7 +151,7 @@ def repaired(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise
             remedy="state the places of the reports",
         )
     require_memory(*given.shape, tables=6, what="a repair")
-    return make_mechanism(problem, repair(given, problem.edges, problem.cost), program="repaired")
+    return make_mechanism(problem, repair(given, problem.edges, problem.weighted_loss), program="repaired")
 
 
 def _checked(

@@ -21,7 +21,7 @@ from mechdesign.programs.statistical.fisher_information import criterion
 from mechdesign.programs.statistical.statistical_design import StatisticalDesign
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.kernels.pricing import ConePricer
-from mechdesign.solvers.optimal.coupled import admit, coupled_bound
+from mechdesign.solvers.optimal.coupled import coupled_bound, project_dual
 from mechdesign.solvers.statistical.criterion_bound import proved_bound, sides
 
 AGREE = 1e-9  # relative agreement asked of figures that are recomputed in floating point
@@ -58,7 +58,7 @@ def check_objective(stored: Stored) -> tuple[list[str], bool | None]:
     multipliers, dual = mechanism["multiplier"].values, mechanism["dual"].values
     if multipliers.shape != rows.limit.shape or not (np.isfinite(multipliers).all() and np.isfinite(dual).all()):
         return reasons, False
-    admissible = admit(multipliers, rows.share)
+    admissible = project_dual(multipliers, rows.share)
     found = coupled_bound(
         ConePricer(problem.edges, problem.domain.size, problem.anchors),
         rows.fold_down(cost, admissible),

@@ -20,7 +20,7 @@ from mechdesign.errors import InputError, VerificationError
 from mechdesign.mechanism.admission import checksum_faults
 from mechdesign.mechanism.storage.files import load
 from mechdesign.mechanism.stored import Stored, contradiction, read
-from mechdesign.mechanism.table.certificate import row_sums_exact, steepest, violations
+from mechdesign.mechanism.table.certificate import max_log_ratio, row_sums_exact, violations
 from mechdesign.programs.optimal.near_pairs import near_edges
 from mechdesign.setting.metric.shortest_paths import check_connected
 from mechdesign.setting.objective.losses import check_loss
@@ -105,7 +105,7 @@ def _check_table(stored: Stored) -> dict[str, Any]:
     bad = violations(mass, edges) if mass.min() >= 1 else None
     if bad:
         reasons.append(f"mass: {bad} (edge, direction, report) triples break the claim")
-    at = steepest(np.maximum(mass, np.uint64(1)), edges)
+    at = max_log_ratio(np.maximum(mass, np.uint64(1)), edges)
     effective = None
     if stored.asked is not None:
         effective = float(mechanism.attrs["multiple"]) * (min(at.value, 1.0) if bad == 0 else at.value)

@@ -1,1 +1,3 @@
-"""."""
+"""Closed-form mechanisms, one a file, each with `mechanism(problem, ...)`; integers unrepaired, at the scale that
+holds.
+"""

@@ -1,4 +1,5 @@
-r"""Releases of a number f(x) on an output grid: noise on f at the scale of a smooth bound, and the rivals of paper 002.
+r"""Releases of a number f(x) on an output grid: noise on f at the scale of a smooth bound, and the baselines of paper
+002.
 
     smooth sensitivity   y = f(x) + (B(x) / eta) Z, Z generalized Cauchy or Student      `mechanism`, `table`
     global Lipschitz     y = f(x) + (K / eps) Lap(1)                                     `lipschitz_table`

@@ -1,7 +1,8 @@
-r"""The steepest chord of a Gaussian: kappa(a) = max over v >= 0 of |phi(a) - phi(v)| / |a - v|, phi(u) = e^{-u^2 / 2}.
+r"""The steepest chord of a Gaussian: kappa(a) = max over v >= 0 of |phi(a) - phi(v)| / |a - v|, phi(u) = e^{-u^2 /
+2}.
 
-The chord from a that is steepest ends where it is tangent, phi(a) - phi(v) = v (v - a) phi(v). With m = (a + v) / 2 and
-x = (v - a) m that is m^2 E2(x) = 1/2, E2(x) = (e^x - 1 - x) / x^2, so the pairs (a, v) are one curve in x:
+The chord from a that is steepest ends where it is tangent, phi(a) - phi(v) = v (v - a) phi(v). With m = (a + v) /
+2 and x = (v - a) m that is m^2 E2(x) = 1/2, E2(x) = (e^x - 1 - x) / x^2, so the pairs (a, v) are one curve in x:
 
     m = 1 / sqrt(2 E2(x)),   a = m - x / (2 m),   v = m + x / (2 m),   kappa = phi(v) m E1(x),   E1(x) = (e^x - 1) / x
     (ln kappa)'(a) = m (E2(x) - E2(-x)) / E1(-x)

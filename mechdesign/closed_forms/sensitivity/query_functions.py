@@ -8,9 +8,9 @@ r"""Soft queries of a place and their pointwise Lipschitz constants K(x) = sup o
 | region | clip(1/2 + s(x) / tau, 0, 1), s a signed distance | at most 1 / (r + tau) |
 | kde | e^{-a^2 / 2}, a = \|x - t\| / h | kappa(a) / h, see `gaussian_chord` |
 
-K is the slope of the steepest chord from x, out per unit of distance: not |f'(x)|, but at least that. A horizon leaves
-out pairs further apart. tau is the full width of the band in which an answer is between 0 and 1, in the unit of x.
-Places of a line are arrays of any shape; of a plane or a space, the last axis holds the coordinates.
+K is the slope of the steepest chord from x, out per unit of distance: not |f'(x)|, but at least that. A horizon
+leaves out pairs further apart. tau is the full width of the band in which an answer is between 0 and 1, in the unit of
+x. Places of a line are arrays of any shape; of a plane or a space, the last axis holds the coordinates.
 Source: paper 002, sections 4.1 (one-way), 4.2 (two-way), 4.3 (kernel density), 4.4 (ridge and radial), appendix C.3
 (bounded range).
 """
@@ -94,7 +94,9 @@ def region_lipschitz(signed_distance: ArrayLike, width: float, *, horizon: float
 
 
 def kde_lipschitz(x: ArrayLike, center: ArrayLike, bandwidth: float, *, horizon: float = math.inf) -> Array:
-    """K of `kde`; x (..., k), result (...). A horizon cuts the steepest chord short. Global constant e^{-1/2} / h."""
+    """K of `kde`; x (..., k), result (...). A horizon cuts the steepest chord short. Global constant e^{-1/2} /
+    h.
+    """
     a = scaled_radius(x, center, bandwidth)
     return steepest(a, positive(horizon, "horizon", infinite=True) / bandwidth) / bandwidth
 
@@ -156,7 +158,7 @@ def base(low: float, high: float, width: float) -> float:
 
 
 def band_lipschitz(r: Array, width: float, reach: float, horizon: float) -> Array:
-    """Steepest chord at distance r from a band of slope 1 / width that rises over `reach`, within a horizon."""
+    """MaxLogRatio chord at distance r from a band of slope 1 / width that rises over `reach`, within a horizon."""
     limit = positive(horizon, "horizon", infinite=True)
     free = reach / (width * (r + reach))
     if math.isinf(limit):

@@ -8,8 +8,8 @@ S >= K, S(x) <= g(|x - x'|) S(x'), and no function with both is smaller anywhere
 Bands. Along the way to a band of slope 1/tau, K depends on the distance u to it alone, and 1 / (K(u) g(r - u)) has no
 maximum inside, so S is the larger of K(r) and 1 / (tau g(r)); under exponential growth a horizon adds the place beyond
 the kink of K where K falls as fast as g grows, or the kink. Kernel density. S = max of kappa(u) / g(h |u - a|) / h over
-u between a and 1, where kappa peaks; where the maximum lies inside, one crossing on the curve of steepest chords gives
-it (`gaussian_chord`).
+u between a and 1, where kappa peaks; where the maximum lies inside, one crossing on the curve of steepest chords
+gives it (`gaussian_chord`).
 Every value is K(x') / g at some x', or 1 / tau at the band: rounding apart, none exceeds S.
 Source: paper 002, Definition 9, Lemmas 4.1, 4.3, 4.5 to 4.8, appendix C.3. Linear growth, horizons, ranges narrower
 than their bands and regions are not in the paper, and its first case for kernel densities (Lemmas 4.6 and 4.7), the

@@ -128,11 +128,11 @@ class Budget:
                 if not _can_report(sampler, place := ledger.remembered[key]):
                     raise damaged(self.path, "a report that the mechanism does not have")
                 return sampler.released(place, cost=REMEMBERED)
-            charged = _charged(ledger, admission.cost)
+            charged = _charged(ledger, admission.charge)
             drawn = sampler.report(asked)
             kept = {**ledger.remembered, key: int(drawn)}
             left = self._write(replace(charged, unit=admission.unit, remembered=kept))
-        return drawn.assign_attrs(cost=f"{float(admission.cost):.12g} times the metric; {float(left):.12g} left")
+        return drawn.assign_attrs(cost=f"{float(admission.charge):.12g} times the metric; {float(left):.12g} left")
 
     def _current(self) -> Ledger:
         with held(self.path):

@@ -33,7 +33,7 @@ from scipy.spatial import cKDTree
 
 from mechdesign.errors import DesignError
 from mechdesign.mechanism.factored.certificate import Factors
-from mechdesign.mechanism.factored.row_sums import Judged, RowBlock, join_words, rounded_words
+from mechdesign.mechanism.factored.row_sums import LossData, RowBlock, join_words, rounded_words
 from mechdesign.mechanism.schema import FACTORED
 from mechdesign.mechanism.table.dataset import COST, claim_sentence, coordinates, seal, versions
 from mechdesign.setting.metric.shortest_paths import Edges
@@ -43,9 +43,9 @@ from mechdesign.setting.space.domain import Domain
 ROWS = 1024  # per block of stored results
 
 
-def judge(problem: DesignProblem, factors: Factors, target: NDArray[np.int64]) -> Judged:
+def judge(problem: DesignProblem, factors: Factors, target: NDArray[np.int64]) -> LossData:
     """What the sums over rows need: coordinates, prior and loss of a problem whose reports are its secrets."""
-    return Judged(
+    return LossData(
         factors=factors,
         secrets=problem.domain.points,
         reports=problem.domain.points[target],
@@ -56,7 +56,7 @@ def judge(problem: DesignProblem, factors: Factors, target: NDArray[np.int64]) -
 
 def make_factored(
     problem: DesignProblem,
-    judged: Judged,
+    judged: LossData,
     rows: RowBlock,
     target: NDArray[np.int64],
     *,
@@ -105,7 +105,7 @@ def make_factored(
         "schema": FACTORED,
         "problem": problem.name,
         "program": program,
-        "parameters": json.dumps({"knobs": dict(problem.knobs), **parameters}, sort_keys=True),
+        "parameters": json.dumps({"knobs": dict(problem.parameters), **parameters}, sort_keys=True),
         "domain": domain.describe_json(),
         "metric": json.dumps(problem.metric.describe(), sort_keys=True),
         "claim": claim_sentence(problem.metric, domain, problem.edges),
@@ -137,7 +137,7 @@ class Judgement:
     remapped_loss: float | None = None
 
 
-def judgement(judged: Judged, rows: RowBlock, domain: Domain) -> Judgement:
+def judgement(judged: LossData, rows: RowBlock, domain: Domain) -> Judgement:
     """The figures of all n rows."""
     loss = math.fsum(judged.prior * rows.loss)
     if judged.loss != "squared":

@@ -22,7 +22,7 @@ _LOW = (1 << 64) - 1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Judged:
+class LossData:
     """Factors with what their reports are judged by.
 
     secrets (n, a) and reports (k, a), coordinates of the secrets and of the cell that each place reports, in units of
@@ -68,7 +68,7 @@ class RowBlock:
         return {"row_sum": self.row_sum, "loss": self.loss, "moments": self.moments}
 
 
-def row_block(judged: Judged, start: int, stop: int) -> RowBlock:
+def row_block(judged: LossData, start: int, stop: int) -> RowBlock:
     """The contribution of the secrets start..stop. Cost: the distances from each, and 5 ns for each place."""
     factors = judged.factors
     centre = judged.secrets.mean(axis=0)

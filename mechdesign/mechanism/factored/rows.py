@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.base.entropy import source
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError, VerificationError
-from mechdesign.mechanism.admission import Admission, admit
+from mechdesign.mechanism.admission import Admission, prove
 from mechdesign.mechanism.factored.certificate import KERNEL_BITS, Factors
 from mechdesign.mechanism.factored.row_sums import join_words
 from mechdesign.mechanism.schema import FACTORS
@@ -63,7 +63,7 @@ class FactoredMechanism:
     @cached_property
     def admission(self) -> Admission:
         """What is proved of the mechanism. Raises: VerificationError where its claim is not."""
-        return admit(self.dataset)
+        return prove(self.dataset)
 
     @property
     def size(self) -> int:
@@ -128,7 +128,7 @@ class FactoredMechanism:
         """
         problem = self.stored.problem
         require_memory(self.size, self.size, tables=6, what="the table of a factored mechanism")
-        mass = repair(self.probabilities(np.arange(self.size)), problem.edges, problem.cost)
+        mass = repair(self.probabilities(np.arange(self.size)), problem.edges, problem.weighted_loss)
         parameters = {name: value for name, value in self.stored.parameters.items() if name != "knobs"}
         return make_mechanism(problem, mass, program=self.dataset.attrs["program"], parameters=parameters)
 

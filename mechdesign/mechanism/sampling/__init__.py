@@ -1,1 +1,1 @@
-"""."""
+"""Reports drawn exactly from integers. Nothing here is floating point."""

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.base.entropy import source
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
-from mechdesign.mechanism.admission import Admission, admit
+from mechdesign.mechanism.admission import Admission, prove
 from mechdesign.mechanism.factored.rows import FactoredMechanism
 from mechdesign.mechanism.sampling.alias import alias_tables, columns_of
 from mechdesign.mechanism.sampling.scan import row_masks, scan_row, scan_table
@@ -44,7 +44,7 @@ class Sampler:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mechanism", self.mechanism.copy(deep=True))
-        proved = admit(self.mechanism) if self.factored is None else self.factored.admission
+        proved = prove(self.mechanism) if self.factored is None else self.factored.admission
         object.__setattr__(self, "admission", proved)
 
     @cached_property
@@ -148,8 +148,3 @@ class Sampler:
 def sample(mechanism: xr.Dataset, secrets: ArrayLike, size: int, *, seed: int | None = None) -> xr.DataArray:
     """`Sampler.sample`, the mechanism proved first: keep a `Sampler` to prove it once."""
     return Sampler(mechanism=mechanism).sample(secrets, size, seed=seed)
-
-
-def report(mechanism: xr.Dataset, secret: int, *, scan: Scan = "table") -> xr.DataArray:
-    """`Sampler.report`, the mechanism proved first: keep a `Sampler` to prove it once."""
-    return Sampler(mechanism=mechanism).report(secret, scan=scan)

@@ -132,7 +132,7 @@ def reference_violations(mass: NDArray[np.uint64], edges: Edges) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Steepest:
+class MaxLogRatio:
     """Where a mechanism comes closest to its claim: value = log-ratio / length, dimensionless."""
 
     value: float
@@ -141,11 +141,11 @@ class Steepest:
     report: int
 
 
-def steepest(mass: NDArray[np.uint64], edges: Edges) -> Steepest:
+def max_log_ratio(mass: NDArray[np.uint64], edges: Edges) -> MaxLogRatio:
     """Max over edges, both ways, and reports of ln(mass[secret, y] / mass[other, y]) / length, in floating point."""
     value, edge, report, turned = _steepest(np.ascontiguousarray(mass), edges.tail, edges.head, edges.length)
     u, v = int(edges.tail[edge]), int(edges.head[edge])
-    return Steepest(value=float(value), secret=v if turned else u, other=u if turned else v, report=int(report))
+    return MaxLogRatio(value=float(value), secret=v if turned else u, other=u if turned else v, report=int(report))
 
 
 def row_sums_exact(mass: NDArray[np.uint64]) -> bool:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import DesignError
 from mechdesign.mechanism.schema import TABLE
-from mechdesign.mechanism.table.certificate import ROW_SUM, steepest, violations
+from mechdesign.mechanism.table.certificate import ROW_SUM, max_log_ratio, violations
 from mechdesign.setting.metric.metrics import Metric
 from mechdesign.setting.metric.shortest_paths import Edges
 from mechdesign.setting.problems.problem import DesignProblem
@@ -56,15 +56,15 @@ def make_mechanism(
     """The Dataset of a mechanism for `problem` that claims `multiple` times the problem's metric.
 
     Parameters: mass (n, m), certified for multiple * metric; program, what made it; parameters, kept as JSON beside
-    the problem's knobs; claimed_epsilon, the nominal parameter of a closed form; dual (n,), lower_bound and stopped of
-    an optimised one; reports, where they differ from the problem's; multipliers (k,) of the side rows; attributes, what
-    else to keep: objective, where it is not the expected loss.
+    the problem's parameters; claimed_epsilon, the nominal parameter of a closed form; dual (n,), lower_bound and
+    stopped of an optimised one; reports, where they differ from the problem's; multipliers (k,) of the side rows;
+    attributes, what else to keep: objective, where it is not the expected loss.
     """
     metric: Metric = problem.metric if multiple == 1 else multiple * problem.metric
     edges = problem.edges if multiple == 1 else metric.edges(problem.domain)
     places = reports or problem.reports
     loss = problem.loss_matrix if reports is None else problem.loss.matrix(problem.domain, places)
-    at = steepest(mass, problem.edges)
+    at = max_log_ratio(mass, problem.edges)
     value = min(at.value, 1.0) if multiple == 1 and violations(mass, edges) == 0 else at.value
     domain = problem.domain
     variables: dict[str, tuple[Any, ...]] = {
@@ -90,7 +90,7 @@ def make_mechanism(
         "schema": TABLE,
         "problem": problem.name,
         "program": program,
-        "parameters": json.dumps({"knobs": dict(problem.knobs), **(parameters or {})}, sort_keys=True),
+        "parameters": json.dumps({"knobs": dict(problem.parameters), **(parameters or {})}, sort_keys=True),
         "domain": domain.describe_json(),
         "metric": json.dumps(metric.describe(), sort_keys=True),
         "claim": claim_sentence(metric, domain, edges),
@@ -152,7 +152,7 @@ def certified_multiple(problem: DesignProblem, mass: NDArray[np.uint64]) -> floa
     Smallest to 2^-40 (to twice the rounding of the logarithms where lengths are under 1e-4 nats).
     Raises: DesignError where no multiple holds.
     """
-    multiple, step = max(steepest(mass, problem.edges).value, 0.0), _STEP
+    multiple, step = max(max_log_ratio(mass, problem.edges).value, 0.0), _STEP
     while math.isfinite(multiple):
         if violations(mass, (multiple * problem.metric).edges(problem.domain)) == 0:
             return multiple

@@ -1,1 +1,1 @@
-"""."""
+"""Tables for other programs, one format a file. Verified first."""

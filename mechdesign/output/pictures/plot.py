@@ -3,8 +3,8 @@
 `save_plot` draws what it is given: a sweep (below), a mechanism or a diagnosis (maps.py).
 
 The picture of a sweep. Above, the loss against the privacy level: the certified interval [lower_bound, loss] of the
-optimum, and every rival at the level it truly has, hollow where that breaks the claim it was made for. Below, how far
-the certified mechanisms are from the lower bound, in per cent.
+optimum, and every baseline at the level it truly has, hollow where that breaks the claim it was made for. Below, how
+far the certified mechanisms are from the lower bound, in per cent.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mechdesign.output.pictures.captions import loss_words, metric_sentence, pro
 from mechdesign.output.pictures.maps import plot_diagnosis, plot_mechanism
 from mechdesign.output.pictures.palette import COLOURS, MARKERS, mechanism_words
 from mechdesign.output.tables.compare import AT_CLAIM
-from mechdesign.output.tables.sweep import RIVALS, SWEEP
+from mechdesign.output.tables.sweep import BASELINES, SWEEP
 from mechdesign.solvers.eikonal.diagnosis import DIAGNOSIS
 
 if TYPE_CHECKING:
@@ -126,15 +126,15 @@ def _draw_losses(axes: Axes, curve: xr.Dataset) -> None:
     at, loss, bound = (curve[name].values for name in ("multiplier", "loss", "lower_bound"))
     axes.axhline(curve.attrs["constant_loss"], color="0.5", linestyle=":", label="best constant report")
     broken = False
-    for name in reversed(RIVALS):
+    for name in reversed(BASELINES):
         if f"{name}_loss" not in curve:
             continue
-        rival, level = curve[f"{name}_loss"].values, curve[f"{name}_effective_epsilon"].values
+        baseline, level = curve[f"{name}_loss"].values, curve[f"{name}_effective_epsilon"].values
         breaks = level > at * AT_CLAIM
         broken |= bool(breaks.any())
         style: dict[str, Any] = {"color": COLOURS[name], "marker": MARKERS[name], "markersize": 5}
-        axes.plot(level, rival, **style, linewidth=1, label=mechanism_words(name))
-        axes.plot(level[breaks], rival[breaks], **style, linestyle="", markerfacecolor="white")
+        axes.plot(level, baseline, **style, linewidth=1, label=mechanism_words(name))
+        axes.plot(level[breaks], baseline[breaks], **style, linestyle="", markerfacecolor="white")
     label = f"optimal, certified within {_percent(float(np.max(curve['gap'].values)))}"
     axes.fill_between(at, np.maximum(bound, 0), loss, color=COLOURS["optimal"], alpha=0.25, linewidth=0)
     axes.plot(at, loss, color=COLOURS["optimal"], marker="o", markersize=4, linewidth=1.8, label=label)

@@ -1,1 +1,1 @@
-"""."""
+"""Comparisons and sweeps as rows. Nothing is printed here."""

@@ -16,7 +16,7 @@ from mechdesign.closed_forms.mechanisms import constant, exponential, geometric,
 from mechdesign.errors import InputError, SizeError, UnsuitableError
 from mechdesign.mechanism.storage.files import check_target, write_atomically
 from mechdesign.mechanism.table.dataset import relative_gap
-from mechdesign.output.tables.matched import matched_makers, true_epsilon
+from mechdesign.output.tables.matched import matched_makers, smallest_epsilon
 from mechdesign.programs.eikonal.query_weights import QueryWeights
 from mechdesign.programs.eikonal.weights import EikonalWeights
 from mechdesign.programs.optimal.optimal import Optimal
@@ -26,7 +26,7 @@ from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.solve import TABLES, check_targets, solve
 from mechdesign.utility.loss.loss import constant_loss, expected_distance
 from mechdesign.utility.loss.remap import remapped_loss
-from mechdesign.utility.population.identifiability import channel_rank, statistical_criterion
+from mechdesign.utility.population.identifiability import asymptotic_mse, channel_rank
 
 # Edge lengths are rounded down by up to 2^-43, so a mechanism that is exactly at the claim may show this much above 1.
 AT_CLAIM = 1 + 2.0**-40
@@ -53,7 +53,7 @@ class Row(TypedDict):
     expected_distance: float | None
     claimed_epsilon: float | None
     effective_epsilon: float
-    true_epsilon: float | None
+    smallest_epsilon: float | None
     least_epsilon: float | None
     rank: int | None
     criterion: float | None
@@ -147,7 +147,7 @@ def _row(name: str, mechanism: xr.Dataset, problem: DesignProblem, bound: float 
     claimed = mechanism.attrs.get("claimed_epsilon")
     rank = criterion = None
     if problem.domain.size <= LARGEST:
-        rank, at_prior = channel_rank(mechanism), statistical_criterion(mechanism)
+        rank, at_prior = channel_rank(mechanism), asymptotic_mse(mechanism)
         criterion = at_prior if math.isfinite(at_prior) else None
     return Row(
         mechanism=name,
@@ -158,7 +158,7 @@ def _row(name: str, mechanism: xr.Dataset, problem: DesignProblem, bound: float 
         expected_distance=expected_distance(mechanism),
         claimed_epsilon=None if claimed is None else float(claimed),
         effective_epsilon=effective,
-        true_epsilon=true_epsilon(mechanism, problem),
+        smallest_epsilon=smallest_epsilon(mechanism, problem),
         least_epsilon=None if least is None else float(least),
         rank=rank,
         criterion=criterion,

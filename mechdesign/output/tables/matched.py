@@ -9,7 +9,7 @@ from functools import partial
 import xarray as xr
 
 from mechdesign.closed_forms.mechanisms.build import closed_form_mechanism
-from mechdesign.mechanism.table.certificate import steepest
+from mechdesign.mechanism.table.certificate import max_log_ratio
 from mechdesign.mechanism.table.dataset import make_mechanism
 from mechdesign.programs.matching.matched_distance import FAMILIES
 from mechdesign.programs.matching.matched_optimal import MatchedOptimal, require_euclidean
@@ -64,7 +64,7 @@ def matched_optimal(problem: DesignProblem, *, gap: float = 1e-3, time_limit: fl
     )
 
 
-def true_epsilon(mechanism: xr.Dataset, problem: DesignProblem) -> float | None:
+def smallest_epsilon(mechanism: xr.Dataset, problem: DesignProblem) -> float | None:
     """Largest log-ratio of a mechanism per unit of Euclidean distance over all pairs of secrets, in nats per unit.
 
     None where the metric of `problem` is not Euclidean. Cost: O(e m) for the e pairs that imply all others.
@@ -72,4 +72,4 @@ def true_epsilon(mechanism: xr.Dataset, problem: DesignProblem) -> float | None:
     if not isinstance(problem.metric, Euclidean):
         return None
     level = problem.metric.smallest_level
-    return steepest(mechanism["mass"].values, problem.edges).value * level
+    return max_log_ratio(mechanism["mass"].values, problem.edges).value * level

@@ -1,4 +1,4 @@
-"""sweep: the privacy-utility curve, the optimal loss against a multiple of the metric, with its rivals beside it.
+"""sweep: the privacy-utility curve, the optimal loss against a multiple of the metric, with its baselines beside it.
 
 At multiplier s the claim is s d. A Dataset with one dimension, `multiplier`, and float variables:
 
@@ -30,7 +30,7 @@ from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
 from mechdesign.mechanism.schema import DESCRIBED, Array, Schema
 from mechdesign.mechanism.storage.files import load_sealed
-from mechdesign.mechanism.table.certificate import steepest
+from mechdesign.mechanism.table.certificate import max_log_ratio
 from mechdesign.mechanism.table.dataset import relative_gap, seal, versions
 from mechdesign.output.tables.compare import AT_CLAIM, mechanisms
 from mechdesign.setting.problems.problem import DesignProblem
@@ -43,7 +43,7 @@ SWEEP = Schema(
     attributes=DESCRIBED | {"secrets": int, "loss": str, "constant_loss": float, "stopped": str},
     other=Array(dtype="float64", dims=("multiplier",)),
 )
-RIVALS = (
+BASELINES = (
     "eikonal",
     "exponential",
     "geometric_clamped",
@@ -78,12 +78,12 @@ def sweep(
     *,
     gap: float = 1e-3,
     time_limit: float = math.inf,
-    report: Callable[[Row], None] | None = None,
+    on_progress: Callable[[Row], None] | None = None,
 ) -> xr.Dataset:
     """The privacy-utility curve of a problem; see the module docstring.
 
     Parameters: multipliers (k,), positive, distinct, in any order; gap, target at every multiplier; time_limit in
-    seconds for each multiplier; report, called with the row of every multiplier as it is done.
+    seconds for each multiplier; on_progress, called with the row of every multiplier as it is done.
     Returns: the sealed Dataset, multipliers ascending; attr stopped is a JSON list of why each solve ended. They are
     solved from the largest down, every solve with the one before as its start; Ctrl-C keeps what is done.
     Raises: InputError for bad multipliers or targets; what `solve` raises.
@@ -98,8 +98,8 @@ def sweep(
         there = replace(problem, metric=multiplier * problem.metric, matched_distance=None)
         start = _solve(there, start, gap=gap, time_limit=time_limit)
         rows.insert(0, _row(there, multiplier, start, gap))
-        if report is not None:
-            report(rows[0])
+        if on_progress is not None:
+            on_progress(rows[0])
         if start.stopped == "interrupt":
             break
     return _dataset(problem, rows, gap)
@@ -120,9 +120,9 @@ def sweep_rows(curve: xr.Dataset) -> list[Row]:
     ]
 
 
-def rivals_of(row: Row) -> dict[str, bool | None]:
-    """Whether each rival of a row breaks the claim at its multiplier; None where it does not fit."""
-    levels = {name: row.get(f"{name}_effective_epsilon") for name in RIVALS if f"{name}_loss" in row}
+def baselines_of(row: Row) -> dict[str, bool | None]:
+    """Whether each baseline of a row breaks the claim at its multiplier; None where it does not fit."""
+    levels = {name: row.get(f"{name}_effective_epsilon") for name in BASELINES if f"{name}_loss" in row}
     return {name: None if at is None else at > row["multiplier"] * AT_CLAIM for name, at in levels.items()}
 
 
@@ -149,9 +149,9 @@ def _row(problem: DesignProblem, multiplier: float, design: Design, gap: float) 
         "loss": design.loss,
         "lower_bound": design.lower_bound,
         "gap": relative_gap(design.loss, design.lower_bound, problem.constant_loss),
-        "effective_epsilon": multiplier * min(steepest(design.mass, problem.edges).value, 1.0),
+        "effective_epsilon": multiplier * min(max_log_ratio(design.mass, problem.edges).value, 1.0),
     }
-    for name, made in mechanisms(problem, gap=gap, only=RIVALS):
+    for name, made in mechanisms(problem, gap=gap, only=BASELINES):
         attrs = made.attrs if isinstance(made, xr.Dataset) else None
         row[f"{name}_loss"] = None if attrs is None else float(attrs["expected_loss"])
         row[f"{name}_effective_epsilon"] = None if attrs is None else multiplier * float(attrs["effective_epsilon"])
@@ -170,7 +170,7 @@ def _dataset(problem: DesignProblem, rows: list[Row], gap: float) -> xr.Dataset:
     attrs = {
         "schema": SWEEP.name,
         "problem": problem.name,
-        "parameters": json.dumps({"knobs": dict(problem.knobs), "gap": gap}, sort_keys=True),
+        "parameters": json.dumps({"knobs": dict(problem.parameters), "gap": gap}, sort_keys=True),
         "domain": problem.domain.describe_json(),
         "secrets": problem.domain.size,
         "metric": json.dumps(problem.metric.describe(), sort_keys=True),

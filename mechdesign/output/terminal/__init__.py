@@ -1,1 +1,1 @@
-"""."""
+"""What a command prints. Computes no figure of its own."""

@@ -106,11 +106,11 @@ def steps(title: str, total: int | None = None) -> Iterator[Callable[[str], None
 
 
 def print_problems(listed: Sequence[Mapping[str, Any]]) -> None:
-    """The shipped problems and their knobs."""
-    table = Table("problem", "what", "knobs", box=SIMPLE_HEAD)
+    """The shipped problems and their parameters."""
+    table = Table("problem", "what", "parameters", box=SIMPLE_HEAD)
     for entry in listed:
-        knobs = ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in entry["knobs"].items())
-        add_row(table, entry["problem"], entry["summary"], knobs)
+        parameters = ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in entry["parameters"].items())
+        add_row(table, entry["problem"], entry["summary"], parameters)
     show(table)
 
 
@@ -134,7 +134,7 @@ def print_rows(rows: Sequence[Row], problem: DesignProblem) -> None:
     table = Table("mechanism", box=SIMPLE_HEAD, caption=visible(_caption(problem)), caption_justify="left")
     for name in ("loss", "lower bound", "gap", "remapped loss", "distance", "claimed eps", "effective eps"):
         table.add_column(name, justify="right")
-    comparable = any(row["true_epsilon"] is not None for row in rows)
+    comparable = any(row["smallest_epsilon"] is not None for row in rows)
     for name in (["true eps"] if comparable else []) + ["rank", "criterion"]:
         table.add_column(name, justify="right")
     for row in rows:
@@ -146,7 +146,7 @@ def print_rows(rows: Sequence[Row], problem: DesignProblem) -> None:
             _text(row["expected_distance"]),
             _text(row["claimed_epsilon"]),
             _text(row["effective_epsilon"], ".4f"),
-            *([_text(row["true_epsilon"])] if comparable else []),
+            *([_text(row["smallest_epsilon"])] if comparable else []),
             _text(row["rank"]),
             _text(row["criterion"]),
         ]
@@ -169,7 +169,11 @@ def print_study(table: pd.DataFrame) -> None:
             shown.add_column(name, justify="right")
         for name, lines in own.groupby("mechanism", sort=False):
             first = lines.iloc[0]
-            figures = _text(first["claimed_epsilon"]), _text(first["true_epsilon"]), _text(first["expected_distance"])
+            figures = (
+                _text(first["claimed_epsilon"]),
+                _text(first["smallest_epsilon"]),
+                _text(first["expected_distance"]),
+            )
             add_row(shown, str(name), *figures, f"{100 * first['truthful']:.3g} %")
         show(shown, wide=True)
         means = Table("estimate", "mechanism", box=SIMPLE_HEAD)
@@ -181,24 +185,26 @@ def print_study(table: pd.DataFrame) -> None:
 
 
 def print_sweep(rows: Sequence[SweepRow], problem: DesignProblem) -> None:
-    """The losses along a sweep, a star where a rival breaks its claim, then the levels that the rivals truly have."""
-    from mechdesign.output.tables.sweep import rivals_of
+    """The losses along a sweep, a star where a baseline breaks its claim, then the levels that the baselines truly
+    have.
+    """
+    from mechdesign.output.tables.sweep import baselines_of
 
-    rivals = list(rivals_of(rows[0]))
+    baselines = list(baselines_of(rows[0]))
     losses, levels = (
         Table(box=SIMPLE_HEAD, title=title, title_justify="left", collapse_padding=True, pad_edge=False)
         for title in ("expected loss", "effective eps")
     )
-    for name in ("multiple", "loss", "lower bound", "gap", *rivals):
+    for name in ("multiple", "loss", "lower bound", "gap", *baselines):
         losses.add_column(name.replace("_", " "), justify="right")
-    for name in ("multiple", *rivals):
+    for name in ("multiple", *baselines):
         levels.add_column(name.replace("_", " "), justify="right")
     for row in rows:
         at, star = _text(row["multiplier"], ".4g"), {None: "", False: " ", True: "*"}
         own = [_text(row["loss"], ".5g"), _text(row["lower_bound"], ".5g"), _text(row["gap"], ".0e")]
-        rival = [_text(row[f"{name}_loss"], ".4g") + star[broken] for name, broken in rivals_of(row).items()]
-        add_row(losses, at, *own, *rival)
-        add_row(levels, at, *(_text(row[f"{name}_effective_epsilon"], ".4f") for name in rivals))
+        baseline = [_text(row[f"{name}_loss"], ".4g") + star[broken] for name, broken in baselines_of(row).items()]
+        add_row(losses, at, *own, *baseline)
+        add_row(levels, at, *(_text(row[f"{name}_effective_epsilon"], ".4f") for name in baselines))
     for part in (losses, levels, visible(_sweep_caption(problem))):
         show(part, highlight=False)
 
@@ -263,7 +269,7 @@ def print_audit(result: Audit, outcome: Mapping[str, Any] | None) -> None:
         "verdict": f"{result.verdict} ({result.breaches} breaches by exact integers)",
         "effective eps": infinite if result.effective_epsilon is None else f"{result.effective_epsilon:.6g}",
         "without zeros": f"{result.finite_epsilon:.6g}",
-        "true eps": "" if result.true_epsilon is None else f"{result.true_epsilon:.9g} {result.epsilon_unit}",
+        "true eps": "" if result.smallest_epsilon is None else f"{result.smallest_epsilon:.9g} {result.epsilon_unit}",
         "claimed eps": "" if result.claimed_epsilon is None else f"{result.claimed_epsilon:.9g} {result.epsilon_unit}",
         "worst": f"report {at['report']}: {at['probability']:.6g} from secret {at['secret']}, "
         f"{at['other_probability']:.6g} from {at['other']}, {at['distance']:.6g} nats apart",

@@ -72,12 +72,12 @@ class Dictionary(Program):
     @cached_property
     def report(self) -> NDArray[np.int64]:
         """y(S), (k,)."""
-        return np.argmin(self.kernel.T @ self.problem.cost, axis=1)
+        return np.argmin(self.kernel.T @ self.problem.weighted_loss, axis=1)
 
     @property
     def kernel_cost(self) -> NDArray[np.float64]:
         """The expected loss of every kernel at weight 1, (k,)."""
-        return (self.kernel * self.problem.cost[:, self.report]).sum(axis=0)
+        return (self.kernel * self.problem.weighted_loss[:, self.report]).sum(axis=0)
 
     def statement(self) -> cp.Problem:
         import cvxpy as cp

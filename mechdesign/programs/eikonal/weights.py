@@ -84,7 +84,7 @@ class EikonalWeights(Program):
 
         kernel = self.kernel()
         weights = cp.Variable(self.problem.domain.size, name="w")
-        loss = (self.problem.cost * kernel).sum(axis=0) @ weights
+        loss = (self.problem.weighted_loss * kernel).sum(axis=0) @ weights
         return cp.Problem(cp.Minimize(loss), [weights >= 0, kernel @ weights == 1])
 
     def parameters(self) -> dict[str, Any]:

@@ -71,7 +71,7 @@ class Bounded(Coupled):
         return {"worst_loss": np.asarray(self.worst_loss, float).tolist()}
 
     def base_cost(self) -> NDArray[np.float64]:
-        return self.problem.cost
+        return self.problem.weighted_loss
 
     def side_rows(self) -> SideRows:
         loss = self.problem.loss_matrix

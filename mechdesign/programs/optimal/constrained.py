@@ -89,7 +89,7 @@ class Constrained(Coupled):
         return {"constraints": described, "own_constraints": [str(own) for own in self.own]}
 
     def base_cost(self) -> NDArray[np.float64]:
-        return self.problem.cost
+        return self.problem.weighted_loss
 
     def side_rows(self) -> SideRows:
         parts = [given.rows(self.problem) for given in self.constraints if isinstance(given, Constraint)]

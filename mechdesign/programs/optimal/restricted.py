@@ -82,7 +82,7 @@ def restrict(
     (m, n), the shortest-path trees from the anchors (parent[y, anchor] = anchor); cut (m, n), True where a node starts
     its own component (all True gives the whole program). Cost: O(m e).
     """
-    cost = problem.cost
+    cost = problem.weighted_loss
     n, m = cost.shape
     tail, head, length = problem.edges.both_ways()
     component = np.empty((m, n), np.int32)

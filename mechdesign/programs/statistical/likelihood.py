@@ -34,7 +34,7 @@ ROW_SUM_TOLERANCE = 1e-6  # rows further than this from 1 are no rounding errors
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Judged:
+class CertifiedPoint:
     """A distribution p (n,) with what the certificate says of it.
 
     reported, sum_u p_u P(y|u) / max_v P(y|v) (k,) of the reports that were made; ratio, g (n,), with sum_u p_u g_u = 1;
@@ -102,7 +102,7 @@ class Likelihood:
         """P(y|u) / max_v P(y|v) of the reports that were made, (n, k): L up to a constant, well scaled."""
         return np.ascontiguousarray(self.table[:, self.made] / self.largest)
 
-    def judge(self, distribution: NDArray[np.float64]) -> Judged:
+    def judge(self, distribution: NDArray[np.float64]) -> CertifiedPoint:
         """The certificate of weights p (n,) >= 0, divided by their sum first.
 
         Where p makes a report impossible that was made, the likelihood is 0: L = -inf, and the gap is infinite.
@@ -112,12 +112,12 @@ class Likelihood:
         reported = distribution @ self.columns
         if not reported.min() > 0:
             nothing = np.full(self.size, np.nan)
-            return Judged(
+            return CertifiedPoint(
                 distribution=distribution, reported=reported, ratio=nothing, log_likelihood=-np.inf, gap=np.inf
             )
         ratio = self.columns @ (self.share / reported)
         logarithm = np.log(reported) + np.log(self.largest)
-        return Judged(
+        return CertifiedPoint(
             distribution=distribution,
             reported=reported,
             ratio=ratio,

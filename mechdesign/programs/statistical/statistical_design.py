@@ -67,7 +67,7 @@ class StatisticalDesign(Program):
                 f"a statistical design takes at most {LARGEST} secrets",
                 field="cells",
                 value=n,
-                remedy="use fewer cells, or design for the expected loss and look at statistical_criterion",
+                remedy="use fewer cells, or design for the expected loss and look at asymptotic_mse",
             )
         if not self.problem.prior_array.min() > 0:
             raise InputError(

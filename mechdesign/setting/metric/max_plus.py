@@ -1,4 +1,5 @@
-"""Largest values over all pairs of places with coordinates, block by block: max-plus transforms and steepest chords.
+"""Largest values over all pairs of places with coordinates, block by block: max-plus transforms and steepest
+chords.
 
 Places are split at medians into blocks of at most 64. For every target block the source blocks are taken in the order
 of what they could give at most, judged from their boxes, and the first that cannot raise any target ends the search.

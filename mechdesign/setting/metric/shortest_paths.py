@@ -149,8 +149,8 @@ def fast_marching(domain: Domain, level: PrivacyLevel, source: int, order: int =
     front[inside] = straight - start
     speed = np.ones(table.shape)
     speed[inside] = 1.0 / level.at(domain.points)
-    arrival = np.ma.filled(skfmm.travel_time(front, speed, dx=list(domain.cell), order=order), np.nan)[inside]
-    field = np.where(straight <= start, straight, arrival + start)
+    arbaseline = np.ma.filled(skfmm.travel_time(front, speed, dx=list(domain.cell), order=order), np.nan)[inside]
+    field = np.where(straight <= start, straight, arbaseline + start)
     if not np.isfinite(field).all():
         raise InputError(
             "the front does not reach every cell",

@@ -27,7 +27,7 @@ def area_problem(
     stencil: int = 8,
     loss: str = "distance",
     name: str = "area",
-    knobs: Mapping[str, int | float | str] | None = None,
+    parameters: Mapping[str, int | float | str] | None = None,
 ) -> DesignProblem:
     """The problem over a domain with a plane; the metric is on the plane, at the level that holds on the ground.
 
@@ -35,7 +35,7 @@ def area_problem(
         density, the prior is proportional to it, else uniform; levels and slope, for a metric of `stencil`
         neighbours with eps(u) = slope levels(u) + epsilon on the ground, else Euclidean over all pairs; loss, its
         name.
-    The knobs of the problem keep epsilon as `geodesic_epsilon`.
+    The parameters of the problem keep epsilon as `geodesic_epsilon`.
     Raises: InputError for a domain without a plane, levels that are not positive, a slope without levels, a loss
         without a name, a density that is zero everywhere.
     Source: paper 004, section 3; levels that vary are paper 000's, section IV.
@@ -64,7 +64,7 @@ def area_problem(
         prior=np.asarray(weights),
         loss=LOSSES[loss],
         name=name,
-        knobs={"geodesic_epsilon": ground, **(knobs or {})},
+        parameters={"geodesic_epsilon": ground, **(parameters or {})},
     )
 
 

@@ -17,17 +17,17 @@ from mechdesign.setting.space.domain import Domain
 SETTINGS = {
     "euclidean": ("epsilon", "unit", "grid", "cell", "places", "reports", "loss"),
     "discrete": ("epsilon", "loss"),
-}  # metric: its knobs
+}  # metric: its parameters
 
 
-def named_problem(metric: str, knobs: dict[str, str], *, secrets: int) -> DesignProblem:
+def named_problem(metric: str, parameters: dict[str, str], *, secrets: int) -> DesignProblem:
     """The problem of a metric with a uniform prior, for a table of `secrets` rows.
 
     euclidean: epsilon in nats per unit, unit, and either grid (AxB, AxBxC or A cells, the last axis fastest) with the
     cell size in that unit, or places, a CSV file with the coordinates of the secrets; reports, one with those of the
     reports, which are the secrets by default; loss, squared by default.
     discrete: epsilon in nats; loss, zero-one by default, with report k standing for secret k.
-    Raises: InputError for a knob that is missing, unknown, of another type or contradicts another one.
+    Raises: InputError for a parameter that is missing, unknown, of another type or contradicts another one.
     """
     if metric not in SETTINGS:
         raise InputError(
@@ -36,18 +36,23 @@ def named_problem(metric: str, knobs: dict[str, str], *, secrets: int) -> Design
             value=metric,
             remedy="use one of " + ", ".join(SETTINGS) + ", or --problem",
         )
-    epsilon = _number("epsilon", _needed(knobs, "epsilon", metric))
-    loss = knobs.get("loss", "squared" if metric == "euclidean" else "zero-one")
+    epsilon = _number("epsilon", _needed(parameters, "epsilon", metric))
+    loss = parameters.get("loss", "squared" if metric == "euclidean" else "zero-one")
     if loss not in LOSSES:
         raise InputError("unknown loss", field="loss", value=loss, remedy="use one of " + ", ".join(LOSSES))
     if metric == "discrete":
         domain, claimed = Domain.nodes(secrets), Discrete(epsilon=epsilon)
         return DesignProblem(
-            domain=domain, metric=claimed, prior=priors.uniform(domain), loss=LOSSES[loss], name=metric, knobs=knobs
+            domain=domain,
+            metric=claimed,
+            prior=priors.uniform(domain),
+            loss=LOSSES[loss],
+            name=metric,
+            parameters=parameters,
         )
-    unit = _needed(knobs, "unit", metric)
-    domain = _domain(knobs, unit, secrets)
-    reports = Domain.points_at(read_places(knobs["reports"]), unit=unit) if "reports" in knobs else domain
+    unit = _needed(parameters, "unit", metric)
+    domain = _domain(parameters, unit, secrets)
+    reports = Domain.points_at(read_places(parameters["reports"]), unit=unit) if "reports" in parameters else domain
     return DesignProblem(
         domain=domain,
         metric=Euclidean(epsilon=epsilon, unit=unit),
@@ -55,40 +60,40 @@ def named_problem(metric: str, knobs: dict[str, str], *, secrets: int) -> Design
         loss=LOSSES[loss],
         reports=reports,
         name=metric,
-        knobs=knobs,
+        parameters=parameters,
     )
 
 
-def _domain(knobs: dict[str, str], unit: str, secrets: int) -> Domain:
-    if ("grid" in knobs) == ("places" in knobs):
+def _domain(parameters: dict[str, str], unit: str, secrets: int) -> Domain:
+    if ("grid" in parameters) == ("places" in parameters):
         raise InputError(
             "the Euclidean metric needs to know where the secrets are",
             field="grid",
-            value=", ".join(knobs),
+            value=", ".join(parameters),
             remedy="pass either --grid AxB --cell H or --places FILE.csv",
         )
-    if "places" in knobs:
-        if "cell" in knobs:
-            raise InputError("belongs to --grid", field="cell", value=knobs["cell"], remedy="leave it out")
-        return Domain.points_at(read_places(knobs["places"]), unit=unit)
-    if re.fullmatch(r"[0-9]{1,9}(x[0-9]{1,9}){0,2}", knobs["grid"]) is None:
-        raise InputError("must be cells per axis", field="grid", value=knobs["grid"], remedy="write 30x30")
-    cell = _number("cell", _needed(knobs, "cell", "euclidean"))
-    shape = [int(count) for count in knobs["grid"].split("x")]
+    if "places" in parameters:
+        if "cell" in parameters:
+            raise InputError("belongs to --grid", field="cell", value=parameters["cell"], remedy="leave it out")
+        return Domain.points_at(read_places(parameters["places"]), unit=unit)
+    if re.fullmatch(r"[0-9]{1,9}(x[0-9]{1,9}){0,2}", parameters["grid"]) is None:
+        raise InputError("must be cells per axis", field="grid", value=parameters["grid"], remedy="write 30x30")
+    cell = _number("cell", _needed(parameters, "cell", "euclidean"))
+    shape = [int(count) for count in parameters["grid"].split("x")]
     if math.prod(shape) > max(secrets, 1):
         raise InputError(
             f"is of {math.prod(shape)} cells, for a table of {secrets} rows",
             field="grid",
-            value=knobs["grid"],
+            value=parameters["grid"],
             remedy="give as many cells as the table has rows",
         )
     return Domain.grid(shape, cell=cell, unit=unit)
 
 
-def _needed(knobs: dict[str, str], name: str, metric: str) -> str:
-    if name not in knobs:
+def _needed(parameters: dict[str, str], name: str, metric: str) -> str:
+    if name not in parameters:
         raise InputError(f"the {metric} metric needs it", field=name, value="none", remedy=f"pass --{name}")
-    return knobs[name]
+    return parameters[name]
 
 
 def _number(name: str, word: str) -> float:

@@ -24,7 +24,7 @@ class DesignProblem:
 
     Fields: domain, the n secrets; metric, the claim; prior (n,), sums to 1; loss; reports, the m possible reports
     (the domain itself by default); query, where the reports are its answers; matched_distance, the expected distance in
-    units to which a comparison tunes every mechanism, None to compare at the metric's own level; name; knobs, the
+    units to which a comparison tunes every mechanism, None to compare at the metric's own level; name; parameters, the
     parameters it was built from (kept in files).
     Derived, computed once: edges, distances (n, n) in nats, cost (n, m) = prior times loss.
     Raises: InputError where shapes, signs or sums are off; SizeError where a table over the secrets would not fit.
@@ -38,7 +38,7 @@ class DesignProblem:
     query: Query | None = None
     matched_distance: float | None = None
     name: str = "problem"
-    knobs: Mapping[str, int | float | str] = field(default_factory=dict)
+    parameters: Mapping[str, int | float | str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.reports is None:
@@ -72,7 +72,7 @@ class DesignProblem:
         return check_loss(self.loss.matrix(self.domain, self.reports))
 
     @cached_property
-    def cost(self) -> NDArray[np.float64]:
+    def weighted_loss(self) -> NDArray[np.float64]:
         """prior(u) l(u, y), (n, m): the expected loss of a table P is the sum of cost * P."""
         return self.prior_array[:, None] * self.loss_matrix
 
@@ -86,12 +86,12 @@ class DesignProblem:
     @property
     def constant_loss(self) -> float:
         """The expected loss of the best constant report: the scale that losses are measured against."""
-        return float(self.cost[:, self.best_constant].sum())
+        return float(self.weighted_loss[:, self.best_constant].sum())
 
     @cached_property
     def best_constant(self) -> int:
         """The report y with the least expected loss when it is made from everywhere."""
-        return int(np.argmin(self.cost.sum(axis=0)))
+        return int(np.argmin(self.weighted_loss.sum(axis=0)))
 
 
 def query_problem(

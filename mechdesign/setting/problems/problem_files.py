@@ -1,6 +1,6 @@
-"""Problem files: a Python file whose function `problem(**knobs)` returns a DesignProblem.
+"""Problem files: a Python file whose function `problem(**parameters)` returns a DesignProblem.
 
-The keyword parameters of `problem` are its knobs, with their types and defaults. Shipped files are known by name.
+The keyword parameters of `problem` are its parameters, with their types and defaults. Shipped files are known by name.
 A problem file is a program of somebody else. What it prints goes to standard error, whatever it raises becomes an
 InputError that names it, and what it returns is looked at here, before anything is computed from it.
 """
@@ -29,40 +29,45 @@ from mechdesign.setting.objective.queries import Query
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain
 
-Knob = int | float | str
+Parameter = int | float | str
 MODULE = "mechdesign_problem_"  # and its stem: the name of the module of a problem file
-_PACKAGE = Path(__file__).resolve().parent
+_PACKAGE = Path(__file__).resolve().parents[2]
 _FOLDERS = (_PACKAGE / "_problems", _PACKAGE.parent / "problems")
 _LARGEST_FILE = 1 << 20  # bytes
 _SHOWN = 300  # characters of the message of an exception
-_READ: dict[type, Callable[[str], Knob]] = {int: whole_number, float: real_number, str: str}
+_READ: dict[type, Callable[[str], Parameter]] = {int: whole_number, float: real_number, str: str}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProblemFile:
-    """A problem file: its name, path, first docstring line, the module and the defaults of its knobs."""
+    """A problem file: its name, path, first docstring line, the module and the defaults of its parameters."""
 
     name: str
     path: Path
     summary: str
     module: ModuleType
-    knobs: dict[str, Knob]
+    parameters: dict[str, Parameter]
 
-    def build(self, /, **given: Knob | str) -> DesignProblem:
-        """The design problem for these knobs; strings are converted to the type of the default.
+    def build(self, /, **given: Parameter | str) -> DesignProblem:
+        """The design problem for these parameters; strings are converted to the type of the default.
 
-        Raises: InputError for a knob that is unknown or of another type, and what `problem` raises; an InputError that
+        Raises: InputError for a parameter that is unknown or of another type, and what `problem` raises; an InputError
+        that
             names the file where `problem` fails in another way or returns something else.
         """
-        knobs: dict[str, Knob] = {**self.knobs, **{name: self._convert(name, value) for name, value in given.items()}}
+        parameters: dict[str, Parameter] = {
+            **self.parameters,
+            **{name: self._convert(name, value) for name, value in given.items()},
+        }
         with _at_work(self.path):
-            built = self.module.problem(**knobs)
+            built = self.module.problem(**parameters)
             if not isinstance(built, DesignProblem):
                 raise _unfit(self.path, "problem() must return a DesignProblem", type(built).__name__)
-            return _checked(replace(built, name=self.name, knobs=knobs), self.path)
+            return _checked(replace(built, name=self.name, parameters=parameters), self.path)
 
-    def published(self, knobs: Mapping[str, Knob]) -> dict[str, Knob] | None:
-        """What the file's `published()` prints of its mechanisms, given the knobs that it asks for; None without one.
+    def published(self, parameters: Mapping[str, Parameter]) -> dict[str, Parameter] | None:
+        """What the file's `published()` prints of its mechanisms, given the parameters that it asks for; None without
+        one.
 
         Raises: InputError where the function fails, or returns anything but numbers and words by name.
         """
@@ -71,11 +76,11 @@ class ProblemFile:
             if not callable(function):
                 return None
             asked = inspect.signature(function).parameters
-            told = function(**{name: value for name, value in knobs.items() if name in asked})
+            told = function(**{name: value for name, value in parameters.items() if name in asked})
             if not isinstance(told, Mapping):
                 raise _unfit(self.path, "published() must return a mapping", type(told).__name__)
             for name, value in told.items():
-                if type(name) is not str or _unfit_knob(value):
+                if type(name) is not str or _unfit_parameter(value):
                     raise _unfit(
                         self.path, "published() must give numbers or words by name", f"a {type(value).__name__}"
                     )
@@ -95,15 +100,15 @@ class ProblemFile:
                 raise _unfit(self.path, "remark() must return a text", type(told).__name__)
             return told
 
-    def _convert(self, name: str, value: Knob | str) -> Knob:
-        if name not in self.knobs:
+    def _convert(self, name: str, value: Parameter | str) -> Parameter:
+        if name not in self.parameters:
             raise InputError(
-                f"{self.name} has no such knob",
+                f"{self.name} has no such parameter",
                 field=name,
                 value=value,
-                remedy="use one of " + (", ".join(self.knobs) or "none"),
+                remedy="use one of " + (", ".join(self.parameters) or "none"),
             )
-        kind = type(self.knobs[name])
+        kind = type(self.parameters[name])
         try:
             converted = _READ[kind](value) if isinstance(value, str) else kind(value)
         except (TypeError, ValueError, OverflowError) as error:
@@ -111,14 +116,16 @@ class ProblemFile:
                 f"must be of type {kind.__name__}: {error}",
                 field=name,
                 value=value,
-                remedy=f"the default is {self.knobs[name]}",
+                remedy=f"the default is {self.parameters[name]}",
             ) from error
         if isinstance(value, float) and kind is int and value != converted:
             raise InputError(
-                "must be a whole number", field=name, value=value, remedy=f"the default is {self.knobs[name]}"
+                "must be a whole number", field=name, value=value, remedy=f"the default is {self.parameters[name]}"
             )
         if isinstance(converted, float) and math.isnan(converted):
-            raise InputError("must be a number", field=name, value=value, remedy=f"the default is {self.knobs[name]}")
+            raise InputError(
+                "must be a number", field=name, value=value, remedy=f"the default is {self.parameters[name]}"
+            )
         return converted
 
 
@@ -127,19 +134,19 @@ def shipped_problems() -> list[ProblemFile]:
     return [read_problem_file(path) for path in _shipped().values()]
 
 
-def load_problem(name: str | Path, /, **knobs: Knob | str) -> DesignProblem:
-    """The design problem of a file, or of a shipped problem by name, with these knobs.
+def load_problem(name: str | Path, /, **parameters: Parameter | str) -> DesignProblem:
+    """The design problem of a file, or of a shipped problem by name, with these parameters.
 
-    Raises: InputError if there is no such problem or knob.
+    Raises: InputError if there is no such problem or parameter.
     """
-    return read_problem_file(name).build(**knobs)
+    return read_problem_file(name).build(**parameters)
 
 
 def read_problem_file(name: str | Path) -> ProblemFile:
     """Run a problem file, given by path or by the name of a shipped one, and see what it defines.
 
     Raises: InputError if it is not there, larger than 1 MB, does not run, or has no function `problem` with defaults
-        for all knobs.
+        for all parameters.
     """
     path = _find(name)
     module = ModuleType(MODULE + path.stem)
@@ -154,19 +161,21 @@ def read_problem_file(name: str | Path) -> ProblemFile:
     with _at_work(path):
         function = getattr(module, "problem", None)
         if not callable(function):
-            raise InputError("has no function problem()", field="problem", value=path, remedy="define problem(**knobs)")
-        knobs: dict[str, Knob] = {}
+            raise InputError(
+                "has no function problem()", field="problem", value=path, remedy="define problem(**parameters)"
+            )
+        parameters: dict[str, Parameter] = {}
         for parameter in inspect.signature(function).parameters.values():
-            if _unfit_knob(parameter.default):
+            if _unfit_parameter(parameter.default):
                 raise InputError(
-                    "a knob needs a default of type int (64 bits), float or str",
+                    "a parameter needs a default of type int (64 bits), float or str",
                     field=parameter.name,
                     value=path,
                     remedy="give it one",
                 )
-            knobs[parameter.name] = parameter.default
+            parameters[parameter.name] = parameter.default
         summary = (inspect.getdoc(module) or path.stem).splitlines()[0]
-    return ProblemFile(name=path.stem, path=path, summary=summary, module=module, knobs=knobs)
+    return ProblemFile(name=path.stem, path=path, summary=summary, module=module, parameters=parameters)
 
 
 def failed(path: str | Path, error: BaseException, what: str = "the problem file failed") -> InputError:
@@ -199,7 +208,7 @@ def _unfit(path: Path, message: str, found: str) -> InputError:
     return InputError(message, field="problem", value=f"{path}: {found}", remedy="repair the file")
 
 
-def _unfit_knob(value: Any) -> bool:
+def _unfit_parameter(value: Any) -> bool:
     """Whether a value is anything but a whole number of 64 bits, a double that is a number, or a text."""
     if type(value) is int:
         return abs(value) > LARGEST

@@ -1,7 +1,7 @@
 """The design problem of releasing a number f(x): reports are output values, judged by the squared error.
 
 Its optimal program gives the least expected squared error of any private release on this output grid, with a bound.
-Smooth sensitivity (paper 002) and its rivals on the same grid are in closed_forms/mechanisms/release.py.
+Smooth sensitivity (paper 002) and its baselines on the same grid are in closed_forms/mechanisms/release.py.
 """
 
 from __future__ import annotations

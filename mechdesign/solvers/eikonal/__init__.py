@@ -1,1 +1,1 @@
-"""."""
+"""Weights over eikonal kernels: factorisation, fallbacks, dictionaries, queries, diagnosis."""

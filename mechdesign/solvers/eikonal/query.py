@@ -89,11 +89,11 @@ def solve_query(program: QueryWeights, *, time_limit: float = math.inf) -> Weigh
         upper.append(right)
         taken = np.concatenate([taken, worst])
     parameters = {**program.parameters(), "kernels_used": int((weights > 0).sum()), "constraints_used": len(taken)}
-    mass = repair(np.maximum(table, 0.0), problem.edges, problem.cost)
+    mass = repair(np.maximum(table, 0.0), problem.edges, problem.weighted_loss)
     if mass.size > PRICED:
         return WeightedDesign(mass=mass, dual=None, lower_bound=None, parameters=parameters)
     first = _row_multipliers(program, every.take(taken), -solution.dual * columns.scale)
-    dual, bound = best_bound(program, first, float((problem.cost * table).sum()))
+    dual, bound = best_bound(program, first, float((problem.weighted_loss * table).sum()))
     return WeightedDesign(mass=mass, dual=dual, lower_bound=bound, parameters=parameters)
 
 
@@ -113,7 +113,7 @@ class _Columns:
 
     @classmethod
     def of(cls, program: QueryWeights) -> _Columns:
-        cost, answer = program.problem.cost, program.query.answer
+        cost, answer = program.problem.weighted_loss, program.query.answer
         own = cost[np.arange(len(cost)), answer]
         unit, price, mean = (np.zeros(len(program.answer)) for _ in range(3))
         for k, y in enumerate(program.answer):
@@ -171,7 +171,7 @@ def _row_multipliers(
 ) -> NDArray[np.float64]:
     """Multipliers (n,) of the rows: the cost of P(q(u)|u), plus what it is worth in the constraints."""
     answer = program.query.answer
-    dual = program.problem.cost[np.arange(len(answer)), answer] - multipliers[0] / len(answer)
+    dual = program.problem.weighted_loss[np.arange(len(answer)), answer] - multipliers[0] / len(answer)
     share = multipliers[1:] / taken.unit
     at, beside = (answer[places] == taken.report for places in (taken.secret, taken.other))
     np.add.at(dual, taken.secret[at], (taken.ratio * share)[at])

@@ -32,7 +32,7 @@ def best_bound(program: QueryWeights, first: NDArray[np.float64], loss: float) -
         low, high, factor = 0.0, 1.0, 1.0
         way = (1 - share) * directions[0] + share * directions[-1]
         for _ in range(_HALVINGS):
-            found = lower_bound(factor * way, pricer.price(problem.cost, factor * way).value)
+            found = lower_bound(factor * way, pricer.price(problem.weighted_loss, factor * way).value)
             if found > bound:
                 best, bound = factor * way, found
             feasible = found >= (1 - _FEASIBLE) * factor * loss
@@ -47,4 +47,4 @@ def _border_multipliers(program: QueryWeights) -> NDArray[np.float64]:
     wrong = program.distances.copy()
     wrong[secrets, program.query.answer] = np.inf
     nearest = wrong.argmin(axis=1)
-    return program.problem.cost[secrets, nearest] * np.exp(-2 * wrong[secrets, nearest])
+    return program.problem.weighted_loss[secrets, nearest] * np.exp(-2 * wrong[secrets, nearest])

@@ -52,7 +52,7 @@ def solve_weights(program: EikonalWeights) -> WeightedDesign:
     problem = program.problem
     require_memory(problem.domain.size, problem.domain.size, tables=8, what="the weight system")
     kernel = program.kernel()
-    own_cost = (problem.cost * kernel).sum(axis=0)
+    own_cost = (problem.weighted_loss * kernel).sum(axis=0)
     factors = scipy.linalg.lu_factor(kernel)
     weights = scipy.linalg.lu_solve(factors, np.ones(problem.domain.size))
     if weights.min() >= -ZERO * weights.max():
@@ -63,9 +63,9 @@ def solve_weights(program: EikonalWeights) -> WeightedDesign:
         diagnosis = diagnose(problem, weights)
         table, dual, remedy = _remedy(problem)
         parameters = {"remedy": remedy, **diagnosis.as_parameters()}
-    mass = repair(table, problem.edges, problem.cost, kernel)
+    mass = repair(table, problem.edges, problem.weighted_loss, kernel)
     pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
-    bound = lower_bound(dual, pricer.price(problem.cost, dual).value)
+    bound = lower_bound(dual, pricer.price(problem.weighted_loss, dual).value)
     return WeightedDesign(mass=mass, dual=dual, lower_bound=bound, parameters={**program.parameters(), **parameters})
 
 
@@ -76,7 +76,7 @@ def _remedy(problem: DesignProblem) -> tuple[NDArray[np.float64], NDArray[np.flo
     best = edge_budget(problem, frame), np.zeros(problem.domain.size), f"edge budgets {around}"
     if problem.domain.size * (frame.size + 1) <= LP_ENTRIES:
         table, dual = _framed_program(problem, frame)
-        if (problem.cost * table).sum() < (problem.cost * best[0]).sum():
+        if (problem.weighted_loss * table).sum() < (problem.weighted_loss * best[0]).sum():
             best = table, dual, f"linear program {around}"
     return best
 
@@ -86,7 +86,7 @@ def _framed_program(problem: DesignProblem, frame: Framed) -> tuple[NDArray[np.f
     kernel = np.hstack([np.exp(-frame.distances(frame.edges.length)), np.ones((n, 1))])
     target = np.append(frame.target, problem.best_constant)
     program = LinearProgram(
-        cost=(problem.cost[:, target] * kernel).sum(axis=0),
+        cost=(problem.weighted_loss[:, target] * kernel).sum(axis=0),
         matrix=sp.csr_array(np.where(kernel > _DROP, kernel, 0.0)),
         row_lower=np.ones(n),
         row_upper=np.ones(n),

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from mechdesign.errors import DesignError, InputError, UnsuitableError
 from mechdesign.mechanism.factored.certificate import WEIGHT_BITS, Factors
 from mechdesign.mechanism.factored.dataset import ROWS, judge, make_factored
-from mechdesign.mechanism.factored.row_sums import Judged, RowBlock, join_words, rounded_words, row_block
+from mechdesign.mechanism.factored.row_sums import LossData, RowBlock, join_words, rounded_words, row_block
 from mechdesign.mechanism.table.dataset import versions
 from mechdesign.programs.eikonal.curvature import curvature_excess, line_weights, local_weights
 from mechdesign.programs.eikonal.weights import EikonalWeights, border_step, rings
@@ -64,15 +64,16 @@ _SHRINK = 1e-6
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Run:
     """How a factored design is run: rounds at most; work, a folder that keeps finished blocks and at last the
-    mechanism; scheduler, the address of a dask scheduler; time_limit in seconds, checked after every round; report,
-    called after every block; block, rows of a block: sums are added block by block, so their last bits depend on it.
+    mechanism; scheduler, the address of a dask scheduler; time_limit in seconds, checked after every round;
+    on_progress, called after every block; block, rows of a block: sums are added block by block, so their last bits
+    depend on it.
     """
 
     rounds: int = ROUNDS
     work: str | Path | None = None
     scheduler: str | None = None
     time_limit: float = math.inf
-    report: Callable[[Reported], None] | None = None
+    on_progress: Callable[[Reported], None] | None = None
     block: int = ROWS
     started: float = field(default_factory=time.monotonic)
 
@@ -201,7 +202,7 @@ class _Search:
         self._tell(self.stage, self.problem.domain.size, kappa)
         return spent, arrays["rise"] / arrays["column"], kappa
 
-    def certify(self, state: State, kappa: float) -> tuple[Judged, RowBlock, float]:
+    def certify(self, state: State, kappa: float) -> tuple[LossData, RowBlock, float]:
         """Integers that satisfy the certificate, with the factor of the step."""
         metric = self.units.metric(self.frame, state.length)
         scaled = np.rint(state.weight / state.weight.max() * (1 << WEIGHT_BITS))
@@ -242,20 +243,20 @@ class _Search:
             return together(told(), _OVER_ROWS)
 
     def _tell(self, stage: str, done: int, kappa: float | None) -> None:
-        if self.run.report is not None:
+        if self.run.on_progress is not None:
             seconds = time.monotonic() - self.run.started
             total = self.problem.domain.size
-            self.run.report(Streaming(stage=stage, done=done, total=total, kappa=kappa, seconds=seconds))
+            self.run.on_progress(Streaming(stage=stage, done=done, total=total, kappa=kappa, seconds=seconds))
 
 
-def all_rows(judged: Judged) -> RowBlock:
+def all_rows(judged: LossData) -> RowBlock:
     """The exact sums of all rows, on this machine's cores. Cost: one pass."""
     with threads() as crew:
         blocks = in_order(crew, exact_block, judged, len(judged.prior), ROWS, folder=Folder(), name="rows")
         return RowBlock(**together((arrays for _, _, arrays in blocks), _OVER_ROWS))
 
 
-def exact_block(judged: Judged, start: int, stop: int) -> Arrays:
+def exact_block(judged: LossData, start: int, stop: int) -> Arrays:
     """`row_block` as arrays."""
     return row_block(judged, start, stop).as_arrays()
 
@@ -272,7 +273,7 @@ def _run_key(program: EikonalWeights, run: Run, frame: Framed, first: State) -> 
     """All that the bits of the result depend on, but for the processor."""
     problem, edges = program.problem, frame.edges
     described = {
-        "problem": [problem.name, problem.knobs, problem.loss.name, program.parameters()],
+        "problem": [problem.name, problem.parameters, problem.loss.name, program.parameters()],
         "metric": problem.metric.describe(),
         "domain": problem.domain.describe(),
         "run": [run.rounds, run.block],

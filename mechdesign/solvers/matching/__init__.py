@@ -1,1 +1,1 @@
-"""."""
+"""Epsilons tuned to a distance or a level."""

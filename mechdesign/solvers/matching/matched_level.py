@@ -28,7 +28,7 @@ _STEP = 2.0
 _MOST = 60  # steps of a bracket
 
 
-def match_level(
+def match_smallest_epsilon(
     problem: DesignProblem,
     family: str | Family | Callable[[DesignProblem, float], NDArray[np.float64]],
     level: float,

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.errors import SolverError, UnsuitableError
-from mechdesign.mechanism.table.certificate import ROW_SUM, steepest
+from mechdesign.mechanism.table.certificate import ROW_SUM, max_log_ratio
 from mechdesign.mechanism.table.dataset import total_cost
 from mechdesign.mechanism.table.repair import repair, round_to_integers
 from mechdesign.programs.matching.matched_optimal import MatchedOptimal
@@ -59,7 +59,7 @@ def solve_matched_optimal(
     *,
     gap: float = 1e-3,
     time_limit: float = math.inf,
-    report: Callable[[Progress], None] | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
 ) -> MatchedDesign:
     """Enclose the least eps to about twice `gap`, or the excess of the graph metric where that is more.
 
@@ -68,7 +68,7 @@ def solve_matched_optimal(
     one or two designs more.
     """
     search = _Search(program=program, gap=max(gap, _SHARE * (program.excess - 1)), ends=time.monotonic() + time_limit)
-    stopped = search.run(report)
+    stopped = search.run(on_progress)
     if search.nearest is None:
         raise SolverError(
             "the search ended before a mechanism came as near as asked",
@@ -77,14 +77,14 @@ def solve_matched_optimal(
             remedy="allow more time, or use fewer cells",
         )
     level, design = search.nearest
-    ruled_out = search.ruled_out(level, design) or search.designed_out(level, design, report)
+    ruled_out = search.ruled_out(level, design) or search.designed_out(level, design, on_progress)
     mass, epsilon, share = _mixed(program, design, level * program.excess)
     return MatchedDesign(
         mass=mass,
         epsilon=epsilon,
         least_epsilon=None if ruled_out is None else ruled_out * _ROUNDED,
         share=share,
-        distance=total_cost(mass, program.at(epsilon).cost),
+        distance=total_cost(mass, program.at(epsilon).weighted_loss),
         stopped=stopped,
     )
 
@@ -99,7 +99,7 @@ class _Search:
     tried: list[tuple[float, float]] = field(default_factory=list)
     nearest: tuple[float, Design] | None = None
 
-    def run(self, report: Callable[[Progress], None] | None) -> str:
+    def run(self, on_progress: Callable[[Progress], None] | None) -> str:
         """Solve at one level after another until the loss is within the gap below the target; why the search ended."""
         target = self.program.distance
         level, design = _start(self.program) / self.program.excess, None
@@ -108,7 +108,7 @@ class _Search:
             if left <= 0:
                 return "time"
             there = self.program.at(level, graph=True)
-            design = aggregate(there, gap=self.gap, time_limit=left, start=design, report=report)
+            design = aggregate(there, gap=self.gap, time_limit=left, start=design, on_progress=on_progress)
             self.tried.append((math.log(level), math.log(design.loss)))
             if design.loss <= target and (self.nearest is None or level < self.nearest[0]):
                 self.nearest = level, design
@@ -135,13 +135,15 @@ class _Search:
             pricer, bound = ConePricer(there.edges, there.domain.size, there.anchors), 0.5 * target
             for power in (1.0, self.power):
                 dual = design.dual * (level / trial) ** power
-                bound = max(bound, lower_bound(dual, pricer.price(there.cost, dual).value))
+                bound = max(bound, lower_bound(dual, pricer.price(there.weighted_loss, dual).value))
             if bound > target:
                 return trial
             trial *= bound / (target * (1 + _ABOVE))
         return None
 
-    def designed_out(self, level: float, design: Design, report: Callable[[Progress], None] | None) -> float | None:
+    def designed_out(
+        self, level: float, design: Design, on_progress: Callable[[Progress], None] | None
+    ) -> float | None:
         """A level whose own design has a bound above the target, for where multipliers of another do not carry."""
         target = self.program.distance
         for _ in range(_SOLVES):
@@ -150,7 +152,7 @@ class _Search:
                 return None
             level *= float((min(design.lower_bound / target, 1.0) / (1 + self.gap / 2)) ** (1 / self.power))
             there = self.program.at(level, graph=True)
-            design = aggregate(there, gap=self.gap, time_limit=left, start=design, report=report)
+            design = aggregate(there, gap=self.gap, time_limit=left, start=design, on_progress=on_progress)
             if design.lower_bound > target:
                 return level
         return None
@@ -169,6 +171,6 @@ def _mixed(program: MatchedOptimal, design: Design, epsilon: float) -> tuple[NDA
     share = (program.distance - design.loss) / (problem.constant_loss - design.loss)
     table = design.mass.astype(np.float64) * ((1 - share) / ROW_SUM)
     table[:, problem.best_constant] += share
-    level = epsilon * steepest(round_to_integers(table, problem.edges), problem.edges).value * (1 + _SLACK)
+    level = epsilon * max_log_ratio(round_to_integers(table, problem.edges), problem.edges).value * (1 + _SLACK)
     claimed = program.at(level)
-    return repair(table, claimed.edges, claimed.cost, overwrite=True), level, share
+    return repair(table, claimed.edges, claimed.weighted_loss, overwrite=True), level, share

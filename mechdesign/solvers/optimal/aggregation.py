@@ -83,13 +83,13 @@ def aggregate(
     time_limit: float = np.inf,
     method: Method = "auto",
     start: Design | None = None,
-    report: Callable[[Progress], None] | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
 ) -> Design:
     """Solve the optimal program of `problem` to a relative gap; see the module docstring for the methods.
 
     Parameters: gap, target of (loss - lower_bound) / loss; time_limit in seconds, for the search: certifying and
     pricing its last point takes a little longer; start, a design for a multiple of the same metric, whose cuts are
-    added; report, called after every round and iteration.
+    added; on_progress, called after every round and iteration.
     Returns: the best certified table found; `stopped` is "gap", "time", "interrupt" (Ctrl-C) or "precision" (every
     method's accuracy is exhausted above the target). Without a table from any round it returns the
     exponential mechanism e^{-d/2}, which is private as it stands.
@@ -108,7 +108,7 @@ def aggregate(
     attempts, size = _attempts(problem, method), problem.domain.size
     if attempts[0].method == "blocks":
         require_memory(size, size, tables=2, what="the equations of the block method")
-    search = _Search(problem=problem, gap=gap, deadline=time.monotonic() + time_limit, report=report)
+    search = _Search(problem=problem, gap=gap, deadline=time.monotonic() + time_limit, on_progress=on_progress)
     try:
         stopped = search.run(attempts, start)
     except KeyboardInterrupt:
@@ -156,7 +156,7 @@ class _Search:
     problem: DesignProblem
     gap: float
     deadline: float
-    report: Callable[[Progress], None] | None
+    on_progress: Callable[[Progress], None] | None
     mass: NDArray[np.uint64] | None = None
     loss: float = np.inf
     bound: float = 0.0
@@ -203,7 +203,7 @@ class _Search:
         kernel = np.exp(-self.pricer.distance)
         if kernel.shape[0] != kernel.shape[1]:
             return np.zeros(kernel.shape, np.bool_)
-        own = np.einsum("uy,yu->y", self.problem.cost, kernel)
+        own = np.einsum("uy,yu->y", self.problem.weighted_loss, kernel)
         try:
             weights = None if self.problem.domain.kind == "grid" else scipy.linalg.solve(kernel.T, np.ones(len(own)))
             multipliers = scipy.linalg.solve(kernel.T, own, overwrite_a=True)
@@ -251,7 +251,7 @@ class _Search:
         if program.variables <= _CHEAP:
             tolerance = min(tolerance, _ACCURATE)
         found = solve_blocks(
-            program, dual=self.latest * self.scale, tolerance=tolerance, deadline=self.deadline, report=tell
+            program, dual=self.latest * self.scale, tolerance=tolerance, deadline=self.deadline, on_progress=tell
         )
         exact = found.stopped == "precision"
         return _Solved(point=found.q, dual=found.dual, exact=exact, stopped=found.stopped)
@@ -271,8 +271,10 @@ class _Search:
         problem = self.problem
         large = table.size > _SPREAD_LIMIT
         kernel = None if large or table.shape[0] != table.shape[1] else np.exp(-self.pricer.distance).T
-        mass = repair(table if large else np.maximum(table, 0.0), problem.edges, problem.cost, kernel, overwrite=large)
-        value = total_cost(mass, problem.cost)
+        mass = repair(
+            table if large else np.maximum(table, 0.0), problem.edges, problem.weighted_loss, kernel, overwrite=large
+        )
+        value = total_cost(mass, problem.weighted_loss)
         if value >= self.loss:
             return False
         self.mass, self.loss = mass, value
@@ -284,7 +286,7 @@ class _Search:
         loss = self.loss if np.isfinite(self.loss) else self.problem.constant_loss
         for shrink in _SHRINK if self.gap <= _FINE else _SHRINK[:1]:
             trial = multipliers - shrink * (np.abs(multipliers) + loss / len(multipliers))
-            price = self.pricer.price(self.problem.cost, trial)
+            price = self.pricer.price(self.problem.weighted_loss, trial)
             turns |= price.turns
             bound = lower_bound(trial, price.value)
             if bound > self.bound:
@@ -292,8 +294,8 @@ class _Search:
         return turns, better
 
     def _tell(self, attempt: _Attempt, number: int, program: RestrictedProgram, iteration: int | None) -> None:
-        if self.report is not None:
-            self.report(
+        if self.on_progress is not None:
+            self.on_progress(
                 Progress(
                     method=attempt.method,
                     round=number,

@@ -67,11 +67,11 @@ def solve_blocks(
     dual: Vector,
     tolerance: float,
     deadline: float = np.inf,
-    report: Callable[[int], None] | None = None,
+    on_progress: Callable[[int], None] | None = None,
 ) -> InteriorPoint:
     """Solve a restricted program to a relative complementarity gap.
 
-    Parameters: dual (n,), multipliers to start from; deadline, of time.monotonic(); report, called with the
+    Parameters: dual (n,), multipliers to start from; deadline, of time.monotonic(); on_progress, called with the
     number of every iteration. An interrupt (Ctrl-C) ends the method and returns its best point.
     Memory: `BlockAlgebra`, and a dozen vectors over rows.
     """
@@ -87,8 +87,8 @@ def solve_blocks(
             mu = min(mu, errors.mu)
             if found < merit:
                 best, merit = state, found
-            if report is not None:
-                report(iteration)
+            if on_progress is not None:
+                on_progress(iteration)
             if found < tolerance:
                 stopped = "gap"
                 break

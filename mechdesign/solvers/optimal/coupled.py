@@ -98,7 +98,7 @@ class Task:
 
     def bound(self, dual: NDArray[np.float64], multipliers: NDArray[np.float64]) -> Bound:
         """The best bound over the shrinks of the multipliers of the row sums."""
-        admissible = admit(multipliers, self.rows.share)
+        admissible = project_dual(multipliers, self.rows.share)
         return self._bound(dual, admissible, self.rows.fold_down(self.cost, admissible))
 
     def polished(self, bound: Bound, gap: float, time_limit: float) -> Bound:
@@ -162,12 +162,12 @@ def solve_coupled(
     *,
     gap: float,
     time_limit: float = math.inf,
-    report: Callable[[Progress], None] | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
 ) -> CoupledDesign:
     """Solve a coupled program to a relative gap; see the module docstring.
 
-    Parameters: gap, target of (objective - lower_bound) / objective; time_limit in seconds, passed to HiGHS; report,
-    called after every round.
+    Parameters: gap, target of (objective - lower_bound) / objective; time_limit in seconds, passed to HiGHS;
+    on_progress, called after every round.
     Raises: SizeError before allocating a program that does not fit; InfeasibleError where the constraints are proved to
     contradict each other; DesignError where no certified table meets them; SolverError where time ends too early.
     """
@@ -197,9 +197,9 @@ def solve_coupled(
             bound = found if bound is None or found.value > bound.value else bound
             reached = relative_gap(value, bound.value, task.constant) if mass is not None else math.inf
             number += 1
-            if report is not None:
+            if on_progress is not None:
                 size = whole.program.matrix.shape
-                report(_progress(number, value, bound.value, reached, size, time.monotonic() - started))
+                on_progress(_progress(number, value, bound.value, reached, size, time.monotonic() - started))
             if not excess.any():
                 break
             margin = np.where(excess > 0, 2 * (margin + excess), margin)
@@ -226,7 +226,7 @@ def solve_coupled(
     )
 
 
-def admit(multipliers: NDArray[np.float64], share: NDArray[np.float64]) -> NDArray[np.float64]:
+def project_dual(multipliers: NDArray[np.float64], share: NDArray[np.float64]) -> NDArray[np.float64]:
     """Multipliers (k,) made >= 0, and scaled until sum share mu is at most 1 exactly, and 1 up to rounding."""
     clipped = np.maximum(multipliers, 0.0)
     total = math.fsum((clipped * share).tolist())
@@ -242,7 +242,7 @@ def coupled_bound(
 ) -> float:
     """The bound sum lambda + sum_y min(0, price_y) - sum mu h for the effective cost `folded` (n, m), rounded down.
 
-    dual lambda (n,), any numbers; multipliers mu (k,), as `admit` returns them; limit h (k,).
+    dual lambda (n,), any numbers; multipliers mu (k,), as `project_dual` returns them; limit h (k,).
     """
     charge = np.nextafter(-multipliers * limit, -np.inf)
     return lower_bound(np.r_[dual, charge], pricer.price(folded, dual).value)

@@ -23,7 +23,7 @@ def solve_edge_average(
     *,
     gap: float,
     time_limit: float = np.inf,
-    report: Callable[[Progress], None] | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
 ) -> Design:
     """The integer table (n, m) of the program with the bound of the program itself; it is not private at the claim.
 
@@ -40,11 +40,11 @@ def solve_edge_average(
         if len(part) == 1:
             best = int(losses[part[0]].argmin())
             mass[part[0], best] = ROW_SUM - problem.reports.size + 1
-            dual[part[0]] = problem.cost[part[0], best]
+            dual[part[0]] = problem.weighted_loss[part[0], best]
             bound += float(dual[part[0]])
             continue
         left = time_limit - (time.monotonic() - started)
-        design = aggregate(program.as_optimal(part), gap=gap, time_limit=left, report=report)
+        design = aggregate(program.as_optimal(part), gap=gap, time_limit=left, on_progress=on_progress)
         mass[part], dual[part] = design.mass, weight * design.dual
         bound += weight * design.lower_bound
         stopped = design.stopped if stopped == "gap" else stopped

@@ -55,7 +55,7 @@ def solve_near_pairs(
     *,
     gap: float,
     time_limit: float = np.inf,
-    report: Callable[[Progress], None] | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
 ) -> Design:
     """A design certified over all pairs, with the bound, multipliers and cuts of the program of near pairs.
 
@@ -73,20 +73,20 @@ def solve_near_pairs(
     left = started + _DESIGNING * time_limit - time.monotonic()
 
     def tell(state: Progress) -> None:
-        if report is not None:
-            report(replace(state, method=f"near pairs, {state.method}"))
+        if on_progress is not None:
+            on_progress(replace(state, method=f"near pairs, {state.method}"))
 
-    found = aggregate(near, gap=wanted, time_limit=left, report=tell)
+    found = aggregate(near, gap=wanted, time_limit=left, on_progress=tell)
     table, stopped = _levelled(problem, found, started + time_limit)
-    mass = repair(table, problem.edges, problem.cost, overwrite=True)
-    loss = total_cost(mass, problem.cost)
+    mass = repair(table, problem.edges, problem.weighted_loss, overwrite=True)
+    loss = total_cost(mass, problem.weighted_loss)
     reached = relative_gap(loss, found.lower_bound, problem.constant_loss)
     if reached <= gap:
         stopped = "gap"
     elif stopped == "gap":
         stopped = "relaxation"
-    if report is not None:
-        report(
+    if on_progress is not None:
+        on_progress(
             Progress(
                 method="graph",
                 round=0,

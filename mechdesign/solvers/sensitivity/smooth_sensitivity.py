@@ -66,8 +66,8 @@ def least_smooth_bound(
 ) -> SmoothBound:
     """S(x) = max over places x' of L(x') / g(d(x, x')): the least smooth upper bound of L on the domain.
 
-    Parameters: lipschitz, L (n,), not negative; or values, f (n,), whose steepest chords within `horizon` are L; gamma,
-    per unit of d; growth, exponential, linear, or a function g of distances, which takes no gamma; metric, whose
+    Parameters: lipschitz, L (n,), not negative; or values, f (n,), whose steepest chords within `horizon` are L;
+    gamma, per unit of d; growth, exponential, linear, or a function g of distances, which takes no gamma; metric, whose
     distances in nats are d (gamma is then per nat, L per nat); without one d is Euclidean, in the unit of the domain;
     method, see the module docstring.
     The bound is for secrets that are places of the domain. With `for_cells` on a grid, L holds for all of each cell

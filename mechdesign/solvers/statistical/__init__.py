@@ -1,1 +1,1 @@
-"""."""
+"""Likelihoods and statistical designs: Newton, EM, rays and their bounds."""

@@ -18,13 +18,13 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.programs.statistical.likelihood import Judged, Likelihood
+from mechdesign.programs.statistical.likelihood import CertifiedPoint, Likelihood
 
 _PLAIN = -1.01  # extrapolations nearer to -1 than this are the plain double step
 _FLOOR = 1e-3  # of p'': entries that an extrapolation would make smaller than this are put there
 
 
-def updates(program: Likelihood, start: NDArray[np.float64], *, accelerate: bool = False) -> Iterator[Judged]:
+def updates(program: Likelihood, start: NDArray[np.float64], *, accelerate: bool = False) -> Iterator[CertifiedPoint]:
     """The judged points from `start` (n,) on, the start first, without end; entries that are 0 stay 0.
 
     Cost: O(n k) an update, k the reports that were made; an accelerated step takes two or more.
@@ -36,7 +36,7 @@ def updates(program: Likelihood, start: NDArray[np.float64], *, accelerate: bool
         now = _extrapolated(program, now, after) if accelerate else after
 
 
-def _extrapolated(program: Likelihood, now: Judged, after: Judged) -> Judged:
+def _extrapolated(program: Likelihood, now: CertifiedPoint, after: CertifiedPoint) -> CertifiedPoint:
     """The accelerated step from `now`, whose plain update is `after`."""
     twice = after.distribution * after.ratio
     first = after.distribution - now.distribution

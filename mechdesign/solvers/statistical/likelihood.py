@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.programs.statistical.likelihood import Judged, Likelihood
+from mechdesign.programs.statistical.likelihood import CertifiedPoint, Likelihood
 from mechdesign.solvers.statistical.em import updates
 from mechdesign.solvers.statistical.newton import newton
 from mechdesign.solvers.statistical.water_filling import response_levels, water_filling
@@ -28,7 +28,7 @@ _STEPS = 5_000  # of accelerated expectation maximization
 class LikelihoodSolution:
     """The point with its proved gap; method, the routes that made it; iterations, of all of them together."""
 
-    point: Judged
+    point: CertifiedPoint
     method: str
     iterations: int
 
@@ -55,7 +55,7 @@ def solve_likelihood(program: Likelihood, *, gap: float = 1e-9, route: Route = "
     )
 
 
-def _closed_form(program: Likelihood) -> Judged | None:
+def _closed_form(program: Likelihood) -> CertifiedPoint | None:
     """The judged closed form; None where the table is no randomized response."""
     levels = response_levels(program.table)
     if levels is None:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from mechdesign.base.memory import require_memory
-from mechdesign.programs.statistical.likelihood import Judged, Likelihood
+from mechdesign.programs.statistical.likelihood import CertifiedPoint, Likelihood
 
 _ITERATIONS = 100
 _PATIENCE = 8  # iterations without a smaller gap after which it has stalled
@@ -34,7 +34,7 @@ _TABLES = 4  # (n, n + k) at once
 _Floats = NDArray[np.float64]
 
 
-def newton(program: Likelihood, *, gap: float) -> tuple[Judged, int]:
+def newton(program: Likelihood, *, gap: float) -> tuple[CertifiedPoint, int]:
     """The point of the least gap, and the iterations: until it is at most `gap` (nats per report) or has stalled.
 
     Cost: O(n^2 (n + k)) an iteration at first, k the reports that were made, less as probabilities tend to 0.
@@ -59,7 +59,7 @@ def newton(program: Likelihood, *, gap: float) -> tuple[Judged, int]:
     return best, _ITERATIONS
 
 
-def _step(program: Likelihood, now: Judged, slack: _Floats) -> tuple[_Floats, _Floats] | None:
+def _step(program: Likelihood, now: CertifiedPoint, slack: _Floats) -> tuple[_Floats, _Floats] | None:
     """The changes (dp, dz), each (n,), of predictor and corrector; None where the matrix does not factor."""
     p = now.distribution
     half = program.columns * (np.sqrt(program.share) / now.reported)

@@ -65,13 +65,13 @@ def solve_statistical(
     *,
     gap: float,
     time_limit: float = math.inf,
-    report: Callable[[Progress], None] | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
 ) -> FoundDesign:
     """Design, certify and bound; see the module docstring.
 
     Parameters: gap, target of (criterion - bound) / criterion, and, relative to the criterion, what a ray has to gain
     for a search to count as successful; time_limit in seconds, after which no round starts, a quarter of it for the
-    bound; report, called after every round with the criterion before repair.
+    bound; on_progress, called after every round with the criterion before repair.
     Raises: SolverError where the rays to start from do not span all directions.
     Cost: 2 s for 16 secrets, 10 s for 25, minutes for 64, where the time limit is the way to end it.
     """
@@ -87,8 +87,8 @@ def solve_statistical(
             mixture = optimal_weights(rays, norm)
             value, rays = mixture.value - program.offset, rays[:, mixture.theta > _IDLE]
             reached = relative_gap(value, least, value)
-            if report is not None:
-                report(_progress(number, value, least, reached, rays.shape, time.monotonic() - started))
+            if on_progress is not None:
+                on_progress(_progress(number, value, least, reached, rays.shape, time.monotonic() - started))
             if reached <= gap or time.monotonic() - started > time_limit:
                 stopped = "gap" if reached <= gap else "time"
                 break
@@ -101,7 +101,7 @@ def solve_statistical(
             rays = distinct(np.column_stack([rays, found[:, : n * (n + 1)]]))
         table = _weighted(rays, norm)
     judged, estimates = judged_by_estimates(program.problem, table)
-    mass = repair(table, judged.edges, judged.cost)
+    mass = repair(table, judged.edges, judged.weighted_loss)
     return FoundDesign(
         problem=judged,
         mass=mass,

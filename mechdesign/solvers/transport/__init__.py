@@ -1,1 +1,1 @@
-"""."""
+"""Kantorovich distances with a certificate: network simplex over priced columns."""

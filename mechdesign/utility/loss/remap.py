@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.mechanism.table.certificate import ROW_SUM, steepest
+from mechdesign.mechanism.table.certificate import ROW_SUM, max_log_ratio
 from mechdesign.mechanism.table.dataset import seal, stored_edges
 from mechdesign.utility.loss.loss import loss_matrix, mechanism_loss
 
@@ -59,7 +59,7 @@ def bayes_remap(mechanism: xr.Dataset) -> xr.Dataset:
     remapped.attrs = attrs
     remapped.attrs["expected_loss"] = mechanism_loss(remapped)
     multiple = float(mechanism.attrs["multiple"])
-    remapped.attrs["effective_epsilon"] = multiple * min(steepest(mass, stored_edges(mechanism)).value, 1.0)
+    remapped.attrs["effective_epsilon"] = multiple * min(max_log_ratio(mass, stored_edges(mechanism)).value, 1.0)
     return seal(remapped)
 
 

@@ -1,1 +1,1 @@
-"""."""
+"""Distributions estimated from reports, and how far they are off."""

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.table.dataset import probabilities, stored_points
-from mechdesign.programs.statistical.likelihood import Judged, Likelihood, as_numbers
+from mechdesign.programs.statistical.likelihood import CertifiedPoint, Likelihood, as_numbers
 from mechdesign.setting.objective.priors import SUM_TOLERANCE
 from mechdesign.solvers.statistical.em import updates
 from mechdesign.solvers.statistical.likelihood import ROUTES, Route, solve_likelihood
@@ -70,7 +70,7 @@ class _Rule:
 
     name: str
     words: str
-    met: Callable[[Judged], bool]
+    met: Callable[[CertifiedPoint], bool]
     last: int
     best: float = math.inf
     support: int | None = None
@@ -208,7 +208,7 @@ def empirical(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike) -> Estimate:
     )
 
 
-def support_size(point: Judged) -> int:
+def support_size(point: CertifiedPoint) -> int:
     """How many secrets have n p_u > |1 - g_u|, for a nearly optimal p.
 
     At the optimum g_u = 1 where p_u > 0 and g_u <= 1 elsewhere; p_u is measured in units of 1/n. A fixed threshold on

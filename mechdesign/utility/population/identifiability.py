@@ -30,7 +30,7 @@ def channel_rank(mechanism: xr.Dataset | ArrayLike) -> int:
     return information.channel_rank(_table(mechanism))
 
 
-def statistical_criterion(
+def asymptotic_mse(
     mechanism: xr.Dataset | ArrayLike, problem: DesignProblem | None = None, *, truth: ArrayLike | None = None
 ) -> float:
     """N times the asymptotic mean squared H^-1 error of the maximum-likelihood estimate from N reports.

@@ -68,7 +68,7 @@ def kantorovich(
     *,
     tolerance: float = 1e-9,
     method: Method = "auto",
-    report: Callable[[Transporting], None] | None = None,
+    on_progress: Callable[[Transporting], None] | None = None,
 ) -> Kantorovich:
     """K(p, q) for distributions p, q (n,) over the places of `domain`.
 
@@ -76,13 +76,13 @@ def kantorovich(
     ground distances (n, n), which is checked to be a metric. tolerance: the relative gap to reach; where a method
     stalls, the gap it has is returned. method: "auto" is "line" (closed form) on a line and "network" (network simplex
     with column generation) elsewhere; "highs" (HiGHS with column generation, the reference), "statement" (cvxpy, small)
-    and "pot" (the extra `ot`) get the same certificate. report: told of every round and of the end.
+    and "pot" (the extra `ot`) get the same certificate. on_progress: told of every round and of the end.
     Cost: 30 x 30 cells take about 12 ms, 100 x 100 four seconds and 0.6 GB; a table takes O(n^3) to check.
     Raises: InputError for masses that are negative, not finite, of another length or do not sum to 1 within 1e-9 (they
     are divided by their sums), a table that is no metric, an unknown method, or POT missing.
     """
     ground = Ground.of(domain)
-    watch = None if report is None else _watch(report, 0, 1, time.perf_counter())
+    watch = None if on_progress is None else _watch(on_progress, 0, 1, time.perf_counter())
     return _distance(_masses(p, "p", ground), _masses(q, "q", ground), ground, tolerance, method, watch)
 
 
@@ -93,7 +93,7 @@ def kantorovich_batch(
     *,
     tolerance: float = 1e-9,
     method: Method = "auto",
-    report: Callable[[Transporting], None] | None = None,
+    on_progress: Callable[[Transporting], None] | None = None,
 ) -> KantorovichBatch:
     """K(p_i, q) for every row of p (k, n), against one q (n,) or row by row against q (k, n).
 
@@ -112,7 +112,7 @@ def kantorovich_batch(
     started = time.perf_counter()
     found: list[Kantorovich] = []
     for i, row in enumerate(left):
-        watch = None if report is None else _watch(report, i, len(left), started)
+        watch = None if on_progress is None else _watch(on_progress, i, len(left), started)
         found.append(_distance(row, right[i if several else 0], ground, tolerance, method, watch))
     return KantorovichBatch(
         value=np.array([one.value for one in found]),
@@ -170,9 +170,9 @@ def _masses(given: ArrayLike, field: str, ground: Ground) -> NDArray[np.float64]
     return masses / total
 
 
-def _watch(report: Callable[[Transporting], None], done: int, total: int, started: float) -> Watch:
+def _watch(on_progress: Callable[[Transporting], None], done: int, total: int, started: float) -> Watch:
     def told(turn: int | None, lower: float, upper: float, columns: int) -> None:
-        report(
+        on_progress(
             Transporting(
                 done=done + (turn is None),
                 total=total,

@@ -109,11 +109,12 @@ def utility_study(
     *,
     repetitions: int = 20,
     workers: int = 1,
-    report: Callable[[str], None] | None = None,
+    on_progress: Callable[[str], None] | None = None,
 ) -> xr.Dataset:
     """Simulate a study; see the module docstring.
 
-    Parameters: repetitions; workers, processes that share them (the result does not depend on it); report, called with
+    Parameters: repetitions; workers, processes that share them (the result does not depend on it); on_progress, called
+    with
         a few words after every repetition.
     Returns: `kantorovich` (mechanism, estimator, size, repetition), in the unit of the domain, from estimate to the
         distribution of the dataset of that size, each at most a relative 1e-9 above the true value.
@@ -127,8 +128,8 @@ def utility_study(
     found = np.empty((repetitions, len(study.mechanisms), len(study.estimators), len(study.sizes)))
     for done, (repetition, distances) in enumerate(_repetitions(study, repetitions, workers), 1):
         found[repetition] = distances
-        if report is not None:
-            report(f"repetition {done} of {repetitions}")
+        if on_progress is not None:
+            on_progress(f"repetition {done} of {repetitions}")
     unit = study.domain.unit
     return xr.Dataset(
         {"kantorovich": (("repetition", "mechanism", "estimator", "size"), found, {"units": unit})},

@@ -1,1 +1,1 @@
-"""."""
+"""The error of released numbers and of their means."""

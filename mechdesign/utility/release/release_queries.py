@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.checks import check_epsilon, finite, positive
-from mechdesign.closed_forms.noise import input_perturbation as noise_a_priori
+from mechdesign.closed_forms.noise import input_perturbation
 from mechdesign.closed_forms.sensitivity import query_functions as queries
 from mechdesign.closed_forms.sensitivity import smooth_sensitivity
 from mechdesign.errors import InputError
@@ -99,7 +99,7 @@ class ThresholdQuery(ReleaseQuery):
         return 1 / self.width
 
     def moments(self, x: Array, epsilon: float) -> Moments:
-        return noise_a_priori.moments(x, self.threshold, epsilon, width=self.width)
+        return input_perturbation.moments(x, self.threshold, epsilon, width=self.width)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -177,7 +177,7 @@ class KernelQuery(ReleaseQuery):
         """E and E of the square of `of_distance` after noise; the square is a kernel of bandwidth h / sqrt 2."""
         away = self.distance(x)
         mean, square = (
-            noise_a_priori.kernel_of_noisy_distance(away, epsilon, h)
+            input_perturbation.kernel_of_noisy_distance(away, epsilon, h)
             for h in (self.bandwidth, self.bandwidth / math.sqrt(2))
         )
         return mean, square
@@ -189,7 +189,7 @@ def _expected_kernel(epsilon: float, bandwidth: float, reach: int) -> Callable[[
     from scipy.interpolate import CubicSpline
 
     knots = np.linspace(0.0, reach, _KNOTS * reach + 1)
-    return CubicSpline(knots, noise_a_priori.kernel_after_noise(knots, epsilon, bandwidth))
+    return CubicSpline(knots, input_perturbation.kernel_after_noise(knots, epsilon, bandwidth))
 
 
 def band_width(threshold: ArrayLike, epsilon: float) -> float:

@@ -1,4 +1,5 @@
-r"""The error of the mean of f over users who each release f privately: smooth sensitivity beside its rivals, simulated.
+r"""The error of the mean of f over users who each release f privately: smooth sensitivity beside its baselines,
+simulated.
 
 | method | what a user sends | error of the mean of n |
 |---|---|---|
@@ -150,11 +151,11 @@ def user_errors(
 
 
 def release_study(
-    study: ReleaseStudy, *, repetitions: int = 20, report: Callable[[str], None] | None = None
+    study: ReleaseStudy, *, repetitions: int = 20, on_progress: Callable[[str], None] | None = None
 ) -> xr.Dataset:
     """Simulate a study; see the module docstring.
 
-    Parameters: repetitions; report, called with a few words after every query.
+    Parameters: repetitions; on_progress, called with a few words after every query.
     Returns: `estimate` (mechanism, query, size, repetition); `truth` (truth_kind, query, size), the mean of f and of
         the hard rule over the users of a dataset; `variance` and `bias` (mechanism, query, size) of the estimate in
         closed form, the bias relative to the soft truth, nan where there is none (planar Laplace noise). Attributes:
@@ -177,8 +178,8 @@ def release_study(
             found = case.estimates(r)
             for m, name in enumerate(study.methods):
                 estimate[m, q, :, r] = found[name]
-        if report is not None:
-            report(f"query {q + 1} of {len(study.queries)}")
+        if on_progress is not None:
+            on_progress(f"query {q + 1} of {len(study.queries)}")
     dims = ("mechanism", "query", "size")
     return xr.Dataset(
         {

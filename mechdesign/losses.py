@@ -1,0 +1,5 @@
+"""Losses: what a report costs."""
+
+from mechdesign.setting.objective.losses import LOSSES, Distance, Loss, SquaredDistance, TableLoss, ZeroOne
+
+__all__ = ["LOSSES", "Distance", "Loss", "SquaredDistance", "TableLoss", "ZeroOne"]

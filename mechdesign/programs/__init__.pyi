@@ -1,0 +1,17 @@
+from .eikonal.dictionary import Dictionary as Dictionary
+from .eikonal.query_weights import QueryWeights as QueryWeights
+from .eikonal.weights import EikonalWeights as EikonalWeights
+from .matching.explaining_prior import ExplainingPrior as ExplainingPrior
+from .optimal.bounded import Bounded as Bounded
+from .optimal.constrained import Constrained as Constrained
+from .optimal.constraints import ErrorCap as ErrorCap
+from .optimal.constraints import ReportCap as ReportCap
+from .optimal.constraints import RequiredReport as RequiredReport
+from .optimal.constraints import without_reports as without_reports
+from .optimal.edge_average import EdgeAverage as EdgeAverage
+from .optimal.minimax import Minimax as Minimax
+from .optimal.optimal import Optimal as Optimal
+from .optimal.robust import Robust as Robust
+from .program import Program as Program
+from .smooth_sensitivity import SmoothSensitivity as SmoothSensitivity
+from .statistical.statistical_design import StatisticalDesign as StatisticalDesign
