@@ -10,10 +10,10 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import ROOT
 
 from mechdesign.cli import main as cli
 from mechdesign.errors import InputError, SolverError
@@ -260,7 +260,7 @@ def test_without_the_extra_it_is_named(monkeypatch):
 @contextlib.contextmanager
 def command(*words):
     """A dask command line in a process of its own."""
-    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    path = os.pathsep.join([str(ROOT / "tests"), *sys.path])
     with subprocess.Popen(
         [sys.executable, "-m", "dask", *words], stderr=subprocess.DEVNULL, env=os.environ | {"PYTHONPATH": path}
     ) as process:

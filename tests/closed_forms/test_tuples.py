@@ -6,10 +6,10 @@ import re
 import subprocess
 import sys
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import ROOT
 
 from mechdesign.closed_forms.mechanisms import geometric, planar_laplace, randomized_response, tuples
 from mechdesign.errors import InputError, SizeError
@@ -22,7 +22,7 @@ from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain
 from mechdesign.verification.verify import verify
 
-SCRIPT = Path(__file__).parent.parent / "scripts" / "tuples.py"
+SCRIPT = ROOT / "scripts" / "tuples.py"
 
 RATIO = 1e-9  # relative; edges are rounded down by 2^-43 and tables to integers
 FLOAT = 1e-13  # products and maxima of few doubles

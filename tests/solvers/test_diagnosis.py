@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from cases import CASES, grid
+from conftest import ROOT
 from tolerances import REORDERED
 
 from mechdesign.errors import InputError, UnsuitableError
@@ -31,7 +32,7 @@ from mechdesign.solvers.eikonal import diagnosis as module
 from mechdesign.solvers.eikonal.diagnosis import DIAGNOSIS, diagnosis
 from mechdesign.solvers.solve import solve
 
-SCRIPT = Path(__file__).parent.parent / "scripts" / "curvature_rule.py"
+SCRIPT = ROOT / "scripts" / "curvature_rule.py"
 CELLS = 36  # a second for each map
 
 # Shares of the predicted cells inside that are negative, and of the negative cells inside that are predicted. The rule

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import xarray as xr
+from conftest import ROOT
 
 from mechdesign.errors import FileFormatError, InputError, UnitError
 from mechdesign.setting.metric.levels import PrivacyLevel
@@ -12,7 +11,7 @@ from mechdesign.setting.readers.raster_files import read_raster
 
 PRINTED = 5e-4  # eps of the Philadelphia map is known to three decimals
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
+DATA = ROOT.parent / "shared" / "data"
 X, Y = np.array([5.0, 15.0, 25.0]), np.array([-4.0, -2.0])
 VALUES = np.array([[4.0, 1.0], [5.0, 2.0], [6.0, 3.0]])  # x first, south to north
 ROWS = "1 2 3\n4 5 6\n"  # north to south

@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from conftest import ROOT
 
 import mechdesign as md
 from mechdesign.cli import main as cli
@@ -19,7 +19,7 @@ from mechdesign.setting.space.plane import Plane
 pyproj = pytest.importorskip("pyproj")
 pytest.importorskip("shapely")
 
-PARK = Path(__file__).parent.parent / "problems" / "data" / "example_park.geojson"
+PARK = ROOT / "problems" / "data" / "example_park.geojson"
 USUAL = ["--cell", "400", "--radius", "200", "--level", "0.6931"]
 GEOD = pyproj.Geod(ellps="WGS84")
 

@@ -7,7 +7,6 @@ import math
 import subprocess
 import sys
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,7 +30,7 @@ from mechdesign.solvers.optimal.aggregation import aggregate
 PLANE = 2e-3  # of a length: the local plane of a city of 10 km, and a sphere for the Earth (5e-3 more, SPHERE)
 SPHERE = 5e-3  # WGS 84 against a sphere: radii of curvature differ by 1/300
 GAP = 1e-3
-SHARED = Path(__file__).parents[2] / "shared" / "data"
+SHARED = ROOT.parent / "shared" / "data"
 NODES = "osmid,x,y\na,0,0\nb,100,0\nc,100,80\nd,0,90\n"
 EDGES = "u,v,key,length,oneway\na,b,0,120,True\nb,c,0,80,False\nc,d,0,110,False\nc,b,1,95,False\nd,d,0,7,False\n"
 DEGREES = "osmid,lat,lon\na,48.85,2.34\nb,48.85,2.3414\nc,48.8507,2.3414\nd,48.8508,2.34\n"

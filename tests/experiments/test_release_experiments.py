@@ -6,12 +6,12 @@ import math
 import subprocess
 import sys
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from conftest import ROOT
 from scipy import stats
 from tolerances import SOLVED
 
@@ -28,8 +28,7 @@ from mechdesign.setting.readers.positions import RADIUS, mercator, read_coordina
 from mechdesign.utility.release.release_error import error_of_mean, release_bias
 from mechdesign.utility.release.release_queries import ThresholdQuery, TwoWayQuery, band_width
 
-ROOT = Path(__file__).parent.parent
-NYC = Path(__file__).parents[2] / "shared" / "data" / "nyc_collisions_2020_sample.csv"
+NYC = ROOT.parent / "shared" / "data" / "nyc_collisions_2020_sample.csv"
 CELLS, INVERSE, FAR = 60, 20_000.0, 500_000.0
 
 

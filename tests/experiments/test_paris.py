@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import ROOT
 
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.table.dataset import probabilities
@@ -24,7 +25,6 @@ from mechdesign.setting.problems.problem_files import load_problem, read_problem
 
 MATCHED = 1e-6  # asked of the expected distance
 PRINTED = 1e-5  # of levels with six digits
-ROOT = Path(__file__).parent.parent
 NAMES = [*FAMILIES, "optimal"]
 # 450 m: true eps in nats per m over all pairs, effective eps
 LEVELS = {
