@@ -63,7 +63,9 @@ def solve(
     context: typer.Context,
     problem: ProblemArgument,
     program: Annotated[str, typer.Option("--program", help="One of " + ", ".join(PROGRAMS) + ".")] = "optimal",
-    distances: Annotated[str, typer.Option("--distances", help="For eikonal: graph or fast-marching.")] = "graph",
+    distances: Annotated[
+        str | None, typer.Option("--distances", help="For eikonal: graph (default) or fast-marching.")
+    ] = None,
     worst_loss: Annotated[float | None, real("--worst-loss", help="For bounded: loss at most.")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="NetCDF file to write.")] = None,
     gap: GapOption = 1e-3,
@@ -89,7 +91,7 @@ def solve(
     from mechdesign.solvers.solve import check_targets
     from mechdesign.solvers.solve import solve as solve_program
 
-    stated = chosen_program(program, distances=distances, worst_loss=worst_loss)
+    stated = chosen_program(program, {"distances": distances, "worst_loss": worst_loss})
     check_targets(gap, time_limit)
     if output is not None:
         check_target(output, overwrite=overwrite)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mechdesign.base.numerals import real_number, whole_number
 from mechdesign.errors import InputError
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mechdesign.programs.program import Program
     from mechdesign.setting.problems.problem import DesignProblem
 
-PROGRAMS = ("optimal", "eikonal", "dictionary", "query", "minimax", "bounded", "statistical")
+PROGRAMS = ("optimal", "eikonal", "dictionary", "query", "minimax", "statistical", "matched", "edge-average", "bounded")
 
 
 def parameter_values(owner: str, known: Sequence[str], words: list[str]) -> dict[str, str]:
@@ -110,40 +110,28 @@ def row_range(words: str | None) -> range | None:
     return range(first, end)
 
 
-def chosen_program(name: str, *, distances: str, worst_loss: float | None) -> Callable[[DesignProblem], Program]:
-    """States the program of a name for a problem.
+def chosen_program(name: str, options: Mapping[str, str | float | None]) -> Callable[[DesignProblem], Program]:
+    """States the program of a name for a problem; options that are None are not given.
 
-    Raises: InputError for an unknown name, or options of another program.
+    Raises: InputError for an unknown name, a missing option, or one of other programs.
     """
-    from mechdesign.programs.eikonal.dictionary import Dictionary
-    from mechdesign.programs.eikonal.query_weights import QueryWeights
-    from mechdesign.programs.eikonal.weights import EikonalWeights
-    from mechdesign.programs.optimal.bounded import Bounded
-    from mechdesign.programs.optimal.minimax import Minimax
-    from mechdesign.programs.optimal.optimal import Optimal
-    from mechdesign.programs.statistical.statistical_design import StatisticalDesign
+    from dataclasses import MISSING, fields
 
-    if name not in PROGRAMS:
-        raise InputError("unknown program", field="program", value=name, remedy="use one of " + ", ".join(PROGRAMS))
-    if name != "eikonal" and distances != "graph":
-        raise InputError(
-            "is for the eikonal program", field="distances", value=distances, remedy="pass --program eikonal"
-        )
-    if (name == "bounded") != (worst_loss is not None):
-        raise InputError(
-            "belongs to the bounded program",
-            field="worst-loss",
-            value="none" if worst_loss is None else worst_loss,
-            remedy="pass --program bounded --worst-loss B",
-        )
-    route: Any = distances
-    programs: dict[str, Callable[[DesignProblem], Program]] = {
-        "optimal": lambda problem: Optimal(problem=problem),
-        "eikonal": lambda problem: EikonalWeights(problem=problem, distances=route),
-        "dictionary": lambda problem: Dictionary(problem=problem),
-        "query": lambda problem: QueryWeights(problem=problem),
-        "minimax": lambda problem: Minimax(problem=problem),
-        "bounded": lambda problem: Bounded(problem=problem, worst_loss=float(worst_loss or 0)),
-        "statistical": lambda problem: StatisticalDesign(problem=problem),
-    }
-    return programs[name]
+    from mechdesign.solvers.table import stated_programs
+
+    programs = stated_programs(options)
+    if name not in programs:
+        raise InputError("unknown program", field="program", value=name, remedy="use one of " + ", ".join(programs))
+    given = {option: value for option, value in options.items() if value is not None}
+    for option in options:
+        takers = [other for other, kind in programs.items() if option in {f.name for f in fields(kind)}]
+        needed = any(f.name == option and f.default is MISSING for f in fields(programs[name]))
+        if (option in given and name not in takers) or (needed and option not in given):
+            word = option.replace("_", "-")
+            raise InputError(
+                f"belongs to the program {' or '.join(takers)}",
+                field=word,
+                value=given.get(option, "none"),
+                remedy=f"pass --program {takers[0]} --{word} VALUE",
+            )
+    return lambda problem: programs[name](problem, **given)

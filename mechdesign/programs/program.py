@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -34,7 +34,7 @@ class LinearProgram:
 class Program(ABC):
     """What is asked of a design problem. Subclasses are final; their module docstring states the program."""
 
-    problem: DesignProblem
+    problem: DesignProblem = field(kw_only=False)
     name: ClassVar[str]
 
     @abstractmethod

@@ -42,19 +42,20 @@ def test_the_interval_encloses_the_least_epsilon(direct: int, monkeypatch: pytes
     monkeypatch.setattr(matched_optimal, "DIRECT", direct)
     asked, gap = program(), 1e-3
     found = solve_matched_optimal(asked, gap=gap)
+    epsilon, least = found.claimed_epsilon, found.figures["least_epsilon"]
+    assert epsilon is not None
     assert found.stopped == "gap"
-    assert found.least_epsilon is not None
-    assert found.least_epsilon <= least_by_statement() * (1 + ROOT)
-    assert found.epsilon >= least_by_statement() * (1 - ROOT)
-    assert found.epsilon <= found.least_epsilon * (1 + 3 * gap) * asked.excess
-    there = asked.at(found.epsilon)
+    assert float(least) <= least_by_statement() * (1 + ROOT)
+    assert epsilon >= least_by_statement() * (1 - ROOT)
+    assert epsilon <= float(least) * (1 + 3 * gap) * asked.excess
+    there = asked.at(epsilon)
     assert row_sums_exact(found.mass)
     assert violations(found.mass, there.edges) == 0
-    assert violations(found.mass, asked.at(0.999 * found.epsilon).edges) > 0
+    assert violations(found.mass, asked.at(0.999 * epsilon).edges) > 0
     entries = found.mass / 2.0**62 * there.domain.euclidean_to(there.domain) / there.domain.size
     assert float(entries.sum()) == pytest.approx(TARGET, rel=MATCHED)
-    assert found.distance == pytest.approx(float(entries.sum()), rel=1e-12)
-    assert 0 <= found.share < gap
+    assert found.loss == pytest.approx(float(entries.sum()), rel=1e-12)
+    assert 0 <= found.parameters["constant_share"] < gap
 
 
 @pytest.mark.parametrize("cells", [5, 9])

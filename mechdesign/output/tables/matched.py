@@ -10,14 +10,13 @@ import xarray as xr
 
 from mechdesign.closed_forms.mechanisms.build import closed_form_mechanism
 from mechdesign.mechanism.table.certificate import max_log_ratio
-from mechdesign.mechanism.table.dataset import make_mechanism
 from mechdesign.programs.matching.matched_distance import FAMILIES
 from mechdesign.programs.matching.matched_optimal import MatchedOptimal, require_euclidean
 from mechdesign.setting.metric.metrics import Euclidean
 from mechdesign.setting.objective.losses import check_distance
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.matching.matched_distance import match_distance
-from mechdesign.solvers.matching.matched_optimal import solve_matched_optimal
+from mechdesign.solvers.solve import solve
 
 
 def matched_makers(
@@ -29,7 +28,7 @@ def matched_makers(
     """
     require_euclidean(problem)
     asked: dict[str, Callable[[], xr.Dataset]] = {name: partial(matched_family, problem, name) for name in FAMILIES}
-    return asked | {"optimal": partial(matched_optimal, problem, gap=gap, time_limit=time_limit)}
+    return asked | {"optimal": partial(solve, MatchedOptimal(problem=problem), gap=gap, time_limit=time_limit)}
 
 
 def matched_family(problem: DesignProblem, name: str) -> xr.Dataset:
@@ -47,21 +46,6 @@ def family_mechanism(
     own = replace(problem, metric=family.metric(problem.domain, epsilon))
     table = family.table(own, epsilon)
     return closed_form_mechanism(own, table, name=name, claimed_epsilon=epsilon, parameters=parameters)
-
-
-def matched_optimal(problem: DesignProblem, *, gap: float = 1e-3, time_limit: float = float("inf")) -> xr.Dataset:
-    """The mechanism of the least eps found at the problem's `matched_distance`, certified over all pairs."""
-    program = MatchedOptimal(problem=problem, distance=check_distance(problem.matched_distance))
-    found = solve_matched_optimal(program, gap=gap, time_limit=time_limit)
-    return make_mechanism(
-        program.at(found.epsilon),
-        found.mass,
-        program="optimal",
-        claimed_epsilon=found.epsilon,
-        parameters={"matched_distance": program.distance, "gap": gap, "constant_share": found.share},
-        attributes={} if found.least_epsilon is None else {"least_epsilon": found.least_epsilon},
-        stopped=found.stopped,
-    )
 
 
 def smallest_epsilon(mechanism: xr.Dataset, problem: DesignProblem) -> float | None:

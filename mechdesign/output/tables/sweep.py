@@ -34,7 +34,8 @@ from mechdesign.mechanism.table.certificate import max_log_ratio
 from mechdesign.mechanism.table.dataset import relative_gap, seal, versions
 from mechdesign.output.tables.compare import AT_CLAIM, mechanisms
 from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.solvers.optimal.aggregation import Design, aggregate
+from mechdesign.solvers.kernels.design import Design
+from mechdesign.solvers.optimal.aggregation import aggregate
 from mechdesign.solvers.solve import TABLES, check_targets
 
 SWEEP = Schema(

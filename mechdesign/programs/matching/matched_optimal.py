@@ -18,11 +18,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.programs.optimal.near_pairs import excess, near_pairs
 from mechdesign.programs.optimal.optimal import Optimal
+from mechdesign.programs.program import Program
 from mechdesign.setting.metric.metrics import Euclidean
 from mechdesign.setting.objective.losses import Distance, check_distance
 from mechdesign.setting.problems.problem import DesignProblem
@@ -34,27 +35,35 @@ DIRECT = 4_000  # pairs up to which the Euclidean metric stands for itself
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MatchedOptimal:
-    """The program for the domain, prior and reports of a problem, at an expected distance in units.
+class MatchedOptimal(Program):
+    """The program for the domain, prior and reports of a problem, at an expected distance in units, by default the
+    problem's `matched_distance`.
 
     Raises: UnsuitableError where the problem's metric is not Euclidean; InputError for a distance that is not positive
     and finite, or not below that of the best constant report, which every eps reaches.
     """
 
-    problem: DesignProblem
-    distance: float
+    distance: float | None = None
+    name = "matched"
 
     def __post_init__(self) -> None:
-        check_distance(self.distance)
         require_euclidean(self.problem)
         widest = self.at(1.0).constant_loss
-        if self.distance >= widest:
+        if self.target >= widest:
             raise InputError(
                 "a report that tells nothing comes as near",
                 field="distance",
-                value=self.distance,
+                value=self.target,
                 remedy=f"use one below {widest:.6g} {self.problem.domain.unit}",
             )
+
+    @property
+    def target(self) -> float:
+        """The expected distance that is asked for, in units."""
+        return check_distance(self.problem.matched_distance if self.distance is None else self.distance)
+
+    def parameters(self) -> dict[str, Any]:
+        return {"matched_distance": self.target}
 
     def at(self, epsilon: float, *, graph: bool = False) -> DesignProblem:
         """The optimal program's problem at eps nats per unit: Euclidean, or for the graph that stands for it."""
@@ -76,8 +85,12 @@ class MatchedOptimal:
         """The factor k >= 1: the largest graph distance over Euclidean distance of the domain."""
         return excess(self.at(1.0), self.at(1.0, graph=True)) if self.graph else 1.0
 
-    def statement(self, epsilon: float) -> cp.Problem:
-        """L(eps) in cvxpy: the answer is the least eps at which its value is at most `distance`."""
+    def statement(self, epsilon: float | None = None) -> cp.Problem:
+        """L(eps) in cvxpy, by default at the problem's own eps: the answer is the least eps at which its value is at
+        most `distance`.
+        """
+        epsilon = self.problem.metric.smallest_level if epsilon is None else epsilon
+        assert epsilon is not None
         return Optimal(problem=self.at(epsilon)).statement()
 
 

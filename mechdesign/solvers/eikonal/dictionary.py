@@ -15,7 +15,7 @@ from mechdesign.errors import InfeasibleError
 from mechdesign.mechanism.table.repair import repair
 from mechdesign.programs.eikonal.dictionary import Dictionary
 from mechdesign.programs.program import LinearProgram
-from mechdesign.solvers.eikonal.weights import WeightedDesign
+from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.kernels.highs import solve_linear_program
 from mechdesign.solvers.kernels.pricing import ConePricer, lower_bound
 
@@ -24,7 +24,7 @@ _SHRINK = (0.0, 1e-7, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3)  # shares by which multi
 _TABLES = 250  # tables (n, n) that n log n kernels and the simplex method take
 
 
-def solve_dictionary(program: Dictionary, *, time_limit: float = math.inf) -> WeightedDesign:
+def solve_dictionary(program: Dictionary, *, time_limit: float = math.inf) -> Design:
     """Solve the dictionary program by the simplex method, repair and certify, price the multipliers.
 
     Raises: SizeError before kernels that do not fit; InfeasibleError where no mixture of given kernels sums to 1.
@@ -60,7 +60,7 @@ def solve_dictionary(program: Dictionary, *, time_limit: float = math.inf) -> We
     trials = [dual - share * (np.abs(dual) + value / n) for share in _SHRINK]
     bounds = [lower_bound(trial, pricer.price(problem.weighted_loss, trial).value) for trial in trials]
     best = int(np.argmax(bounds))
-    return WeightedDesign(
+    return Design(
         mass=mass,
         dual=trials[best],
         lower_bound=bounds[best],

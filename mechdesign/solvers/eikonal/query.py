@@ -21,7 +21,7 @@ from mechdesign.mechanism.table.repair import repair
 from mechdesign.programs.eikonal.query_weights import QueryWeights
 from mechdesign.programs.program import LinearProgram
 from mechdesign.solvers.eikonal.query_bound import best_bound
-from mechdesign.solvers.eikonal.weights import WeightedDesign
+from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.kernels.highs import solve_linear_program
 
 PRICED = 20_000  # entries of a table up to which multipliers are priced
@@ -50,7 +50,7 @@ class _Constraints:
         return _Constraints(**{name: values[chosen] for name, values in vars(self).items()})
 
 
-def solve_query(program: QueryWeights, *, time_limit: float = math.inf) -> WeightedDesign:
+def solve_query(program: QueryWeights, *, time_limit: float = math.inf) -> Design:
     """Solve, repair, certify; the lower bound on the optimal program only where n m is at most 20,000.
 
     Memory: the kernel (n, k) of at most 640 MB, the constraints, and tables (n, m); no table over pairs of secrets.
@@ -91,10 +91,10 @@ def solve_query(program: QueryWeights, *, time_limit: float = math.inf) -> Weigh
     parameters = {**program.parameters(), "kernels_used": int((weights > 0).sum()), "constraints_used": len(taken)}
     mass = repair(np.maximum(table, 0.0), problem.edges, problem.weighted_loss)
     if mass.size > PRICED:
-        return WeightedDesign(mass=mass, dual=None, lower_bound=None, parameters=parameters)
+        return Design(mass=mass, parameters=parameters)
     first = _row_multipliers(program, every.take(taken), -solution.dual * columns.scale)
     dual, bound = best_bound(program, first, float((problem.weighted_loss * table).sum()))
-    return WeightedDesign(mass=mass, dual=dual, lower_bound=bound, parameters=parameters)
+    return Design(mass=mass, dual=dual, lower_bound=bound, parameters=parameters)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

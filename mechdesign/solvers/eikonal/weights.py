@@ -10,7 +10,6 @@ Weights are never clipped: that would break the row sums, and normalising them w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from mechdesign.programs.program import LinearProgram
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.eikonal.edge_budget import edge_budget
 from mechdesign.solvers.eikonal.frame import Framed, framed
+from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.kernels.highs import solve_linear_program
 from mechdesign.solvers.kernels.pricing import ConePricer, lower_bound
 
@@ -32,19 +32,7 @@ LP_ENTRIES = 400_000  # coefficients of the remedy program up to which it is sol
 _DROP = 1e-9
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class WeightedDesign:
-    """Certified mass (n, m), the multipliers (n,) with the lower bound on the optimal program (None where they were not
-    priced), and what was done.
-    """
-
-    mass: NDArray[np.uint64]
-    dual: NDArray[np.float64] | None
-    lower_bound: float | None
-    parameters: dict[str, Any]
-
-
-def solve_weights(program: EikonalWeights) -> WeightedDesign:
+def solve_weights(program: EikonalWeights) -> Design:
     """Solve the weight system of `program`, or its remedy; see the module docstring.
 
     Cost: O(n^3) for the factorisation, O(n^2) for each pricing pivot. Raises: SizeError for tables that do not fit.
@@ -66,7 +54,7 @@ def solve_weights(program: EikonalWeights) -> WeightedDesign:
     mass = repair(table, problem.edges, problem.weighted_loss, kernel)
     pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
     bound = lower_bound(dual, pricer.price(problem.weighted_loss, dual).value)
-    return WeightedDesign(mass=mass, dual=dual, lower_bound=bound, parameters={**program.parameters(), **parameters})
+    return Design(mass=mass, dual=dual, lower_bound=bound, parameters={**program.parameters(), **parameters})
 
 
 def _remedy(problem: DesignProblem) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:

@@ -22,10 +22,11 @@ from mechdesign.mechanism.table.certificate import ROW_SUM, max_log_ratio
 from mechdesign.mechanism.table.dataset import total_cost
 from mechdesign.mechanism.table.repair import repair, round_to_integers
 from mechdesign.programs.matching.matched_optimal import MatchedOptimal
+from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.kernels.pricing import ConePricer, lower_bound
 from mechdesign.solvers.kernels.progress import Progress
 from mechdesign.solvers.matching.matched_distance import match_distance
-from mechdesign.solvers.optimal.aggregation import Design, aggregate
+from mechdesign.solvers.optimal.aggregation import aggregate
 
 _SHARE = 0.2  # of the excess k - 1 of the graph metric: designs need no smaller gap than this
 _START = 0.97  # of the level of clamped noise, near which the search begins
@@ -38,31 +39,18 @@ _SLACK = 1e-9  # by which the claimed level exceeds the true one, so that the re
 _ROUNDED = 1 - 2.0**-40  # levels that a bound rules out are told lower by this: edges are rounded down
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MatchedDesign:
-    """mass (n, m), certified for `epsilon` nats per unit over all pairs; distance, its expected distance in units.
-
-    least_epsilon: no mechanism that is private at this or less has the distance asked for; None where none was proved.
-    share: of the constant report that was mixed in. stopped: "gap", "time", "interrupt" or "precision".
-    """
-
-    mass: NDArray[np.uint64]
-    epsilon: float
-    least_epsilon: float | None
-    share: float
-    distance: float
-    stopped: str
-
-
 def solve_matched_optimal(
     program: MatchedOptimal,
     *,
     gap: float = 1e-3,
     time_limit: float = math.inf,
     on_progress: Callable[[Progress], None] | None = None,
-) -> MatchedDesign:
+) -> Design:
     """Enclose the least eps to about twice `gap`, or the excess of the graph metric where that is more.
 
+    Returns: the design at its claimed_epsilon, nats per unit, certified over all pairs; loss, its expected distance in
+        units; least_epsilon: no mechanism that is private at this or less has the distance asked for, left out where
+        none was proved; constant_share, of the constant report that was mixed in.
     Raises: SolverError where the time ends before a mechanism comes as near as asked.
     Cost: two or three optimal designs, each started from the one before, and some pricings; where these prove nothing,
     one or two designs more.
@@ -79,12 +67,13 @@ def solve_matched_optimal(
     level, design = search.nearest
     ruled_out = search.ruled_out(level, design) or search.designed_out(level, design, on_progress)
     mass, epsilon, share = _mixed(program, design, level * program.excess)
-    return MatchedDesign(
+    return Design(
+        problem=program.at(epsilon),
         mass=mass,
-        epsilon=epsilon,
-        least_epsilon=None if ruled_out is None else ruled_out * _ROUNDED,
-        share=share,
-        distance=total_cost(mass, program.at(epsilon).weighted_loss),
+        loss=total_cost(mass, program.at(epsilon).weighted_loss),
+        claimed_epsilon=epsilon,
+        figures={} if ruled_out is None else {"least_epsilon": ruled_out * _ROUNDED},
+        parameters={"constant_share": share},
         stopped=stopped,
     )
 
@@ -101,7 +90,7 @@ class _Search:
 
     def run(self, on_progress: Callable[[Progress], None] | None) -> str:
         """Solve at one level after another until the loss is within the gap below the target; why the search ended."""
-        target = self.program.distance
+        target = self.program.target
         level, design = _start(self.program) / self.program.excess, None
         for _ in range(_SOLVES):
             left = self.ends - time.monotonic()
@@ -129,7 +118,7 @@ class _Search:
 
     def ruled_out(self, level: float, design: Design) -> float | None:
         """A level whose bound, by the multipliers of a design at another, exceeds the target; None if none is found."""
-        target, trial = self.program.distance, level
+        target, trial = self.program.target, level
         for _ in range(_PRICINGS):
             there = self.program.at(trial, graph=True)
             pricer, bound = ConePricer(there.edges, there.domain.size, there.anchors), 0.5 * target
@@ -145,7 +134,7 @@ class _Search:
         self, level: float, design: Design, on_progress: Callable[[Progress], None] | None
     ) -> float | None:
         """A level whose own design has a bound above the target, for where multipliers of another do not carry."""
-        target = self.program.distance
+        target = self.program.target
         for _ in range(_SOLVES):
             left = self.ends - time.monotonic()
             if left <= 0 or design.stopped in ("time", "interrupt"):
@@ -160,15 +149,15 @@ class _Search:
 
 def _start(program: MatchedOptimal) -> float:
     try:
-        return _START * match_distance(program.problem, "geometric_clamped", program.distance).epsilon
+        return _START * match_distance(program.problem, "geometric_clamped", program.target).epsilon
     except UnsuitableError:
-        return 2 / program.distance
+        return 2 / program.target
 
 
 def _mixed(program: MatchedOptimal, design: Design, epsilon: float) -> tuple[NDArray[np.uint64], float, float]:
     """A design with as much of the constant report as the target allows: mass, its level over all pairs, the share."""
     problem = program.at(epsilon)
-    share = (program.distance - design.loss) / (problem.constant_loss - design.loss)
+    share = (program.target - design.loss) / (problem.constant_loss - design.loss)
     table = design.mass.astype(np.float64) * ((1 - share) / ROW_SUM)
     table[:, problem.best_constant] += share
     level = epsilon * max_log_ratio(round_to_integers(table, problem.edges), problem.edges).value * (1 + _SLACK)

@@ -34,6 +34,7 @@ from mechdesign.mechanism.table.dataset import relative_gap, total_cost
 from mechdesign.mechanism.table.repair import repair
 from mechdesign.programs.optimal.restricted import RestrictedProgram, linear_program, restrict
 from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.kernels.highs import Method as HighsMethod
 from mechdesign.solvers.kernels.highs import solve_linear_program
 from mechdesign.solvers.kernels.pricing import ConePricer, lower_bound
@@ -60,20 +61,6 @@ _FINEST = 1e-10  # tolerance of a solver below which nothing is gained
 # 2 t of the bound.
 _SHRINK = (1e-7, 1e-9, 0.0)
 _FINE = 1e-6  # target gap from which the smaller shrinks are tried too
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Design:
-    """The certified table (n, m), its loss; the multipliers (n,) with their bound; why the search stopped; the cuts
-    (m, n) it ended with, where there are any, from which a search for another multiple of the same metric can start.
-    """
-
-    mass: NDArray[np.uint64]
-    loss: float
-    dual: NDArray[np.float64]
-    lower_bound: float
-    stopped: str
-    cut: NDArray[np.bool_] | None = None
 
 
 def aggregate(

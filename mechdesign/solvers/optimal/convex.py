@@ -14,12 +14,13 @@ from mechdesign.errors import DesignError, InfeasibleError, InputError
 from mechdesign.mechanism.table.certificate import ROW_SUM
 from mechdesign.mechanism.table.dataset import relative_gap
 from mechdesign.programs.optimal.constrained import Constrained
-from mechdesign.solvers.optimal.coupled import CoupledDesign, solve_coupled, task_of
+from mechdesign.solvers.kernels.design import Design
+from mechdesign.solvers.optimal.coupled import solve_coupled, task_of
 
 _MARGINS = (1e-7, 1e-6, 1e-5, 1e-4)  # absolute; HiGHS is asked for 1e-7 there
 
 
-def solve_stated(program: Constrained, *, gap: float, time_limit: float = math.inf) -> CoupledDesign:
+def solve_stated(program: Constrained, *, gap: float, time_limit: float = math.inf) -> Design:
     """Solve a program with inequalities beyond side rows; `stopped` is "relaxation" where the bound stays apart.
 
     Every inequality must hold on the certified table with half its margin left, for the rounding of the check.
@@ -52,7 +53,13 @@ def solve_stated(program: Constrained, *, gap: float, time_limit: float = math.i
         if not excess.any() and max(float(np.max(own.expr.value)) for own in program.own) <= -margin / 2:
             value = task.value(mass)
             reached = relative_gap(value, relaxed.lower_bound, task.unit)
-            return replace(relaxed, mass=mass, objective=value, stopped="gap" if reached <= gap else "relaxation")
+            return replace(
+                relaxed,
+                mass=mass,
+                objective=value,
+                lower_bound_of="the program without the constraints that are not affine",
+                stopped="gap" if reached <= gap else "relaxation",
+            )
     raise DesignError(
         "no certified table keeps all constraints",
         field="constraints",

@@ -28,6 +28,7 @@ from mechdesign.programs.optimal.whole import WholeProgram, assemble_whole, coun
 from mechdesign.setting.objective.losses import TableLoss
 from mechdesign.setting.objective.priors import uniform
 from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.kernels.highs import LinearSolution, Method, solve_linear_program
 from mechdesign.solvers.kernels.pricing import ConePricer, lower_bound
 from mechdesign.solvers.kernels.progress import Progress
@@ -44,20 +45,6 @@ _SHRINK = (
 _ADMISSIBLE = 1 - 2.0**-45  # total share of the multipliers: rounding of sum, quotient and product stays below 1
 _MARGIN = 1e-9  # first margin of a limit, relative to it: what HiGHS is asked for
 _TRIALS = 8
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class CoupledDesign:
-    """The certified table (n, m) and its objective; dual (n,) and admissible multipliers (k,) with their bound on the
-    objective; why the search stopped.
-    """
-
-    mass: NDArray[np.uint64]
-    objective: float
-    dual: NDArray[np.float64]
-    multipliers: NDArray[np.float64]
-    lower_bound: float
-    stopped: str
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -163,7 +150,7 @@ def solve_coupled(
     gap: float,
     time_limit: float = math.inf,
     on_progress: Callable[[Progress], None] | None = None,
-) -> CoupledDesign:
+) -> Design:
     """Solve a coupled program to a relative gap; see the module docstring.
 
     Parameters: gap, target of (objective - lower_bound) / objective; time_limit in seconds, passed to HiGHS;
@@ -216,9 +203,11 @@ def solve_coupled(
             value=time_limit,
             remedy="allow more time, or use fewer cells",
         )
-    return CoupledDesign(
+    return Design(
         mass=mass,
         objective=value,
+        objective_of=program.objective_of,
+        lower_bound_of="the program",
         dual=bound.dual,
         multipliers=bound.multipliers,
         lower_bound=bound.value,

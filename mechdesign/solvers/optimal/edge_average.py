@@ -1,7 +1,7 @@
 """Solve the edge-average program: one optimal program for every part of the domain that its edges hold together.
 
-A part of one place reports what costs it least. Tables and multipliers of the parts are stacked, losses and bounds
-weighted with the prior mass of each part.
+A part of one place reports what costs it least. Tables of the parts are stacked, bounds weighted with the prior mass of
+each part.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from collections.abc import Callable
 import numpy as np
 
 from mechdesign.mechanism.table.certificate import ROW_SUM
-from mechdesign.mechanism.table.dataset import expected_loss
+from mechdesign.mechanism.table.dataset import certified_multiple
 from mechdesign.programs.optimal.edge_average import EdgeAverage
+from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.kernels.progress import Progress
-from mechdesign.solvers.optimal.aggregation import Design, aggregate
+from mechdesign.solvers.optimal.aggregation import aggregate
 
 
 def solve_edge_average(
@@ -25,7 +26,9 @@ def solve_edge_average(
     time_limit: float = np.inf,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Design:
-    """The integer table (n, m) of the program with the bound of the program itself; it is not private at the claim.
+    """The integer table (n, m) of the program at the scale that it is certified for; it is not private at the claim.
+
+    Its own lower bound is the parameter program_lower_bound.
 
     Parameters as in `aggregate`; `stopped` is the word of the first part that ended above the gap, else "gap".
     Raises: SolverError if the time ended before every part had a table.
@@ -34,19 +37,18 @@ def solve_edge_average(
     problem = program.problem
     losses = problem.loss_matrix
     mass = np.ones((problem.domain.size, problem.reports.size), np.uint64)
-    dual, bound, stopped = np.zeros(problem.domain.size), 0.0, "gap"
+    bound, stopped = 0.0, "gap"
     for part in program.parts():
         weight = float(problem.prior_array[part].sum())
         if len(part) == 1:
             best = int(losses[part[0]].argmin())
             mass[part[0], best] = ROW_SUM - problem.reports.size + 1
-            dual[part[0]] = problem.weighted_loss[part[0], best]
-            bound += float(dual[part[0]])
+            bound += float(problem.weighted_loss[part[0], best])
             continue
         left = time_limit - (time.monotonic() - started)
         design = aggregate(program.as_optimal(part), gap=gap, time_limit=left, on_progress=on_progress)
-        mass[part], dual[part] = design.mass, weight * design.dual
+        mass[part] = design.mass
         bound += weight * design.lower_bound
         stopped = design.stopped if stopped == "gap" else stopped
-    loss = expected_loss(mass, problem.prior_array, losses)
-    return Design(mass=mass, loss=loss, dual=dual, lower_bound=bound, stopped=stopped)
+    scale = certified_multiple(problem, mass)
+    return Design(mass=mass, scale=scale, stopped=stopped, parameters={"program_lower_bound": bound})

@@ -23,11 +23,12 @@ from mechdesign.errors import UnsuitableError
 from mechdesign.mechanism.table.certificate import ROW_SUM
 from mechdesign.mechanism.table.dataset import relative_gap, total_cost
 from mechdesign.mechanism.table.repair import envelope, repair
-from mechdesign.programs.optimal.near_pairs import WIDEST, excess, near_pairs
+from mechdesign.programs.optimal.near_pairs import STENCIL, WIDEST, excess, near_pairs
 from mechdesign.setting.metric.metrics import Euclidean
 from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.kernels.progress import Progress
-from mechdesign.solvers.optimal.aggregation import Design, aggregate
+from mechdesign.solvers.optimal.aggregation import aggregate
 
 MANY = 4_000_000  # edges times reports from which "auto" takes near pairs: 15 x 15 cells have 3.5 million
 _SHARE = 0.3  # of the excess k - 1: the program of near pairs needs no smaller gap than this
@@ -99,7 +100,9 @@ def solve_near_pairs(
                 seconds=time.monotonic() - started,
             )
         )
-    return replace(found, mass=mass, loss=loss, stopped=stopped)
+    bounded = f"the program of {STENCIL} neighbours alone"
+    figures = {"bound_stencil": STENCIL}
+    return replace(found, mass=mass, loss=loss, stopped=stopped, lower_bound_of=bounded, figures=figures)
 
 
 def _levelled(problem: DesignProblem, found: Design, deadline: float) -> tuple[NDArray[np.float64], str]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -31,9 +31,10 @@ from mechdesign.programs.statistical.statistical_design import StatisticalDesign
 from mechdesign.setting.objective.losses import TableLoss
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain
+from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.kernels.progress import Progress
 from mechdesign.solvers.statistical.a_optimal import optimal_weights
-from mechdesign.solvers.statistical.criterion_bound import CriterionBound, bound_criterion
+from mechdesign.solvers.statistical.criterion_bound import bound_criterion
 from mechdesign.solvers.statistical.ray_search import RaySearch, distinct
 
 STARTS = (64, 256)  # of a search, and of the last one
@@ -45,33 +46,20 @@ _IDLE = 1e-8  # share of all reports under which a ray leaves the master problem
 LIGHT = 1e-6  # share of all reports under which a report is dropped from the design
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class FoundDesign:
-    """The certified table (n, m) for `problem`, with its own reports; its criterion; the bound, where
-    there is one; why the search stopped; parameters: the number of searches, the largest gain of a ray that the last
-    one found, relative to the criterion, and the places that reports are judged by, with the loss that judges them.
-    """
-
-    problem: DesignProblem
-    mass: NDArray[np.uint64]
-    objective: float
-    bound: CriterionBound | None
-    stopped: str
-    parameters: dict[str, Any]
-
-
 def solve_statistical(
     program: StatisticalDesign,
     *,
     gap: float,
     time_limit: float = math.inf,
     on_progress: Callable[[Progress], None] | None = None,
-) -> FoundDesign:
+) -> Design:
     """Design, certify and bound; see the module docstring.
 
     Parameters: gap, target of (criterion - bound) / criterion, and, relative to the criterion, what a ray has to gain
     for a search to count as successful; time_limit in seconds, after which no round starts, a quarter of it for the
     bound; on_progress, called after every round with the criterion before repair.
+    Returns: the design with reports of its own; its parameters are the number of searches, the largest gain of a ray
+        that the last one found, relative to the criterion, and the places that reports are judged by, with their loss.
     Raises: SolverError where the rays to start from do not span all directions.
     Cost: 2 s for 16 secrets, 10 s for 25, minutes for 64, where the time limit is the way to end it.
     """
@@ -102,12 +90,17 @@ def solve_statistical(
         table = _weighted(rays, norm)
     judged, estimates = judged_by_estimates(program.problem, table)
     mass = repair(table, judged.edges, judged.weighted_loss)
-    return FoundDesign(
+    proof: dict[str, Any] = {}
+    if bound is not None:
+        proof = {"dual": bound.dual, "multipliers": bound.multipliers, "lower_bound": bound.value}
+        proof["lower_bound_of"] = "any mechanism with this claim"
+    return Design(
         problem=judged,
         mass=mass,
         objective=criterion(mass / float(ROW_SUM), judged.prior_array, norm),
-        bound=bound,
+        objective_of=program.objective_of,
         stopped=stopped,
+        **proof,
         parameters={
             "rounds": number,
             "largest_gain_found": gain if math.isfinite(gain) else None,

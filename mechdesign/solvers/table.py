@@ -1,0 +1,159 @@
+"""The one table of programs: how each is solved, by which methods, and how a file's is stated again.
+
+A program of another package is added by one line, `SOLVERS[Mine] = Entry(solve=...)`; `solve`, `verify`, `compare` and
+the command line then know it by its `name`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, get_args
+
+import xarray as xr
+
+from mechdesign.base.memory import require_memory
+from mechdesign.errors import InputError
+from mechdesign.programs.eikonal.dictionary import Dictionary
+from mechdesign.programs.eikonal.query_weights import QueryWeights
+from mechdesign.programs.eikonal.weights import EikonalWeights
+from mechdesign.programs.matching.matched_optimal import MatchedOptimal
+from mechdesign.programs.optimal.bounded import Bounded
+from mechdesign.programs.optimal.constrained import Constrained
+from mechdesign.programs.optimal.constraints import constraint_from
+from mechdesign.programs.optimal.edge_average import EdgeAverage
+from mechdesign.programs.optimal.minimax import Minimax
+from mechdesign.programs.optimal.optimal import Optimal
+from mechdesign.programs.optimal.robust import Robust
+from mechdesign.programs.program import Program
+from mechdesign.programs.statistical.statistical_design import StatisticalDesign
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.solvers.eikonal.dictionary import solve_dictionary
+from mechdesign.solvers.eikonal.query import solve_query
+from mechdesign.solvers.eikonal.weights import solve_weights
+from mechdesign.solvers.factored.run import Run, solve_factored, suits
+from mechdesign.solvers.kernels.design import Design, Targets
+from mechdesign.solvers.matching.matched_optimal import solve_matched_optimal
+from mechdesign.solvers.optimal.aggregation import Method, aggregate
+from mechdesign.solvers.optimal.convex import solve_stated
+from mechdesign.solvers.optimal.coupled import solve_coupled
+from mechdesign.solvers.optimal.edge_average import solve_edge_average
+from mechdesign.solvers.optimal.near_pairs import solve_near_pairs, takes_near_pairs
+from mechdesign.solvers.statistical.statistical_design import solve_statistical
+
+TABLES = 7  # 64-bit tables over secrets x reports that a solve holds at once: 6.1 to 6.7 measured from 50 x 50 cells up
+LARGEST_TABLE = 1600  # secrets up to which "auto" keeps eikonal weights as a table: 40 x 40
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Entry:
+    """What is known of a program beside its statement.
+
+    solve: its design towards `Targets`, or a mechanism that is no table; methods: what `solve(method=)` takes, the
+    first by default; rebuild: the program of a stored problem and the parameters that its file keeps, needed where the
+    objective is not the expected loss; closes_gap: whether `solve` works towards a gap, which the file then names.
+    """
+
+    solve: Callable[[Any, Targets], Design | xr.Dataset]
+    methods: tuple[str, ...] = ("auto",)
+    rebuild: Callable[[DesignProblem, Mapping[str, Any]], Program] | None = None
+    closes_gap: bool = True
+
+
+def entry_of(program: Program) -> Entry:
+    """The entry of a program, or of the nearest class that it derives from. Raises: InputError for none."""
+    for kind in type(program).__mro__:
+        if kind in SOLVERS:
+            return SOLVERS[kind]
+    raise InputError(
+        "no solver for this program",
+        field="program",
+        value=program.name,
+        remedy="use a program of this package, such as Optimal, or add yours to solvers.table.SOLVERS",
+    )
+
+
+def rebuilt_program(name: str, problem: DesignProblem, kept: Mapping[str, Any]) -> Program:
+    """The program of a file, stated again. Raises: KeyError for one without a way to do so."""
+    rebuild = next((entry.rebuild for kind, entry in SOLVERS.items() if kind.name == name), None)
+    if rebuild is None:
+        raise KeyError(name)
+    return rebuild(problem, kept)
+
+
+def stated_programs(options: Collection[str]) -> dict[str, type[Program]]:
+    """The programs that a problem and some of these options state, by name."""
+    needed = {kind: {f.name for f in fields(kind) if f.default is MISSING} - {"problem"} for kind in SOLVERS}
+    return {kind.name: kind for kind, names in needed.items() if names <= set(options)}
+
+
+def _optimal(program: Optimal, targets: Targets) -> Design:
+    given: dict[str, Any] = {"gap": targets.gap, "time_limit": targets.time_limit, "on_progress": targets.on_progress}
+    if takes_near_pairs(program.problem, targets.method):
+        return solve_near_pairs(program.problem, **given)
+    return aggregate(program.problem, method=targets.method, **given)  # type: ignore[arg-type]
+
+
+def _weights(program: EikonalWeights, targets: Targets) -> Design | xr.Dataset:
+    large = program.problem.domain.size > LARGEST_TABLE
+    if targets.method == "factored" or (targets.method == "auto" and large and suits(program) is None):
+        run = Run(time_limit=targets.time_limit, on_progress=targets.on_progress, **targets.options)
+        return solve_factored(program, run)
+    return _tabled(lambda one, _: solve_weights(one))(program, targets)
+
+
+def _coupled(program: Any, targets: Targets) -> Design:
+    if isinstance(program, Constrained) and program.beyond_rows:
+        return solve_stated(program, gap=targets.gap, time_limit=targets.time_limit)
+    return _towards(solve_coupled)(program, targets)
+
+
+def _towards(solve: Callable[..., Design]) -> Callable[[Any, Targets], Design]:
+    """A solver that takes the targets as arguments of these names."""
+    return lambda program, targets: solve(
+        program, gap=targets.gap, time_limit=targets.time_limit, on_progress=targets.on_progress
+    )
+
+
+def _in_time(solve: Callable[..., Design]) -> Callable[[Any, Targets], Design]:
+    return lambda program, targets: solve(program, time_limit=targets.time_limit)
+
+
+def _tabled(solve: Callable[[Any, Targets], Design]) -> Callable[[Any, Targets], Design]:
+    """A solver that makes a table, which must fit, and takes no options. Raises: SizeError, InputError."""
+
+    def tabled(program: Program, targets: Targets) -> Design:
+        for name, value in targets.options.items():
+            raise InputError(
+                "is for the factored form of eikonal weights", field=name, value=value, remedy="pass method factored"
+            )
+        problem = program.problem
+        what = f"a table for the {program.name} program"
+        require_memory(problem.domain.size, problem.reports.size, tables=TABLES, what=what)
+        return solve(program, targets)
+
+    return tabled
+
+
+SOLVERS: dict[type[Program], Entry] = {
+    Optimal: Entry(solve=_tabled(_optimal), methods=(*get_args(Method), "graph")),
+    EikonalWeights: Entry(solve=_weights, methods=("auto", "table", "factored"), closes_gap=False),
+    Dictionary: Entry(solve=_tabled(_in_time(solve_dictionary)), closes_gap=False),
+    QueryWeights: Entry(solve=_tabled(_in_time(solve_query)), closes_gap=False),
+    Minimax: Entry(solve=_tabled(_coupled), rebuild=lambda problem, kept: Minimax(problem)),
+    Bounded: Entry(
+        solve=_tabled(_coupled), rebuild=lambda problem, kept: Bounded(problem, worst_loss=kept["worst_loss"])
+    ),
+    Robust: Entry(solve=_tabled(_coupled), rebuild=lambda problem, kept: Robust(problem, priors=kept["priors"])),
+    Constrained: Entry(
+        solve=_tabled(_coupled),
+        rebuild=lambda problem, kept: Constrained(
+            problem, constraints=[constraint_from(given) for given in kept["constraints"]]
+        ),
+    ),
+    StatisticalDesign: Entry(
+        solve=_tabled(_towards(solve_statistical)), rebuild=lambda problem, kept: StatisticalDesign(problem)
+    ),
+    MatchedOptimal: Entry(solve=_tabled(_towards(solve_matched_optimal))),
+    EdgeAverage: Entry(solve=_tabled(_towards(solve_edge_average))),
+}
