@@ -19,7 +19,7 @@ from mechdesign.mechanism.storage.files import write_atomically
 from mechdesign.mechanism.stored import read
 from mechdesign.mechanism.table.dataset import seal
 from mechdesign.output.export.content import Content
-from mechdesign.output.export.export import WRITERS
+from mechdesign.output.export.export import FORMATS
 from mechdesign.utility.loss.remap import bayes_remap
 
 HOLES = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 1, 1], [0, 0, 0, 0, 0], [1, 0, 1, 1, 1]], bool)  # and a row of holes
@@ -174,7 +174,7 @@ class Forgery:
 
 def written(mechanism: xr.Dataset, path: Path) -> Path:
     """A table as `md.export` writes it, of a mechanism that it refuses: nothing is verified."""
-    write_atomically(path, lambda temporary: WRITERS[path.suffix](_content(mechanism), temporary))
+    write_atomically(path, lambda temporary: FORMATS[path.suffix].write(_content(mechanism), temporary))
     return path
 
 

@@ -15,7 +15,7 @@ from scipy.stats import chisquare
 import mechdesign as md
 from mechdesign.closed_forms.mechanisms import exponential
 from mechdesign.errors import InputError, VerificationError
-from mechdesign.mechanism.sampling import sampler as sampler_module
+from mechdesign.mechanism.sampling import table_rows
 from mechdesign.mechanism.sampling.alias import alias_tables
 from mechdesign.mechanism.table.certificate import ROW_SUM
 from mechdesign.mechanism.table.dataset import seal
@@ -47,7 +47,7 @@ def weights_of(cut: list[int], alias: list[int], capacity: int) -> list[int]:
 
 
 def test_alias_tables_hold_exactly_the_integers_of_900_rows() -> None:
-    mass = plane().mass
+    mass = plane().rows.mass
     tables = alias_tables(mass)
     assert tables.cut.shape == tables.alias.shape == (900, 1024)
     assert (tables.cut.dtype.itemsize, tables.alias.dtype.itemsize, tables.shift) == (8, 4, 52)
@@ -73,7 +73,7 @@ def test_alias_tables_of_any_row(reports: int, kind: str) -> None:
 
 def test_draws_follow_python_integers_on_the_same_bits() -> None:
     """Both sides of every cut, with every value of the two bits that are left over."""
-    tables = alias_tables(plane(3).mass)
+    tables = alias_tables(plane(3).rows.mass)
     capacity = 1 << 58
     for row in range(9):
         cut, alias = tables.cut[row].tolist(), tables.alias[row].tolist()
@@ -93,18 +93,18 @@ def test_the_table_of_each_secret_is_used_in_the_order_asked(monkeypatch: pytest
     secrets, bits = [5, 2, 5, 8], np.random.default_rng(3).bytes
     whole = plane(3).sample(secrets, 7, seed=3)
     words = [int.from_bytes(bits(8), "little") >> 2 for _ in range(28)]
-    tables = alias_tables(plane(3).mass)
+    tables = alias_tables(plane(3).rows.mass)
     for i, secret in enumerate(secrets):
         for j in range(7):
             column, residue = divmod(words[7 * i + j], 1 << 58)
             own = residue < int(tables.cut[secret, column])
             assert int(whole[i, j]) == (column if own else int(tables.alias[secret, column]))
-    monkeypatch.setattr(sampler_module, "_TABLE_BYTES", 1)
+    monkeypatch.setattr(table_rows, "_TABLE_BYTES", 1)
     blocks = plane(3).sample(secrets, 7, seed=3)
     assert blocks[1].values.tolist() != whole[1].values.tolist()
     many = plane(3).sample(np.arange(9), 20_000, seed=1)
     for secret in range(9):
-        check_chi_square(np.bincount(many[secret].values, minlength=9), plane(3).mass[secret])
+        check_chi_square(np.bincount(many[secret].values, minlength=9), plane(3).rows.mass[secret])
 
 
 def test_chunks_of_bits_join(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +116,7 @@ def test_chunks_of_bits_join(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("secret", [0, 465])
 def test_a_million_draws_follow_the_row(secret: int) -> None:
     drawn = plane().sample(secret, 1_000_000, seed=11)
-    check_chi_square(np.bincount(drawn[0].values, minlength=900), plane().mass[secret])
+    check_chi_square(np.bincount(drawn[0].values, minlength=900), plane().rows.mass[secret])
 
 
 @pytest.mark.slow
@@ -125,15 +125,15 @@ def test_a_hundred_million_draws_follow_the_row() -> None:
     for seed in range(20):
         seen += np.bincount(plane().sample(465, 5_000_000, seed=seed)[0].values, minlength=900)
     assert seen.sum() == 100_000_000
-    check_chi_square(seen, plane().mass[465])
+    check_chi_square(seen, plane().rows.mass[465])
 
 
 def test_live_reports_follow_the_row_on_given_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     for secret in (0, 4, 8):
-        cumulative = np.cumsum(plane(3).mass[secret].astype(object))
+        cumulative = np.cumsum(plane(3).rows.mass[secret].astype(object))
         for x in [0, *(c + d for c in cumulative[:-1] for d in (-1, 0)), ROW_SUM - 1]:
             word = (int(x) * 4 + 3).to_bytes(8, "little")
-            monkeypatch.setattr(sampler_module, "source", lambda seed, word=word: (lambda count: word, "given"))
+            monkeypatch.setattr(table_rows, "source", lambda seed, word=word: (lambda count: word, "given"))
             for scan in ("table", "row"):
                 found = plane(3).report(secret, scan=scan)  # type: ignore[arg-type]
                 assert int(found) == sum(int(c) <= x for c in cumulative)

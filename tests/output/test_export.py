@@ -13,7 +13,7 @@ from mechdesign.errors import FileFormatError, InputError
 from mechdesign.mechanism.factored.rows import FactoredMechanism
 from mechdesign.mechanism.storage.files import load, save
 from mechdesign.mechanism.table.certificate import ROW_SUM
-from mechdesign.output.export.export import WRITERS, export
+from mechdesign.output.export.export import FORMATS, Format, export
 from mechdesign.output.tables.compare import compare, write_rows
 from mechdesign.programs.eikonal.weights import EikonalWeights
 from mechdesign.programs.optimal.optimal import Optimal
@@ -120,7 +120,7 @@ def test_a_full_disk_leaves_the_older_table(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setitem(WRITERS, ".csv", full)
+    monkeypatch.setitem(FORMATS, ".csv", Format(write=full))
     with pytest.raises(FileFormatError, match="No space left"):
         export(MECHANISMS["nodes"](), target, overwrite=True)
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]

@@ -113,7 +113,7 @@ class Budget:
             mechanism over other places or for another metric than the ledger counts; FileFormatError for a ledger that
             remembers a report which the mechanism does not have.
         """
-        admission, (asked,) = sampler.admission, sampler.checked([secret]).tolist()
+        admission, (asked,) = sampler.admission, sampler.rows.checked([secret]).tolist()
         with held(self.path):
             ledger = self._read()
             if ledger.unit not in (None, admission.unit):
@@ -125,7 +125,7 @@ class Budget:
                 )
             key = f"{sampler.mechanism.attrs['sha256']} {asked}"
             if key in ledger.remembered:
-                if not _can_report(sampler, place := ledger.remembered[key]):
+                if not sampler.rows.can_report(place := ledger.remembered[key]):
                     raise damaged(self.path, "a report that the mechanism does not have")
                 return sampler.released(place, cost=REMEMBERED)
             charged = _charged(ledger, admission.charge)
@@ -170,12 +170,6 @@ def _charged(ledger: Ledger, cost: Fraction) -> Ledger:
             remedy="report no more: the limit stays",
         )
     return replace(ledger, spent=ledger.spent + cost, spends=ledger.spends + 1)
-
-
-def _can_report(sampler: Sampler, place: int) -> bool:
-    if sampler.factored is None:
-        return place < sampler.mass.shape[1]
-    return place < sampler.admission.domain.size and place in sampler.mechanism["target"].values
 
 
 def _amount(value: float | Fraction, name: str) -> Fraction:

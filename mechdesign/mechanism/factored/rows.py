@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.base.entropy import source
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError, VerificationError
-from mechdesign.mechanism.admission import Admission, prove
 from mechdesign.mechanism.factored.certificate import KERNEL_BITS, Factors
 from mechdesign.mechanism.factored.row_sums import join_words
+from mechdesign.mechanism.rows import Rows, Scan
 from mechdesign.mechanism.schema import FACTORS
 from mechdesign.mechanism.stored import Stored, read
 from mechdesign.mechanism.table.dataset import make_mechanism
@@ -31,7 +31,7 @@ _MOST_PLACES = 1 << 17  # so that sums of both limbs fit 64 bits
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FactoredMechanism:
+class FactoredMechanism(Rows):
     """A factored Dataset with the questions a table answers: rows, samples, exact integers.
 
     The Dataset is copied, so that later changes do not reach it; what is drawn or returned exactly comes from rows that
@@ -41,6 +41,7 @@ class FactoredMechanism:
     """
 
     dataset: xr.Dataset
+    placed = "secret"
 
     def __post_init__(self) -> None:
         if self.dataset.attrs.get("schema") != FACTORS.name:
@@ -61,16 +62,6 @@ class FactoredMechanism:
         self.stored  # noqa: B018
 
     @cached_property
-    def admission(self) -> Admission:
-        """What is proved of the mechanism. Raises: VerificationError where its claim is not."""
-        return prove(self.dataset)
-
-    @property
-    def size(self) -> int:
-        """Number of secrets n, which is that of reports."""
-        return int(self.dataset.sizes["secret"])
-
-    @cached_property
     def stored(self) -> Stored:
         """What the Dataset says, rebuilt."""
         return read(self.dataset)
@@ -87,9 +78,9 @@ class FactoredMechanism:
 
     def probabilities(self, secrets: ArrayLike) -> NDArray[np.float64]:
         """P(y|u) (b, n) of secrets (b,), in floating point: for looking at. Cost: the distances from each secret."""
-        asked = self._checked(secrets)
+        asked = self.checked(secrets)
         kernel, weight = self.factors.kernel * 2.0**-KERNEL_BITS, self.factors.weight.astype(float)
-        rows = np.zeros((len(asked), self.size))
+        rows = np.zeros((len(asked), self.secrets))
         for own, distances in self._distances(asked):
             mass = kernel[distances] * weight[:, None]
             total = np.array([self.row_sums[u] * 2.0**-KERNEL_BITS for u in asked[own]])
@@ -111,8 +102,8 @@ class FactoredMechanism:
 
         Raises: InputError for a secret that is not there; VerificationError where the row does not sum to its S(u).
         """
-        asked = self._checked([secret])
-        masses = [0] * self.size
+        asked = self.checked([secret])
+        masses = [0] * self.secrets
         (_, distances), *_ = self._distances(asked)
         kernel, target = self.factors.kernel.tolist(), self.dataset["target"].values.tolist()
         for q, weight, cell in zip(distances[:, 0].tolist(), self.factors.weight.tolist(), target, strict=True):
@@ -127,8 +118,8 @@ class FactoredMechanism:
         Raises: SizeError where n x n tables do not fit.
         """
         problem = self.stored.problem
-        require_memory(self.size, self.size, tables=6, what="the table of a factored mechanism")
-        mass = repair(self.probabilities(np.arange(self.size)), problem.edges, problem.weighted_loss)
+        require_memory(self.secrets, self.secrets, tables=6, what="the table of a factored mechanism")
+        mass = repair(self.probabilities(np.arange(self.secrets)), problem.edges, problem.weighted_loss)
         parameters = {name: value for name, value in self.stored.parameters.items() if name != "knobs"}
         return make_mechanism(problem, mass, program=self.dataset.attrs["program"], parameters=parameters)
 
@@ -140,7 +131,7 @@ class FactoredMechanism:
         Raises: InputError for a secret that is not there; VerificationError where the claim is not proved, or a row
         does not sum to its S(u).
         """
-        asked = self._checked(secrets)
+        asked = self.checked(secrets)
         self.admission  # noqa: B018
         bits, _ = source(seed)
         target = self.dataset["target"].values
@@ -170,20 +161,11 @@ class FactoredMechanism:
             own = slice(first, min(first + BLOCK, len(asked)))
             yield own, self.factors.metric.from_sources(self.factors.inner[asked[own]])
 
-    def _checked(self, secrets: ArrayLike) -> NDArray[np.int64]:
-        asked = np.atleast_1d(np.asarray(secrets))
-        if asked.ndim != 1 or asked.dtype.kind not in "iu" or len(asked) == 0:
-            raise InputError(
-                "must be place numbers",
-                field="secret",
-                value=str(secrets),
-                remedy=f"use whole numbers 0..{self.size - 1}",
-            )
-        if asked.min() < 0 or asked.max() >= self.size:
-            raise InputError(
-                "no such secret", field="secret", value=str(secrets), remedy=f"use whole numbers 0..{self.size - 1}"
-            )
-        return asked.astype(np.int64)
+    def live(self, secret: int, scan: Scan) -> tuple[int, str]:
+        return int(self.sample([secret], 1)[0, 0]), "depend on the secret"
+
+    def can_report(self, place: int) -> bool:
+        return place < self.secrets and place in self.dataset["target"].values
 
 
 def _other_sum() -> VerificationError:

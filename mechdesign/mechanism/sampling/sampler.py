@@ -6,9 +6,8 @@ never secret plus noise. The claim is for one report: k reports of one secret co
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Literal
 
 import numpy as np
 import xarray as xr
@@ -17,17 +16,23 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.base.entropy import source
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
-from mechdesign.mechanism.admission import Admission, prove
+from mechdesign.mechanism.admission import Admission
 from mechdesign.mechanism.factored.rows import FactoredMechanism
-from mechdesign.mechanism.sampling.alias import alias_tables, columns_of
-from mechdesign.mechanism.sampling.scan import row_masks, scan_row, scan_table
-from mechdesign.mechanism.schema import FACTORED
-from mechdesign.mechanism.table.certificate import ROW_BITS
+from mechdesign.mechanism.rows import Rows, Scan
+from mechdesign.mechanism.sampling.table_rows import TableMechanism
+from mechdesign.mechanism.schema import FACTORED, TABLE, refused
 from mechdesign.mechanism.table.dataset import COST
 from mechdesign.setting.space.domain import AXES
 
-_TABLE_BYTES = 1 << 26  # of alias tables at once
-Scan = Literal["table", "row"]
+_ROWS: dict[str, Callable[..., Rows]] = {TABLE: TableMechanism, FACTORED: FactoredMechanism}
+
+
+def rows_of(mechanism: xr.Dataset) -> Rows:
+    """The rows of a mechanism, a table or factors. Raises: VerificationError for another Dataset."""
+    schema = mechanism.attrs.get("schema")
+    if schema not in _ROWS:
+        raise refused("is no mechanism", "schema", schema, " or ".join(_ROWS))
+    return _ROWS[schema](dataset=mechanism)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -40,23 +45,13 @@ class Sampler:
     """
 
     mechanism: xr.Dataset
+    rows: Rows = field(init=False)
     admission: Admission = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mechanism", self.mechanism.copy(deep=True))
-        proved = prove(self.mechanism) if self.factored is None else self.factored.admission
-        object.__setattr__(self, "admission", proved)
-
-    @cached_property
-    def factored(self) -> FactoredMechanism | None:
-        """The mechanism where it is a factored one."""
-        factored = self.mechanism.attrs.get("schema") == FACTORED
-        return FactoredMechanism(dataset=self.mechanism) if factored else None
-
-    @cached_property
-    def mass(self) -> NDArray[np.uint64]:
-        """The integers (n, m) of a table."""
-        return np.ascontiguousarray(self.mechanism["mass"].values)
+        rows = rows_of(self.mechanism)
+        for name, value in {"rows": rows, "mechanism": rows.dataset, "admission": rows.admission}.items():
+            object.__setattr__(self, name, value)
 
     def sample(self, secrets: ArrayLike, size: int, *, seed: int | None = None) -> xr.DataArray:
         """Reports (secret b, draw size) drawn independently for secrets (b,), or for one, each with exactly
@@ -71,21 +66,11 @@ class Sampler:
             column, of which a row has 2^k >= m, in blocks of 64 MB; on two axes 24 bytes a draw.
             Time and addresses depend on secrets and reports: `report` is the guarded one.
         """
-        asked = self.checked(secrets)
+        asked = self.rows.checked(secrets)
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
             raise InputError("must be a whole number, 1 or more", field="size", value=size, remedy="use size=1")
         require_memory(int(size), len(asked), tables=4, what="the draws", field="size", remedy="draw fewer at a time")
-        bits, name = source(seed)
-        if self.factored is not None:
-            drawn = self.factored.sample(asked, int(size), seed=seed)
-        else:
-            distinct, place = np.unique(asked, return_inverse=True)
-            drawn = np.empty((len(asked), size), np.int64)
-            rows = max(1, _TABLE_BYTES // (12 * columns_of(self.mass.shape[1])))
-            for first in range(0, len(distinct), rows):
-                own = np.flatnonzero((place >= first) & (place < first + rows))
-                tables = alias_tables(self.mass[distinct[first : first + rows]])
-                drawn[own] = tables.draw(place[own] - first, int(size), bits)
+        drawn, (_, name) = self.rows.sample(asked, int(size), seed=seed), source(seed)
         placed = {f"secret_{a}": ("secret", points[asked]) for a, points in self._places("secret").items()}
         labelled = self._labelled(drawn, ("secret", "draw"), bits=name, cost=COST)
         return labelled.assign_coords({"secret": asked} | placed)
@@ -102,18 +87,8 @@ class Sampler:
         """
         if scan not in ("table", "row"):
             raise InputError("unknown scan", field="scan", value=scan, remedy="use table or row")
-        (asked,) = self.checked([secret]).tolist()
-        bits, name = source(None)
-        if self.factored is not None:
-            place, addresses = int(self.factored.sample(asked, 1)[0, 0]), "depend on the secret"
-        else:
-            x = np.uint64(int.from_bytes(bits(8), "little") >> 64 - ROW_BITS)
-            if scan == "table":
-                gathered = np.zeros(self.mass.shape[1], np.uint64)
-                place = int(scan_table(self.mass, row_masks(len(self.mass), asked), x, gathered))
-                addresses = "depend on neither secret nor report"
-            else:
-                place, addresses = int(scan_row(self.mass[asked], x)), "depend on the secret's row"
+        (asked,) = self.rows.checked([secret]).tolist()
+        (place, addresses), (_, name) = self.rows.live(asked, scan), source(None)
         return self.released(place, bits=name, cost=COST, addresses=addresses)
 
     def released(self, place: int, **said: str) -> xr.DataArray:
@@ -121,8 +96,7 @@ class Sampler:
         return self._labelled(np.asarray(place, np.int64), (), **said)
 
     def _labelled(self, drawn: NDArray[np.int64], dims: tuple[str, ...], **said: str) -> xr.DataArray:
-        of = "report" if self.factored is None else "secret"
-        unit = {"units": self.mechanism[f"{of}_x"].attrs["units"]}
+        unit = {"units": self.mechanism[f"{self.rows.placed}_x"].attrs["units"]}
         placed = {
             f"report_{a}": xr.Variable(dims, points.take(drawn), unit) for a, points in self._places("report").items()
         }
@@ -130,19 +104,8 @@ class Sampler:
         return xr.DataArray(drawn, dims=dims, coords=placed, name="report", attrs=attrs)
 
     def _places(self, dim: str) -> dict[str, NDArray[np.float64]]:
-        dim = "secret" if self.factored is not None else dim
+        dim = self.rows.placed if dim == "report" else dim
         return {a: self.mechanism[f"{dim}_{a}"].values for a in AXES if f"{dim}_{a}" in self.mechanism.coords}
-
-    def checked(self, secrets: ArrayLike) -> NDArray[np.int64]:
-        """The numbers (b,) of secrets. Raises: InputError for one that is not there."""
-        size = self.admission.domain.size
-        asked = np.atleast_1d(np.asarray(secrets))
-        whole = asked.ndim == 1 and asked.dtype.kind in "iu" and len(asked) > 0
-        if not whole or asked.min() < 0 or asked.max() >= size:
-            raise InputError(
-                "no such secret", field="secret", value=str(secrets), remedy=f"use whole numbers 0..{size - 1}"
-            )
-        return asked.astype(np.int64)
 
 
 def sample(mechanism: xr.Dataset, secrets: ArrayLike, size: int, *, seed: int | None = None) -> xr.DataArray:

@@ -21,7 +21,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mechdesign.errors import InputError
-from mechdesign.mechanism.factored.rows import FactoredMechanism
+from mechdesign.mechanism.sampling.sampler import rows_of
 from mechdesign.mechanism.stored import Stored
 from mechdesign.mechanism.table.dataset import COST, stored_points
 from mechdesign.setting.space.domain import AXES
@@ -115,12 +115,10 @@ class Content:
 
     def masses(self) -> Iterator[tuple[int, list[int], int | None]]:
         """Every row: secret, masses (m,), and for a factored mechanism their sum."""
-        exact = FactoredMechanism(dataset=self.mechanism) if self.factored else None
+        exact = rows_of(self.mechanism)
         for u in self.rows:
-            if exact is None:
-                yield u, self.mechanism["mass"].values[u].tolist(), None
-            else:
-                yield u, *exact.integers(u)
+            masses, total = exact.integers(u)
+            yield u, masses, total if self.factored else None
 
 
 def plane_of(stored: Stored) -> Plane:

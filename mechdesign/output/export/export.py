@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
 import xarray as xr
 
 from mechdesign.errors import InputError
-from mechdesign.mechanism.schema import FACTORED
 from mechdesign.mechanism.storage.files import check_target, write_atomically
 from mechdesign.mechanism.stored import read
 from mechdesign.output.export.as_csv import write_csv
@@ -18,9 +19,31 @@ from mechdesign.output.export.content import Content, plane_of
 from mechdesign.verification.verify import certified
 
 MOST_ROWS = 1000  # of a factored mechanism in one file: more fill a disk
-WRITERS = {".csv": write_csv, ".json": write_json, ".parquet": write_parquet}
 VERIFIER = "verify_table.py"
 SAMPLER = "sample_table.mjs"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """How a kind of file is written.
+
+    write, given what to write and where; factored, whether it has room for rows with sums of their own; partial,
+    whether it may contain some rows only; companions, the files of handover/ that read it; require, which raises where
+    an extra is missing.
+    """
+
+    write: Callable[[Content, Path], None]
+    factored: bool = False
+    partial: bool = True
+    companions: tuple[str, ...] = ()
+    require: Callable[[Path], object] | None = None
+
+
+FORMATS = {
+    ".csv": Format(write=write_csv, factored=True, companions=(VERIFIER,)),
+    ".json": Format(write=write_json, partial=False, companions=(VERIFIER, SAMPLER)),
+    ".parquet": Format(write=write_parquet, require=require_pyarrow),
+}  # by suffix; a format of another package is added here
 
 
 def export(
@@ -38,7 +61,7 @@ def export(
     The mechanism is verified first, and what is said of it are the figures found there. Each file says the claim,
     units, losses, the edges of the claim, the checksum of the mechanism and that of its own content; masses are exact
     integers, probability = mass / 2^62. Rows of a factored mechanism go to CSV only, with their own sums.
-    reports/exports/ has a file for each format that says what is where.
+    output/export/ has a file for each format that says what is where.
     Parameters: rows, the secrets to write; all by default, of a factored mechanism at most 1,000; JSON takes all only.
         degrees adds the longitude and latitude of every place to its coordinates (WGS 84, extra `geo`).
         with_verifier writes verify_table.py beside a CSV or JSON table, with_sampler sample_table.mjs beside JSON.
@@ -47,25 +70,26 @@ def export(
     Cost: that of `verify`, and 1 microsecond a mass.
     """
     target = check_target(path, overwrite=overwrite)
-    suffix = target.suffix.lower()
-    if suffix not in WRITERS:
+    written = FORMATS.get(target.suffix.lower())
+    if written is None:
         raise InputError(
             "unknown kind of table",
             field="output",
             value=target.name,
-            remedy="use a name ending in " + ", ".join(WRITERS),
+            remedy="use a name ending in " + ", ".join(FORMATS),
         )
-    factored = mechanism.attrs.get("schema") == FACTORED
-    _check_format(suffix, factored=factored, rows=rows, with_verifier=with_verifier, with_sampler=with_sampler)
-    asked = _checked_rows(rows, mechanism.sizes["secret"], most=MOST_ROWS if factored else None)
-    if suffix == ".parquet":
-        require_pyarrow(target)
+    stored = read(mechanism)
+    _check_format(
+        target.suffix, written, stored.factored, rows=rows, with_verifier=with_verifier, with_sampler=with_sampler
+    )
+    asked = _checked_rows(rows, mechanism.sizes["secret"], most=MOST_ROWS if stored.factored else None)
+    if written.require is not None:
+        written.require(target)
     beside = [VERIFIER] * with_verifier + [SAMPLER] * with_sampler
     companions = {name: _companion_target(name, target.parent, overwrite=overwrite) for name in beside}
-    stored = read(mechanism)
     plane = plane_of(stored) if degrees else None
     content = Content(stored=stored, rows=asked, figures=_figures(mechanism), plane=plane)
-    write_atomically(target, lambda temporary: WRITERS[suffix](content, temporary))
+    write_atomically(target, lambda temporary: written.write(content, temporary))
     for name, place in companions.items():
         text = handed_over(name)
         write_atomically(place, lambda temporary, text=text: temporary.write_bytes(text))  # type: ignore[misc]
@@ -91,19 +115,28 @@ def _companion_target(name: str, folder: Path, *, overwrite: bool) -> Path:
     return check_target(place, overwrite=overwrite or same)
 
 
-def _check_format(suffix: str, *, factored: bool, rows: range | None, with_verifier: bool, with_sampler: bool) -> None:
-    def refuse(message: str, field: str, value: object, remedy: str) -> None:
-        raise InputError(message, field=field, value=value, remedy=remedy)
-
-    if factored and suffix != ".csv":
+def _check_format(
+    suffix: str, written: Format, factored: bool, *, rows: range | None, with_verifier: bool, with_sampler: bool
+) -> None:
+    if factored and not written.factored:
         remedy = "write .csv, or export FactoredMechanism(...).table()"
-        refuse("rows of a factored mechanism have sums of their own", "output", suffix, remedy)
-    if suffix == ".json" and rows is not None:
-        refuse("JSON is for clients that sample, and holds all rows", "rows", rows, "leave rows away, or write .csv")
-    if with_verifier and suffix == ".parquet":
-        refuse("reads CSV and JSON", "with-verifier", suffix, "write .csv or .json")
-    if with_sampler and suffix != ".json":
-        refuse("reads JSON", "with-sampler", suffix, "write .json")
+        raise InputError(
+            "rows of a factored mechanism have sums of their own", field="output", value=suffix, remedy=remedy
+        )
+    if rows is not None and not written.partial:
+        raise InputError(
+            "is for clients that sample, and contains all rows",
+            field="rows",
+            value=rows,
+            remedy="leave rows away, or write .csv",
+        )
+    for asked, name, field in (
+        (with_verifier, VERIFIER, "with-verifier"),
+        (with_sampler, SAMPLER, "with-sampler"),
+    ):
+        if asked and name not in written.companions:
+            readable = " or ".join(kind for kind, one in FORMATS.items() if name in one.companions)
+            raise InputError(f"{name} does not read it", field=field, value=suffix, remedy=f"write {readable}")
 
 
 def _checked_rows(rows: range | None, total: int, *, most: int | None) -> range:

@@ -21,11 +21,9 @@ from numpy.typing import NDArray
 
 from mechdesign.base.units import unit_word
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.mechanism.factored.rows import FactoredMechanism
-from mechdesign.mechanism.schema import FACTORED
+from mechdesign.mechanism.sampling.sampler import rows_of
 from mechdesign.mechanism.stored import read
 from mechdesign.mechanism.table.certificate import ROW_SUM
-from mechdesign.mechanism.table.dataset import stored_points
 from mechdesign.output.pictures.canvas import Lattice, Network
 from mechdesign.output.pictures.captions import axis_label, loss_words, metric_sentence, plain, problem_sentence
 from mechdesign.programs.eikonal.weights import CAUSES, rings
@@ -84,7 +82,7 @@ def plot_mechanism(mechanism: xr.Dataset, secrets: Sequence[int] | None = None) 
         if "level" in mechanism:
             _draw_level(above[0], mechanism, lattice)
         diagnosed = "excess" in mechanism and "ring" in mechanism
-        if not diagnosed and mechanism.attrs["schema"] != FACTORED:
+        if not diagnosed and "mass" in mechanism:
             above.append(figure.add_subplot(places[0, len(above)]))
             _draw_losses(above[-1], mechanism, lattice)
         for axes in above:
@@ -155,16 +153,15 @@ def _network_figure(mechanism: xr.Dataset, secrets: Sequence[int] | None, checke
 
 def _rows(mechanism: xr.Dataset, lattice: Lattice | Network, asked: list[int]) -> NDArray[np.float64]:
     """P(y|u) (b, n) of the secrets asked for."""
-    if mechanism.attrs["schema"] == FACTORED:
-        return FactoredMechanism(dataset=mechanism).probabilities(asked)
-    if not np.array_equal(stored_points(mechanism, "report"), lattice.domain.points):
+    rows = rows_of(mechanism)
+    if not np.array_equal(rows.report_points, lattice.domain.points):
         raise UnsuitableError(
             "only reports that are the secrets have a map",
             field="reports",
-            value=f"{mechanism.sizes['report']} other places",
+            value=f"{rows.reports} other places",
             remedy="export the table, and draw what you are after",
         )
-    return mechanism["mass"].values[asked] / float(ROW_SUM)
+    return rows.probabilities(asked)
 
 
 def _usual_secrets(domain: Domain, prior: NDArray[np.float64]) -> list[int]:
