@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from functools import cached_property
 from typing import ClassVar, Literal
 
@@ -10,6 +11,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.display import Shown
 from mechdesign.errors import InputError
 from mechdesign.mechanism.admission import Admission, prove
 from mechdesign.mechanism.table.dataset import stored_points
@@ -17,11 +19,15 @@ from mechdesign.mechanism.table.dataset import stored_points
 Scan = Literal["table", "row"]
 
 
-class Rows(ABC):
+class Rows(Shown, ABC):
     """P(y|u) = mass / sum, in whole numbers. The Dataset is a copy, so that later changes do not reach it."""
 
     dataset: xr.Dataset
     placed: ClassVar[str]  # whose coordinates are those of reports
+
+    def facts(self) -> Mapping[str, object]:
+        attrs = self.dataset.attrs
+        return {"secrets": self.secrets, "reports": self.reports, "program": attrs["program"], "claim": attrs["claim"]}
 
     @cached_property
     def admission(self) -> Admission:

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mechdesign.base.display import Shown
 from mechdesign.setting.problems.problem import DesignProblem
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class LinearProgram:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Program(ABC):
+class Program(Shown, ABC):
     """What is asked of a design problem. Subclasses are final; their module docstring states the program."""
 
     problem: DesignProblem = field(kw_only=False)

@@ -21,6 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mechdesign.base.display import Shown
 from mechdesign.closed_forms.sensitivity.growth import Growth
 from mechdesign.errors import InputError
 from mechdesign.programs.program import LinearProgram
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SmoothSensitivity:
+class SmoothSensitivity(Shown):
     """The program of the module docstring: lipschitz (n,), L per unit of distance, not negative, not all 0; distances
     (n, n), symmetric, in that unit or in nats; growth, with gamma per unit of `distances`.
 

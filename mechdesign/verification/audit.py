@@ -10,6 +10,7 @@ for that multiple. It is a statement about the table as given, not about the pro
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +19,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.display import Shown
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
 from mechdesign.mechanism.table.dataset import make_mechanism
@@ -33,7 +35,7 @@ Verdict = Literal["holds", "holds up to rounding", "broken"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Audit:
+class Audit(Shown):
     """What a table is, beside what is claimed for it. Keys of the JSON form; infinite figures are null there.
 
     secrets, reports: n, m. metric: the metric in words. divided: "counts" or "rows" where rows were divided by their
@@ -70,6 +72,14 @@ class Audit:
     loss_unit: str
     prior: str
     notes: list[str] = field(default_factory=list)
+
+    def facts(self) -> Mapping[str, object]:
+        return {
+            "verdict": f"{self.verdict} ({self.breaches} breaches)",
+            "effective_epsilon": self.effective_epsilon,
+            "metric": self.metric,
+            "loss": self.loss,
+        }
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form."""

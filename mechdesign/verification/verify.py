@@ -8,6 +8,7 @@ streets are rebuilt from their lengths, and then it says "streets".
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from mechdesign.base.display import Shown
 from mechdesign.errors import InputError, VerificationError
 from mechdesign.mechanism.admission import checksum_faults
 from mechdesign.mechanism.storage.files import load
@@ -34,7 +36,7 @@ EXPORTED = (".csv", ".json", ".parquet")  # suffixes of tables that say too litt
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verification:
+class Verification(Shown):
     """What was proved.
 
     certified: rows sum to exactly 2^62, no edge is violated and everything the file says was found again; violations:
@@ -54,6 +56,14 @@ class Verification:
     expected_loss: float | None
     lower_bound_checked: bool | None
     reasons: list[str] = field(default_factory=list)
+
+    def facts(self) -> Mapping[str, object]:
+        return {
+            "certified": self.certified,
+            "effective_epsilon": self.effective_epsilon,
+            "claim": self.claim,
+            **({"reasons": "; ".join(self.reasons)} if self.reasons else {"expected_loss": self.expected_loss}),
+        }
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form."""

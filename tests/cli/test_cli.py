@@ -251,7 +251,7 @@ def test_a_failed_design_ends_with_one(run_json, run, monkeypatch):
     def fail(*_, **__):
         raise DesignError("nothing came of it", field="solver", remedy="try again")
 
-    monkeypatch.setattr("mechdesign.solvers.solve.aggregate", fail)
+    monkeypatch.setattr("mechdesign.solvers.table.aggregate", fail)
     assert run_json("solve", "line")[1]["error"]["kind"] == "design"
     assert run("solve", "line")[0] == 1
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.display import Shown
 from mechdesign.errors import InputError
 
 Array = NDArray[np.float64]
@@ -25,7 +26,7 @@ _NARROW = 4.0  # an interval whose half width is this many times below the dista
 
 
 @dataclass(frozen=True)
-class NoiseLaw(ABC):
+class NoiseLaw(Shown, ABC):
     """A symmetric law with a density that falls off from 0; z is in multiples of the scale of the noise."""
 
     @property

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechdesign.base.checks import check_epsilon
+from mechdesign.base.display import Shown
 from mechdesign.closed_forms.noise.smooth import SmoothLaw
 from mechdesign.errors import InputError
 
@@ -16,7 +17,7 @@ _GRID = 64  # smoothness levels that are tried before the best one is refined
 
 
 @dataclass(frozen=True, kw_only=True)
-class Split:
+class Split(Shown):
     """A budget split: gamma and eta per unit of distance, scale = S(gamma) / eta in the unit of f."""
 
     gamma: float

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.checks import positive
+from mechdesign.base.display import Shown
 from mechdesign.errors import InputError
 
 Function = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -26,7 +27,7 @@ _ROUNDING = 1e-9  # relative; a given g may be rounded this much
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Growth:
+class Growth(Shown):
     """g; name is exponential, linear or given; gamma per unit of distance, nan for a given function.
 
     `log(d)` is ln g(d) for distances of any shape. Make one with `growth_of`.

@@ -27,6 +27,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
+from mechdesign.base.display import Shown
 from mechdesign.errors import BudgetError, FileFormatError, InputError
 from mechdesign.mechanism.budget.ledger import (
     Ledger,
@@ -43,7 +44,7 @@ REMEMBERED = "nothing: the report of this secret was remembered"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Budget:
+class Budget(Shown):
     """The ledger at `path`, shared by all processes that open it; `Budget.create` makes one.
 
     What is counted are multiples of a metric with multiplier 1: a report by a mechanism for 2 * metric costs 2. What is

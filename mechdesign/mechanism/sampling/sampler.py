@@ -6,13 +6,14 @@ never secret plus noise. The claim is for one report: k reports of one secret co
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.display import Shown
 from mechdesign.base.entropy import source
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
@@ -36,7 +37,7 @@ def rows_of(mechanism: xr.Dataset) -> Rows:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Sampler:
+class Sampler(Shown):
     """Draws from one mechanism, a table or a factored one, which is proved once, here, and copied, so that later
     changes to the Dataset do not reach the draws.
 
@@ -52,6 +53,9 @@ class Sampler:
         rows = rows_of(self.mechanism)
         for name, value in {"rows": rows, "mechanism": rows.dataset, "admission": rows.admission}.items():
             object.__setattr__(self, name, value)
+
+    def facts(self) -> Mapping[str, object]:
+        return {"secrets": self.rows.secrets, "reports": self.rows.reports, "claim": self.admission.claim}
 
     def sample(self, secrets: ArrayLike, size: int, *, seed: int | None = None) -> xr.DataArray:
         """Reports (secret b, draw size) drawn independently for secrets (b,), or for one, each with exactly

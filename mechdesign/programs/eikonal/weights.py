@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_cdt, maximum_filter
 
+from mechdesign.base.display import Shown
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.programs.eikonal.curvature import curvature_excess
 from mechdesign.programs.program import Program
@@ -92,7 +93,7 @@ class EikonalWeights(Program):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Diagnosis:
+class Diagnosis(Shown):
     """Where and why the weight system has no solution.
 
     weights (n,): the signed solution of K w = 1; cells: places with a negative weight; cause: one word per such place,

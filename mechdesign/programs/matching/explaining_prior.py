@@ -25,6 +25,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mechdesign.base.checks import check_epsilon
+from mechdesign.base.display import Shown
 from mechdesign.errors import InputError
 from mechdesign.programs.matching.matched_distance import Family, distance_table, family_of
 from mechdesign.programs.program import LinearProgram
@@ -38,7 +39,7 @@ Reported = tuple[str | Family, float]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ExplainingPrior:
+class ExplainingPrior(Shown):
     """The program for the secrets of a problem (its own prior takes no part); see the module docstring.
 
     Fields: reported, pairs of a family and its eps (nats, or nats per unit); distance, expected, in units.

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from mechdesign.base.display import Shown
 from mechdesign.base.units import unit_word
 from mechdesign.closed_forms.mechanisms import geometric, planar_laplace, randomized_response
 from mechdesign.closed_forms.mechanisms.clamped_lattice import TAIL_NATS
@@ -70,7 +71,7 @@ FAMILIES = {family.name: family for family in _READY}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MatchedDistance:
+class MatchedDistance(Shown):
     """One family at one expected distance (in units, positive) under the prior of a problem; see the module docstring.
 
     Raises: InputError for a distance that is not positive and finite; UnsuitableError where places have no distance.

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base.display import Shown
 from mechdesign.errors import InputError
 from mechdesign.programs.optimal.coupled import SideRows, rows_per_secret, stack_rows
 from mechdesign.setting.objective.losses import TableLoss
@@ -33,7 +34,7 @@ _REMOVE = "forbid a report everywhere, with without_reports"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Constraint(ABC):
+class Constraint(Shown, ABC):
     """A constraint on the table; `name` is what files and errors call it."""
 
     name: ClassVar[str]

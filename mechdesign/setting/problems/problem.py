@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.display import Shown
 from mechdesign.base.memory import require_memory
 from mechdesign.setting.metric.metrics import Metric
 from mechdesign.setting.metric.shortest_paths import Edges, shortest_paths
@@ -19,7 +20,7 @@ from mechdesign.setting.space.domain import Domain
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DesignProblem:
+class DesignProblem(Shown):
     """Secrets, what must be indistinguishable, who is likely, and what a report costs.
 
     Fields: domain, the n secrets; metric, the claim; prior (n,), sums to 1; loss; reports, the m possible reports
@@ -53,6 +54,12 @@ class DesignProblem:
     def prior_array(self) -> NDArray[np.float64]:
         """The checked prior (n,)."""
         return np.asarray(self.prior, float)
+
+    def facts(self) -> Mapping[str, object]:
+        told: dict[str, object] = {"name": self.name, "secrets": self.domain, "metric": self.metric, "loss": self.loss}
+        other = {"reports": None if self.reports is self.domain else self.reports, "query": self.query}
+        other |= {"matched_distance": self.matched_distance, "parameters": self.parameters or None}
+        return told | {name: value for name, value in other.items() if value is not None}
 
     @cached_property
     def edges(self) -> Edges:

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from mechdesign.base.display import Shown
 from mechdesign.base.numerals import LARGEST, real_number, whole_number
 from mechdesign.errors import InputError, MechdesignError
 from mechdesign.setting.metric.metrics import Metric
@@ -39,7 +40,7 @@ _READ: dict[type, Callable[[str], Parameter]] = {int: whole_number, float: real_
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProblemFile:
+class ProblemFile(Shown):
     """A problem file: its name, path, first docstring line, the module and the defaults of its parameters."""
 
     name: str

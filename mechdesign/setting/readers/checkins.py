@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base.display import Shown
 from mechdesign.base.memory import within_memory
 from mechdesign.base.opening import open_lines
 from mechdesign.errors import FileFormatError, InputError
@@ -28,7 +29,7 @@ _LONGEST = 1 << 12  # bytes of a line
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CheckIns:
+class CheckIns(Shown):
     """counts (n,), check-ins per place of the domain; outside, how many fell elsewhere; dropped, how many lines had no
     position: an empty field, or one that is no latitude or longitude.
     """

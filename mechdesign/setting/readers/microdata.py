@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base.display import Shown
 from mechdesign.base.memory import within_memory
 from mechdesign.base.opening import open_lines
 from mechdesign.errors import FileFormatError, InputError
@@ -22,7 +23,7 @@ _UNFOLDS = 8  # bytes of memory for a byte of text: two columns of doubles, twic
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Microdata:
+class Microdata(Shown):
     """values (k,), finite, in the unit of the file; weights (k,), not negative, sum positive; dropped, how many records
     had an empty field or a code for missing.
     """

@@ -20,6 +20,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base.display import Shown
 from mechdesign.errors import InputError
 from mechdesign.setting.readers.microdata import read_columns
 from mechdesign.setting.space.plane import WIDEST, Plane
@@ -30,7 +31,7 @@ _LATITUDES, _LONGITUDES = ("latitude", "lat"), ("longitude", "lng", "lon", "long
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Coordinates:
+class Coordinates(Shown):
     """points (n, 2), x east and y north in m of the plane; projection; dropped, how many lines had no position."""
 
     points: NDArray[np.float64]

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base.display import Shown
 from mechdesign.base.memory import require_places
 from mechdesign.errors import InputError
 from mechdesign.setting.space.domain import Domain
@@ -32,7 +33,7 @@ _DENSE = 64  # points along each edge, for the extent of an area in the plane
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Area:
+class Area(Shown):
     """A region in degrees; make one with `Area.box`, or with `read_area` from GeoJSON.
 
     shape, a shapely geometry whose longitudes are counted from `middle` without a jump; middle, the longitude in the

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.descriptions import LARGEST, finites, named, wholes, word
+from mechdesign.base.display import Shown
 from mechdesign.base.memory import require_memory, require_places
 from mechdesign.base.units import canonical_unit
 from mechdesign.errors import InputError, UnsuitableError
@@ -25,7 +26,7 @@ LATTICE, SPARSEST = 2**22, 2**12  # a lattice has at most 4 million cells, or 40
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Domain:
+class Domain(Shown):
     """n places with coordinates; make one with `Domain.grid`, `Domain.points` or `Domain.nodes`.
 
     Fields: kind; points, coordinates of shape (n, k), k = 1..3, in `unit`; for a grid also its shape (cells per
@@ -156,6 +157,17 @@ class Domain:
             require_places(int(nodes))
             nodes = np.arange(nodes)
         return cls(kind="nodes", points=_as_points(nodes), unit=canonical_unit(unit))
+
+    def facts(self) -> Mapping[str, object]:
+        unit = "" if self.unit == "1" else f" {self.unit}"
+        if self.shape is None or self.cell is None:
+            told: dict[str, object] = {
+                "places": f"{self.size} {self.kind} on {self.dimension} axes{unit and ', in' + unit}"
+            }
+        else:
+            grid, cell = (" x ".join(f"{value:.6g}" for value in values) for values in (self.shape, self.cell))
+            told = {"places": f"{self.size} cells of a {grid} grid, {cell}{unit} each"}
+        return told | ({} if self.plane is None else {"plane": self.plane.words()})
 
     @property
     def size(self) -> int:

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.descriptions import finite, named
+from mechdesign.base.display import Shown
 from mechdesign.base.units import canonical_unit
 from mechdesign.errors import InputError
 
@@ -37,7 +38,7 @@ _MINOR_AXIS = 6_356_752.314245  # b of WGS 84, in m
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plane:
+class Plane(Shown):
     """latitude and longitude of the centre in degrees (WGS 84), unit of x and y. Projecting needs the extra `geo`.
 
     Invariants: latitude within 85 and longitude within 180 degrees, unit one of length.

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.descriptions import LARGEST, SMALLEST
+from mechdesign.base.display import Shown
 from mechdesign.base.units import canonical_unit
 from mechdesign.errors import InputError
 
@@ -17,7 +18,7 @@ Places = Sequence[tuple[NDArray[np.int64], NDArray[np.float64]]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Raster:
+class Raster(Shown):
     """f(x, y) or f(x, y, z): linear along each axis between the nodes, constant beyond the outermost ones.
 
     Fields: x (kx,), y (ky,) and z (kz,), coordinates of the nodes, ascending, in `unit`; values (kx, ky) or

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base.display import Shown
 from mechdesign.errors import InfeasibleError, SolverError
 from mechdesign.programs.matching.explaining_prior import ExplainingPrior
 from mechdesign.programs.matching.matched_distance import Family
@@ -29,7 +30,7 @@ _RIDGE = 1e-14  # of the trace of the Hessian: keeps it invertible where few pla
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Explanation:
+class Explanation(Shown):
     """prior (n,), sums to 1; chi_square, its distance to uniform; lower_bound, below which no such prior is."""
 
     prior: NDArray[np.float64]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from mechdesign.base.display import Shown
 from mechdesign.errors import InputError
 from mechdesign.programs.matching.matched_distance import Family, MatchedDistance, family_of
 from mechdesign.setting.problems.problem import DesignProblem
@@ -19,7 +20,7 @@ _STEP = math.log(2)  # by which a bracket grows in ln eps
 
 
 @dataclass(frozen=True, kw_only=True)
-class Matched:
+class Matched(Shown):
     """family; epsilon, relative accuracy 1e-10, in `unit` ("nats", or "nats per" unit of length); distance, what it
     gives under the prior, in units of length.
     """

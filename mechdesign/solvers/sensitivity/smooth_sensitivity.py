@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.checks import finite, positive
+from mechdesign.base.display import Shown
 from mechdesign.closed_forms.sensitivity.growth import NAMED, Function, Growth, growth_of
 from mechdesign.errors import InputError
 from mechdesign.programs.smooth_sensitivity import SmoothSensitivity
@@ -38,7 +39,7 @@ _EXACT = 100_000  # places up to which a grid is transformed exactly
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SmoothBound:
+class SmoothBound(Shown):
     """A smooth upper bound S (n,) of pointwise Lipschitz constants, in their unit.
 
     method, how it was made; safe, "least" where S is the least bound up to rounding, "above" where it is a smooth bound

@@ -23,6 +23,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.display import Shown
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.table.certificate import ROW_SUM
@@ -37,7 +38,7 @@ _SETTLED = 1e-12  # of the largest distance: a move that ends the iteration
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AdversaryError:
+class AdversaryError(Shown):
     """The error of the best estimate and what is proved of it.
 
     value: expected error of `estimates`, in units (squared units for "squared"); lower_bound: no estimate errs less, to

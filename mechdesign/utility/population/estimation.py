@@ -16,6 +16,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.display import Shown
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.table.dataset import probabilities, stored_points
 from mechdesign.programs.statistical.likelihood import CertifiedPoint, Likelihood, as_numbers
@@ -28,7 +29,7 @@ LIMIT = 100_000  # steps of expectation maximization where none are counted
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Estimate:
+class Estimate(Shown):
     """A distribution of secrets estimated from reports.
 
     distribution (n,), sums to 1. gap, a proved upper bound on L* - L, infinite where a report that was made is

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.display import Shown
 from mechdesign.errors import InputError
 from mechdesign.programs.transport import excess
 from mechdesign.setting.objective.priors import SUM_TOLERANCE
@@ -26,7 +27,7 @@ from mechdesign.solvers.transport.transport import Method, Watch, transport
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Kantorovich:
+class Kantorovich(Shown):
     """A certified Kantorovich distance; all lengths in `unit`.
 
     value: what the plan costs, within [lower, upper]; lower <= K(p, q) <= upper, rounding included; gap, (upper -
@@ -50,7 +51,7 @@ class Kantorovich:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class KantorovichBatch:
+class KantorovichBatch(Shown):
     """Distances of k pairs, each (k,) and as in `Kantorovich`: value, lower, upper, gap; unit; method."""
 
     value: NDArray[np.float64]

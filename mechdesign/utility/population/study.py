@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
 from mechdesign.base.checks import check_whole
+from mechdesign.base.display import Shown
 from mechdesign.errors import InputError
 from mechdesign.mechanism.sampling.sampler import Sampler
 from mechdesign.mechanism.stored import stored_domain
@@ -43,7 +44,7 @@ SPREAD = (0.05, 0.95)  # quantiles over the repetitions
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Study:
+class Study(Shown):
     """What is simulated: mechanisms by name, over one domain; counts (n,), the whole dataset; sizes of the nested
     datasets, ascending; estimators out of `ESTIMATORS`; seed.
 

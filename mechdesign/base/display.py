@@ -1,0 +1,69 @@
+"""What an object shows of itself in a session: its class, and its fields in a line each; at most five lines in all."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields
+from typing import Any
+
+import numpy as np
+
+_WIDTH = 96  # columns of a line
+_LINES = 4  # below the name of the class
+
+
+class Shown:
+    """A dataclass that is shown by `facts`, in text and as a small table on pages."""
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        if "__repr__" not in cls.__dict__:  # there, `dataclass` leaves it alone
+            cls.__repr__ = Shown.__repr__  # type: ignore[method-assign]
+
+    def facts(self) -> Mapping[str, object]:
+        """What is worth a line: the fields that are not at their defaults."""
+        own: tuple[Field[Any], ...] = fields(self)  # type: ignore[arg-type]
+        given = {field.name: getattr(self, field.name) for field in own if field.repr}
+        usual = {field.name: field.default for field in own if field.default is not MISSING}
+        return {name: value for name, value in given.items() if not (name in usual and value is usual[name])}
+
+    def __repr__(self) -> str:
+        told = {name: brief(value) for name, value in self.facts().items()}
+        if len(told) > _LINES:
+            names = list(told)[_LINES - 1 :]
+            told = {n: v for n, v in told.items() if n not in names} | {
+                names[0]: ", ".join([told[names[0]], *(f"{n} {told[n]}" for n in names[1:])])
+            }
+        wide = max(map(len, told), default=0)
+        return "\n".join([type(self).__name__, *(f"  {n:<{wide}}  {_cut(v, _WIDTH - wide)}" for n, v in told.items())])
+
+    def _repr_html_(self) -> str:
+        rows = (f"<tr><th>{html.escape(n)}</th><td>{html.escape(brief(v))}</td></tr>" for n, v in self.facts().items())
+        return f"<table><caption>{html.escape(type(self).__name__)}</caption>{''.join(rows)}</table>"
+
+
+def brief(value: object) -> str:
+    """A value in one line: arrays by their shape and range, objects by their own facts, texts cut."""
+    if isinstance(value, Shown):
+        told = {name: brief(fact) for name, fact in value.facts().items()}
+        inner = next(iter(told.values())) if len(told) == 1 else ", ".join(f"{n} {fact}" for n, fact in told.items())
+        return _cut(f"{type(value).__name__}({inner})", _WIDTH - 16)
+    if isinstance(value, np.ndarray):
+        shape = " x ".join(map(str, value.shape)) or "1"
+        ranged = value.size > 0 and value.dtype.kind in "iuf"
+        return f"{shape} {value.dtype}" + (f", {value.min():.6g} to {value.max():.6g}" if ranged else "")
+    if hasattr(value, "sizes") and hasattr(value, "attrs"):
+        return f"{type(value).__name__}, " + ", ".join(f"{name} {size}" for name, size in value.sizes.items())
+    if isinstance(value, Mapping):
+        return _cut("{" + ", ".join(f"{key}: {brief(item)}" for key, item in value.items()) + "}", _WIDTH - 16)
+    if isinstance(value, (list, tuple)) and len(value) > 6:
+        return f"{len(value)} of {type(value[0]).__name__}"
+    if isinstance(value, float):
+        return f"{value:.9g}"
+    return _cut(value if isinstance(value, str) else repr(value), _WIDTH - 16)
+
+
+def _cut(text: str, width: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= width else line[: width - 1] + "…"
