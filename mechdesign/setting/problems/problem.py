@@ -57,7 +57,10 @@ class DesignProblem(Shown):
 
     def facts(self) -> Mapping[str, object]:
         told: dict[str, object] = {"name": self.name, "secrets": self.domain, "metric": self.metric, "loss": self.loss}
-        other = {"reports": None if self.reports is self.domain else self.reports, "query": self.query}
+        other: dict[str, object] = {
+            "reports": None if self.reports is self.domain else self.reports,
+            "query": self.query,
+        }
         other |= {"matched_distance": self.matched_distance, "parameters": self.parameters or None}
         return told | {name: value for name, value in other.items() if value is not None}
 
