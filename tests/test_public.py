@@ -1,24 +1,112 @@
-"""Every public name is there when it is the first thing that is asked for: modules load on demand."""
+"""The public face: every name is there when it is the first that is asked for, first guesses work, and objects show what
+they are in five lines.
+"""
 
 from __future__ import annotations
 
+import importlib
+import importlib.metadata
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
-import mechdesign
+import mechdesign as md
+from mechdesign.errors import InputError
+
+ROOMS = ["baselines", "geo", "losses", "plot", "population", "priors", "programs", "read", "release", "utility"]
+NAMES = [
+    "priors.uniform",
+    "losses.LOSSES",
+    "baselines.planar_laplace",
+    "programs.Minimax",
+    "utility.bayes_remap",
+    "audit",
+]
+WIDEST = 100  # columns of a line that an object shows of itself
+SHOWN = {
+    "problem": lambda: md.load_problem("philadelphia"),
+    "streets": lambda: md.load_problem("streets"),
+    "domain": lambda: md.Domain.grid((20, 30), cell=0.5, unit="km"),
+    "metric": lambda: md.load_problem("philadelphia").metric,
+    "level": lambda: md.PrivacyLevel.constant(0.5, "km"),
+    "loss": lambda: md.load_problem("streets").loss,
+    "program": lambda: md.programs.Bounded(md.load_problem("line"), worst_loss=3.0),
+    "sampler": lambda: md.Sampler(solved()),
+    "verification": lambda: md.verify(solved()),
+    "audit": lambda: md.audit(np.full((8, 8), 1 / 8), md.load_problem("discrete")),
+    "raster": lambda: md.Raster(x=np.arange(3.0), y=np.arange(2.0), values=np.ones((3, 2)), unit="km"),
+}
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["priors.uniform", "losses.LOSSES", "baselines.planar_laplace", "programs.Minimax", "utility.bayes_remap", "audit"],
-)
+def solved():
+    return md.solve(md.load_problem("discrete"))
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_first_access_in_a_fresh_interpreter(name):
     words = [sys.executable, "-c", f"import mechdesign; mechdesign.{name}"]
     assert subprocess.run(words, check=False, capture_output=True, text=True).stderr == ""
 
 
 def test_every_listed_name_is_there():
-    for name in mechdesign.__all__:
-        assert getattr(mechdesign, name) is not None
+    assert len(set(md.__all__) - set(ROOMS)) <= 27
+    assert set(ROOMS) <= set(md.__all__)
+    for name in md.__all__:
+        assert getattr(md, name) is not None
+    for room in ROOMS:
+        for name in importlib.import_module(f"mechdesign.{room}").__all__:
+            assert getattr(getattr(md, room), name) is not None
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Minimax", md.programs.Minimax),
+        ("ZeroOne", md.losses.ZeroOne),
+        ("read_raster", md.read.raster),
+        ("plot_sweep", md.plot.sweep),
+        ("kantorovich", md.population.kantorovich),
+        ("InputError", InputError),
+    ],
+)
+def test_names_that_were_at_the_top_say_where_they_are(old, new):
+    with pytest.warns(DeprecationWarning, match=old):
+        assert getattr(md, old) is new
+
+
+@pytest.mark.parametrize("name", ["nothing", "read_nothing", "_private"])
+def test_other_names_are_not_there(name):
+    with pytest.raises(AttributeError, match=name):
+        getattr(md, name)
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_objects_show_what_they_are_in_five_lines(name):
+    shown = SHOWN[name]()
+    lines = repr(shown).split("\n")
+    assert lines[0] == type(shown).__name__
+    assert 1 <= len(lines) <= 5
+    assert max(map(len, lines)) <= WIDEST
+    assert shown._repr_html_().startswith("<table>")
+
+
+def test_a_page_shows_texts_as_they_are():
+    domain = md.Domain.nodes(2)
+    given = {"prior": [0.5, 0.5], "loss": md.losses.ZeroOne(), "metric": md.Discrete(epsilon=1.0)}
+    page = md.DesignProblem(domain=domain, name="<script>", **given)._repr_html_()
+    assert "&lt;script&gt;" in page
+    assert "<script>" not in page
+
+
+def test_a_problem_means_its_optimal_program():
+    problem = md.load_problem("discrete")
+    assert np.array_equal(md.solve(problem)["mass"], md.solve(md.Optimal(problem))["mass"])
+    with pytest.raises(InputError) as caught:
+        md.solve("discrete")
+    assert caught.value.field == "program"
+
+
+def test_the_version_is_that_of_the_distribution():
+    assert md.__version__ == importlib.metadata.version("mechdesign")

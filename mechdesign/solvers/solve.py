@@ -30,7 +30,7 @@ def solve(
     work: str | Path | None = None,
     scheduler: str | None = None,
 ) -> xr.Dataset:
-    """Solve a program and return its mechanism: repaired, certified, sealed.
+    """Solve a program, for a problem its optimal program, and return the mechanism: repaired, certified, sealed.
 
     Certified at the claim of the problem's metric; the mechanism of `EdgeAverage`, which breaks that claim, at the
     smallest multiple that holds, with the lower bound of its own program among the parameters.
@@ -66,7 +66,7 @@ def solve(
         SizeError before allocating a table that does not fit.
     """
     check_targets(gap, time_limit)
-    asked = program if isinstance(program, Program) else Optimal(program)
+    asked = _asked(program)
     entry = entry_of(asked)
     if method not in entry.methods:
         raise InputError(
@@ -80,6 +80,15 @@ def solve(
     targets = Targets(gap=gap, time_limit=time_limit, method=method, on_progress=on_progress, options=options)
     found = entry.solve(asked, targets)
     return _made(asked, entry, gap, found) if isinstance(found, Design) else found
+
+
+def _asked(program: Program | DesignProblem) -> Program:
+    if isinstance(program, DesignProblem):
+        return Optimal(program)
+    if not isinstance(program, Program):
+        remedy = "pass a DesignProblem, or a program such as Optimal(problem)"
+        raise InputError("is no program", field="program", value=type(program).__name__, remedy=remedy)
+    return program
 
 
 def check_targets(gap: float, time_limit: float) -> None:

@@ -6,7 +6,7 @@ Reports are the cells of the secrets: the mass of every place goes to the cell t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -40,7 +40,7 @@ class FactoredMechanism(Rows):
     does not satisfy its schema.
     """
 
-    dataset: xr.Dataset
+    dataset: xr.Dataset = field(kw_only=False)
     placed = "secret"
 
     def __post_init__(self) -> None:

@@ -45,7 +45,7 @@ class Sampler(Shown):
     Cost: that of the proof; 8 n m bytes for a table.
     """
 
-    mechanism: xr.Dataset
+    mechanism: xr.Dataset = field(kw_only=False)
     rows: Rows = field(init=False)
     admission: Admission = field(init=False)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -22,7 +22,7 @@ _TABLE_BYTES = 1 << 26  # of alias tables at once
 class TableMechanism(Rows):
     """A table, whose rows sum to 2^62. Memory: 8 n m bytes."""
 
-    dataset: xr.Dataset
+    dataset: xr.Dataset = field(kw_only=False)
     placed = "report"
 
     def __post_init__(self) -> None:

@@ -44,7 +44,7 @@ class Area(Shown):
     middle: float
 
     @classmethod
-    def box(cls, *, west: float, south: float, east: float, north: float) -> Area:
+    def box(cls, west: float, south: float, east: float, north: float) -> Area:
         """Between two longitudes and two latitudes in degrees; west > east goes across the antimeridian.
 
         Raises: InputError for degrees out of range, an empty box, latitudes beyond 85 degrees, a missing extra.
@@ -71,7 +71,7 @@ class Area(Shown):
         return Plane(latitude=round((south + north) / 2, 6), longitude=longitude, unit=unit)
 
     def grid(
-        self, *, cell: float, unit: str = "m", plane: Plane | None = None, forbidden: Area | None = None
+        self, cell: float, *, unit: str = "m", plane: Plane | None = None, forbidden: Area | None = None
     ) -> Domain:
         """The square cells whose centres lie in the area and not in `forbidden`, as a masked grid with its plane.
 
