@@ -21,9 +21,13 @@ from mechdesign.mechanism.factored.certificate import Factors
 from mechdesign.mechanism.factored.dataset import judge, make_factored
 from mechdesign.mechanism.table.dataset import make_mechanism
 from mechdesign.mechanism.table.repair import repair
+from mechdesign.setting.metric.eikonal import Eikonal
+from mechdesign.setting.metric.euclidean import Euclidean
+from mechdesign.setting.metric.graph import Graph
 from mechdesign.setting.metric.integer_metric import IntegerMetric
 from mechdesign.setting.metric.levels import PrivacyLevel
-from mechdesign.setting.metric.metrics import Eikonal, Euclidean, Graph, Metric, metric_from_description
+from mechdesign.setting.metric.metric import Metric
+from mechdesign.setting.metric.metrics import metric_from_description
 from mechdesign.setting.objective.losses import LOSSES, TableLoss
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import AXES, Domain

@@ -25,7 +25,7 @@ from mechdesign.closed_forms.mechanisms import (
     tuples,
 )
 from mechdesign.closed_forms.noise.laws import StudentT
-from mechdesign.setting.metric.metrics import Metric
+from mechdesign.setting.metric.metric import Metric
 from mechdesign.setting.objective.losses import Loss
 
 

@@ -13,7 +13,7 @@ import xarray as xr
 
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
-from mechdesign.mechanism.table.dataset import certified_multiple, make_mechanism
+from mechdesign.mechanism.table.dataset import certified_scale, make_mechanism
 from mechdesign.programs.eikonal.dictionary import Dictionary
 from mechdesign.programs.eikonal.query_weights import QueryWeights
 from mechdesign.programs.eikonal.weights import EikonalWeights
@@ -240,7 +240,7 @@ def _(program: EdgeAverage, targets: _Targets) -> xr.Dataset:
         program.problem,
         design.mass,
         program=program.name,
-        multiple=certified_multiple(program.problem, design.mass),
+        scale=certified_scale(program.problem, design.mass),
         parameters={**program.parameters(), "gap": targets.gap, "program_lower_bound": design.lower_bound},
         stopped=design.stopped,
     )

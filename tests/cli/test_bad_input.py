@@ -18,8 +18,10 @@ from mechdesign.errors import InputError, UnitError
 from mechdesign.mechanism.storage.files import save
 from mechdesign.output.tables.compare import compare
 from mechdesign.programs.optimal.optimal import Optimal
+from mechdesign.setting.metric.eikonal import Eikonal
+from mechdesign.setting.metric.euclidean import Euclidean
+from mechdesign.setting.metric.graph import Graph
 from mechdesign.setting.metric.levels import PrivacyLevel
-from mechdesign.setting.metric.metrics import Eikonal, Euclidean, Graph
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import SquaredDistance, TableLoss
 from mechdesign.setting.problems.problem import DesignProblem

@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from mechdesign.errors import InputError
+from mechdesign.setting.metric.eikonal import Eikonal
 from mechdesign.setting.metric.levels import PrivacyLevel
-from mechdesign.setting.metric.metrics import Eikonal
 from mechdesign.setting.metric.shortest_paths import (
     START_RADIUS,
     Edges,

@@ -9,8 +9,8 @@ from cases import CASES, grid, varying_level
 from scipy.sparse.csgraph import dijkstra
 
 from mechdesign.errors import InputError
+from mechdesign.setting.metric.eikonal import Eikonal
 from mechdesign.setting.metric.integer_metric import LARGEST, IntegerMetric
-from mechdesign.setting.metric.metrics import Eikonal
 from mechdesign.setting.metric.shortest_paths import FastMarchingMetric, fast_marching, lipschitz_minorant
 
 STEP = 1e-3  # nats per unit

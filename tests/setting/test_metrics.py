@@ -11,8 +11,13 @@ import pytest
 from scipy.spatial import ConvexHull
 
 from mechdesign.errors import InputError, UnitError
+from mechdesign.setting.metric.discrete import Discrete
+from mechdesign.setting.metric.eikonal import Eikonal
+from mechdesign.setting.metric.euclidean import Euclidean
+from mechdesign.setting.metric.graph import Graph
 from mechdesign.setting.metric.levels import PrivacyLevel
-from mechdesign.setting.metric.metrics import Discrete, Eikonal, Euclidean, Graph, Streets, metric_from_description
+from mechdesign.setting.metric.metrics import metric_from_description
+from mechdesign.setting.metric.streets import Streets
 from mechdesign.setting.problems.problem_files import load_problem
 from mechdesign.setting.space.domain import Domain
 from mechdesign.setting.space.lattice import stencil_pairs
@@ -137,12 +142,12 @@ def test_products_of_given_lengths_are_rounded_down(base, multiplier):
         except InputError:
             continue
         given = [base] * 3 if metric is discrete else length
-        factor = Fraction(metric.multiplier) * Fraction(getattr(metric, "epsilon", 1.0) if metric in streets else 1)
+        factor = Fraction(metric.scale) * Fraction(getattr(metric, "epsilon", 1.0) if metric in streets else 1)
         for plain, one in zip(given, found, strict=True):
             exact = factor * Fraction(plain)
             assert Fraction(one) <= exact
             assert one == 0 or Fraction(one) >= exact * (1 - DEFECT)
-            assert one == plain or metric.multiplier != 1 or metric in streets
+            assert one == plain or metric.scale != 1 or metric in streets
 
 
 def test_edges_too_short_for_doubles_are_refused():

@@ -22,7 +22,8 @@ from mechdesign.mechanism.table.dataset import seal
 from mechdesign.output.pictures.maps import plot_mechanism
 from mechdesign.output.tables.compare import compare
 from mechdesign.output.terminal.sampling import sample_document
-from mechdesign.setting.metric.metrics import Streets, metric_from_description
+from mechdesign.setting.metric.metrics import metric_from_description
+from mechdesign.setting.metric.streets import Streets
 from mechdesign.setting.problems.synthetic_roads import synthetic_roads
 from mechdesign.setting.readers.roads import Roads, nearest_node, read_roads
 from mechdesign.solvers.optimal.aggregation import aggregate

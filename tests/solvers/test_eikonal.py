@@ -14,8 +14,10 @@ from tolerances import LINEAR_ALGEBRA, ORACLE
 from mechdesign.errors import InputError
 from mechdesign.programs.eikonal.weights import EikonalWeights, diagnose
 from mechdesign.programs.optimal.optimal import Optimal
+from mechdesign.setting.metric.eikonal import Eikonal
+from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.metric.levels import PrivacyLevel
-from mechdesign.setting.metric.metrics import Eikonal, Euclidean, Metric
+from mechdesign.setting.metric.metric import Metric
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import SquaredDistance
 from mechdesign.setting.problems.problem import DesignProblem

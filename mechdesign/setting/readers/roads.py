@@ -28,8 +28,8 @@ from mechdesign.base.memory import within_memory
 from mechdesign.base.opening import open_lines
 from mechdesign.base.units import canonical_unit
 from mechdesign.errors import FileFormatError, InputError, UnitError
-from mechdesign.setting.metric.metrics import Streets
 from mechdesign.setting.metric.shortest_paths import Edges, shortest_paths
+from mechdesign.setting.metric.streets import Streets
 from mechdesign.setting.readers.positions import mercator
 from mechdesign.setting.space.domain import Domain
 
