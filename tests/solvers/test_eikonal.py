@@ -188,6 +188,7 @@ def test_the_remedy_on_points_needs_no_frame() -> None:
     assert verify(mechanism).certified
 
 
+@pytest.mark.usefixtures("skfmm")
 def test_the_fast_marching_route_is_private_too() -> None:
     mechanism = solve(EikonalWeights(problem=load_problem("philadelphia", cells=10), distances="fast-marching"))
     graph = solve(EikonalWeights(problem=load_problem("philadelphia", cells=10)))

@@ -28,7 +28,7 @@ from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.programs.eikonal.curvature import curvature_excess, ruled
 from mechdesign.programs.program import Program
 from mechdesign.setting.metric.eikonal import Eikonal
-from mechdesign.setting.metric.shortest_paths import fast_marching_kernel
+from mechdesign.setting.metric.fast_marching import fast_marching_kernel
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain
 
