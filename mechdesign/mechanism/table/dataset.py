@@ -114,12 +114,13 @@ def claim_sentence(metric: Metric, domain: Domain, edges: Edges) -> str:
     """The claim in one sentence, rebuilt at verification: another metric, level map or grid reads differently.
 
     The digits after the number of edges are a fingerprint of the list: any other length reads differently too. The
-    lengths that a graph lists are multiplied already.
+    lengths that a graph lists are multiplied already. A plane is spoken of for grids: between points it only says where
+    they are.
     """
     listed = metric.scale == 1 or metric.listed
     times = "" if listed else f"{float(metric.scale)!r} times "
     where = "places" if domain.shape is None else f"cells of a {' x '.join(map(str, domain.shape))} grid"
-    if domain.plane is not None:
+    if domain.plane is not None and domain.shape is not None:
         where += f" on the {domain.plane.words()}, {domain.plane.accuracy(domain.reach)}"
     return (
         f"One report satisfies P(y|u) <= exp(d(u,u')) P(y|u') for every report y and all {domain.size} secrets "
