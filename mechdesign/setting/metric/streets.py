@@ -36,6 +36,7 @@ class Streets(Metric):
     kind = "streets"
     described = ("epsilon", "unit", "tail", "head", "length")
     rebuilt = "streets"
+    sparse = True
     network = True
 
     def __post_init__(self) -> None:
