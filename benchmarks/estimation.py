@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from mechdesign.closed_forms.mechanisms import geometric, planar_laplace, randomized_response
 from mechdesign.programs.statistical.likelihood import CertifiedPoint, Likelihood
-from mechdesign.setting.metric.metrics import Euclidean
+from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import Distance
 from mechdesign.setting.problems.problem import DesignProblem

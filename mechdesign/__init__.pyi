@@ -21,11 +21,11 @@ from .output.tables.compare import compare as compare
 from .output.tables.sweep import sweep as sweep
 from .programs.eikonal.weights import EikonalWeights as EikonalWeights
 from .programs.optimal.optimal import Optimal as Optimal
+from .setting.metric.discrete import Discrete as Discrete
+from .setting.metric.eikonal import Eikonal as Eikonal
+from .setting.metric.euclidean import Euclidean as Euclidean
+from .setting.metric.graph import Graph as Graph
 from .setting.metric.levels import PrivacyLevel as PrivacyLevel
-from .setting.metric.metrics import Discrete as Discrete
-from .setting.metric.metrics import Eikonal as Eikonal
-from .setting.metric.metrics import Euclidean as Euclidean
-from .setting.metric.metrics import Graph as Graph
 from .setting.problems.problem import DesignProblem as DesignProblem
 from .setting.problems.problem_files import load_problem as load_problem
 from .setting.space.domain import Domain as Domain

@@ -1,11 +1,12 @@
 """Places on Earth: areas, planes, streets, and what an epsilon means within a radius."""
 
 from mechdesign.closed_forms.noise.privacy_radius import epsilon_within, nats_within
-from mechdesign.setting.metric.metrics import Streets
+from mechdesign.setting.metric.streets import Streets
 from mechdesign.setting.problems.area import area_problem, plane_level
 from mechdesign.setting.problems.synthetic_roads import synthetic_roads
-from mechdesign.setting.readers.roads import Roads, nearest_node
+from mechdesign.setting.readers.roads import Roads
 from mechdesign.setting.space.area import Area
+from mechdesign.setting.space.locate import nearest_node
 from mechdesign.setting.space.plane import Plane
 
 __all__ = [

@@ -1,5 +1,13 @@
 """Losses: what a report costs."""
 
-from mechdesign.setting.objective.losses import LOSSES, Distance, Loss, SquaredDistance, TableLoss, ZeroOne
+from mechdesign.setting.objective.losses import (
+    LOSSES,
+    Distance,
+    Loss,
+    SquaredDistance,
+    TableLoss,
+    ZeroOne,
+    named_loss,
+)
 
-__all__ = ["LOSSES", "Distance", "Loss", "SquaredDistance", "TableLoss", "ZeroOne"]
+__all__ = ["LOSSES", "Distance", "Loss", "SquaredDistance", "TableLoss", "ZeroOne", "named_loss"]

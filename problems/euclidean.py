@@ -5,7 +5,6 @@ Claim: equal. Optimal losses at one nat per cell, as found by an independent imp
 """
 
 from mechdesign import DesignProblem, Domain, Euclidean, losses, priors
-from mechdesign.errors import InputError
 
 
 def problem(
@@ -14,14 +13,12 @@ def problem(
     """Knobs: cells per side; epsilon in nats per unit; cell, the size of a cell in units; loss: squared, distance or
     zero-one.
     """
-    if loss not in losses.LOSSES:
-        raise InputError("unknown loss", field="loss", value=loss, remedy="use one of " + ", ".join(losses.LOSSES))
     domain = Domain.grid((cells, cells), cell=cell, unit=unit)
     return DesignProblem(
         domain=domain,
         metric=Euclidean(epsilon=epsilon, unit=unit),
         prior=priors.uniform(domain),
-        loss=losses.LOSSES[loss],
+        loss=losses.named_loss(loss),
     )
 
 

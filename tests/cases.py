@@ -9,8 +9,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from mechdesign.setting.metric.discrete import Discrete
+from mechdesign.setting.metric.eikonal import Eikonal
+from mechdesign.setting.metric.euclidean import Euclidean
+from mechdesign.setting.metric.graph import Graph
 from mechdesign.setting.metric.levels import PrivacyLevel
-from mechdesign.setting.metric.metrics import Discrete, Eikonal, Euclidean, Graph
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import Distance, SquaredDistance, TableLoss, ZeroOne
 from mechdesign.setting.problems.problem import DesignProblem

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def skfmm() -> ModuleType:
+    return pytest.importorskip("skfmm", reason="needs the extra: pip install 'mechdesign[fmm]'")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

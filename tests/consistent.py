@@ -21,9 +21,13 @@ from mechdesign.mechanism.factored.certificate import Factors
 from mechdesign.mechanism.factored.dataset import judge, make_factored
 from mechdesign.mechanism.table.dataset import make_mechanism
 from mechdesign.mechanism.table.repair import repair
+from mechdesign.setting.metric.eikonal import Eikonal
+from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.metric.integer_metric import IntegerMetric
 from mechdesign.setting.metric.levels import PrivacyLevel
-from mechdesign.setting.metric.metrics import Eikonal, Euclidean, Graph, Metric, metric_from_description
+from mechdesign.setting.metric.metric import Metric
+from mechdesign.setting.metric.metrics import metric_from_description
+from mechdesign.setting.metric.shortest_paths import Edges
 from mechdesign.setting.objective.losses import LOSSES, TableLoss
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import AXES, Domain
@@ -63,11 +67,9 @@ def _problem(mechanism: xr.Dataset, factored: bool) -> DesignProblem:
     if math.prod(described.get("shape", [])) > _LARGEST:
         raise ValueError("too large a lattice")
     domain = Domain.from_description(described, points)
-    metric = metric_from_description(json.loads(attrs["metric"]))
-    if metric is None:
-        names = [f"{'claim' if factored else 'edge'}_{part}" for part in ("tail", "head", "length")]
-        tail, head, length = (mechanism[name].values for name in names)
-        metric = Graph(tail=tail, head=head, length=length)
+    names = {part: f"{'claim' if factored else 'edge'}_{part}" for part in ("tail", "head", "length")}
+    lists = {part: mechanism[name].values for part, name in names.items() if name in mechanism}
+    metric = metric_from_description(json.loads(attrs["metric"]), Edges(**lists) if len(lists) == 3 else None)
     reports, loss = domain, attrs["loss"]
     if not factored and not np.array_equal(found := _points(mechanism, "report"), points):
         reports = Domain(kind="points", points=found, unit=mechanism["report_x"].attrs["units"])

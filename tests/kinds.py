@@ -25,7 +25,7 @@ from mechdesign.closed_forms.mechanisms import (
     tuples,
 )
 from mechdesign.closed_forms.noise.laws import StudentT
-from mechdesign.setting.metric.metrics import Metric
+from mechdesign.setting.metric.metric import Metric
 from mechdesign.setting.objective.losses import Loss
 
 
@@ -101,6 +101,12 @@ def _streets() -> md.DesignProblem:
         length=[81.0, 86.0, 80.0, 90.0, 61.0, 58.0],
     )  # fmt: skip
     return _on(places, metric, md.losses.Distance(), 9)
+
+
+def _streets_on_earth() -> md.DesignProblem:
+    given = _streets()
+    places = md.Domain.points_at(given.domain.points, unit="m", plane=md.geo.Plane(latitude=48.85, longitude=2.35))
+    return replace(given, domain=places, reports=places)
 
 
 def _area() -> md.DesignProblem:
@@ -211,6 +217,7 @@ KINDS: dict[str, tuple[Callable[[], md.DesignProblem], Callable[[md.DesignProble
     "query": (_query_problem, _query),
     "release": (lambda: _line(4, 0.6), _release),
     "streets": (_streets, _optimal),
+    "streets on a plane": (_streets_on_earth, _optimal),
     "area": (_area, planar_laplace.mechanism),
     "multiple above 1": (_plane, _normalised),
     "multiple below 1": (_streets, exponential.mechanism),
@@ -222,6 +229,7 @@ KINDS: dict[str, tuple[Callable[[], md.DesignProblem], Callable[[md.DesignProble
     "factored, framed": (lambda: _small_plane(0.6, md.losses.SquaredDistance()), _factored),
     "factored, distance": (_flat_line, _factored),
     "factored, graph": (_path, _factored),
+    "factored, streets": (_streets, _factored),
 }
 FACTORED = tuple(kind for kind in KINDS if kind.startswith("factored"))
 

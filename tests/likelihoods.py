@@ -10,7 +10,7 @@ from cases import CASES
 from mechdesign.closed_forms.mechanisms import exponential, randomized_response
 from mechdesign.mechanism.table.dataset import probabilities
 from mechdesign.programs.statistical.likelihood import Likelihood
-from mechdesign.setting.metric.metrics import Euclidean
+from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import Distance
 from mechdesign.setting.problems.problem import DesignProblem

@@ -1,5 +1,5 @@
-"""The public face: every name is there when it is the first that is asked for, first guesses work, and objects show what
-they are in five lines.
+"""The public face: every name is there when it is the first that is asked for, first guesses work, and objects show
+what they are in five lines.
 """
 
 from __future__ import annotations

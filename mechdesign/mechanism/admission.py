@@ -24,7 +24,7 @@ from mechdesign.mechanism.factored.row_sums import join_words
 from mechdesign.mechanism.stored import Stored, contradiction, read
 from mechdesign.mechanism.table.certificate import row_sums_exact, violations
 from mechdesign.mechanism.table.dataset import checksum
-from mechdesign.setting.metric.metrics import Metric
+from mechdesign.setting.metric.metric import Metric
 from mechdesign.setting.metric.shortest_paths import Edges
 from mechdesign.setting.space.domain import Domain
 
@@ -42,20 +42,20 @@ class Admission:
 
     @property
     def charge(self) -> Fraction:
-        """What one report costs, as an exact multiple of the metric with multiplier 1; of a graph, whose lengths are
-        listed multiplied, 1.
+        """What one report costs, as an exact multiple of the metric at scale 1; where its edges are listed, and so
+        multiplied already, 1.
         """
-        return Fraction(1) if self.metric.kind == "graph" else Fraction(self.metric.multiplier)
+        return Fraction(1) if self.metric.listed else Fraction(self.metric.scale)
 
     @property
     def unit(self) -> str:
-        """64 hexadecimal digits that name the metric with multiplier 1 and the places it is over: costs add up, and
+        """64 hexadecimal digits that name the metric at scale 1 and the places it is over: costs add up, and
         secrets are the same cells, where they agree.
         """
-        described = self.metric.describe() | ({} if self.metric.kind == "graph" else {"multiplier": 1.0})
+        described = self.metric.describe() | ({} if self.metric.listed else {"multiplier": 1.0})
         digest = hashlib.sha256(json.dumps([described, self.domain.describe()], sort_keys=True).encode())
         digest.update(np.ascontiguousarray(self.domain.points, "<f8").tobytes())
-        if self.metric.kind == "graph":
+        if self.metric.listed:
             for part, dtype in ((self.edges.tail, "<i8"), (self.edges.head, "<i8"), (self.edges.length, "<f8")):
                 digest.update(np.ascontiguousarray(part, dtype).tobytes())
         return digest.hexdigest()

@@ -23,13 +23,12 @@ from mechdesign.mechanism.factored.certificate import Factors
 from mechdesign.mechanism.schema import FACTORED, FACTORS, MECHANISM, check, refused
 from mechdesign.mechanism.table.dataset import COST, claim_sentence, stored_points
 from mechdesign.setting.metric.integer_metric import IntegerMetric
-from mechdesign.setting.metric.metrics import Graph, Metric, metric_from_description
+from mechdesign.setting.metric.metric import Metric, Rebuilt
+from mechdesign.setting.metric.metrics import metric_from_description
 from mechdesign.setting.metric.shortest_paths import Edges
 from mechdesign.setting.objective.losses import LOSSES, Loss, TableLoss
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import AXES, Domain
-
-Rebuilt = Literal["geometry", "streets", "edge list only"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,29 +62,34 @@ class Stored:
 
     @cached_property
     def metric(self) -> Metric:
-        """The metric of the claim; that of a graph has the lengths listed, and multiplier 1."""
-        metric = metric_from_description(described(self.mechanism, "metric"))
-        if metric is not None:
-            return metric
-        if self.listed is None:
+        """The metric of the claim; where its edges are listed, they have the lengths listed, and the scale is 1."""
+        metric = metric_from_description(described(self.mechanism, "metric"), self.listed)
+        if metric.listed and self.listed is None:
             raise refused("must list the edges of a graph", "claim_tail", "no such variable", "the whole file")
-        return Graph(tail=self.listed.tail, head=self.listed.head, length=self.listed.length)
+        return metric
+
+    @property
+    def _listed_before(self) -> Edges | None:
+        """The edges listed with the lengths of the problem's metric; None where the file does not hold both."""
+        if self.listed is None or "problem_length" not in self.mechanism:
+            return None
+        return replace(self.listed, length=self.mechanism["problem_length"].values)
 
     @property
     def rebuilt(self) -> Rebuilt:
         """Where edges and lengths come from."""
-        kinds: dict[str, Rebuilt] = {"graph": "edge list only", "streets": "streets"}
-        return kinds.get(self.metric.kind, "geometry")
+        return self.metric.rebuilt
 
     @cached_property
     def edges(self) -> Edges:
-        """The edges of the claim, rebuilt. The lengths that a graph lists may all be 0: reports that tell nothing."""
-        if not isinstance(self.metric, Graph):
+        """The edges of the claim, rebuilt. Lengths that are listed may all be 0: reports that tell nothing."""
+        if not self.metric.listed or self.listed is None:
             return self.metric.edges(self.domain)
-        length = np.asarray(self.metric.length, float)
+        length = np.asarray(self.listed.length, float)
         if not (np.isfinite(length) & (length >= 0)).all():
             raise refused("must be finite and not negative", "edge_length", f"{length.min()}", "lengths in nats")
-        joined = replace(self.metric, length=np.ones_like(length)).edges(self.domain)
+        ones = replace(self.listed, length=np.ones_like(length))
+        joined = metric_from_description(self.metric.describe(), ones).edges(self.domain)
         return replace(joined, length=length)
 
     @cached_property
@@ -108,17 +112,16 @@ class Stored:
         if not (math.isfinite(multiple) and multiple >= 0 and own * multiple == claimed):
             raise refused("is not what the claim is times the metric of the problem", "multiple", multiple, claimed)
         if "problem_metric" not in attrs:
-            return None if self.metric.kind == "graph" else replace(self.metric, multiplier=own)
-        metric = metric_from_description(described(self.mechanism, "problem_metric"))
-        if metric is None:
-            if "problem_length" not in self.mechanism or self.listed is None:
+            return None if self.metric.listed else replace(self.metric, scale=own)
+        metric = metric_from_description(described(self.mechanism, "problem_metric"), self._listed_before)
+        if metric.listed:
+            if self._listed_before is None:
                 raise refused("must be there", "problem_length", "no such variable", "the whole file")
-            length = self.mechanism["problem_length"].values
-            metric = Graph(tail=self.listed.tail, head=self.listed.head, length=length, multiplier=own)
-            again = replace(metric, multiplier=claimed).edges(self.domain).length
+            metric = replace(metric, scale=own)
+            again = replace(metric, scale=claimed).edges(self.domain).length
             if not np.array_equal(again, self.edges.length):
                 raise refused("does not give the lengths of the claim", "problem_length", "", "the lengths asked for")
-        elif replace(metric, multiplier=claimed).describe() != self.metric.describe():
+        elif replace(metric, scale=claimed).describe() != self.metric.describe():
             raise refused("is another metric than that of the claim", "problem_metric", metric.kind, self.metric.kind)
         return metric
 
@@ -253,11 +256,11 @@ def contradiction(error: Exception) -> VerificationError:
 
 
 def _sentences(stored: Stored) -> set[str]:
-    """The sentences by which a file names its claim: that of today, and the one of files whose multiplier was printed
-    to twelve digits. What is printed is always the first.
+    """The sentences by which a file names its claim: that of today, and the one of files whose scale was printed to
+    twelve digits. What is printed is always the first.
     """
-    multiplier = float(stored.metric.multiplier)
-    exact, rounded = (f"where d is {digits} times " for digits in (repr(multiplier), f"{multiplier:.12g}"))
+    scale = float(stored.metric.scale)
+    exact, rounded = (f"where d is {digits} times " for digits in (repr(scale), f"{scale:.12g}"))
     return {stored.claim, stored.claim.replace(exact, rounded)}
 
 

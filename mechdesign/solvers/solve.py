@@ -110,7 +110,7 @@ def _made(program: Program, entry: Entry, gap: float, found: Design) -> xr.Datas
         found.problem or program.problem,
         found.mass,
         program=program.name,
-        multiple=found.scale,
+        scale=found.scale,
         parameters={**program.parameters(), **towards, **found.parameters},
         claimed_epsilon=found.claimed_epsilon,
         dual=found.dual if len(found.dual) else None,

@@ -23,7 +23,7 @@ from mechdesign.base.display import Shown
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
 from mechdesign.mechanism.table.dataset import make_mechanism
-from mechdesign.mechanism.table.double_certificate import breaches, true_multiple, worst_ratio
+from mechdesign.mechanism.table.double_certificate import breaches, true_scale, worst_ratio
 from mechdesign.mechanism.table.repair import repair
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.readers.table_files import read_table
@@ -101,7 +101,7 @@ def audit(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: b
     at = worst_ratio(given, edges)
     broken = breaches(given, edges)
     infinite = math.isinf(at.value)
-    effective = None if infinite else true_multiple(given, problem.metric, problem.domain, at.value)
+    effective = None if infinite else true_scale(given, problem.metric, problem.domain, at.value)
     level, unit = _level(problem)
     positive = (given > 0).sum(axis=0)
     notes = []
@@ -216,9 +216,4 @@ def _verdict(broken: int, effective: float | None) -> Verdict:
 
 def _level(problem: DesignProblem) -> tuple[float | None, str | None]:
     """The single level that a metric is stated with, and its unit."""
-    metric, unit = problem.metric, problem.domain.unit
-    if metric.kind not in {"euclidean", "discrete", "streets"}:
-        return None, None
-    description = metric.describe()
-    nats = "nats" if metric.kind == "discrete" else f"nats per {'unit' if unit == '1' else unit}"
-    return float(description["epsilon"]) * metric.multiplier, nats
+    return problem.metric.stated_level(problem.domain.unit) or (None, None)

@@ -15,9 +15,8 @@ from mechdesign.mechanism.factored.certificate import Factors
 from mechdesign.mechanism.factored.dataset import ROWS, Judgement, block_digests, effective_epsilon, judge, judgement
 from mechdesign.mechanism.factored.row_sums import RowBlock, join_words, rounded_words
 from mechdesign.mechanism.stored import Stored
-from mechdesign.programs.eikonal.curvature import curvature_excess
+from mechdesign.programs.eikonal.curvature import curvature_excess, ruled
 from mechdesign.programs.eikonal.weights import rings
-from mechdesign.setting.metric.metrics import Eikonal
 from mechdesign.setting.metric.shortest_paths import Edges
 from mechdesign.solvers.factored.run import all_rows
 from mechdesign.verification.rebuild import AGREE, figure_differences
@@ -63,7 +62,7 @@ def _place_differences(stored: Stored, figures: Judgement) -> list[str]:
     if int(mechanism.attrs["block"]) != ROWS:
         reasons.append(f"block: rows are kept {ROWS} at a time")
     wanted: dict[str, NDArray[Any] | None] = {"remap": figures.remap, "excess": None, "ring": None}
-    if isinstance(stored.metric, Eikonal) and stored.domain.kind == "grid":
+    if ruled(stored.metric, stored.domain):
         wanted |= {"excess": curvature_excess(stored.domain, stored.metric), "ring": rings(stored.domain)}
     for name, values in wanted.items():
         held = mechanism.get(name)

@@ -18,8 +18,10 @@ from mechdesign.errors import InputError, UnitError
 from mechdesign.mechanism.storage.files import save
 from mechdesign.output.tables.compare import compare
 from mechdesign.programs.optimal.optimal import Optimal
+from mechdesign.setting.metric.eikonal import Eikonal
+from mechdesign.setting.metric.euclidean import Euclidean
+from mechdesign.setting.metric.graph import Graph
 from mechdesign.setting.metric.levels import PrivacyLevel
-from mechdesign.setting.metric.metrics import Eikonal, Euclidean, Graph
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import SquaredDistance, TableLoss
 from mechdesign.setting.problems.problem import DesignProblem
@@ -336,8 +338,8 @@ PARTS = {
     "level with a nan": (lambda: PrivacyLevel.from_values(GRID, np.full((3, 3), math.nan)), "epsilon"),
     "level infinite": (lambda: PrivacyLevel.constant(math.inf, "km"), "epsilon"),
     "level without a unit": (lambda: PrivacyLevel.constant(1.0, ""), "eps.unit"),
-    "multiplier negative": (lambda: -1.0 * Euclidean(epsilon=1.0, unit="km"), "multiplier"),
-    "multiplier nan": (lambda: math.nan * Euclidean(epsilon=1.0, unit="km"), "multiplier"),
+    "scale negative": (lambda: -1.0 * Euclidean(epsilon=1.0, unit="km"), "scale"),
+    "scale nan": (lambda: math.nan * Euclidean(epsilon=1.0, unit="km"), "scale"),
     "secrets coincide": (lambda: Domain.points_at([[0, 0], [1, 1], [0, 0]], unit="km"), "points"),
     "a place at infinity": (lambda: Domain.points_at([0, math.inf], unit="km"), "points"),
     "places of four axes": (lambda: Domain.points_at(np.eye(4), unit="km"), "points"),

@@ -13,7 +13,7 @@ from mechdesign.closed_forms.noise import privacy_radius
 from mechdesign.errors import InputError
 from mechdesign.mechanism.table.dataset import probabilities
 from mechdesign.output.terminal.level import level_document
-from mechdesign.setting.metric.metrics import Euclidean
+from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import Distance
 from mechdesign.setting.problems.problem import DesignProblem

@@ -11,8 +11,11 @@ from mechdesign.closed_forms.mechanisms import constant, exponential, geometric,
 from mechdesign.errors import InputError, SizeError
 from mechdesign.mechanism.table.certificate import violations
 from mechdesign.mechanism.table.dataset import probabilities, stored_edges
+from mechdesign.setting.metric.discrete import Discrete
+from mechdesign.setting.metric.eikonal import Eikonal
+from mechdesign.setting.metric.euclidean import Euclidean
+from mechdesign.setting.metric.graph import Graph
 from mechdesign.setting.metric.levels import PrivacyLevel
-from mechdesign.setting.metric.metrics import Discrete, Eikonal, Euclidean, Graph
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import Distance, SquaredDistance, ZeroOne
 from mechdesign.setting.problems.problem import DesignProblem

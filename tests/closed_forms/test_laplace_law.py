@@ -13,7 +13,7 @@ from mechdesign.closed_forms.mechanisms import planar_laplace as laplace
 from mechdesign.errors import InputError
 from mechdesign.mechanism.table.certificate import violations
 from mechdesign.mechanism.table.dataset import probabilities
-from mechdesign.setting.metric.metrics import Euclidean
+from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import Distance
 from mechdesign.setting.problems.problem import DesignProblem

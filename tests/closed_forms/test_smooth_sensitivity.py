@@ -10,7 +10,7 @@ from mechdesign.closed_forms.sensitivity import gaussian_chord
 from mechdesign.closed_forms.sensitivity import query_functions as queries
 from mechdesign.closed_forms.sensitivity import smooth_sensitivity as closed
 from mechdesign.errors import InputError
-from mechdesign.setting.metric.shortest_paths import signed_distance
+from mechdesign.setting.metric.fast_marching import signed_distance
 from mechdesign.setting.space.domain import Domain
 
 ATTAINED = 1e-9  # a maximum found by zooming in on a grid, or on a grid with the kinks on its nodes
@@ -360,6 +360,7 @@ def test_ridge_and_radial_reduce_to_one_axis(growth):
     assert (found <= radial * (1 + ROUNDED)).all()
 
 
+@pytest.mark.usefixtures("skfmm")
 @pytest.mark.parametrize("cell", [0.4, 0.25])
 def test_marched_signed_distance_of_a_disc(cell):
     count = round(8 / cell)

@@ -15,7 +15,7 @@ from mechdesign.closed_forms.mechanisms import geometric, planar_laplace, random
 from mechdesign.errors import InputError, SizeError
 from mechdesign.mechanism.table.certificate import violations
 from mechdesign.mechanism.table.dataset import probabilities
-from mechdesign.setting.metric.metrics import Euclidean
+from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import Distance
 from mechdesign.setting.problems.problem import DesignProblem

@@ -19,8 +19,8 @@ from mechdesign.output.tables.matched import matched_family, smallest_epsilon
 from mechdesign.output.tables.sweep import sweep
 from mechdesign.output.terminal.printing import print_rows
 from mechdesign.programs.matching.matched_distance import FAMILIES
+from mechdesign.setting.metric.eikonal import Eikonal
 from mechdesign.setting.metric.levels import PrivacyLevel
-from mechdesign.setting.metric.metrics import Eikonal
 from mechdesign.setting.problems.problem_files import load_problem, read_problem_file
 
 MATCHED = 1e-6  # asked of the expected distance

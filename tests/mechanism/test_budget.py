@@ -32,7 +32,7 @@ def problem(epsilon: float = 0.5, cells: int = 4) -> md.DesignProblem:
 @cache
 def sampler(multiple: float = 1.0) -> md.Sampler:
     mass = exponential.mechanism(problem())["mass"].values
-    return md.Sampler(mechanism=make_mechanism(problem(), mass, program="test", multiple=multiple))
+    return md.Sampler(mechanism=make_mechanism(problem(), mass, program="test", scale=multiple))
 
 
 @pytest.fixture

@@ -21,7 +21,8 @@ from mechdesign.errors import FileFormatError, InputError, VerificationError
 from mechdesign.mechanism.storage.files import check_target, load, save, write_atomically
 from mechdesign.mechanism.storage.netcdf import read_netcdf
 from mechdesign.mechanism.table.dataset import checksum, make_mechanism, seal
-from mechdesign.setting.metric.metrics import Euclidean, Graph
+from mechdesign.setting.metric.euclidean import Euclidean
+from mechdesign.setting.metric.graph import Graph
 from mechdesign.setting.objective.losses import Distance, TableLoss
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain

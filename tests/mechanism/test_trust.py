@@ -24,13 +24,14 @@ from mechdesign.closed_forms.mechanisms import exponential, geometric
 from mechdesign.errors import InputError, MechdesignError, VerificationError
 from mechdesign.mechanism.factored.certificate import KERNEL_BITS, STEP_BITS, Factors
 from mechdesign.mechanism.factored.dataset import block_digests
-from mechdesign.mechanism.factored.row_sums import KINDS, _add_losses, split_words
+from mechdesign.mechanism.factored.row_sums import _add_losses, split_words
 from mechdesign.mechanism.schema import FACTORS, MECHANISM, Array, Schema, check
 from mechdesign.mechanism.stored import read
 from mechdesign.mechanism.table.certificate import exp_lower
 from mechdesign.mechanism.table.dataset import make_mechanism, seal
 from mechdesign.setting.metric.integer_metric import IntegerMetric
 from mechdesign.setting.metric.shortest_paths import Edges
+from mechdesign.setting.objective.losses import APART
 
 RING = md.Graph(tail=[0, 1, 2, 3, 0], head=[1, 2, 3, 4, 4], length=[0.3, 0.5, 0.7, 0.9, 1.1])
 FACTORED_CASE = "eikonal, 16 neighbours"
@@ -319,7 +320,7 @@ def test_a_multiplier_is_printed_in_full(times: float) -> None:
     """The number in the sentence is the multiplier of the claim, in fractions; twelve digits say "1 times"."""
     problem = CASES["euclidean lattice"]()
     mass = exponential.mechanism(CASES["euclidean lattice"]())["mass"].values
-    claim = make_mechanism(problem, mass, program="test", multiple=times).attrs["claim"]
+    claim = make_mechanism(problem, mass, program="test", scale=times).attrs["claim"]
     printed = claim.split("where d is ")[1].split(" times ")[0]
     assert Fraction(float(printed)) == Fraction(times)
 
@@ -376,5 +377,5 @@ def test_a_report_beside_the_secret_is_another_report() -> None:
     assert md.losses.ZeroOne().matrix(points, points).tolist() == (1 - np.eye(3)).tolist()
     total = np.zeros(1)
     near, one = np.zeros((3, 1), np.uint16), np.ones(3)
-    _add_losses(near, one, one, points.points, points.points[:1], KINDS["zero-one"], total)
+    _add_losses(near, one, one, points.points, points.points[:1], APART, total)
     assert total.tolist() == [2.0]

@@ -24,8 +24,9 @@ from mechdesign.output.pictures.plot import load_drawable, save_plot
 from mechdesign.output.tables.sweep import sweep
 from mechdesign.programs.eikonal.weights import EikonalWeights
 from mechdesign.programs.optimal.optimal import Optimal
+from mechdesign.setting.metric.discrete import Discrete
+from mechdesign.setting.metric.eikonal import Eikonal
 from mechdesign.setting.metric.levels import PrivacyLevel
-from mechdesign.setting.metric.metrics import Discrete, Eikonal
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import SquaredDistance
 from mechdesign.setting.problems.problem import DesignProblem

@@ -128,7 +128,7 @@ def test_solves_run_downwards_each_started_from_the_one_before(monkeypatch: pyte
 
     def spy(problem: DesignProblem, start: object, **given: float) -> object:
         design = solved(problem, start, **given)
-        seen.append((problem.metric.multiplier, start, design))
+        seen.append((problem.metric.scale, start, design))
         return design
 
     monkeypatch.setattr(module, "_solve", spy)

@@ -16,7 +16,7 @@ from mechdesign.mechanism.table.certificate import violations
 from mechdesign.mechanism.table.dataset import probabilities
 from mechdesign.programs.optimal.edge_average import EdgeAverage
 from mechdesign.programs.optimal.optimal import Optimal
-from mechdesign.setting.metric.metrics import Eikonal
+from mechdesign.setting.metric.eikonal import Eikonal
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import SquaredDistance
 from mechdesign.setting.problems.problem import DesignProblem

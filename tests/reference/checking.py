@@ -117,7 +117,7 @@ def place_untruths(file: File, claim: Claim):
         yield f"a grid of {grid['shape']} cells"
     if claim.shape is None and grid["kind"] == "grid":
         yield "places on a grid"
-    if (claim.plane is None) != ("plane" not in grid):
+    if claim.shape is not None and (claim.plane is None) != ("plane" not in grid):
         yield "a plane that is said or there alone"
     if claim.plane is not None:
         for angle, letter, sides in (("latitude", "north", "NS"), ("longitude", "east", "EW")):

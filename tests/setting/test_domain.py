@@ -153,6 +153,29 @@ HOSTILE = {
 }
 
 
+def test_points_keep_their_plane_and_nodes_have_none():
+    plane = Plane(latitude=40.0, longitude=-75.0)
+    points = [[0.0, 3.0], [4.0, 0.0], [400.0, -7.0]]
+    domain = Domain.points_at(points, unit="m", plane=plane)
+    assert domain.spacing == 5.0
+    assert Domain.grid((2, 3), cell=(2.0, 0.5), unit="m").spacing == 0.5
+    again = Domain.from_description(json.loads(domain.describe_json()), domain.points)
+    assert (again.plane, again.kind) == (plane, "points")
+    bare = Domain.points_at(points, unit="m")
+    assert bare.describe() == {"kind": "points", "unit": "m"}
+    described = domain.describe() | {"kind": "nodes"}
+    for make in (
+        lambda: Domain.from_description(described, domain.points),
+        lambda: Domain.points_at([0.0, 1.0], unit="m", plane=plane),
+        lambda: Domain.points_at(points, unit="km", plane=plane),
+    ):
+        with pytest.raises(InputError) as caught:
+            make()
+        assert caught.value.field == "plane"
+    with pytest.raises(InputError, match="stretch"):
+        Domain.points_at([[0.0, 0.0], [500e3, 0.0]], unit="m", plane=plane)
+
+
 @pytest.mark.parametrize("case", HOSTILE)
 def test_descriptions_that_no_domain_gives_are_refused_before_an_array_is_made(case, monkeypatch):
     """Arrays as large as those that the shapes ask for cannot be made; smaller ones are watched."""

@@ -16,8 +16,8 @@ from mechdesign.errors import FileFormatError, InputError
 from mechdesign.mechanism.table.dataset import seal
 from mechdesign.setting.problems.area import area_problem, plane_level
 from mechdesign.setting.readers.geojson import read_area
-from mechdesign.setting.space.area import Area, area_of, place_on_earth
-from mechdesign.setting.space.locate import place_at
+from mechdesign.setting.space.area import Area, area_of
+from mechdesign.setting.space.locate import place_at, place_on_earth
 from mechdesign.setting.space.plane import LARGEST_EXCESS, METRES, Plane
 
 pyproj = pytest.importorskip("pyproj")

@@ -10,7 +10,7 @@ from scipy.ndimage import label
 
 from mechdesign.base import memory as size
 from mechdesign.errors import InputError, SizeError
-from mechdesign.setting.metric.metrics import Euclidean
+from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.metric.shortest_paths import Edges, shortest_paths
 from mechdesign.setting.space import lattice
 from mechdesign.setting.space.domain import Domain

@@ -11,14 +11,19 @@ import pytest
 from scipy.spatial import ConvexHull
 
 from mechdesign.errors import InputError, UnitError
+from mechdesign.setting.metric.discrete import Discrete
+from mechdesign.setting.metric.eikonal import Eikonal
+from mechdesign.setting.metric.euclidean import Euclidean
+from mechdesign.setting.metric.graph import Graph
 from mechdesign.setting.metric.levels import PrivacyLevel
-from mechdesign.setting.metric.metrics import Discrete, Eikonal, Euclidean, Graph, Streets, metric_from_description
+from mechdesign.setting.metric.metrics import metric_from_description
+from mechdesign.setting.metric.streets import Streets
 from mechdesign.setting.problems.problem_files import load_problem
 from mechdesign.setting.space.domain import Domain
 from mechdesign.setting.space.lattice import stencil_pairs
 from mechdesign.setting.space.raster import Raster
 
-DEFECT = Fraction(1, 2**42)  # two roundings down, of the length and of the multiplier, by 2^-44 and an ulp each
+DEFECT = Fraction(1, 2**42)  # two roundings down, of the length and of the scale, by 2^-44 and an ulp each
 REACHED = 1e-4  # displacements of at most 20 cells come this close to the worst direction
 SLACK = 1e-12  # edge lengths are rounded down by 2^-44
 
@@ -88,14 +93,14 @@ def test_edges_are_ordered_unique_positive_and_imply_the_distances(name):
     assert np.isfinite(distances).all()
 
 
-@pytest.mark.parametrize("multiplier", [1.0, 0.9, 1.7])
+@pytest.mark.parametrize("scale", [1.0, 0.9, 1.7])
 @pytest.mark.parametrize("domain", [DOMAIN, SPACE], ids=["plane", "space"])
-def test_euclidean_lengths_are_rounded_down(domain, multiplier):
-    edges = (multiplier * METRICS["euclidean"]).edges(domain)
+def test_euclidean_lengths_are_rounded_down(domain, scale):
+    edges = (scale * METRICS["euclidean"]).edges(domain)
     points = [[Fraction(c) for c in place] for place in domain.points.tolist()]
     for tail, head, length in zip(edges.tail, edges.head, edges.length, strict=True):
         square = sum((a - b) ** 2 for a, b in zip(points[tail], points[head], strict=True))
-        square *= (Fraction(0.7) * Fraction(multiplier)) ** 2
+        square *= (Fraction(0.7) * Fraction(scale)) ** 2
         assert square * (1 - DEFECT) ** 2 <= Fraction(float(length)) ** 2 <= square
 
 
@@ -109,40 +114,40 @@ def test_no_euclidean_length_exceeds_the_claim_however_small_or_large(cell):
     domain = Domain.grid((3, 3), cell=(cell, 3 * cell), unit="m")
     points = [[Fraction(c) for c in place] for place in domain.points.tolist()]
     kept = 0
-    for epsilon, multiplier in product(LEVELS, [0.0, 5e-324, 1e-300, 0.9, 1.0, 1e300]):
+    for epsilon, scale in product(LEVELS, [0.0, 5e-324, 1e-300, 0.9, 1.0, 1e300]):
         try:
-            edges = Euclidean(epsilon=epsilon, unit="m", multiplier=multiplier).edges(domain)
+            edges = Euclidean(epsilon=epsilon, unit="m", scale=scale).edges(domain)
         except InputError:
             continue
         for tail, head, length in zip(edges.tail, edges.head, edges.length.tolist(), strict=True):
             square = sum((a - b) ** 2 for a, b in zip(points[tail], points[head], strict=True))
-            square *= (Fraction(epsilon) * Fraction(multiplier)) ** 2
+            square *= (Fraction(epsilon) * Fraction(scale)) ** 2
             assert Fraction(length) ** 2 <= square
             assert Fraction(length) ** 2 >= square * (1 - DEFECT) ** 2 or length == 0
         kept += edges.length.all()
     assert kept >= (0 if cell < 1e-144 else 5)
 
 
-@pytest.mark.parametrize("multiplier", [5e-324, 1e-310, 1e-300, 1e-10, 1 / 3, 1.0, 1e10, 1e300])
+@pytest.mark.parametrize("scale", [5e-324, 1e-310, 1e-300, 1e-10, 1 / 3, 1.0, 1e10, 1e300])
 @pytest.mark.parametrize("base", [5e-324, 1e-310, 1e-150, 1 / 3, 1e10, 1e150])
-def test_products_of_given_lengths_are_rounded_down(base, multiplier):
+def test_products_of_given_lengths_are_rounded_down(base, scale):
     """The lengths of graphs and streets, and the epsilon of the discrete metric, times one and two factors."""
     ends, length = {"tail": [0, 1], "head": [1, 2]}, [base, 3 * base]
-    graph = Graph(**ends, length=length, multiplier=multiplier)
-    streets = [Streets(**ends, length=length, epsilon=e, unit="1", multiplier=multiplier) for e in LEVELS]
-    discrete = Discrete(epsilon=base, multiplier=multiplier)
+    graph = Graph(**ends, length=length, scale=scale)
+    streets = [Streets(**ends, length=length, epsilon=e, unit="1", scale=scale) for e in LEVELS]
+    discrete = Discrete(epsilon=base, scale=scale)
     for metric in (graph, *streets, discrete, 0.7 * (0.9 * graph)):
         try:
             found = metric.edges(Domain.nodes(3)).length.tolist()
         except InputError:
             continue
         given = [base] * 3 if metric is discrete else length
-        factor = Fraction(metric.multiplier) * Fraction(getattr(metric, "epsilon", 1.0) if metric in streets else 1)
+        factor = Fraction(metric.scale) * Fraction(getattr(metric, "epsilon", 1.0) if metric in streets else 1)
         for plain, one in zip(given, found, strict=True):
             exact = factor * Fraction(plain)
             assert Fraction(one) <= exact
             assert one == 0 or Fraction(one) >= exact * (1 - DEFECT)
-            assert one == plain or metric.multiplier != 1 or metric in streets
+            assert one == plain or metric.scale != 1 or metric in streets
 
 
 def test_edges_too_short_for_doubles_are_refused():
@@ -183,20 +188,20 @@ def test_the_lengths_of_shipped_problems_keep_their_bits(problem, parameters):
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_a_multiplier_scales_every_length_and_rounds_down(name):
+def test_a_scale_multiplies_every_length_and_rounds_down(name):
     metric, domain = METRICS[name], domain_of(name)
     plain, scaled = metric.edges(domain), (0.9 * metric).edges(domain)
     assert np.array_equal(plain.tail, scaled.tail)
     for whole, part in zip(plain.length, scaled.length, strict=True):
         product = Fraction(0.9) * Fraction(float(whole))
         assert product * (1 - DEFECT) <= Fraction(float(part)) <= product
-    assert (0.5 * (0.9 * metric)).multiplier == 0.45
+    assert (0.5 * (0.9 * metric)).scale == 0.45
 
 
-@pytest.mark.parametrize("multiplier", [1.0, 0.9])
+@pytest.mark.parametrize("scale", [1.0, 0.9])
 @pytest.mark.parametrize("name", METRICS)
-def test_a_described_metric_comes_back_to_the_bit(name, multiplier):
-    scaled, domain = multiplier * METRICS[name], domain_of(name)
+def test_a_described_metric_comes_back_to_the_bit(name, scale):
+    scaled, domain = scale * METRICS[name], domain_of(name)
     assert same_bits(rebuilt(scaled).edges(domain), scaled.edges(domain))
     assert rebuilt(scaled).claim(domain) == scaled.claim(domain)
     assert rebuilt(scaled).describe() == scaled.describe()
@@ -210,7 +215,13 @@ def test_a_third_axis_is_described_where_the_map_has_one():
 
 
 def test_a_graph_is_its_edges_and_other_kinds_are_unknown():
-    assert rebuilt(Graph(tail=[0], head=[1], length=[1.0])) is None
+    graph = 0.5 * Graph(tail=[0], head=[1], length=[1.0])
+    listed = graph.edges(Domain.nodes(2))
+    again = metric_from_description(graph.describe(), listed)
+    assert (again.kind, again.scale) == ("graph", 1.0)
+    assert same_bits(again.edges(Domain.nodes(2)), listed)
+    with pytest.raises(InputError, match="parts"):
+        rebuilt(graph).edges(Domain.nodes(2))
     with pytest.raises(InputError, match="unknown metric") as caught:
         metric_from_description({"kind": "taxicab", "multiplier": 1})
     assert caught.value.field == "metric"
@@ -427,7 +438,7 @@ def test_another_unit_is_refused(metric):
     [
         *((lambda e=e: Euclidean(epsilon=e, unit="m"), InputError, "epsilon") for e in (0.0, -1.0, np.nan, np.inf)),
         *((lambda e=e: Discrete(epsilon=e), InputError, "epsilon") for e in (0.0, -1.0, np.nan, np.inf)),
-        *((lambda f=f: f * METRICS["discrete"], InputError, "multiplier") for f in (-0.5, np.nan, np.inf)),
+        *((lambda f=f: f * METRICS["discrete"], InputError, "scale") for f in (-0.5, np.nan, np.inf)),
         (lambda: Euclidean(epsilon=1.0, unit="parsec"), UnitError, "unit"),
         (lambda: Eikonal(level=LEVEL, stencil=6).edges(DOMAIN), InputError, "stencil"),
         (lambda: Eikonal(level=LEVEL).edges(SPACE), InputError, "stencil"),

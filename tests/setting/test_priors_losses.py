@@ -5,7 +5,7 @@ import pytest
 
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError, SizeError
-from mechdesign.setting.metric.metrics import Euclidean
+from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import LOSSES, Distance, SquaredDistance, TableLoss, ZeroOne, check_loss
 from mechdesign.setting.problems.problem import DesignProblem

@@ -9,7 +9,7 @@ import pytest
 from mechdesign.errors import InputError, UnitError
 from mechdesign.programs.eikonal.weights import EikonalWeights
 from mechdesign.programs.optimal.optimal import Optimal
-from mechdesign.setting.metric.metrics import Discrete
+from mechdesign.setting.metric.discrete import Discrete
 from mechdesign.setting.problems import problem_files
 from mechdesign.setting.problems.problem_files import load_problem, read_problem_file, shipped_problems
 from mechdesign.solvers.solve import solve

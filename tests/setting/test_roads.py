@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import subprocess
 import sys
@@ -22,13 +23,14 @@ from mechdesign.mechanism.table.dataset import seal
 from mechdesign.output.pictures.maps import plot_mechanism
 from mechdesign.output.tables.compare import compare
 from mechdesign.output.terminal.sampling import sample_document
-from mechdesign.setting.metric.metrics import Streets, metric_from_description
+from mechdesign.setting.metric.metrics import metric_from_description
+from mechdesign.setting.metric.streets import Streets
 from mechdesign.setting.problems.synthetic_roads import synthetic_roads
-from mechdesign.setting.readers.roads import Roads, nearest_node, read_roads
+from mechdesign.setting.readers.roads import Roads, read_roads
+from mechdesign.setting.space.locate import nearest_node, place_at, place_on_earth
 from mechdesign.solvers.optimal.aggregation import aggregate
 
-PLANE = 2e-3  # of a length: the local plane of a city of 10 km, and a sphere for the Earth (5e-3 more, SPHERE)
-SPHERE = 5e-3  # WGS 84 against a sphere: radii of curvature differ by 1/300
+GEODESY = 1e-8  # of 100 m: the projection and the geodesics of PROJ
 GAP = 1e-3
 SHARED = ROOT.parent / "shared" / "data"
 NODES = "osmid,x,y\na,0,0\nb,100,0\nc,100,80\nd,0,90\n"
@@ -105,8 +107,8 @@ def test_degrees_become_metres(tmp_path, header):
     assert roads.degrees is not None
     for i, j in itertools.combinations(range(4), 2):
         _, _, ground = Geod(ellps="WGS84").inv(*roads.degrees[i], *roads.degrees[j])
-        assert math.dist(roads.points[i], roads.points[j]) == pytest.approx(ground, rel=PLANE + SPHERE)
-    assert abs(roads.points.min(axis=0) + roads.points.max(axis=0)).max() < 1e-2
+        assert math.dist(roads.points[i], roads.points[j]) == pytest.approx(ground, rel=GEODESY)
+    assert abs(roads.points.min(axis=0) + roads.points.max(axis=0)).max() < 0.1  # m: degrees to six decimals
     assert roads.points[1, 0] > roads.points[0, 0]
     assert roads.points[2, 1] > roads.points[1, 1]
 
@@ -314,6 +316,81 @@ def test_an_altered_street_is_refused():
     assert any("edge_length" in reason for reason in found.reasons)
     with pytest.raises(VerificationError):
         Sampler(mechanism=altered)
+
+
+@cache
+def placed():
+    """Twelve crossings of central Paris, 70 to 100 m apart, in degrees."""
+    east, north = (part.ravel() for part in np.meshgrid(2.34 + 0.00125 * np.arange(4), 48.85 + 0.0007 * np.arange(3)))
+    number = np.arange(12).reshape(3, 4)
+    pairs = np.concatenate(
+        [
+            np.stack([number[:, :-1], number[:, 1:]]).reshape(2, -1).T,
+            np.stack([number[:-1], number[1:]]).reshape(2, -1).T,
+        ]
+    )
+    nodes = "osmid,lon,lat\n" + "".join(
+        f"{k},{x:.7f},{y:.7f}\n" for k, (x, y) in enumerate(zip(east, north, strict=True))
+    )
+    edges = "u,v,length\n" + "".join(f"{a},{b},{95 if b - a == 1 else 82}\n" for a, b in pairs)
+    return nodes, edges
+
+
+def test_a_position_in_degrees_is_reported_in_degrees(tmp_path):
+    """From tables to a report: the nearest node by geodesics is taken, a report is a node to a tenth of the spacing."""
+    nodes, edges = tables(tmp_path, *placed())
+    roads = read_roads(nodes, edges)
+    path = tmp_path / "streets.nc"
+    md.save(md.solve(md.Optimal(problem=along(roads, 0.01))), path)
+    mechanism = md.load(path)
+    checked = md.verify(path)
+    assert (checked.certified, checked.rebuilt, checked.reasons) == (True, "streets", [])
+    domain = Sampler(mechanism=mechanism).admission.domain
+    assert domain.plane == roads.plane
+    assert "plane" not in checked.claim  # the claim is about lengths of streets, wherever the nodes stand
+    random = np.random.default_rng(1)
+    for longitude, latitude in zip(random.uniform(2.34, 2.3437, 30), random.uniform(48.85, 48.8514, 30), strict=True):
+        ground = [Geod(ellps="WGS84").inv(longitude, latitude, *node)[2] for node in roads.degrees]
+        document = sample_document(mechanism, degrees=(longitude, latitude), count=5, seed=3)
+        assert place_at(domain, place_on_earth(domain, longitude, latitude)) == int(np.argmin(ground))
+        given = zip(document["reports"], document["report_longitude"], document["report_latitude"], strict=True)
+        for report, east, north in given:
+            assert Geod(ellps="WGS84").inv(east, north, *roads.degrees[report])[2] <= domain.spacing / 10
+    words = [sys.executable, "-m", "mechdesign", "sample", str(path), "--lon", "2.3426", "--lat", "48.8507", "--json"]
+    said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    assert {"report_longitude", "report_latitude"} <= set(json.loads(said))
+    for far in ((2.35, 48.85), (2.34, 48.9), (-157.66, -48.85)):
+        with pytest.raises(InputError, match="outside the network") as caught:
+            sample_document(mechanism, degrees=far)
+        assert caught.value.field == "lon, lat"
+
+
+def test_nodes_in_degrees_are_exported_in_degrees(tmp_path):
+    """The stand-alone verifier reads the table and proves it."""
+    roads = read_roads(*tables(tmp_path, *placed()))
+    mechanism = md.solve(md.Optimal(problem=along(roads, 0.01)))
+    md.export(mechanism, tmp_path / "streets.csv", degrees=True)
+    words = [sys.executable, "-m", "mechdesign.handover.verify_table", str(tmp_path / "streets.csv")]
+    assert subprocess.run(words, check=False, capture_output=True).returncode == 0
+    lines = [line for line in (tmp_path / "streets.csv").read_text().splitlines() if not line.startswith("#")]
+    first = dict(zip(lines[0].split(","), lines[1].split(","), strict=True))
+    found = [float(first[name]) for name in ("secret_longitude", "secret_latitude")]
+    assert found == pytest.approx(roads.degrees[0].tolist(), abs=1e-9)
+
+
+def test_degrees_need_the_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyproj", None)
+    with pytest.raises(InputError, match="needs pyproj") as caught:
+        read_roads(*tables(tmp_path, *placed()))
+    assert caught.value.remedy == "pip install 'mechdesign[geo]'"
+    assert read_roads(*tables(tmp_path)).plane is None
+
+
+def test_synthetic_and_projected_networks_are_nowhere_on_earth(tmp_path):
+    assert synthetic_roads(9, 1).domain.plane is None
+    assert read_roads(*tables(tmp_path)).domain.describe() == {"kind": "points", "unit": "m"}
+    with pytest.raises(InputError, match="does not say where on Earth"):
+        sample_document(designed(), degrees=(2.34, 48.85))
 
 
 def test_places_are_exact_or_snapped_first():

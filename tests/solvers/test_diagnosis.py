@@ -21,8 +21,8 @@ from tolerances import REORDERED
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.storage.files import load_sealed, save
 from mechdesign.programs.eikonal.weights import EikonalWeights, border_rings, border_step, diagnose
+from mechdesign.setting.metric.eikonal import Eikonal
 from mechdesign.setting.metric.levels import PrivacyLevel
-from mechdesign.setting.metric.metrics import Eikonal
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import SquaredDistance
 from mechdesign.setting.problems.problem import DesignProblem

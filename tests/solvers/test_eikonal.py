@@ -14,8 +14,10 @@ from tolerances import LINEAR_ALGEBRA, ORACLE
 from mechdesign.errors import InputError
 from mechdesign.programs.eikonal.weights import EikonalWeights, diagnose
 from mechdesign.programs.optimal.optimal import Optimal
+from mechdesign.setting.metric.eikonal import Eikonal
+from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.metric.levels import PrivacyLevel
-from mechdesign.setting.metric.metrics import Eikonal, Euclidean, Metric
+from mechdesign.setting.metric.metric import Metric
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import SquaredDistance
 from mechdesign.setting.problems.problem import DesignProblem
@@ -186,6 +188,7 @@ def test_the_remedy_on_points_needs_no_frame() -> None:
     assert verify(mechanism).certified
 
 
+@pytest.mark.usefixtures("skfmm")
 def test_the_fast_marching_route_is_private_too() -> None:
     mechanism = solve(EikonalWeights(problem=load_problem("philadelphia", cells=10), distances="fast-marching"))
     graph = solve(EikonalWeights(problem=load_problem("philadelphia", cells=10)))

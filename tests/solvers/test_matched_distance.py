@@ -13,7 +13,8 @@ from mechdesign.closed_forms.mechanisms import planar_laplace
 from mechdesign.errors import InputError
 from mechdesign.programs.matching import matched_distance
 from mechdesign.programs.matching.matched_distance import FAMILIES, Family, MatchedDistance
-from mechdesign.setting.metric.metrics import Discrete, Euclidean
+from mechdesign.setting.metric.discrete import Discrete
+from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import Distance
 from mechdesign.setting.problems.problem import DesignProblem

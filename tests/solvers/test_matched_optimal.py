@@ -12,8 +12,8 @@ from mechdesign.errors import InputError, SolverError, UnsuitableError
 from mechdesign.mechanism.table.certificate import row_sums_exact, violations
 from mechdesign.programs.matching import matched_optimal
 from mechdesign.programs.matching.matched_optimal import MatchedOptimal
+from mechdesign.setting.metric.eikonal import Eikonal
 from mechdesign.setting.metric.levels import PrivacyLevel
-from mechdesign.setting.metric.metrics import Eikonal
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import Distance
 from mechdesign.setting.problems.problem import DesignProblem

@@ -22,7 +22,8 @@ from mechdesign.mechanism.table.certificate import row_sums_exact, violations
 from mechdesign.mechanism.table.dataset import seal
 from mechdesign.programs.optimal.near_pairs import excess, near_edges, near_pairs
 from mechdesign.programs.optimal.optimal import Optimal
-from mechdesign.setting.metric.metrics import Discrete, Euclidean
+from mechdesign.setting.metric.discrete import Discrete
+from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import Distance, SquaredDistance
 from mechdesign.setting.problems.problem import DesignProblem

@@ -20,8 +20,9 @@ from mechdesign.mechanism.table.certificate import violations
 from mechdesign.mechanism.table.dataset import RESOLUTION
 from mechdesign.programs.eikonal.weights import EikonalWeights
 from mechdesign.programs.optimal.optimal import Optimal
+from mechdesign.setting.metric.eikonal import Eikonal
+from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.metric.levels import PrivacyLevel
-from mechdesign.setting.metric.metrics import Eikonal, Euclidean
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import Distance, SquaredDistance, TableLoss, ZeroOne
 from mechdesign.setting.problems.problem import DesignProblem

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from mechdesign.setting.metric.discrete import Discrete
+from mechdesign.setting.metric.eikonal import Eikonal
+from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.metric.levels import PrivacyLevel
-from mechdesign.setting.metric.metrics import Discrete, Eikonal, Euclidean
 from mechdesign.setting.metric.shortest_paths import Edges, shortest_paths
 from mechdesign.setting.space.domain import Domain
 from mechdesign.solvers.kernels.pricing import ConePricer, lower_bound

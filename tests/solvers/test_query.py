@@ -20,9 +20,9 @@ from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.table.certificate import violations
 from mechdesign.mechanism.table.repair import envelope
 from mechdesign.programs.eikonal import query_weights
+from mechdesign.setting.metric.eikonal import Eikonal
 from mechdesign.setting.metric.integer_metric import IntegerMetric
 from mechdesign.setting.metric.levels import PrivacyLevel
-from mechdesign.setting.metric.metrics import Eikonal
 from mechdesign.setting.metric.shortest_paths import distances_to_sets
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import ZeroOne

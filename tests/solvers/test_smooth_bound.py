@@ -11,9 +11,12 @@ from mechdesign.closed_forms.sensitivity import smooth_sensitivity as closed
 from mechdesign.closed_forms.sensitivity.growth import growth_of
 from mechdesign.errors import InputError
 from mechdesign.programs.smooth_sensitivity import SmoothSensitivity
+from mechdesign.setting.metric.discrete import Discrete
+from mechdesign.setting.metric.eikonal import Eikonal
+from mechdesign.setting.metric.euclidean import Euclidean
+from mechdesign.setting.metric.graph import Graph
 from mechdesign.setting.metric.levels import PrivacyLevel
 from mechdesign.setting.metric.max_plus import steepest_chords, transform
-from mechdesign.setting.metric.metrics import Discrete, Eikonal, Euclidean, Graph
 from mechdesign.setting.space.domain import Domain
 from mechdesign.solvers.sensitivity import routes as smooth_routes
 from mechdesign.solvers.sensitivity import smooth_sensitivity as solver

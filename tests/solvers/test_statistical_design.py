@@ -20,7 +20,10 @@ from mechdesign.errors import InputError, SizeError
 from mechdesign.mechanism.table.certificate import reference_violations
 from mechdesign.mechanism.table.dataset import seal
 from mechdesign.programs.statistical.statistical_design import StatisticalDesign, excess
-from mechdesign.setting.metric.metrics import Discrete, Eikonal, Euclidean, Graph
+from mechdesign.setting.metric.discrete import Discrete
+from mechdesign.setting.metric.eikonal import Eikonal
+from mechdesign.setting.metric.euclidean import Euclidean
+from mechdesign.setting.metric.graph import Graph
 from mechdesign.setting.objective import priors
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain

@@ -15,7 +15,9 @@ from mechdesign.errors import InputError, SizeError
 from mechdesign.programs.statistical.dual_sobolev_norm import neighbours, relative_neighbours, transport_norm
 from mechdesign.programs.statistical.fisher_information import channel_rank as rank_of_table
 from mechdesign.programs.statistical.fisher_information import criterion
-from mechdesign.setting.metric.metrics import Discrete, Euclidean, Graph
+from mechdesign.setting.metric.discrete import Discrete
+from mechdesign.setting.metric.euclidean import Euclidean
+from mechdesign.setting.metric.graph import Graph
 from mechdesign.setting.metric.shortest_paths import Edges
 from mechdesign.setting.objective import priors
 from mechdesign.setting.space.domain import Domain

@@ -10,7 +10,8 @@ from scipy.optimize import minimize
 from mechdesign.closed_forms.mechanisms import constant, planar_laplace, randomized_response
 from mechdesign.errors import InputError
 from mechdesign.mechanism.table.dataset import probabilities
-from mechdesign.setting.metric.metrics import Discrete, Euclidean
+from mechdesign.setting.metric.discrete import Discrete
+from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import Distance, SquaredDistance, ZeroOne
 from mechdesign.setting.problems.problem import DesignProblem

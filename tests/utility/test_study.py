@@ -9,7 +9,7 @@ from scipy.stats import t as student
 from mechdesign.closed_forms.mechanisms import exponential, geometric, randomized_response
 from mechdesign.errors import InputError
 from mechdesign.mechanism.table.dataset import probabilities
-from mechdesign.setting.metric.metrics import Euclidean
+from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import Distance
 from mechdesign.setting.problems.problem import DesignProblem

@@ -9,7 +9,9 @@ from mechdesign.closed_forms.mechanisms import exponential, geometric
 from mechdesign.errors import VerificationError
 from mechdesign.mechanism.table.dataset import probabilities
 from mechdesign.output.tables.compare import makers
-from mechdesign.setting.metric.metrics import Discrete, Euclidean, Graph
+from mechdesign.setting.metric.discrete import Discrete
+from mechdesign.setting.metric.euclidean import Euclidean
+from mechdesign.setting.metric.graph import Graph
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import LOSSES, TableLoss
 from mechdesign.setting.problems.problem import DesignProblem

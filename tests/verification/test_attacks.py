@@ -20,7 +20,7 @@ from mechdesign.closed_forms.mechanisms import geometric, planar_laplace
 from mechdesign.mechanism.table.certificate import violations
 from mechdesign.mechanism.table.dataset import probabilities, stored_edges
 from mechdesign.programs.optimal.optimal import Optimal
-from mechdesign.setting.metric.metrics import Euclidean
+from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import SquaredDistance
 from mechdesign.setting.problems.problem import DesignProblem

@@ -20,9 +20,9 @@ from mechdesign.errors import FileFormatError, InputError, SizeError
 from mechdesign.mechanism.storage.files import load, save
 from mechdesign.mechanism.table.certificate import exp_lower
 from mechdesign.mechanism.table.dataset import probabilities
-from mechdesign.mechanism.table.double_certificate import breaches, true_multiple, worst_ratio
+from mechdesign.mechanism.table.double_certificate import breaches, true_scale, worst_ratio
 from mechdesign.output.export.export import export
-from mechdesign.setting.metric.metrics import Euclidean
+from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.metric.shortest_paths import Edges
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import Distance, SquaredDistance
@@ -82,7 +82,7 @@ def test_the_true_multiple_holds_and_no_less_does(name):
     problem = load_problem(name, cells=5) if name != "discrete" else load_problem(name)
     table = np.random.default_rng(1).dirichlet(np.ones(7), problem.domain.size)
     at = worst_ratio(table, problem.edges)
-    multiple = true_multiple(table, problem.metric, problem.domain, at.value)
+    multiple = true_scale(table, problem.metric, problem.domain, at.value)
     assert breaches(table, (multiple * problem.metric).edges(problem.domain)) == 0
     assert at.value < multiple < at.value * UP_TO_ROUNDING
     assert breaches(table, ((at.value * (1 - 1e-9)) * problem.metric).edges(problem.domain)) > 0

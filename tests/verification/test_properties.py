@@ -15,7 +15,8 @@ from mechdesign.mechanism.table.certificate import ROW_SUM, row_sums_exact, viol
 from mechdesign.mechanism.table.dataset import make_mechanism
 from mechdesign.mechanism.table.repair import repair
 from mechdesign.programs.optimal.optimal import Optimal
-from mechdesign.setting.metric.metrics import Euclidean, Graph
+from mechdesign.setting.metric.euclidean import Euclidean
+from mechdesign.setting.metric.graph import Graph
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import SquaredDistance, TableLoss
 from mechdesign.setting.problems.problem import DesignProblem

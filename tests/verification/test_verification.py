@@ -17,8 +17,12 @@ from mechdesign.mechanism.storage.files import save
 from mechdesign.mechanism.table.dataset import make_mechanism, seal
 from mechdesign.programs.eikonal.weights import EikonalWeights
 from mechdesign.programs.optimal.optimal import Optimal
+from mechdesign.setting.metric.discrete import Discrete
+from mechdesign.setting.metric.eikonal import Eikonal
+from mechdesign.setting.metric.euclidean import Euclidean
+from mechdesign.setting.metric.graph import Graph
 from mechdesign.setting.metric.levels import PrivacyLevel
-from mechdesign.setting.metric.metrics import Discrete, Eikonal, Euclidean, Graph, metric_from_description
+from mechdesign.setting.metric.metrics import metric_from_description
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import Distance, SquaredDistance, TableLoss, ZeroOne
 from mechdesign.setting.problems.problem import DesignProblem

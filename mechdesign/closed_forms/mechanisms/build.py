@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base.checks import check_epsilon
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.mechanism.table.dataset import certified_multiple, make_mechanism
+from mechdesign.mechanism.table.dataset import certified_scale, make_mechanism
 from mechdesign.mechanism.table.repair import round_to_integers
 from mechdesign.setting.problems.problem import DesignProblem
 
@@ -29,14 +29,14 @@ def closed_form_mechanism(
 ) -> xr.Dataset:
     """The mechanism of probabilities `table` (n, m), unrepaired, at its true level.
 
-    The integers are certified for `multiple` times the problem's metric, the smallest multiple that holds;
-    `effective_epsilon` is that multiple before rounding, so 1.525 means: not private at the claim, private at 1.525
+    The integers are certified for `scale` times the problem's metric, the smallest scale that holds;
+    `effective_epsilon` is that scale before rounding, so 1.525 means: not private at the claim, private at 1.525
     of it.
     """
     mass = round_to_integers(table, problem.edges)
-    multiple = certified_multiple(problem, mass)
+    scale = certified_scale(problem, mass)
     return make_mechanism(
-        problem, mass, program=name, multiple=multiple, parameters=parameters, claimed_epsilon=claimed_epsilon
+        problem, mass, program=name, scale=scale, parameters=parameters, claimed_epsilon=claimed_epsilon
     )
 
 

@@ -29,7 +29,7 @@ from mechdesign.closed_forms.mechanisms.build import closed_form_mechanism, leve
 from mechdesign.closed_forms.noise.laws import Laplace, NoiseLaw, SmoothLaw
 from mechdesign.closed_forms.noise.noise_law import Array
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.setting.metric.metrics import Euclidean
+from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import SquaredDistance
 from mechdesign.setting.problems.problem import DesignProblem

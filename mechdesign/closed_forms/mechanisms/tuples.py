@@ -30,8 +30,8 @@ from mechdesign.base.memory import require_memory
 from mechdesign.closed_forms.mechanisms.build import closed_form_mechanism
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.table.certificate import ROW_SUM
-from mechdesign.mechanism.table.dataset import certified_multiple, make_mechanism, stored_points
-from mechdesign.setting.metric.metrics import Graph
+from mechdesign.mechanism.table.dataset import certified_scale, make_mechanism, stored_points
+from mechdesign.setting.metric.graph import Graph
 from mechdesign.setting.objective.losses import TableLoss
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain
@@ -108,7 +108,7 @@ def of_aggregate(problem: DesignProblem, count: int, answers: ArrayLike, mechani
         built,
         mass,
         program="of_aggregate",
-        multiple=certified_multiple(built, mass),
+        scale=certified_scale(built, mass),
         parameters={"points": count, "mechanism": str(mechanism.attrs["program"])},
     )
 

@@ -77,8 +77,8 @@ def region(signed_distance: ArrayLike, width: float, gamma: float, growth: str =
     """A smooth upper bound of `queries.region`, shape of the signed distance s (positive inside, in the unit of width).
 
     It needs |s(x) - s(x')| <= |x - x'|, which true signed distances obey, and those that
-    `setting.geodesic.signed_distance` makes for the cells of a grid. It is S where the shortest way to the band
-    goes straight on to full depth: for thresholds, strips, quadrants, large discs; else it is above S, by 4 % at most
+    `fast_marching.signed_distance` makes for the cells of a grid. It is S where the shortest way to the band goes
+    straight on to full depth: for thresholds, strips, quadrants, large discs; else it is above S, by 4 % at most
     where that was measured. Raises: as `threshold`.
     """
     tau = positive(width, "width")

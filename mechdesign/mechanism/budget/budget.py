@@ -47,7 +47,7 @@ REMEMBERED = "nothing: the report of this secret was remembered"
 class Budget(Shown):
     """The ledger at `path`, shared by all processes that open it; `Budget.create` makes one.
 
-    What is counted are multiples of a metric with multiplier 1: a report by a mechanism for 2 * metric costs 2. What is
+    What is counted are multiples of a metric at scale 1: a report by a mechanism for 2 * metric costs 2. What is
     paid is written to the disk before the report is returned; a process that dies in between has paid, and the report
     is remembered. A ledger that was deleted or put back in an older state is refused by a Budget that has seen more;
     one that starts with the older file cannot tell: keep no copies.

@@ -37,6 +37,7 @@ from mechdesign.mechanism.factored.row_sums import LossData, RowBlock, join_word
 from mechdesign.mechanism.schema import FACTORED
 from mechdesign.mechanism.table.dataset import COST, claim_sentence, coordinates, seal, versions
 from mechdesign.setting.metric.shortest_paths import Edges
+from mechdesign.setting.objective.losses import SQUARE
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain
 
@@ -50,7 +51,7 @@ def judge(problem: DesignProblem, factors: Factors, target: NDArray[np.int64]) -
         secrets=problem.domain.points,
         reports=problem.domain.points[target],
         prior=problem.prior_array,
-        loss=problem.loss.name,
+        loss=problem.loss,
     )
 
 
@@ -97,7 +98,7 @@ def make_factored(
     level = problem.metric.level_at(domain)
     if level is not None:
         variables["level"] = ("secret", level, {"units": f"nats per {domain.unit}"})
-    if problem.metric.kind == "graph":
+    if problem.metric.listed:
         listed = {"tail": problem.edges.tail, "head": problem.edges.head, "length": problem.edges.length}
         variables |= {f"claim_{name}": ("claimed", values) for name, values in listed.items()}
     variables |= {name: ("secret", values) for name, values in diagnosis.items()}
@@ -140,7 +141,7 @@ class Judgement:
 def judgement(judged: LossData, rows: RowBlock, domain: Domain) -> Judgement:
     """The figures of all n rows."""
     loss = math.fsum(judged.prior * rows.loss)
-    if judged.loss != "squared":
+    if judged.loss.code != SQUARE:
         return Judgement(loss=loss)
     mass, first = rows.moments[:, 0], rows.moments[:, 1:]
     centre = judged.secrets.mean(axis=0)

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from mechdesign.errors import UnsuitableError
 from mechdesign.mechanism.factored.certificate import KERNEL_BITS, Factors
 from mechdesign.setting.metric.integer_metric import BLOCK
+from mechdesign.setting.objective.losses import APART, LENGTH, LOSSES, Loss
 from mechdesign.setting.space.domain import CLOSE
 
-KINDS = {"squared": 0, "distance": 1, "zero-one": 2}
 _LOW = (1 << 64) - 1
 
 
@@ -26,23 +26,25 @@ class LossData:
     """Factors with what their reports are judged by.
 
     secrets (n, a) and reports (k, a), coordinates of the secrets and of the cell that each place reports, in units of
-    length; prior (n,); loss, "squared", "distance" or "zero-one".
-    Raises: UnsuitableError for a loss that is given as a table, and for coordinates that are all below 2^-400.
+    length; prior (n,); loss, one with a code.
+    Raises: UnsuitableError for a loss without a code, such as a table, and for coordinates that are all below 2^-400.
     """
 
     factors: Factors
     secrets: NDArray[np.float64]
     reports: NDArray[np.float64]
     prior: NDArray[np.float64]
-    loss: str
+    loss: Loss
 
     def __post_init__(self) -> None:
-        if self.loss not in KINDS:
+        if self.loss.code is None:
             raise UnsuitableError(
                 "a factored mechanism computes its loss from coordinates",
                 field="loss",
-                value=self.loss,
-                remedy="use " + ", ".join(KINDS) + ", or a grid small enough for a table",
+                value=self.loss.name,
+                remedy="use "
+                + ", ".join(name for name, loss in LOSSES.items() if loss.code is not None)
+                + ", or a grid small enough for a table",
             )
         if not np.abs(self.secrets).max() >= CLOSE:
             raise UnsuitableError(
@@ -83,7 +85,7 @@ def row_block(judged: LossData, start: int, stop: int) -> RowBlock:
         exact = factors.row_sums(distances)
         total = np.array([s * 2.0**-KERNEL_BITS for s in exact])
         _add_losses(
-            distances, kernel, weight, judged.reports, judged.secrets[own], KINDS[judged.loss],
+            distances, kernel, weight, judged.reports, judged.secrets[own], judged.loss.code,
             losses[own.start - start : own.stop - start],
         )  # fmt: skip
         losses[own.start - start : own.stop - start] /= total
@@ -109,7 +111,7 @@ def rounded_words(words: NDArray[np.uint64]) -> NDArray[np.float64]:
 
 
 @numba.njit(cache=True, nogil=True)
-def _add_losses(distances, kernel, weight, reports, secrets, kind, total):  # type: ignore[no-untyped-def]
+def _add_losses(distances, kernel, weight, reports, secrets, code, total):  # type: ignore[no-untyped-def]
     """Add the sum over places of weight * kernel * loss to `total`, per source."""
     for p in range(distances.shape[0]):
         for b in range(distances.shape[1]):
@@ -118,9 +120,9 @@ def _add_losses(distances, kernel, weight, reports, secrets, kind, total):  # ty
                 square += (secrets[b, axis] - reports[p, axis]) ** 2
                 apart |= secrets[b, axis] != reports[p, axis]
             loss = square
-            if kind == 1:
+            if code == LENGTH:
                 loss = np.sqrt(square)
-            elif kind == 2:
+            elif code == APART:
                 loss = 1.0 if apart else 0.0
             total[b] += weight[p] * kernel[distances[p, b]] * loss
 

@@ -7,7 +7,7 @@
 | prior, level, dual | secret | prior; eps(u), where there is one; multipliers of the row sums, where optimised |
 | multiplier | side_row | multipliers of the side rows, where the program has some |
 | loss_table | secret, report | only where the loss is a given table |
-| problem_length | edge | only where a graph is claimed at a multiple: its own lengths, before that |
+| problem_length | edge | only where a graph is claimed at another scale than 1: its own lengths, before that |
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from numpy.typing import NDArray
 from mechdesign.errors import DesignError
 from mechdesign.mechanism.schema import TABLE
 from mechdesign.mechanism.table.certificate import ROW_SUM, max_log_ratio, violations
-from mechdesign.setting.metric.metrics import Metric
+from mechdesign.setting.metric.metric import Metric
 from mechdesign.setting.metric.shortest_paths import Edges
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import AXES, Domain
 
 COST = "one report; k reports cost k times the epsilon"
 RESOLUTION = 1e-9  # of the loss of the best constant report: gaps are not measured finer
-_STEP = 2.0**-40  # relative; a multiple is raised by this, then twice this and so on, until the integers certify
+_STEP = 2.0**-40  # relative; a scale is raised by this, then twice this and so on, until the integers certify
 _VERSIONED = ("mechdesign", "numpy", "scipy", "highspy", "cvxpy", "xarray")
 
 
@@ -43,7 +43,7 @@ def make_mechanism(
     mass: NDArray[np.uint64],
     *,
     program: str,
-    multiple: float = 1.0,
+    scale: float = 1.0,
     parameters: Mapping[str, Any] | None = None,
     claimed_epsilon: float | None = None,
     dual: NDArray[np.float64] | None = None,
@@ -53,19 +53,19 @@ def make_mechanism(
     multipliers: NDArray[np.float64] | None = None,
     attributes: Mapping[str, str | float] | None = None,
 ) -> xr.Dataset:
-    """The Dataset of a mechanism for `problem` that claims `multiple` times the problem's metric.
+    """The Dataset of a mechanism for `problem` that claims `scale` times the problem's metric.
 
-    Parameters: mass (n, m), certified for multiple * metric; program, what made it; parameters, kept as JSON beside
+    Parameters: mass (n, m), certified for scale * metric; program, what made it; parameters, kept as JSON beside
     the problem's parameters; claimed_epsilon, the nominal parameter of a closed form; dual (n,), lower_bound and
     stopped of an optimised one; reports, where they differ from the problem's; multipliers (k,) of the side rows;
     attributes, what else to keep: objective, where it is not the expected loss.
     """
-    metric: Metric = problem.metric if multiple == 1 else multiple * problem.metric
-    edges = problem.edges if multiple == 1 else metric.edges(problem.domain)
+    metric: Metric = problem.metric if scale == 1 else scale * problem.metric
+    edges = problem.edges if scale == 1 else metric.edges(problem.domain)
     places = reports or problem.reports
     loss = problem.loss_matrix if reports is None else problem.loss.matrix(problem.domain, places)
     at = max_log_ratio(mass, problem.edges)
-    value = min(at.value, 1.0) if multiple == 1 and violations(mass, edges) == 0 else at.value
+    value = min(at.value, 1.0) if scale == 1 and violations(mass, edges) == 0 else at.value
     domain = problem.domain
     variables: dict[str, tuple[Any, ...]] = {
         "mass": (("secret", "report"), mass, {"units": "2^-62"}),
@@ -79,12 +79,12 @@ def make_mechanism(
         variables["level"] = ("secret", level, {"units": f"nats per {domain.unit}"})
     if dual is not None:
         variables["dual"] = ("secret", np.asarray(dual, float), {"units": problem.loss.unit(domain.unit)})
-    if multiple != 1 and problem.metric.kind == "graph":
-        plain = replace(problem.metric, multiplier=1.0).edges(domain)
+    if scale != 1 and problem.metric.listed:
+        plain = replace(problem.metric, scale=1.0).edges(domain)
         variables["problem_length"] = ("edge", plain.length, {"units": "nats"})
     if multipliers is not None:
         variables["multiplier"] = ("side_row", np.asarray(multipliers, float))
-    if problem.loss.name == "table":
+    if problem.loss.tabled:
         variables["loss_table"] = (("secret", "report"), loss, {"units": problem.loss.unit(domain.unit)})
     attrs: dict[str, str | int | float] = {
         "schema": TABLE,
@@ -97,13 +97,13 @@ def make_mechanism(
         "cost": COST,
         "loss": problem.loss.name,
         "expected_loss": expected_loss(mass, problem.prior_array, loss),
-        "multiple": float(multiple),
+        "multiple": float(scale),
         "effective_epsilon": value,
         "versions": versions(),
     }
     optional = {"lower_bound": lower_bound, "claimed_epsilon": claimed_epsilon, "stopped": stopped}
     attrs |= {name: given for name, given in optional.items() if given is not None}
-    if multiple != 1:
+    if scale != 1:
         attrs["problem_metric"] = json.dumps(problem.metric.describe(), sort_keys=True)
     attrs |= attributes or {}
     placed = coordinates("secret", domain) | coordinates("report", places)
@@ -114,12 +114,13 @@ def claim_sentence(metric: Metric, domain: Domain, edges: Edges) -> str:
     """The claim in one sentence, rebuilt at verification: another metric, level map or grid reads differently.
 
     The digits after the number of edges are a fingerprint of the list: any other length reads differently too. The
-    lengths that a graph lists are multiplied already.
+    lengths that a graph lists are multiplied already. A plane is spoken of for grids: between points it only says where
+    they are.
     """
-    listed = metric.multiplier == 1 or metric.kind == "graph"
-    times = "" if listed else f"{float(metric.multiplier)!r} times "
+    listed = metric.scale == 1 or metric.listed
+    times = "" if listed else f"{float(metric.scale)!r} times "
     where = "places" if domain.shape is None else f"cells of a {' x '.join(map(str, domain.shape))} grid"
-    if domain.plane is not None:
+    if domain.plane is not None and domain.shape is not None:
         where += f" on the {domain.plane.words()}, {domain.plane.accuracy(domain.reach)}"
     return (
         f"One report satisfies P(y|u) <= exp(d(u,u')) P(y|u') for every report y and all {domain.size} secrets "
@@ -146,17 +147,17 @@ def relative_gap(loss: float, bound: float, scale: float) -> float:
     return (loss - bound) / max(loss, RESOLUTION * scale)
 
 
-def certified_multiple(problem: DesignProblem, mass: NDArray[np.uint64]) -> float:
-    """The smallest multiple of the problem's metric that the integers (n, m) are certified for.
+def certified_scale(problem: DesignProblem, mass: NDArray[np.uint64]) -> float:
+    """The smallest scale of the problem's metric that the integers (n, m) are certified for.
 
     Smallest to 2^-40 (to twice the rounding of the logarithms where lengths are under 1e-4 nats).
-    Raises: DesignError where no multiple holds.
+    Raises: DesignError where none holds.
     """
-    multiple, step = max(max_log_ratio(mass, problem.edges).value, 0.0), _STEP
-    while math.isfinite(multiple):
-        if violations(mass, (multiple * problem.metric).edges(problem.domain)) == 0:
-            return multiple
-        multiple, step = multiple * (1 + step) + math.ulp(0.0), 2 * step
+    scale, step = max(max_log_ratio(mass, problem.edges).value, 0.0), _STEP
+    while math.isfinite(scale):
+        if violations(mass, (scale * problem.metric).edges(problem.domain)) == 0:
+            return scale
+        scale, step = scale * (1 + step) + math.ulp(0.0), 2 * step
     raise DesignError("no multiple of the metric holds", field="table", remedy="report this mechanism")
 
 

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import DesignError
 from mechdesign.mechanism.table.certificate import edge_ratios
-from mechdesign.setting.metric.metrics import Metric
+from mechdesign.setting.metric.metric import Metric
 from mechdesign.setting.metric.shortest_paths import Edges
 from mechdesign.setting.space.domain import Domain
 
 _BITS = 53  # of a double
-_STEP = 2.0**-46  # relative; a multiple is raised by this, then twice this and so on, until the integers hold
+_STEP = 2.0**-46  # relative; a scale is raised by this, then twice this and so on, until the integers hold
 
 
 @numba.njit(inline="always")
@@ -136,16 +136,16 @@ def breaches(table: NDArray[np.float64], edges: Edges) -> int:
     return int(_count(mantissa, exponent.astype(np.int64), edges.tail, edges.head, factor, shift))
 
 
-def true_multiple(table: NDArray[np.float64], metric: Metric, domain: Domain, found: float) -> float:
-    """`found`, the largest ratio in floating point, rounded up until no triple breaches that multiple of the metric.
+def true_scale(table: NDArray[np.float64], metric: Metric, domain: Domain, found: float) -> float:
+    """`found`, the largest ratio in floating point, rounded up until no triple breaches the metric at that scale.
 
     The first step is 2^-46 of it, then twice that and so on: six more where every length is 1e-2 nats or longer.
-    Raises: DesignError where no multiple holds.
+    Raises: DesignError where none holds.
     """
-    multiple, step = found * (1 + _STEP), _STEP
-    while math.isfinite(multiple):
-        if breaches(table, (multiple * metric).edges(domain)) == 0:
-            return multiple
+    scale, step = found * (1 + _STEP), _STEP
+    while math.isfinite(scale):
+        if breaches(table, (scale * metric).edges(domain)) == 0:
+            return scale
         step *= 2
-        multiple = found * (1 + step) + math.ulp(0.0)
+        scale = found * (1 + step) + math.ulp(0.0)
     raise DesignError("no multiple of the metric holds", field="table", remedy="report this table")

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import math
 
-import numpy as np
 import xarray as xr
 
 from mechdesign.base.streams import visible
-from mechdesign.base.units import unit_word
-
-_JUDGED = {"squared": "squared distance", "distance": "distance", "zero-one": "share of wrong reports", "table": "loss"}
+from mechdesign.setting.metric.metrics import metric_from_description
+from mechdesign.setting.objective.losses import LOSSES
 
 
 def plain(text: object) -> str:
@@ -29,28 +27,17 @@ def problem_sentence(result: xr.Dataset, secrets: int) -> str:
 
 def metric_sentence(result: xr.Dataset) -> str:
     """The metric in a few words, neighbours and levels included, of a Dataset with the attributes metric and domain."""
-    metric, domain = json.loads(result.attrs["metric"]), json.loads(result.attrs["domain"])
-    times = float(metric["multiplier"])
-    per = f"nats per {unit_word(domain['unit'])}"
-    if metric["kind"] == "eikonal":
-        level = np.array(metric["level"]["eps"]) * times
-        low, high = f"{level.min():.3g}", f"{level.max():.3g}"
-        eps = low if low == high else f"{low} to {high}"
-        neighbours = 2 if len(domain["shape"]) == 1 else metric["stencil"]
-        return f"eikonal metric, {neighbours} neighbours, eps = {eps} {per}"
-    if metric["kind"] == "euclidean":
-        return f"Euclidean metric, eps = {metric['epsilon'] * times:.3g} {per}"
-    if metric["kind"] == "streets":
-        return f"distance along {len(metric['length'])} streets, eps = {metric['epsilon'] * times:.3g} {per}"
-    if metric["kind"] == "discrete":
-        return f"discrete metric, eps = {metric['epsilon'] * times:.3g} nats"
-    return "graph metric"
+    domain = json.loads(result.attrs["domain"])
+    metric = metric_from_description(json.loads(result.attrs["metric"]))
+    return metric.words(domain["unit"], len(domain.get("shape", ())))
 
 
 def loss_words(judged: str, unit: str) -> tuple[str, str]:
     """What a loss of this name is the mean of, and its unit ("" where it has none) as readers know it."""
-    lengths = {"squared": "squared units", "distance": "units"}
-    return _JUDGED[judged], lengths.get(judged, "") if unit == "1" else unit.replace("^2", "²")
+    loss = LOSSES.get(judged)
+    told = loss.unit("units") if loss is not None and unit == "1" else unit
+    readable = {"1": "", "units^2": "squared units"}.get(told, told.replace("^2", "²"))
+    return "loss" if loss is None else loss.words(), readable
 
 
 def axis_label(axis: str, unit: str) -> str:

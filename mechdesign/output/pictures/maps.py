@@ -1,6 +1,6 @@
 """maps: pictures of mechanisms and of diagnoses over grids, through matplotlib's objects: no global state, no display.
 
-A mechanism over a grid of two axes. Above: the privacy level eps(u), times the multiplier of the metric; the prior; and
+A mechanism over a grid of two axes. Above: the privacy level eps(u), times the scale of the metric; the prior; and
 the expected loss of every cell or, where the file has them, excess and rings of its diagnosis. Below: P(.|u) at a few
 secrets, all on one logarithmic colour scale that ends at 10^-5 of the largest probability shown. Over one axis the maps
 are lines. Masked cells are grey. A mechanism along streets is drawn on its network: the prior and the rows as dots at
@@ -63,7 +63,7 @@ def plot_mechanism(mechanism: xr.Dataset, secrets: Sequence[int] | None = None) 
     from matplotlib.figure import Figure
 
     checked = certified(mechanism)
-    if read(mechanism).metric.kind == "streets":
+    if read(mechanism).metric.network:
         return _network_figure(mechanism, secrets, checked)
 
     lattice = Lattice.of(mechanism)
@@ -193,7 +193,7 @@ def _row_title(mechanism: xr.Dataset, u: int, word: str) -> str:
 
 
 def _levels(result: xr.Dataset, domain: Domain) -> tuple[NDArray[np.float64], str]:
-    """eps(u) (n,), times the multiplier of the metric, and its label."""
+    """eps(u) (n,), times the scale of the metric, and its label."""
     times = float(json.loads(result.attrs["metric"])["multiplier"])
     return times * result["level"].values, f"eps (nats per {unit_word(domain.unit)})"
 

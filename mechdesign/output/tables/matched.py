@@ -12,7 +12,7 @@ from mechdesign.closed_forms.mechanisms.build import closed_form_mechanism
 from mechdesign.mechanism.table.certificate import max_log_ratio
 from mechdesign.programs.matching.matched_distance import FAMILIES
 from mechdesign.programs.matching.matched_optimal import MatchedOptimal, require_euclidean
-from mechdesign.setting.metric.metrics import Euclidean
+from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.objective.losses import check_distance
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.matching.matched_distance import match_distance

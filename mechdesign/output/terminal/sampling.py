@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from mechdesign.errors import InputError, SizeError
 from mechdesign.mechanism.sampling.sampler import Sampler
 from mechdesign.mechanism.table.dataset import stored_points
-from mechdesign.setting.space.area import place_on_earth
 from mechdesign.setting.space.domain import AXES, Domain
-from mechdesign.setting.space.locate import identifying_digits, place_at, rounded
+from mechdesign.setting.space.locate import identifying_digits, place_at, place_on_earth, rounded
 
 MOST = 1_000_000  # reports of one document: half a gigabyte
 
@@ -80,11 +79,11 @@ def sample_document(
 
 
 def _degrees(domain: Domain, mechanism: xr.Dataset, reports: NDArray[np.int64]) -> dict[str, list[float]]:
-    """Longitudes and latitudes of reports, to a tenth of a cell."""
-    assert domain.plane is not None and domain.cell is not None
+    """Longitudes and latitudes of reports, to a tenth of a cell, or of the least distance between two places."""
+    assert domain.plane is not None
     named = "report" if "report_x" in mechanism.coords else "secret"
     longitude, latitude = domain.plane.backward(stored_points(mechanism, named)[reports])
-    kept = domain.plane.decimals(min(domain.cell))
+    kept = domain.plane.decimals(domain.spacing)
     return {
         "report_longitude": [rounded(x, kept) for x in longitude.tolist()],
         "report_latitude": [rounded(x, kept) for x in latitude.tolist()],

@@ -17,15 +17,22 @@ paper 000 leaves open). On a line the exact weights of lengths a, b left and rig
 from __future__ import annotations
 
 import math
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.setting.metric.metrics import Eikonal
+from mechdesign.setting.metric.eikonal import Eikonal
+from mechdesign.setting.metric.metric import Metric
 from mechdesign.setting.space.domain import Domain
 
 TOTALS = {1: 2.0, 2: 2.0 * math.pi, 3: 8.0 * math.pi}  # c_n
 LEAST_SHARE = 0.02  # of the flat weight (eps h)^n / c_n that a local weight keeps where the excess is positive
+
+
+def ruled(metric: Metric, domain: Domain) -> TypeGuard[Eikonal]:
+    """Whether the rule is stated: for an eikonal metric on a grid."""
+    return isinstance(metric, Eikonal) and domain.kind == "grid"
 
 
 def curvature_excess(domain: Domain, metric: Eikonal) -> NDArray[np.float64]:
@@ -47,13 +54,13 @@ def curvature_excess(domain: Domain, metric: Eikonal) -> NDArray[np.float64]:
         laplacian += (ahead + behind - 2 * here) / h**2
         slope += ((ahead - behind) / (2 * h)) ** 2
     bend = {1: 0.0 * laplacian, 2: laplacian, 3: (8 * laplacian + 4 * slope) / 3}[domain.dimension]
-    return bend - (metric.multiplier * metric.level.at(domain.points)) ** 2
+    return bend - (metric.scale * metric.level.at(domain.points)) ** 2
 
 
 def signed_weights(domain: Domain, metric: Eikonal, least: float = -math.inf) -> NDArray[np.float64]:
     """First-order weights (k,) of the cells of a grid, at least the share `least` of those of a flat metric."""
     assert domain.cell is not None
-    level = metric.multiplier * metric.level.at(domain.points)
+    level = metric.scale * metric.level.at(domain.points)
     square = np.maximum(-curvature_excess(domain, metric), least * level**2)
     return level ** (domain.dimension - 2) * square * math.prod(domain.cell) / TOTALS[domain.dimension]
 

@@ -26,10 +26,10 @@ from scipy.ndimage import distance_transform_cdt, maximum_filter
 
 from mechdesign.base.display import Shown
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.programs.eikonal.curvature import curvature_excess
+from mechdesign.programs.eikonal.curvature import curvature_excess, ruled
 from mechdesign.programs.program import Program
-from mechdesign.setting.metric.metrics import Eikonal
-from mechdesign.setting.metric.shortest_paths import fast_marching_kernel
+from mechdesign.setting.metric.eikonal import Eikonal
+from mechdesign.setting.metric.fast_marching import fast_marching_kernel
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain
 
@@ -78,7 +78,7 @@ class EikonalWeights(Program):
                 remedy="use graph distances",
             )
         field = fast_marching_kernel(problem.domain, problem.metric.level, problem.edges)
-        return np.exp(-problem.metric.multiplier * field)
+        return np.exp(-problem.metric.scale * field)
 
     def statement(self) -> cp.Problem:
         import cvxpy as cp
@@ -174,7 +174,7 @@ def border_step(problem: DesignProblem) -> float | None:
     level, cell = problem.metric.level_at(problem.domain), problem.domain.cell
     if level is None or cell is None:
         return None
-    return float(problem.metric.multiplier * level[rings(problem.domain) == 0].min() * min(cell))
+    return float(problem.metric.scale * level[rings(problem.domain) == 0].min() * min(cell))
 
 
 def border_rings(problem: DesignProblem) -> int | None:
@@ -190,6 +190,6 @@ def border_rings(problem: DesignProblem) -> int | None:
 def _excess(problem: DesignProblem) -> NDArray[np.float64]:
     """The curvature excess of a grid, minus infinity where the rule is not stated."""
     domain, metric = problem.domain, problem.metric
-    if not isinstance(metric, Eikonal) or domain.kind != "grid":
+    if not ruled(metric, domain):
         return np.full(domain.size, -np.inf)
     return curvature_excess(domain, metric)

@@ -28,7 +28,9 @@ from mechdesign.base.units import unit_word
 from mechdesign.closed_forms.mechanisms import geometric, planar_laplace, randomized_response
 from mechdesign.closed_forms.mechanisms.clamped_lattice import TAIL_NATS
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.setting.metric.metrics import Discrete, Euclidean, Metric
+from mechdesign.setting.metric.discrete import Discrete
+from mechdesign.setting.metric.euclidean import Euclidean
+from mechdesign.setting.metric.metric import Metric
 from mechdesign.setting.objective.losses import check_distance
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain

@@ -24,7 +24,7 @@ from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.programs.optimal.near_pairs import excess, near_pairs
 from mechdesign.programs.optimal.optimal import Optimal
 from mechdesign.programs.program import Program
-from mechdesign.setting.metric.metrics import Euclidean
+from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.objective.losses import Distance, check_distance
 from mechdesign.setting.problems.problem import DesignProblem
 

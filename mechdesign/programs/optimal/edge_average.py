@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from mechdesign.programs.program import Program, expected_loss, simplex
-from mechdesign.setting.metric.metrics import Graph
+from mechdesign.setting.metric.graph import Graph
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import TableLoss
 from mechdesign.setting.problems.problem import DesignProblem

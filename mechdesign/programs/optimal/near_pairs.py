@@ -17,7 +17,8 @@ from dataclasses import replace
 import numpy as np
 
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.setting.metric.metrics import Euclidean, Graph
+from mechdesign.setting.metric.euclidean import Euclidean
+from mechdesign.setting.metric.graph import Graph
 from mechdesign.setting.metric.shortest_paths import Edges, shortest_paths
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain

@@ -14,12 +14,22 @@ from mechdesign.base.descriptions import SMALLEST
 from mechdesign.errors import InputError
 from mechdesign.setting.space.domain import Domain
 
+SQUARE, LENGTH, APART = 0, 1, 2  # codes of formulas
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Loss(ABC):
-    """A loss function; `name` is what files call it, `unit` the unit of its values given the domain's unit."""
+    """A loss function l(u, y) >= 0 of two places.
+
+    A class of its own is a frozen dataclass without fields, of which an instance has a row in `LOSSES`: a file keeps
+    the name alone. name, its name there and in files; tabled, whether a file keeps its values instead; code, the
+    formula that compiled sums over coordinates and best estimates know it by: SQUARE for |u - y|^2, LENGTH for |u - y|,
+    APART for 1 where u and y differ, else 0; None for any other, and then it has no factored mechanism.
+    """
 
     name: ClassVar[str]
+    tabled: ClassVar[bool] = False
+    code: ClassVar[int | None] = None
 
     @abstractmethod
     def matrix(self, secrets: Domain, reports: Domain) -> NDArray[np.float64]:
@@ -28,6 +38,10 @@ class Loss(ABC):
     def unit(self, length: str) -> str:
         """The unit of the loss where lengths are in `length`."""
         return "1"
+
+    def words(self) -> str:
+        """What its mean is the mean of, for captions."""
+        return "loss"
 
     def within_cell(self, domain: Domain) -> float | None:
         """Mean loss of snapping a uniform position in a cell to the cell's centre; None where it has no meaning."""
@@ -39,12 +53,16 @@ class SquaredDistance(Loss):
     """l(u, y) = |u - y|^2, in squared units of length."""
 
     name = "squared"
+    code = SQUARE
 
     def matrix(self, secrets: Domain, reports: Domain) -> NDArray[np.float64]:
         return secrets.euclidean_to(reports) ** 2
 
     def unit(self, length: str) -> str:
         return "1" if length == "1" else f"{length}^2"
+
+    def words(self) -> str:
+        return "squared distance"
 
     def within_cell(self, domain: Domain) -> float | None:
         """Sum of h^2 / 12 over the axes: h^2 / 6 for a square cell."""
@@ -56,12 +74,16 @@ class Distance(Loss):
     """l(u, y) = |u - y|, in units of length."""
 
     name = "distance"
+    code = LENGTH
 
     def matrix(self, secrets: Domain, reports: Domain) -> NDArray[np.float64]:
         return secrets.euclidean_to(reports)
 
     def unit(self, length: str) -> str:
         return length
+
+    def words(self) -> str:
+        return "distance"
 
     def within_cell(self, domain: Domain) -> float | None:
         """On a line h / 4; h (sqrt 2 + ln(1 + sqrt 2)) / 6 in a square cell; None for other cells."""
@@ -76,11 +98,15 @@ class ZeroOne(Loss):
     """l(u, y) = 0 if the report is the secret's own place, else 1."""
 
     name = "zero-one"
+    code = APART
 
     def matrix(self, secrets: Domain, reports: Domain) -> NDArray[np.float64]:
         secrets.require_alike(reports)
         pairs = zip(secrets.points.T, reports.points.T, strict=True)
         return np.any([a[:, None] != b[None, :] for a, b in pairs], axis=0).astype(float)
+
+    def words(self) -> str:
+        return "share of wrong reports"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -90,6 +116,7 @@ class TableLoss(Loss):
     values: ArrayLike
     units: str = "1"
     name = "table"
+    tabled = True
 
     def matrix(self, secrets: Domain, reports: Domain) -> NDArray[np.float64]:
         table = np.asarray(self.values, float)
@@ -106,7 +133,16 @@ class TableLoss(Loss):
         return self.units
 
 
-LOSSES: dict[str, Loss] = {loss.name: loss for loss in (SquaredDistance(), Distance(), ZeroOne())}
+LOSSES: dict[str, Loss] = {
+    loss.name: loss for loss in (SquaredDistance(), Distance(), ZeroOne())
+}  # name: loss; one from outside the package is one entry more
+
+
+def named_loss(name: str) -> Loss:
+    """The loss of that name. Raises: InputError for a name that is not in `LOSSES`."""
+    if name not in LOSSES:
+        raise InputError("unknown loss", field="loss", value=name, remedy="use one of " + ", ".join(LOSSES))
+    return LOSSES[name]
 
 
 def check_loss(matrix: NDArray[np.float64]) -> NDArray[np.float64]:

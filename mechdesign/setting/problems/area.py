@@ -8,10 +8,12 @@ import numpy as np
 
 from mechdesign.base.checks import check_epsilon
 from mechdesign.errors import InputError
+from mechdesign.setting.metric.eikonal import Eikonal
+from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.metric.levels import ROUND_DOWN, PrivacyLevel
-from mechdesign.setting.metric.metrics import Eikonal, Euclidean, Metric
+from mechdesign.setting.metric.metric import Metric
 from mechdesign.setting.objective import priors
-from mechdesign.setting.objective.losses import LOSSES
+from mechdesign.setting.objective.losses import named_loss
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain
 from mechdesign.setting.space.raster import Raster
@@ -41,8 +43,7 @@ def area_problem(
     Source: paper 004, section 3; levels that vary are paper 000's, section IV.
     """
     ground = check_epsilon(epsilon)
-    if loss not in LOSSES:
-        raise InputError("unknown loss", field="loss", value=loss, remedy="use one of " + ", ".join(LOSSES))
+    judged = named_loss(loss)
     if (levels is None) != (slope == 0):
         raise InputError(
             "levels and slope belong together",
@@ -62,7 +63,7 @@ def area_problem(
         domain=domain,
         metric=metric,
         prior=np.asarray(weights),
-        loss=LOSSES[loss],
+        loss=judged,
         name=name,
         parameters={"geodesic_epsilon": ground, **(parameters or {})},
     )

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 
 from mechdesign.base.numerals import real_number
 from mechdesign.errors import InputError
-from mechdesign.setting.metric.metrics import Discrete, Euclidean
+from mechdesign.setting.metric.discrete import Discrete
+from mechdesign.setting.metric.euclidean import Euclidean
+from mechdesign.setting.metric.metric import Metric
 from mechdesign.setting.objective import priors
-from mechdesign.setting.objective.losses import LOSSES
+from mechdesign.setting.objective.losses import named_loss
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.readers.table_files import read_places
 from mechdesign.setting.space.domain import Domain
@@ -37,31 +40,32 @@ def named_problem(metric: str, parameters: dict[str, str], *, secrets: int) -> D
             remedy="use one of " + ", ".join(SETTINGS) + ", or --problem",
         )
     epsilon = _number("epsilon", _needed(parameters, "epsilon", metric))
-    loss = parameters.get("loss", "squared" if metric == "euclidean" else "zero-one")
-    if loss not in LOSSES:
-        raise InputError("unknown loss", field="loss", value=loss, remedy="use one of " + ", ".join(LOSSES))
-    if metric == "discrete":
-        domain, claimed = Domain.nodes(secrets), Discrete(epsilon=epsilon)
-        return DesignProblem(
-            domain=domain,
-            metric=claimed,
-            prior=priors.uniform(domain),
-            loss=LOSSES[loss],
-            name=metric,
-            parameters=parameters,
-        )
-    unit = _needed(parameters, "unit", metric)
-    domain = _domain(parameters, unit, secrets)
-    reports = Domain.points_at(read_places(parameters["reports"]), unit=unit) if "reports" in parameters else domain
+    domain, claimed, reports, usual = _STATED[metric](parameters, epsilon, secrets)
     return DesignProblem(
         domain=domain,
-        metric=Euclidean(epsilon=epsilon, unit=unit),
+        metric=claimed,
         prior=priors.uniform(domain),
-        loss=LOSSES[loss],
+        loss=named_loss(parameters.get("loss", usual)),
         reports=reports,
         name=metric,
         parameters=parameters,
     )
+
+
+def _discrete(parameters: dict[str, str], epsilon: float, secrets: int) -> _Stated:
+    domain = Domain.nodes(secrets)
+    return domain, Discrete(epsilon=epsilon), domain, "zero-one"
+
+
+def _euclidean(parameters: dict[str, str], epsilon: float, secrets: int) -> _Stated:
+    unit = _needed(parameters, "unit", "euclidean")
+    domain = _domain(parameters, unit, secrets)
+    reports = Domain.points_at(read_places(parameters["reports"]), unit=unit) if "reports" in parameters else domain
+    return domain, Euclidean(epsilon=epsilon, unit=unit), reports, "squared"
+
+
+_Stated = tuple[Domain, Metric, Domain, str]  # secrets, metric, reports, name of the usual loss
+_STATED: dict[str, Callable[[dict[str, str], float, int], _Stated]] = {"euclidean": _euclidean, "discrete": _discrete}
 
 
 def _domain(parameters: dict[str, str], unit: str, secrets: int) -> Domain:

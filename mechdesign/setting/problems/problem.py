@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.display import Shown
 from mechdesign.base.memory import require_memory
-from mechdesign.setting.metric.metrics import Metric
+from mechdesign.setting.metric.metric import Metric
 from mechdesign.setting.metric.shortest_paths import Edges, shortest_paths
 from mechdesign.setting.objective.losses import Loss, check_distance, check_loss
 from mechdesign.setting.objective.priors import check_prior

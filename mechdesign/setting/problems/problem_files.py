@@ -23,7 +23,7 @@ import numpy as np
 from mechdesign.base.display import Shown
 from mechdesign.base.numerals import LARGEST, real_number, whole_number
 from mechdesign.errors import InputError, MechdesignError
-from mechdesign.setting.metric.metrics import Metric
+from mechdesign.setting.metric.metric import Metric
 from mechdesign.setting.metric.shortest_paths import Edges
 from mechdesign.setting.objective.losses import Loss
 from mechdesign.setting.objective.queries import Query

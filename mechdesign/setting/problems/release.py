@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
-from mechdesign.setting.metric.metrics import Metric
+from mechdesign.setting.metric.metric import Metric
 from mechdesign.setting.objective.losses import TableLoss
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain

@@ -69,10 +69,10 @@ def _neighbours(
         ends, own = (tail[block], head[block]), np.arange(len(tail[block]))
         from_tail, from_head = (cdist(points[end], points) for end in ends)
         straight[block] = from_tail[own, ends[1]]
-        baselines, circles = np.maximum(from_tail, from_head), from_tail**2 + from_head**2
-        for table in (baselines, circles):
+        farther, circles = np.maximum(from_tail, from_head), from_tail**2 + from_head**2
+        for table in (farther, circles):
             for end in ends:
                 table[own, end] = np.inf
-        relative[block] = baselines.min(axis=1) >= straight[block]
+        relative[block] = farther.min(axis=1) >= straight[block]
         gabriel[block] = circles.min(axis=1) >= straight[block] ** 2
     return straight, relative, gabriel

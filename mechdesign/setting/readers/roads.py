@@ -6,16 +6,14 @@ Nodes: a column osmid (or id) and either lon and lat in degrees or x and y. Edge
 oneway and key among them, are ignored: a metric is symmetric, so that a one-way street counts both ways. Of parallel
 edges the shortest counts, loops are dropped.
 
-Degrees become metres of a local plane, x east and y north, about the middle of the nodes: spherical Mercator times the
-cosine of the middle latitude, on a sphere of 6,371,000 m. 5 km from the middle at 49 degrees of latitude it stretches
-lengths by one part in a thousand. Distances along streets are sums of the lengths in the table and know no plane.
+Degrees become metres of the plane about the middle of the nodes (`setting/space/plane.py`, the extra `geo`), which a
+file keeps: `mechdesign sample --lon --lat` takes the nearest node and answers in degrees. The plane only places the
+nodes: distances along streets are sums of the lengths in the table, and the claim is about these, between nodes.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +26,12 @@ from mechdesign.base.memory import within_memory
 from mechdesign.base.opening import open_lines
 from mechdesign.base.units import canonical_unit
 from mechdesign.errors import FileFormatError, InputError, UnitError
-from mechdesign.setting.metric.metrics import Streets
 from mechdesign.setting.metric.shortest_paths import Edges, shortest_paths
-from mechdesign.setting.readers.positions import mercator
+from mechdesign.setting.metric.streets import Streets
 from mechdesign.setting.space.domain import Domain
+from mechdesign.setting.space.plane import WIDEST, Plane
 
 _IDS, _LONGITUDES, _LATITUDES = ("osmid", "id"), ("lon", "longitude", "lng"), ("lat", "latitude")
-_WIDEST = 85.0  # degrees of latitude
 _SHOWN = 5  # parts that an error names
 _UNFOLDS = 32  # bytes of memory for a byte of text: fields as Python's texts
 _LIKELY = (0.5, 10.0)  # of a street's length over the straight line between its ends: the median of a real network
@@ -46,7 +43,7 @@ class Roads:
 
     ids (n,), the nodes as their table calls them; points (n, 2), x and y in m; degrees (n, 2), longitude and latitude,
     where the table has them; tail < head (e,), node numbers, length (e,) in m; left_out, how many nodes lay outside
-    the part that was kept.
+    the part that was kept; plane, on which the points lie, where they were made from degrees.
     """
 
     ids: NDArray[np.str_]
@@ -56,11 +53,15 @@ class Roads:
     head: NDArray[np.int64]
     length: NDArray[np.float64]
     left_out: int = 0
+    plane: Plane | None = None
 
     @property
     def domain(self) -> Domain:
-        """The nodes as secrets, at their points in m. Raises: InputError where two nodes coincide."""
-        return Domain.points_at(self.points, unit="m")
+        """The nodes as secrets, at their points in m, on their plane.
+
+        Raises: InputError where two nodes coincide, or reach 490 km from the middle of the plane.
+        """
+        return Domain.points_at(self.points, unit="m", plane=self.plane)
 
     def metric(self, epsilon: float) -> Streets:
         """The distance along streets times epsilon, in nats per m."""
@@ -71,36 +72,18 @@ class Roads:
         return shortest_paths(Edges(tail=self.tail, head=self.head, length=self.length), len(self.ids))
 
 
-def nearest_node(domain: Domain, location: Sequence[float]) -> int:
-    """The place of `domain` with the least straight-line distance to `location` (k,), in its unit; the first of equals.
-
-    `Sampler` and `mechdesign sample --at` take the exact place of a node and move nothing. Who snaps first protects the
-    node: users who share one cannot be told apart, and the claim for two users is that of their nodes' distance, which
-    may exceed their own by up to twice the way to the nearest node.
-    Raises: InputError for another number of axes, or a location that is not finite.
-    """
-    given = np.asarray(location, float)
-    if given.shape != (domain.dimension,) or not np.isfinite(given).all():
-        raise InputError(
-            f"needs {domain.dimension} finite number(s), in {domain.unit}",
-            field="location",
-            value=list(location),
-            remedy="give one number per axis",
-        )
-    return int(np.argmin(((domain.points - given) ** 2).sum(axis=1)))
-
-
 def read_roads(
     nodes: str | Path, edges: str | Path, *, unit: str | None = None, largest_component: bool = False
 ) -> Roads:
     """Read a road network from CSV tables of its nodes and edges; see the module docstring for their columns.
 
     Parameters: unit of the coordinates x and y, m or degree; by default lon and lat are taken where there are no x and
-    y, which are then in degrees, and x and y in m otherwise; largest_component, keep the largest connected part and
-    count the other nodes in `left_out`.
+    y, and x and y in m otherwise, which lie on no plane of ours (unit degree takes lon and lat instead);
+    largest_component, keep the largest connected part and count the other nodes in `left_out`.
     Raises: FileFormatError for a table that is missing or lacks a column; InputError for a node given twice, an edge to
     an unknown node, a length or coordinate that is no finite number, a length that is not positive, parts without a
-    street between them; UnitError for coordinates that are not in the unit, such as degrees where m were asked for.
+    street between them; UnitError for coordinates that are not in the unit, such as degrees where m were asked for;
+    for degrees, InputError with the command to run where pyproj is not installed.
     Cost: memory of the two tables.
     """
     table = _read(nodes, "nodes")
@@ -113,10 +96,11 @@ def read_roads(
             value=table[ids][repeated].iloc[0],
             remedy="keep one line per node",
         )
-    points, degrees = _places(table, unit)
+    points, degrees, plane = _places(table, unit)
     names = table[ids].to_numpy(str)
     tail, head, length = _streets(_read(edges, "edges"), names)
-    roads = _joined(names, points, degrees, tail, head, length, largest=largest_component)
+    whole = Roads(ids=names, points=points, degrees=degrees, tail=tail, head=head, length=length, plane=plane)
+    roads = _joined(whole, largest=largest_component)
     _check_lengths(roads)
     return roads
 
@@ -174,8 +158,10 @@ def _numbers(table: Any, spellings: tuple[str, ...], field: str) -> NDArray[np.f
     return found
 
 
-def _places(table: Any, unit: str | None) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-    """Points (n, 2) in m, and longitudes and latitudes (n, 2) where the table has them."""
+def _places(table: Any, unit: str | None) -> tuple[NDArray[np.float64], NDArray[np.float64] | None, Plane | None]:
+    """Points (n, 2) in m, longitudes and latitudes (n, 2) where the table has them, and the plane of the points where
+    they are made from those.
+    """
     geographic = any(name in table.columns for name in _LONGITUDES)
     planar = "x" in table.columns
     asked = canonical_unit(unit or ("m" if planar else "degree"))
@@ -188,27 +174,27 @@ def _places(table: Any, unit: str | None) -> tuple[NDArray[np.float64], NDArray[
     if asked == "degree":
         named = (_LONGITUDES, _LATITUDES) if geographic else (("x",), ("y",))
         degrees = np.column_stack([_numbers(table, spellings, "nodes") for spellings in named])
-        return _plane(degrees), degrees
+        plane = _plane(degrees)
+        return plane.forward(*degrees.T), degrees, plane
     points = np.column_stack([_numbers(table, (axis,), "nodes") for axis in ("x", "y")])
     if not geographic:
-        return points, None
-    return points, np.column_stack([_numbers(table, names, "nodes") for names in (_LONGITUDES, _LATITUDES)])
+        return points, None, None
+    return points, np.column_stack([_numbers(table, names, "nodes") for names in (_LONGITUDES, _LATITUDES)]), None
 
 
-def _plane(degrees: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Points (n, 2) in m of the local plane."""
+def _plane(degrees: NDArray[np.float64]) -> Plane:
+    """The plane about the middle of the degrees, to six decimals."""
     longitude, latitude = degrees.T
-    odd = ~((abs(longitude) <= 180) & (abs(latitude) <= _WIDEST))
+    odd = ~((abs(longitude) <= 180) & (abs(latitude) <= WIDEST))
     if odd.any():
         raise UnitError(
-            f"must be longitudes within 180 and latitudes within {_WIDEST:g} degrees",
+            f"must be longitudes within 180 and latitudes within {WIDEST:g} degrees",
             field="nodes",
             value=f"{longitude[odd][0]:g}, {latitude[odd][0]:g}",
             remedy="pass unit m for projected coordinates",
         )
-    middle = (degrees.min(axis=0) + degrees.max(axis=0)) / 2
-    centre = mercator(middle[1:], middle[:1])
-    return math.cos(math.radians(middle[1])) * (mercator(latitude, longitude) - centre)
+    east, north = ((degrees.min(axis=0) + degrees.max(axis=0)) / 2).round(6).tolist()
+    return Plane(latitude=north, longitude=east, unit="m")
 
 
 def _streets(table: Any, names: NDArray[np.str_]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
@@ -246,17 +232,9 @@ def _streets(table: Any, names: NDArray[np.str_]) -> tuple[NDArray[np.int64], ND
     return tail[kept], head[kept], length[kept]
 
 
-def _joined(
-    ids: NDArray[np.str_],
-    points: NDArray[np.float64],
-    degrees: NDArray[np.float64] | None,
-    tail: NDArray[np.int64],
-    head: NDArray[np.int64],
-    length: NDArray[np.float64],
-    *,
-    largest: bool,
-) -> Roads:
+def _joined(whole: Roads, *, largest: bool) -> Roads:
     """The network where it is connected; else its largest part where that was asked for."""
+    ids, tail, head, length = whole.ids, whole.tail, whole.head, whole.length
     count, label = connected_components(sp.csr_array((length, (tail, head)), shape=(len(ids),) * 2), directed=False)
     sizes = np.bincount(label)
     order = np.argsort(-sizes, kind="stable")
@@ -272,10 +250,11 @@ def _joined(
     kept = label == order[0]
     number = np.cumsum(kept) - 1
     inside = kept[tail]
-    return Roads(
+    return replace(
+        whole,
         ids=ids[kept],
-        points=points[kept],
-        degrees=None if degrees is None else degrees[kept],
+        points=whole.points[kept],
+        degrees=None if whole.degrees is None else whole.degrees[kept],
         tail=number[tail[inside]],
         head=number[head[inside]],
         length=length[inside],

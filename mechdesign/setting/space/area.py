@@ -115,29 +115,6 @@ class Area(Shown):
         return plane.forward(unwrapped(degrees[:, 0]), degrees[:, 1])
 
 
-def place_on_earth(domain: Domain, longitude: float, latitude: float) -> list[float]:
-    """The location [x, y] in the unit of a domain with a plane, of degrees.
-
-    Raises: InputError for degrees out of range, and for a domain without a plane.
-    """
-    if domain.plane is None:
-        raise InputError(
-            "the mechanism does not say where on Earth it is",
-            field="lon, lat",
-            value=f"{longitude:g} {latitude:g}",
-            remedy="give the location in the unit of the map, or design for an area",
-        )
-    if not (abs(longitude) <= 180 and abs(latitude) <= 90):
-        raise InputError(
-            "must be a longitude within 180 and a latitude within 90 degrees",
-            field="lon, lat",
-            value=f"{longitude} {latitude}",
-            remedy="give degrees east and degrees north",
-        )
-    point: list[float] = domain.plane.forward(np.array([longitude]), np.array([latitude]))[0].tolist()
-    return point
-
-
 def area_of(polygons: list[list[NDArray[np.float64]]], *, source: str | Path = "area") -> Area:
     """The union of polygons, each a list of rings (k, 2) in degrees, the outer one first, then its holes.
 

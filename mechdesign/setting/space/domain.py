@@ -31,12 +31,12 @@ class Domain(Shown):
 
     Fields: kind; points, coordinates of shape (n, k), k = 1..3, in `unit`; for a grid also its shape (cells per
     axis), cell (size per axis, in `unit`), origin (the low corner, in `unit`) and index (n, k), the position of
-    every place on the lattice. Cells run with the last axis fastest, masked cells left out. plane: where on Earth a
-    grid of two axes lies, if anywhere.
+    every place on the lattice. Cells run with the last axis fastest, masked cells left out. plane: where on Earth the
+    cells or points of two axes lie, if anywhere; nodes lie nowhere.
 
     Invariants: at least two places and fewer than 2^31, all distinct, coordinates within 2^500, cell sizes positive,
     unit known; the lattice of a grid has at most 2^22 cells, or 4096 times its places where that is more; the plane has
-    the unit of the domain, and stretches no length of the grid by more than 0.1 %.
+    the unit of the domain, and stretches no length between its places by more than 0.1 %.
     """
 
     kind: Literal["grid", "points", "nodes"]
@@ -75,12 +75,12 @@ class Domain(Shown):
                 "two places coincide", field="points", value="duplicate coordinates", remedy="merge equal places"
             )
         if self.plane is not None:
-            if self.kind != "grid" or k != 2 or self.plane.unit != self.unit:
+            if self.kind == "nodes" or k != 2 or self.plane.unit != self.unit:
                 raise InputError(
-                    "a plane is for a grid of two axes in its own unit",
+                    "a plane is for cells or points of two axes in its own unit",
                     field="plane",
                     value=f"{self.kind}, {k} axes, in {self.unit}; the plane in {self.plane.unit}",
-                    remedy="use Domain.grid in the unit of the plane",
+                    remedy="use Domain.grid or Domain.points_at in the unit of the plane",
                 )
             self.plane.excess(self.reach)
 
@@ -143,9 +143,9 @@ class Domain(Shown):
         )
 
     @classmethod
-    def points_at(cls, coordinates: ArrayLike, *, unit: str) -> Domain:
-        """Arbitrary places: coordinates (n, k) or (n,), in `unit`."""
-        return cls(kind="points", points=_as_points(coordinates), unit=canonical_unit(unit))
+    def points_at(cls, coordinates: ArrayLike, *, unit: str, plane: Plane | None = None) -> Domain:
+        """Arbitrary places: coordinates (n, k) or (n,), in `unit`; plane, where they lie on Earth."""
+        return cls(kind="points", points=_as_points(coordinates), unit=canonical_unit(unit), plane=plane)
 
     @classmethod
     def nodes(cls, nodes: int | ArrayLike, *, unit: str = "1") -> Domain:
@@ -185,6 +185,15 @@ class Domain(Shown):
         return float(np.sqrt((self.points**2).sum(axis=1)).max())
 
     @cached_property
+    def spacing(self) -> float:
+        """On a grid the shortest side of a cell, elsewhere the least distance between two places; in `unit`."""
+        if self.cell is not None:
+            return min(self.cell)
+        from scipy.spatial import cKDTree
+
+        return float(cKDTree(self.points).query(self.points, k=2)[0][:, 1].min())
+
+    @cached_property
     def lookup(self) -> NDArray[np.int64]:
         """For a grid, the place at every lattice position, -1 where masked; shape `shape`."""
         if self.shape is None or self.index is None:
@@ -217,10 +226,10 @@ class Domain(Shown):
 
     def describe(self) -> dict[str, Any]:
         """What a file keeps so that `from_description` can rebuild the domain from its coordinates."""
-        if self.kind != "grid":
-            return {"kind": self.kind, "unit": self.unit}
-        lattice = {"kind": self.kind, "unit": self.unit, "shape": self.shape, "cell": self.cell, "origin": self.origin}
-        return lattice if self.plane is None else {**lattice, "plane": self.plane.describe()}
+        told: dict[str, Any] = {"kind": self.kind, "unit": self.unit}
+        if self.kind == "grid":
+            told |= {"shape": self.shape, "cell": self.cell, "origin": self.origin}
+        return told if self.plane is None else {**told, "plane": self.plane.describe()}
 
     def describe_json(self) -> str:
         """`describe` as canonical JSON."""
@@ -239,13 +248,13 @@ class Domain(Shown):
             raise _inconsistent(f"must be 64-bit floating-point numbers (n, k), not {coordinates.dtype}")
         grid = isinstance(description, dict) and description.get("kind") == "grid"
         lattice = ("shape", "cell", "origin") if grid else ()
-        told = named(description, "domain", ("kind", "unit", *lattice), ("plane",) if grid else ())
+        told = named(description, "domain", ("kind", "unit", *lattice), ("plane",))
         kind, unit = word(told["kind"], "domain"), canonical_unit(word(told["unit"], "unit"))
+        plane = Plane.from_description(told["plane"], unit) if "plane" in told else None
         if not grid:
             if kind not in ("points", "nodes"):
                 raise InputError("unknown kind of places", field="domain", value=kind, remedy="use an unaltered file")
-            return cls(kind=kind, points=coordinates, unit=unit)  # type: ignore[arg-type]
-        plane = Plane.from_description(told["plane"], unit) if "plane" in told else None
+            return cls(kind=kind, points=coordinates, unit=unit, plane=plane)  # type: ignore[arg-type]
         cell, origin = finites(told["cell"], "cell"), finites(told["origin"], "origin")
         axes = coordinates.shape[1]
         shape = tuple(wholes(told["shape"], "shape", 1, MOST_PLACES).tolist())

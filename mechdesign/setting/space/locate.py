@@ -47,6 +47,61 @@ def place_at(domain: Domain, location: Sequence[float]) -> int:
     return place
 
 
+def nearest_node(domain: Domain, location: Sequence[float]) -> int:
+    """The place of `domain` with the least straight-line distance to `location` (k,), in its unit; the first of equals.
+
+    `Sampler` and `mechdesign sample --at` take the exact place of a node and move nothing. Who snaps first protects the
+    node: users who share one cannot be told apart, and the claim for two users is that of their nodes' distance, which
+    may exceed their own by up to twice the way to the nearest node.
+    Raises: InputError for another number of axes, or a location that is not finite.
+    """
+    given = np.asarray(location, float)
+    if given.shape != (domain.dimension,) or not np.isfinite(given).all():
+        raise InputError(
+            f"needs {domain.dimension} finite number(s), in {domain.unit}",
+            field="location",
+            value=list(location),
+            remedy="give one number per axis",
+        )
+    with np.errstate(over="ignore"):
+        return int(np.argmin(((domain.points - given) ** 2).sum(axis=1)))
+
+
+def place_on_earth(domain: Domain, longitude: float, latitude: float) -> list[float]:
+    """The location [x, y] in the unit of a domain with a plane, of degrees; among points that of the nearest one, as
+    `nearest_node` says it.
+
+    Raises: InputError for degrees out of range, for a domain without a plane, and among points for a position beyond
+        their bounding box by more than the way from the loneliest of them to its neighbour.
+    """
+    degrees = f"{longitude:.9g} {latitude:.9g}"
+    if domain.plane is None:
+        raise InputError(
+            "the mechanism does not say where on Earth it is",
+            field="lon, lat",
+            value=degrees,
+            remedy="give the location in the unit of the map, or design for an area or for streets in degrees",
+        )
+    if not (abs(longitude) <= 180 and abs(latitude) <= 90):
+        raise InputError(
+            "must be a longitude within 180 and a latitude within 90 degrees",
+            field="lon, lat",
+            value=f"{longitude} {latitude}",
+            remedy="give degrees east and degrees north",
+        )
+    point = domain.plane.forward(np.array([longitude]), np.array([latitude]))[0]
+    if domain.kind != "points":
+        return [float(x) for x in point]
+    from scipy.spatial import cKDTree
+
+    margin = float(cKDTree(domain.points).query(domain.points, k=2)[0][:, 1].max())
+    if not ((point >= domain.points.min(axis=0) - margin) & (point <= domain.points.max(axis=0) + margin)).all():
+        raise InputError(
+            "lies outside the network", field="lon, lat", value=degrees, remedy="give a position among the places"
+        )
+    return [float(x) for x in domain.points[nearest_node(domain, point.tolist())]]
+
+
 def identifying_digits(points: NDArray[np.float64]) -> tuple[int | None, ...]:
     """For places (n, k), the fewest decimals per axis that move no coordinate by more than 1/20 of the least gap there.
 
@@ -66,8 +121,7 @@ def rounded(value: float, digits: int | None) -> float:
 
 
 def _elsewhere(domain: Domain, location: Sequence[float], message: str) -> InputError:
-    with np.errstate(over="ignore"):
-        nearest = int(np.argmin(((domain.points - np.asarray(location, float)) ** 2).sum(axis=1)))
+    nearest = nearest_node(domain, location)
     return InputError(
         message,
         field="at",

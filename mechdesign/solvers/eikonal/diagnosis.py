@@ -5,7 +5,7 @@ A Dataset over the secrets:
 | variable | where | meaning |
 |---|---|---|
 | ring | grids | rings from the border of the domain, masked cells included; 0 at the border |
-| level | metrics with one | eps(u), before the multiplier of the metric |
+| level | metrics with one | eps(u), before the scale of the metric |
 | excess | eikonal metric on a grid | of programs/eikonal/curvature.py; in the plane Laplacian(log eps) - eps^2 |
 | predicted | as excess | 1 where the excess of the cell itself is positive, else 0 |
 | local_weight | as excess | w to first order in the cell size, negative where predicted |
@@ -34,9 +34,8 @@ import xarray as xr
 from mechdesign.errors import UnsuitableError
 from mechdesign.mechanism.schema import DESCRIBED, Array, Schema
 from mechdesign.mechanism.table.dataset import coordinates, seal, versions
-from mechdesign.programs.eikonal.curvature import curvature_excess, signed_weights
+from mechdesign.programs.eikonal.curvature import curvature_excess, ruled, signed_weights
 from mechdesign.programs.eikonal.weights import CAUSES, Diagnosis, EikonalWeights, border_rings, diagnose, rings
-from mechdesign.setting.metric.metrics import Eikonal
 from mechdesign.setting.problems.problem import DesignProblem
 
 DIAGNOSIS = Schema(
@@ -69,8 +68,7 @@ def diagnosis(problem: DesignProblem) -> xr.Dataset:
     """
     domain, metric = problem.domain, problem.metric
     program = EikonalWeights(problem=problem)
-    ruled = isinstance(metric, Eikonal) and domain.kind == "grid"
-    if not ruled and domain.size > DENSE:
+    if not ruled(metric, domain) and domain.size > DENSE:
         raise UnsuitableError(
             f"more than {DENSE} secrets are diagnosed by the curvature rule, for an eikonal metric on a grid",
             field="metric",
@@ -93,7 +91,7 @@ def diagnosis(problem: DesignProblem) -> xr.Dataset:
         variables["level"] = ("secret", level, {"units": f"nats per {domain.unit}"})
     if outer is not None:
         attrs["border_rings"] = outer
-    if isinstance(metric, Eikonal) and domain.kind == "grid":
+    if ruled(metric, domain):
         excess = curvature_excess(domain, metric)
         unit = "1" if domain.unit == "1" else f"{domain.unit}^-2"
         variables["excess"] = ("secret", excess, {"units": unit})

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial import cKDTree
 
-from mechdesign.setting.metric.metrics import Eikonal, Euclidean
 from mechdesign.setting.metric.shortest_paths import Edges
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain
@@ -54,15 +53,15 @@ class Framed:
 
 
 def framed(problem: DesignProblem, most: int = FRAME_CELLS) -> Framed:
-    """Extend a grid problem with an eikonal or Euclidean metric by a frame of at most `most` cells; other problems get
+    """Extend a grid problem, of a metric with a smallest level, by a frame of at most `most` cells; other problems get
     a frame of width 0.
     """
     domain, metric = problem.domain, problem.metric
     everyone = np.arange(domain.size)
-    if most == 0 or domain.cell is None or domain.shape is None or not isinstance(metric, (Eikonal, Euclidean)):
-        return Framed(domain=domain, edges=problem.edges, inner=everyone, target=everyone, width=0)
     level = metric.smallest_level
-    assert level is not None and domain.origin is not None
+    if most == 0 or level is None or domain.cell is None or domain.shape is None:
+        return Framed(domain=domain, edges=problem.edges, inner=everyone, target=everyone, width=0)
+    assert domain.origin is not None
     width = min(most, max(1, math.ceil(FRAME_NATS / (level * min(domain.cell)))))
     wide = Domain.grid(
         [k + 2 * width for k in domain.shape],

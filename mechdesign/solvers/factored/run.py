@@ -32,9 +32,9 @@ from mechdesign.mechanism.factored.certificate import WEIGHT_BITS, Factors
 from mechdesign.mechanism.factored.dataset import ROWS, judge, make_factored
 from mechdesign.mechanism.factored.row_sums import LossData, RowBlock, join_words, rounded_words, row_block
 from mechdesign.mechanism.table.dataset import versions
-from mechdesign.programs.eikonal.curvature import curvature_excess, line_weights, local_weights
+from mechdesign.programs.eikonal.curvature import curvature_excess, line_weights, local_weights, ruled
 from mechdesign.programs.eikonal.weights import EikonalWeights, border_step, rings
-from mechdesign.setting.metric.metrics import Eikonal, Graph, Metric
+from mechdesign.setting.metric.metric import Metric
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.eikonal.frame import FRAME_CELLS, Framed, framed
 from mechdesign.solvers.factored.blocks import Arrays, Work, Workers, in_order, threads, together
@@ -92,10 +92,10 @@ def suits(program: EikonalWeights) -> str | None:
     problem = program.problem
     if program.distances != "graph":
         return "fast-marching fields are not symmetric, so a row needs the fields of all reports"
-    if not isinstance(problem.metric, (Eikonal, Graph)):
+    if not problem.metric.sparse:
         return f"the {problem.metric.kind} metric has no short list of edges"
-    if problem.loss.name == "table":
-        return "a loss given as a table is as large as the mechanism"
+    if problem.loss.code is None:
+        return "a loss given as a table, or by no formula of the sums over rows, is as large as the mechanism"
     return None
 
 
@@ -285,7 +285,7 @@ def _run_key(program: EikonalWeights, run: Run, frame: Framed, first: State) -> 
 
 def _first_weights(frame: Framed, metric: Metric) -> NDArray[np.float64]:
     domain = frame.domain
-    if not isinstance(metric, Eikonal):
+    if not ruled(metric, domain):
         return np.ones(domain.size)
     if domain.dimension > 1:
         return local_weights(domain, metric)
@@ -296,7 +296,7 @@ def _first_weights(frame: Framed, metric: Metric) -> NDArray[np.float64]:
 
 def _diagnosis(program: EikonalWeights) -> dict[str, NDArray[Any]]:
     domain, metric = program.problem.domain, program.problem.metric
-    if domain.kind != "grid" or not isinstance(metric, Eikonal):
+    if not ruled(metric, domain):
         return {}
     return {"excess": curvature_excess(domain, metric), "ring": rings(program.problem.domain)}
 

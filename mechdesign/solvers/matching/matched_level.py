@@ -19,7 +19,7 @@ from mechdesign.base.checks import check_epsilon
 from mechdesign.errors import InputError
 from mechdesign.mechanism.table.double_certificate import worst_ratio
 from mechdesign.programs.matching.matched_distance import Family, MatchedDistance, family_of
-from mechdesign.setting.metric.metrics import Euclidean
+from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.matching.matched_distance import Matched
 

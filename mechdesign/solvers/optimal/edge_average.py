@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mechdesign.mechanism.table.certificate import ROW_SUM
-from mechdesign.mechanism.table.dataset import certified_multiple
+from mechdesign.mechanism.table.dataset import certified_scale
 from mechdesign.programs.optimal.edge_average import EdgeAverage
 from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.kernels.progress import Progress
@@ -50,5 +50,5 @@ def solve_edge_average(
         mass[part] = design.mass
         bound += weight * design.lower_bound
         stopped = design.stopped if stopped == "gap" else stopped
-    scale = certified_multiple(problem, mass)
+    scale = certified_scale(problem, mass)
     return Design(mass=mass, scale=scale, stopped=stopped, parameters={"program_lower_bound": bound})

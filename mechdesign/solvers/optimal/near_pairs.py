@@ -24,7 +24,7 @@ from mechdesign.mechanism.table.certificate import ROW_SUM
 from mechdesign.mechanism.table.dataset import relative_gap, total_cost
 from mechdesign.mechanism.table.repair import envelope, repair
 from mechdesign.programs.optimal.near_pairs import STENCIL, WIDEST, excess, near_pairs
-from mechdesign.setting.metric.metrics import Euclidean
+from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.kernels.progress import Progress

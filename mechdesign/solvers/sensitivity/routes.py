@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mechdesign.base.memory import require_memory
 from mechdesign.closed_forms.sensitivity.growth import Growth
 from mechdesign.setting.metric.max_plus import steepest_chords, transform
-from mechdesign.setting.metric.metrics import Metric
+from mechdesign.setting.metric.metric import Metric
 from mechdesign.setting.metric.shortest_paths import Edges, lipschitz_minorant
 from mechdesign.setting.space.domain import Domain
 from mechdesign.setting.space.lattice import stencil_pairs

@@ -27,7 +27,7 @@ from mechdesign.base.display import Shown
 from mechdesign.closed_forms.sensitivity.growth import NAMED, Function, Growth, growth_of
 from mechdesign.errors import InputError
 from mechdesign.programs.smooth_sensitivity import SmoothSensitivity
-from mechdesign.setting.metric.metrics import Metric
+from mechdesign.setting.metric.metric import Metric
 from mechdesign.setting.space.domain import Domain
 from mechdesign.solvers.kernels.highs import solve_linear_program
 from mechdesign.solvers.sensitivity.routes import MARGIN, ROUTES, SLACK, by_stencil, chords, transformed

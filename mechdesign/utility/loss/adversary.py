@@ -17,7 +17,6 @@ Source: paper 004, section 3 (the adversary's side information is a prior); Vard
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 import xarray as xr
@@ -28,9 +27,9 @@ from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.table.certificate import ROW_SUM
 from mechdesign.mechanism.table.dataset import stored_points
+from mechdesign.setting.objective.losses import LENGTH, LOSSES, SQUARE
 from mechdesign.setting.objective.priors import check_prior
 
-ErrorLoss = Literal["squared", "distance"]
 Array = NDArray[np.float64]
 
 _ITERATIONS = 300
@@ -51,17 +50,16 @@ class AdversaryError(Shown):
     chance: Array
 
 
-def adversary_error(
-    mechanism: xr.Dataset, loss: ErrorLoss = "distance", *, prior: ArrayLike | None = None
-) -> AdversaryError:
+def adversary_error(mechanism: xr.Dataset, loss: str = "distance", *, prior: ArrayLike | None = None) -> AdversaryError:
     """The least expected error under `prior` (n,), by default the one of the mechanism, from its integers.
 
     Raises: InputError for another loss or a prior that is none; UnsuitableError for graph nodes, which have no place;
         SizeError where about twelve tables do not fit.
     Cost: O(n m) for "squared", for "distance" O(n^2 m) and at most 300 passes of O(n m).
     """
-    if loss not in get_args(ErrorLoss):
-        raise InputError("unknown loss", field="loss", value=loss, remedy="use squared or distance")
+    known = {name: judged.code for name, judged in LOSSES.items() if judged.code in (SQUARE, LENGTH)}
+    if loss not in known:
+        raise InputError("unknown loss", field="loss", value=loss, remedy="use " + " or ".join(known))
     if '"nodes"' in mechanism.attrs["domain"]:
         raise UnsuitableError(
             "nodes of a graph have no place", field="mechanism", value="nodes", remedy="use a domain with coordinates"
@@ -72,7 +70,7 @@ def adversary_error(
     joint = belief[:, None] * (mass / float(ROW_SUM))
     chance = joint.sum(axis=0)
     posterior = joint / chance
-    if loss == "squared":
+    if known[loss] == SQUARE:
         return _mean_error(points, posterior, chance)
     return _median_error(points, posterior, chance)
 

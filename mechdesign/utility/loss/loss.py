@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import VerificationError
 from mechdesign.mechanism.table.dataset import expected_loss, stored_points
-from mechdesign.setting.objective.losses import LOSSES, Distance
+from mechdesign.setting.objective.losses import LOSSES, Distance, TableLoss
 from mechdesign.setting.space.domain import Domain
 
 
@@ -18,7 +18,7 @@ def loss_matrix(mechanism: xr.Dataset) -> NDArray[np.float64]:
     Raises: VerificationError for an unknown loss.
     """
     name = mechanism.attrs["loss"]
-    if name == "table":
+    if name == TableLoss.name:
         return np.asarray(mechanism["loss_table"].values, float)
     if name not in LOSSES:
         raise VerificationError("unknown loss", field="loss", value=name, remedy="use a file written by this version")

@@ -1,0 +1,49 @@
+"""Without the extra `fmm`: everything but fast marching works, and that says what to install."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.errors import InputError
+from mechdesign.setting.metric.fast_marching import fast_marching, signed_distance
+
+GRID = md.Domain.grid((5, 5), cell=1.0, unit="cell")
+
+
+@pytest.fixture(autouse=True)
+def _without(monkeypatch):
+    monkeypatch.setitem(sys.modules, "skfmm", None)
+
+
+@pytest.mark.parametrize(
+    ("call", "field"),
+    [
+        (lambda: fast_marching(GRID, md.PrivacyLevel.constant(1.0, "cell"), 12), "distances"),
+        (lambda: signed_distance(GRID, GRID.points[:, 0] - 2.2), "level_set"),
+        (
+            lambda: md.solve(
+                md.EikonalWeights(problem=md.load_problem("philadelphia", cells=5), distances="fast-marching")
+            ),
+            "distances",
+        ),
+    ],
+)
+def test_it_is_asked_for_by_name(call, field):
+    with pytest.raises(InputError, match="needs scikit-fmm, which is not installed") as caught:
+        call()
+    assert caught.value.field == field
+    assert "pip install 'mechdesign[fmm]'" in caught.value.remedy
+
+
+def test_graph_distances_need_no_extra():
+    mechanism = md.solve(md.EikonalWeights(problem=md.load_problem("philadelphia", cells=5)))
+    assert md.verify(mechanism).certified
+
+
+def test_what_needs_no_march_needs_no_extra():
+    domain = md.Domain.grid((2, 2), cell=1.0, unit="cell")
+    assert np.isfinite(fast_marching(domain, md.PrivacyLevel.constant(1.0, "cell"), 0)).all()
