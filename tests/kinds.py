@@ -12,7 +12,8 @@ from functools import cache
 
 import numpy as np
 import xarray as xr
-from cases import SMALL, lattice, line, prior_of
+from all_programs import PROGRAMS
+from cases import SMALL, lattice, line
 
 import mechdesign as md
 from mechdesign.closed_forms.mechanisms import (
@@ -32,24 +33,8 @@ def _release(problem: md.DesignProblem) -> xr.Dataset:
     return release.mechanism(problem, values, np.full(4, 0.5), law=StudentT(3), gamma=0.05)
 
 
-def _optimal(problem: md.DesignProblem) -> xr.Dataset:
-    return md.solve(md.Optimal(problem=problem))
-
-
-def _near_pairs(problem: md.DesignProblem) -> xr.Dataset:
-    return md.solve(md.Optimal(problem=problem), method="graph")
-
-
-def _minimax(problem: md.DesignProblem) -> xr.Dataset:
-    return md.solve(md.programs.Minimax(problem=problem))
-
-
-def _robust(problem: md.DesignProblem) -> xr.Dataset:
-    return md.solve(md.programs.Robust(problem=problem, priors=np.stack([problem.prior_array, prior_of(4, 11)])))
-
-
 def _bounded(problem: md.DesignProblem) -> xr.Dataset:
-    worst = float(_minimax(problem).attrs["objective"])
+    worst = float(PROGRAMS["minimax"].solve(problem).attrs["objective"])
     return md.solve(md.programs.Bounded(problem=problem, worst_loss=1.1 * worst))
 
 
@@ -61,14 +46,6 @@ def _constrained(problem: md.DesignProblem) -> xr.Dataset:
     return md.solve(
         md.programs.Constrained(problem=problem, constraints=[*caps, md.programs.ErrorCap(radius=1.2, share=0.6)])
     )
-
-
-def _statistical(problem: md.DesignProblem) -> xr.Dataset:
-    return md.solve(md.programs.StatisticalDesign(problem=problem), gap=0.1)
-
-
-def _query(problem: md.DesignProblem) -> xr.Dataset:
-    return md.solve(md.programs.QueryWeights(problem=problem))
 
 
 def _normalised(problem: md.DesignProblem) -> xr.Dataset:
@@ -87,30 +64,26 @@ def _repaired(problem: md.DesignProblem) -> xr.Dataset:
     return md.baselines.repaired(np.random.default_rng(16).dirichlet(np.ones(4), 4), problem)
 
 
-def _factored(problem: md.DesignProblem) -> xr.Dataset:
-    return md.solve(md.EikonalWeights(problem=problem), method="factored", rounds=8)
-
-
 _four, _three, _two = SMALL["euclidean line"], lambda: line(3), lambda: line(2)
 KINDS: dict[str, tuple[Callable[[], md.DesignProblem], Callable[[md.DesignProblem], xr.Dataset]]] = {
-    "eikonal": (SMALL["eikonal"], _optimal),
-    "eikonal, masked": (SMALL["eikonal, masked"], _optimal),
+    "eikonal": (SMALL["eikonal"], PROGRAMS["optimal"].solve),
+    "eikonal, masked": (SMALL["eikonal, masked"], PROGRAMS["optimal"].solve),
     "eikonal, three axes": (SMALL["eikonal, three axes"], exponential.mechanism),
-    "euclidean": (SMALL["euclidean lattice"], _optimal),
-    "euclidean, near pairs": (lambda: lattice((3, 3)), _near_pairs),
-    "euclidean, points": (SMALL["scattered points"], _optimal),
-    "reports apart from secrets": (SMALL["reports apart from secrets"], _optimal),
-    "discrete": (SMALL["discrete"], _optimal),
+    "euclidean": (SMALL["euclidean lattice"], PROGRAMS["optimal"].solve),
+    "euclidean, near pairs": (lambda: lattice((3, 3)), PROGRAMS["optimal, near pairs"].solve),
+    "euclidean, points": (SMALL["scattered points"], PROGRAMS["optimal"].solve),
+    "reports apart from secrets": (SMALL["reports apart from secrets"], PROGRAMS["optimal"].solve),
+    "discrete": (SMALL["discrete"], PROGRAMS["optimal"].solve),
     "randomized response": (SMALL["discrete"], randomized_response.mechanism),
-    "graph, table loss": (SMALL["graph, table loss"], _optimal),
-    "graph, doubled, minimax": (SMALL["graph, doubled"], _minimax),
-    "robust": (_four, _robust),
+    "graph, table loss": (SMALL["graph, table loss"], PROGRAMS["optimal"].solve),
+    "graph, doubled, minimax": (SMALL["graph, doubled"], PROGRAMS["minimax"].solve),
+    "robust": (_four, PROGRAMS["robust"].solve),
     "bounded": (_four, _bounded),
     "constrained": (_four, _constrained),
-    "statistical": (_three, _statistical),
-    "query": (SMALL["query"], _query),
+    "statistical": (_three, PROGRAMS["statistical"].solve),
+    "query": (SMALL["query"], PROGRAMS["query"].solve),
     "release": (SMALL["release"], _release),
-    "streets": (SMALL["streets"], _optimal),
+    "streets": (SMALL["streets"], PROGRAMS["optimal"].solve),
     "area": (SMALL["area"], planar_laplace.mechanism),
     "multiple above 1": (SMALL["euclidean lattice"], _normalised),
     "multiple below 1": (SMALL["streets"], exponential.mechanism),
@@ -119,9 +92,9 @@ KINDS: dict[str, tuple[Callable[[], md.DesignProblem], Callable[[md.DesignProble
     "tuples": (_two, _tuples),
     "remapped": (SMALL["euclidean lattice"], _remapped),
     "repaired": (_four, _repaired),
-    "factored, framed": (SMALL["eikonal, framed"], _factored),
-    "factored, distance": (SMALL["eikonal, line"], _factored),
-    "factored, graph": (SMALL["graph, path"], _factored),
+    "factored, framed": (SMALL["eikonal, framed"], PROGRAMS["eikonal, factored"].solve),
+    "factored, distance": (SMALL["eikonal, line"], PROGRAMS["eikonal, factored"].solve),
+    "factored, graph": (SMALL["graph, path"], PROGRAMS["eikonal, factored"].solve),
 }
 FACTORED = tuple(kind for kind in KINDS if kind.startswith("factored"))
 
