@@ -1,11 +1,11 @@
 """How fast certified Kantorovich distances are, beside POT on the same reduced problem.
 
 python benchmarks/kantorovich.py [--sizes 30 50 70 100] [--kinds sparse smooth dirichlet] [--pairs 3]
-                                 [--methods auto] [--limit 300]
+                                 [--limit 300]
 
 n x n cells of 150 m. sparse: 750 check-ins drawn from a mixture of Gaussians against n^2 / 9 spikes of random height;
 smooth: two mixtures of six Gaussians; dirichlet: two draws from the uniform distribution over distributions. Every pair
-runs in one process per method that is stopped after --limit seconds, one thread, compiled code loaded before. Seconds
+runs in one process per route that is stopped after --limit seconds, one thread, compiled code loaded before. Seconds
 are those of the processor, which other work disturbs less; the mean of the pairs, and the ratio of the means. POT gets
 what has to move only, and its time leaves the certificate out: it is that of its distances and `ot.emd2`. Ours has
 everything in it: distances, certificate and checks.
@@ -15,6 +15,7 @@ import argparse
 import multiprocessing
 import queue
 import time
+from collections.abc import Callable
 
 import numpy as np
 from rich.console import Console
@@ -25,6 +26,7 @@ from mechdesign.utility.population.kantorovich import kantorovich
 
 KINDS = ("sparse", "smooth", "dirichlet")
 CELL = 150.0
+Route = Callable[[np.ndarray, np.ndarray, md.Domain], tuple[float, float, float]]
 
 
 def mixture(side: int, random: np.random.Generator) -> np.ndarray:
@@ -64,19 +66,19 @@ def by_pot(p: np.ndarray, q: np.ndarray, domain: md.Domain) -> tuple[float, floa
     return time.process_time() - started, float(value), np.nan
 
 
-def ours(p: np.ndarray, q: np.ndarray, domain: md.Domain, method: str) -> tuple[float, float, float]:
+def ours(p: np.ndarray, q: np.ndarray, domain: md.Domain) -> tuple[float, float, float]:
     """Seconds, value and certified relative gap."""
     started = time.process_time()
-    found = kantorovich(p, q, domain, method=method)
+    found = kantorovich(p, q, domain)
     return time.process_time() - started, found.value, found.gap
 
 
-def work(method: str, kind: str, side: int, pairs: int, answers: multiprocessing.Queue) -> None:
+def work(route: Route, kind: str, side: int, pairs: int, answers: multiprocessing.Queue) -> None:
     """Put one (seconds, value, gap) per pair; small pairs first, which load the compiled code."""
 
     def one(p: np.ndarray, q: np.ndarray, side: int) -> tuple[float, float, float]:
         domain = md.Domain.grid((side, side), cell=CELL, unit="m")
-        return by_pot(p, q, domain) if method == "POT" else ours(p, q, domain, method)
+        return route(p, q, domain)
 
     for seed in range(2):
         one(*pair(kind, 15, seed), 15)
@@ -84,11 +86,11 @@ def work(method: str, kind: str, side: int, pairs: int, answers: multiprocessing
         answers.put(one(*pair(kind, side, seed), side))
 
 
-def within(method: str, kind: str, side: int, pairs: int, limit: float) -> list[tuple[float, float, float]]:
+def within(route: Route, kind: str, side: int, pairs: int, limit: float) -> list[tuple[float, float, float]]:
     """The answers of a process that is stopped when the next is not there in `limit` seconds."""
     context = multiprocessing.get_context("spawn")
     answers = context.Queue()
-    process = context.Process(target=work, args=(method, kind, side, pairs, answers))
+    process = context.Process(target=work, args=(route, kind, side, pairs, answers))
     process.start()
     found = []
     try:
@@ -105,28 +107,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[30, 50, 70, 100])
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
-    parser.add_argument("--methods", nargs="+", default=["auto"])
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for one pair")
     given = parser.parse_args()
-    table = Table("cells", "kind", "method", "seconds", "POT seconds", "ratio", "largest gap", "largest difference")
+    table = Table("cells", "kind", "seconds", "POT seconds", "ratio", "largest gap", "largest difference")
     for side in given.sizes:
         for kind in given.kinds:
-            pot = np.array(within("POT", kind, side, given.pairs, given.limit)).reshape(-1, 3)
-            for method in given.methods:
-                own = np.array(within(method, kind, side, given.pairs, given.limit)).reshape(-1, 3)
-                both = min(len(pot), len(own))
-                table.add_row(
-                    f"{side} x {side}",
-                    kind,
-                    method,
-                    shown(own, given.pairs, given.limit),
-                    shown(pot, given.pairs, given.limit),
-                    f"{own[:, 0].sum() / pot[:, 0].sum():.2f}" if both == given.pairs else "-",
-                    f"{own[:, 2].max():.1e}" if len(own) else "-",
-                    f"{abs(own[:both, 1] / pot[:both, 1] - 1).max():.1e}" if both else "-",
-                )
-                Console(width=150).print(" ".join(str(list(column.cells)[-1]) for column in table.columns))
+            pot, own = (
+                np.array(within(route, kind, side, given.pairs, given.limit)).reshape(-1, 3) for route in (by_pot, ours)
+            )
+            both = min(len(pot), len(own))
+            table.add_row(
+                f"{side} x {side}",
+                kind,
+                shown(own, given.pairs, given.limit),
+                shown(pot, given.pairs, given.limit),
+                f"{own[:, 0].sum() / pot[:, 0].sum():.2f}" if both == given.pairs else "-",
+                f"{own[:, 2].max():.1e}" if len(own) else "-",
+                f"{abs(own[:both, 1] / pot[:both, 1] - 1).max():.1e}" if both else "-",
+            )
+            Console(width=150).print(" ".join(str(list(column.cells)[-1]) for column in table.columns))
     Console(width=150).print(table)
 
 

@@ -17,7 +17,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-MU, SIGMA = 11.49399503122476, 0.8290709468895202
+from problems.income import MU, SIGMA
+
 CORRELATION = 0.4
 DEBT_TO_INCOME = 1.791
 # share of users, centre and standard deviations in m, of each cloud of places
@@ -54,12 +55,3 @@ def places(n: int, seed: int) -> NDArray[np.float64]:
     spots, users = found[:_SPOTS], found[_SPOTS:]
     near = spots[rng.integers(_SPOTS, size=n)] + _SPREAD * rng.standard_normal((n, 2))
     return np.where(rng.uniform(size=(n, 1)) < _AT_SPOTS, near, users)
-
-
-def income_mass(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The probability of incomes between low and high (k,), USD, both positive or infinite."""
-    from scipy.special import ndtr
-
-    with np.errstate(divide="ignore"):
-        ends = [(np.log(end) - MU) / SIGMA for end in (low, high)]
-    return ndtr(ends[1]) - ndtr(ends[0])

@@ -10,6 +10,8 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from experiments.release_queries import Array, ReleaseQuery
+from experiments.release_study import METHODS, SHARE, user_errors
 from mechdesign.closed_forms.mechanisms import constant, release
 from mechdesign.closed_forms.mechanisms.build import closed_form_mechanism, level_or_default
 from mechdesign.closed_forms.noise.laws import StudentT
@@ -20,9 +22,7 @@ from mechdesign.setting.objective.priors import check_prior
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.solve import solve
 from mechdesign.utility.loss.remap import remapped_loss
-from mechdesign.utility.release.release_error import error_of_mean, release_bias
-from mechdesign.utility.release.release_queries import Array, ReleaseQuery
-from mechdesign.utility.release.release_study import METHODS, SHARE, user_errors
+from mechdesign.utility.release_error import error_of_mean, release_bias
 
 _LAW = StudentT(3)
 
@@ -34,7 +34,7 @@ def release_mechanisms(
 
     Parameters: problem, a release problem on a square grid whose values are those of the query; span, the distance at
     which local privacy is as strict as the metric, in the unit of the secrets; gap, of the optimal release.
-    smooth and smooth_tight: T_3 with gamma = eps / 9, as `utility.release_study`.
+    smooth and smooth_tight: T_3 with gamma = eps / 9, as `experiments.release_study`.
     Raises: UnsuitableError where query and secrets have another number of axes, or the metric no level; InputError.
     """
     places = places_of(problem, query)

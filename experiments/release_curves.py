@@ -30,7 +30,7 @@ WORDS = {
 def plot_releases(panels: Mapping[str, xr.Dataset], *, columns: int = 3, truth: str = "soft") -> Figure:
     """The figure of settings by title, 3.6 x 3.1 inches each, both axes logarithmic, one scale a row.
 
-    panels: what `utility.release_study.release_bands` returns: a line for the simulated mean, bars for its 95 %
+    panels: what `experiments.release_study.release_bands` returns: a line for the simulated mean, bars for its 95 %
     confidence interval, cut where it is below a quarter of the mean, a dotted line for the error in closed form.
     Raises: InputError without panels, or for columns not positive.
     """

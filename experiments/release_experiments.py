@@ -10,11 +10,11 @@ import xarray as xr
 
 from experiments.release_claims import Claim
 from experiments.release_curves import plot_releases
+from experiments.release_study import ReleaseStudy, expected_errors, release_bands, release_study
 from experiments.releases import print_claims, print_rankings, print_releases, release_table
 from experiments.studies import write_study
 from mechdesign.output.pictures.plot import check_plot_target, save_figure
 from mechdesign.output.terminal.printing import steps
-from mechdesign.utility.release.release_study import ReleaseStudy, expected_errors, release_bands, release_study
 
 Setting = tuple[ReleaseStudy, Mapping[str, float]]
 

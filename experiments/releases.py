@@ -17,7 +17,7 @@ _WIDTH = 132  # columns
 
 
 def release_table(panels: Mapping[str, xr.Dataset]) -> pd.DataFrame:
-    """A line per setting, truth_kind, mechanism and size: what `utility.release_study.release_bands` says of each
+    """A line per setting, truth_kind, mechanism and size: what `experiments.release_study.release_bands` says of each
     setting, its attributes as columns. Errors are in squared answers.
     """
     frames = []

@@ -7,12 +7,10 @@ from mechdesign.setting.objective.queries import Query
 from mechdesign.setting.problems.problem import query_problem
 from mechdesign.setting.problems.release import release_problem as problem
 from mechdesign.solvers.sensitivity.smooth_sensitivity import SmoothBound, cell_smooth_bound, least_smooth_bound
-from mechdesign.utility.release.release_error import error_of_mean
-from mechdesign.utility.release.release_study import ReleaseStudy, release_bands, release_study
+from mechdesign.utility.release_error import error_of_mean
 
 __all__ = [
     "Query",
-    "ReleaseStudy",
     "SmoothBound",
     "cell_smooth_bound",
     "error_of_mean",
@@ -23,7 +21,5 @@ __all__ = [
     "problem",
     "query_functions",
     "query_problem",
-    "release_bands",
-    "release_study",
     "smooth_sensitivity",
 ]

@@ -11,17 +11,26 @@ Claim: none in the paper, which has no optimal release; scripts/optimal_release.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
-from experiments.populations import income_mass
 from mechdesign import DesignProblem, Domain, Euclidean, priors
 from mechdesign.base.memory import require_places
 from mechdesign.closed_forms.sensitivity import query_functions as queries
 from mechdesign.errors import InputError
 from mechdesign.setting.problems.release import release_problem
-from mechdesign.utility.release.release_queries import band_width
 
 TOP = 1_200_000.0  # USD
 LOW, HIGH = -0.5, 1.5  # outputs
+MU, SIGMA = 11.49399503122476, 0.8290709468895202  # of ln(income / USD): the fit of the authors
+
+
+def income_mass(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The probability of incomes between low and high (k,), USD, both positive or infinite."""
+    from scipy.special import ndtr
+
+    with np.errstate(divide="ignore"):
+        ends = [(np.log(end) - MU) / SIGMA for end in (low, high)]
+    return ndtr(ends[1]) - ndtr(ends[0])
 
 
 def problem(
@@ -46,6 +55,6 @@ def problem(
         domain=domain,
         metric=Euclidean(epsilon=1 / epsilon_inverse, unit="USD"),
         prior=priors.proportional(income_mass(ends[:-1], ends[1:])),
-        values=queries.threshold(domain.points[:, 0], threshold, band_width(threshold, 1 / epsilon_inverse)),
+        values=queries.threshold(domain.points[:, 0], threshold, queries.band_width(threshold, 1 / epsilon_inverse)),
         outputs=np.linspace(LOW, HIGH, outputs),
     )

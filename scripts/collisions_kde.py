@@ -8,14 +8,20 @@ positions are drawn with replacement. Without FILE, synthetic places. Every sixt
 places; --full has all centres, up to 400,000 places and 10 repetitions (a day).
 """
 
+import sys
+from pathlib import Path
+
 import numpy as np
+
+from mechdesign.setting.readers.positions import read_coordinates
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # experiments and problems beside this folder
 
 from experiments.populations import places
 from experiments.release_claims import kernel_claims
 from experiments.release_experiments import conclude, options, parsed, simulate
-from mechdesign.setting.readers.positions import read_coordinates
-from mechdesign.utility.release.release_queries import KernelQuery, kernel_grid
-from mechdesign.utility.release.release_study import METHODS, ReleaseStudy
+from experiments.release_queries import KernelQuery, kernel_grid
+from experiments.release_study import METHODS, ReleaseStudy
 
 SETTINGS = ((1_000, 1.0), (500, 1.0), (2_000, 1.0), (1_000, 0.8), (1_000, 1.2))  # 1 / eps in m, cells a bandwidth
 SPAN = 1_000  # m

@@ -7,12 +7,18 @@ Incomes and debts are drawn from the correlated log-normal law of the paper. 36 
 """
 
 import itertools
+import sys
+from pathlib import Path
+
+from mechdesign.closed_forms.sensitivity.query_functions import band_width
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # experiments and problems beside this folder
 
 from experiments.populations import incomes_and_debts
 from experiments.release_claims import two_way_claims
 from experiments.release_experiments import conclude, options, parsed, simulate
-from mechdesign.utility.release.release_queries import TwoWayQuery, band_width
-from mechdesign.utility.release.release_study import ReleaseStudy
+from experiments.release_queries import TwoWayQuery
+from experiments.release_study import ReleaseStudy
 
 INVERSES = (20_000, 12_000, 8_000)  # USD
 SPAN = 12_000  # USD

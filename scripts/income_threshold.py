@@ -7,12 +7,19 @@ All thresholds and levels of the paper; --full has its sizes and repetitions (ha
 drawn from the paper's log-normal fit; with it from the records by weight, 9999998 and 9999999 being no incomes.
 """
 
+import sys
+from pathlib import Path
+
+from mechdesign.closed_forms.sensitivity.query_functions import band_width
+from mechdesign.setting.readers.microdata import read_microdata
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # experiments and problems beside this folder
+
 from experiments.populations import incomes
 from experiments.release_claims import income_claims
 from experiments.release_experiments import conclude, options, parsed, simulate
-from mechdesign.setting.readers.microdata import read_microdata
-from mechdesign.utility.release.release_queries import ThresholdQuery, band_width
-from mechdesign.utility.release.release_study import ReleaseStudy
+from experiments.release_queries import ThresholdQuery
+from experiments.release_study import ReleaseStudy
 
 GRID = {  # threshold: distances 1 / eps, the middle one also the span of local privacy, all in USD
     10_000: (2_000, 1_200, 800),

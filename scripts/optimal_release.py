@@ -9,18 +9,23 @@ true epsilon. Then the error of the mean of many users, from the population of t
 """
 
 import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from experiments.populations import income_mass
-from experiments.release_comparison import release_mechanisms, release_rows
-from experiments.releases import print_comparison
-from experiments.studies import write_study
+from mechdesign.closed_forms.sensitivity.query_functions import band_width
 from mechdesign.setting.objective.priors import proportional
 from mechdesign.setting.problems.problem_files import read_problem_file
-from mechdesign.utility.release.release_queries import ThresholdQuery, band_width
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # experiments and problems beside this folder
+
+from experiments.release_comparison import release_mechanisms, release_rows
+from experiments.release_queries import ThresholdQuery
+from experiments.releases import print_comparison
+from experiments.studies import write_study
+from problems.income import income_mass
 
 USERS = (100, 10_000, 1_000_000)
 RAISED = 1.2

@@ -8,14 +8,18 @@ at this distance. FILE is a check-in file of the SNAP format (needs the extra ge
 """
 
 import argparse
+import sys
 from pathlib import Path
 
-from experiments import studies
-from experiments.study_curves import plot_bands
 from mechdesign.output.pictures.plot import check_plot_target, save_figure
 from mechdesign.output.terminal.printing import print_study, steps
 from mechdesign.setting.problems.problem_files import read_problem_file
 from mechdesign.utility.population.study import ESTIMATORS, Study, bands, utility_study
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # experiments and problems beside this folder
+
+from experiments import studies
+from experiments.study_curves import plot_bands
 
 PAPER = ("randomized_response", "geometric_normalised", "laplacian_normalised")
 SIZES = (50, 100, 200, 400, 750, 1000, 2000, 4000, 5500, 7542)

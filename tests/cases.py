@@ -1,11 +1,13 @@
-"""The table of cases: small design problems of every kind. Laws in test_laws.py run over all of them.
+"""The table of cases: design problems of every kind. A new metric, loss, domain or prior is added as one row here.
 
-A new metric, loss, domain or prior is added as one row here.
+Laws of optimal mechanisms run over `CASES` (solvers/test_laws.py); every program runs over `SMALL`, from the solver to
+the export (test_whole_path.py), whose two to nine secrets a reader in plain Python checks pair by pair in milliseconds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,10 +16,15 @@ from mechdesign.setting.metric.eikonal import Eikonal
 from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.metric.graph import Graph
 from mechdesign.setting.metric.levels import PrivacyLevel
+from mechdesign.setting.metric.metric import Metric
+from mechdesign.setting.metric.streets import Streets
 from mechdesign.setting.objective import priors
-from mechdesign.setting.objective.losses import Distance, SquaredDistance, TableLoss, ZeroOne
-from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.objective.losses import Distance, Loss, SquaredDistance, TableLoss, ZeroOne
+from mechdesign.setting.problems.area import area_problem
+from mechdesign.setting.problems.problem import DesignProblem, query_problem
+from mechdesign.setting.problems.release import release_problem
 from mechdesign.setting.space.domain import Domain
+from mechdesign.setting.space.plane import Plane
 from mechdesign.setting.space.raster import Raster
 
 
@@ -98,4 +105,141 @@ CASES: dict[str, Callable[[], DesignProblem]] = {
     "graph, table loss": _ring_road,
     "reports apart from secrets": _other_reports,
     "scattered points": _scattered,
+}
+
+
+def prior_of(size: int, seed: int) -> np.ndarray:
+    return priors.proportional(0.2 + np.random.default_rng(seed).random(size))
+
+
+def _small(domain: Domain, metric: Metric, loss: Loss, seed: int, **given: object) -> DesignProblem:
+    prior = prior_of(domain.size, seed)
+    return DesignProblem(domain=domain, metric=metric, prior=prior, loss=loss, **given)  # type: ignore[arg-type]
+
+
+def _small_level(seed: int) -> PrivacyLevel:
+    """Over [0.3, 2.6]^2, kinked between the nodes and constant beyond them, in nats per cell."""
+    nodes = np.linspace(0.3, 2.6, 3)
+    values = np.random.default_rng(seed).uniform(0.5, 1.5, (3, 3))
+    return PrivacyLevel(raster=Raster(x=nodes, y=nodes, values=values, unit="cell"))
+
+
+def _small_eikonal(stencil: int = 8) -> DesignProblem:
+    return _small(grid((2, 3)), Eikonal(level=_small_level(2), stencil=stencil), SquaredDistance(), 1)
+
+
+def _small_masked() -> DesignProblem:
+    mask = np.array([[1, 1, 0], [1, 1, 1], [0, 1, 1]], bool)
+    return _small(grid((3, 3), mask=mask), Eikonal(level=_small_level(3), stencil=16), Distance(), 3)
+
+
+def _three_axes() -> DesignProblem:
+    flat = _small_level(4).raster
+    values = flat.values[:, :, None] * np.array([0.7, 1.2])
+    deep = Raster(x=flat.x, y=flat.y, z=np.array([0.6, 1.3]), values=values, unit="cell")
+    metric = Eikonal(level=PrivacyLevel(raster=deep), stencil=26)
+    return _small(grid((2, 2, 2)), metric, SquaredDistance(), 4)
+
+
+def _ring() -> DesignProblem:
+    metric = Graph(tail=[0, 1, 2, 3], head=[1, 2, 3, 0], length=[0.5, 0.9, 0.7, 1.3])
+    return _small(Domain.nodes(4), metric, TableLoss(values=np.random.default_rng(5).random((4, 4))), 5)
+
+
+def _path() -> DesignProblem:
+    metric = Graph(tail=[0, 1, 2], head=[1, 2, 3], length=[0.5, 0.9, 0.7])
+    return _small(Domain.nodes(4), metric, ZeroOne(), 17)
+
+
+def line(size: int, epsilon: float = 0.8) -> DesignProblem:
+    return _small(grid(size), Euclidean(epsilon=epsilon, unit="cell"), Distance(), 6)
+
+
+def lattice(shape: tuple[int, int] = (2, 3)) -> DesignProblem:
+    domain = Domain.grid(shape, cell=1.5, unit="km", origin=-2.0)
+    return _small(domain, Euclidean(epsilon=0.7, unit="km"), SquaredDistance(), 7)
+
+
+def _small_scattered() -> DesignProblem:
+    places = Domain.points_at(np.random.default_rng(12).uniform(0, 3, (5, 2)), unit="km")
+    return _small(places, Euclidean(epsilon=1.2, unit="km"), Distance(), 12)
+
+
+def _small_other_reports() -> DesignProblem:
+    places = Domain.points_at([[0.5, 1.0], [1.5, 0.4]], unit="cell")
+    return _small(grid((2, 2)), Euclidean(epsilon=0.8, unit="cell"), SquaredDistance(), 13, reports=places)
+
+
+def _discrete() -> DesignProblem:
+    return _small(Domain.nodes(4), Discrete(epsilon=1.2), ZeroOne(), 8)
+
+
+def _streets() -> DesignProblem:
+    places = Domain.points_at([[0.0, 0.0], [80.0, 5.0], [75.0, 90.0], [-4.0, 88.0], [40.0, 45.0]], unit="m")
+    metric = Streets(
+        epsilon=0.01, unit="m", tail=[0, 1, 2, 3, 0, 2], head=[1, 2, 3, 0, 4, 4],
+        length=[81.0, 86.0, 80.0, 90.0, 61.0, 58.0],
+    )  # fmt: skip
+    return _small(places, metric, Distance(), 9)
+
+
+def _streets_on_earth() -> DesignProblem:
+    given = _streets()
+    places = Domain.points_at(given.domain.points, unit="m", plane=Plane(latitude=48.85, longitude=2.35))
+    return replace(given, domain=places, reports=places)
+
+
+def _area() -> DesignProblem:
+    plane = Plane(latitude=48.85, longitude=-2.35)
+    domain = Domain.grid((2, 2), cell=200.0, unit="m", origin=-200.0, plane=plane)
+    return area_problem(domain, epsilon=0.004)
+
+
+def _framed() -> DesignProblem:
+    """A constant level below 0.7 nats a step gets a frame of reports around the grid."""
+    return _small(grid((2, 2)), Eikonal(level=PrivacyLevel.constant(0.6, "cell")), SquaredDistance(), 15)
+
+
+def _flat_line() -> DesignProblem:
+    return _small(grid(4), Eikonal(level=PrivacyLevel.constant(0.9, "cell")), Distance(), 14)
+
+
+def _query() -> DesignProblem:
+    given = _small_eikonal()
+    return query_problem(domain=given.domain, metric=given.metric, prior=given.prior, query=[0, 0, 1, 0, 1, 1])
+
+
+def _release() -> DesignProblem:
+    given = line(4, 0.6)
+    values = np.clip((given.domain.points[:, 0] - 1.0) / 2.0, 0, 1)
+    return release_problem(
+        domain=given.domain, metric=given.metric, prior=given.prior, values=values, outputs=np.linspace(-1, 2, 5),
+        unit="km",
+    )  # fmt: skip
+
+
+def _multiplied(times: float, problem: DesignProblem) -> DesignProblem:
+    return replace(problem, metric=times * problem.metric)
+
+
+SMALL: dict[str, Callable[[], DesignProblem]] = {
+    "eikonal": _small_eikonal,
+    "eikonal, masked": _small_masked,
+    "eikonal, three axes": _three_axes,
+    "eikonal, framed": _framed,
+    "eikonal, line": _flat_line,
+    "euclidean lattice": lattice,
+    "euclidean line": lambda: line(4),
+    "scattered points": _small_scattered,
+    "reports apart from secrets": _small_other_reports,
+    "discrete": _discrete,
+    "graph, table loss": _ring,
+    "graph, doubled": lambda: _multiplied(2, _ring()),
+    "graph, path": _path,
+    "streets": _streets,
+    "streets, multiplied": lambda: _multiplied(0.7, _streets()),
+    "streets on a plane": _streets_on_earth,
+    "area": _area,
+    "query": _query,
+    "release": _release,
 }

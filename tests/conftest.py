@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
+
+from mechdesign.cli.main import main
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -25,3 +31,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "slow" in item.keywords:
             item.add_marker(pytest.mark.skip(reason="takes minutes; run with --runslow"))
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Run the command line in this process: exit code, and what stdout and stderr got."""
+
+    def call(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["mechdesign", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert isinstance(ended.value.code, int)
+        return ended.value.code, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def run_json(run: Callable[..., tuple[int, str, str]]) -> Callable[..., tuple[int, Any]]:
+    """The same with --json: exit code and the one document on stdout."""
+
+    def call(*words: object) -> tuple[int, Any]:
+        code, out, _ = run(*words, "--json")
+        return code, json.loads(out)
+
+    return call

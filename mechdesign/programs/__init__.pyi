@@ -2,6 +2,7 @@ from .eikonal.dictionary import Dictionary as Dictionary
 from .eikonal.query_weights import QueryWeights as QueryWeights
 from .eikonal.weights import EikonalWeights as EikonalWeights
 from .matching.explaining_prior import ExplainingPrior as ExplainingPrior
+from .matching.matched_optimal import MatchedOptimal as MatchedOptimal
 from .optimal.bounded import Bounded as Bounded
 from .optimal.constrained import Constrained as Constrained
 from .optimal.constraints import ErrorCap as ErrorCap

@@ -14,43 +14,9 @@ sum_x f(x) (p(x) - q(x)) depends on p - q alone, and so does its largest value, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    import cvxpy as cp
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Transport:
-    """The transport program of supply (r,), demand (c,) and cost (r, c); see the module docstring.
-
-    supply and demand are >= 0 and have one sum, in any unit of mass; cost is >= 0, in a unit of length.
-    """
-
-    supply: NDArray[np.float64]
-    demand: NDArray[np.float64]
-    cost: NDArray[np.float64]
-
-    def statement(self) -> cp.Problem:
-        """The program on the left, in mass times length; its first variable is the plan (r, c)."""
-        import cvxpy as cp
-
-        plan = cp.Variable(self.cost.shape, name="plan")
-        constraints = [plan >= 0, cp.sum(plan, axis=1) == self.supply, cp.sum(plan, axis=0) == self.demand]
-        return cp.Problem(cp.Minimize(cp.sum(cp.multiply(self.cost, plan))), constraints)
-
-    def dual(self) -> cp.Problem:
-        """The program on the right, with v(0) = 0, which loses nothing where the sums agree."""
-        import cvxpy as cp
-
-        rows, columns = self.cost.shape
-        u, v = cp.Variable((rows, 1), name="u"), cp.Variable((1, columns), name="v")
-        difference = u @ np.ones((1, columns)) - np.ones((rows, 1)) @ v
-        value = self.supply @ u[:, 0] - v[0] @ self.demand
-        return cp.Problem(cp.Maximize(value), [difference <= self.cost, v[0, 0] == 0])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

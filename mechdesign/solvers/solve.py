@@ -116,6 +116,6 @@ def _made(program: Program, entry: Entry, gap: float, found: Design) -> xr.Datas
         dual=found.dual if len(found.dual) else None,
         lower_bound=found.lower_bound if math.isfinite(found.lower_bound) else None,
         stopped=found.stopped or None,
-        multipliers=found.multipliers if len(found.multipliers) else None,
+        multipliers=found.multipliers,
         attributes={name: value for name, value in named.items() if value is not None} | dict(found.figures),
     )

@@ -79,7 +79,7 @@ def test_a_count_is_n_means_and_the_bias_stays(epsilon, width):
 @pytest.mark.parametrize(("epsilon", "bandwidth"), [(0.5, 1.0), (2.0, 1.3), (0.01, 30.0), (4.0, 5.0)])
 def test_the_kernel_at_its_centre(epsilon, bandwidth):
     k = epsilon * bandwidth
-    found = a_priori.kernel_at_centre(epsilon, bandwidth)
+    found = float(a_priori.kernel_after_noise(0.0, epsilon, bandwidth))
     by_quadrature = quad(lambda r: epsilon**2 * r * math.exp(-epsilon * r - (r / bandwidth) ** 2 / 2), 0, math.inf)[0]
     assert found == pytest.approx(by_quadrature, rel=QUADRATURE)
     plain = k**2 - k**3 * math.sqrt(math.pi / 2) * math.exp(k**2 / 2) * erfc(k / math.sqrt(2))
@@ -115,7 +115,7 @@ def test_the_kernel_of_a_noisy_distance(epsilon, bandwidth):
         (lambda: a_priori.mse([1.0], 1.0, 0.0), "epsilon"),
         (lambda: a_priori.mse([1.0], 1.0, 1.0, width=-1.0), "width"),
         (lambda: a_priori.mse([1.0], 1.0, 1.0, aggregate="sum"), "aggregate"),
-        (lambda: a_priori.kernel_at_centre(1.0, 0.0), "bandwidth"),
+        (lambda: a_priori.kernel_after_noise(0.0, 1.0, 0.0), "bandwidth"),
     ],
 )
 def test_refusals_name_the_field(make, field):

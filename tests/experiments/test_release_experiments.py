@@ -16,17 +16,19 @@ from scipy import stats
 from tolerances import SOLVED
 
 import mechdesign as md
-from experiments.populations import MU, SIGMA, income_mass, incomes, incomes_and_debts, places
+from experiments.populations import incomes, incomes_and_debts, places
 from experiments.release_claims import Claim, income_claims, kernel_claims, two_way_claims
 from experiments.release_comparison import release_mechanisms, release_rows
 from experiments.release_curves import plot_releases
+from experiments.release_queries import ThresholdQuery, TwoWayQuery
 from experiments.releases import print_claims, print_comparison, print_rankings, print_releases, ranked
 from experiments.releases import release_table as table_of
+from mechdesign.closed_forms.sensitivity.query_functions import band_width
 from mechdesign.errors import FileFormatError, InputError, UnsuitableError
 from mechdesign.setting.readers.microdata import read_microdata
 from mechdesign.setting.readers.positions import RADIUS, mercator, read_coordinates
-from mechdesign.utility.release.release_error import error_of_mean, release_bias
-from mechdesign.utility.release.release_queries import ThresholdQuery, TwoWayQuery, band_width
+from mechdesign.utility.release_error import error_of_mean, release_bias
+from problems.income import MU, SIGMA, income_mass
 
 NYC = ROOT.parent / "shared" / "data" / "nyc_collisions_2020_sample.csv"
 CELLS, INVERSE, FAR = 60, 20_000.0, 500_000.0

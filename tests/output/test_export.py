@@ -2,12 +2,10 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 
 import numpy as np
 import pytest
 
-from mechdesign.cli import main as cli
 from mechdesign.closed_forms.mechanisms import exponential
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.mechanism.factored.rows import FactoredMechanism
@@ -192,26 +190,18 @@ def test_a_factored_mechanism_is_not_written_whole_where_that_fills_a_disk(tmp_p
 
 
 @pytest.mark.parametrize(("words", "code"), [("1:3", 0), ("1", 2), ("a:b", 2), ("3:9", 2)])
-def test_rows_on_the_command_line(tmp_path, monkeypatch, words, code):
+def test_rows_on_the_command_line(tmp_path, run, words, code):
     save(MECHANISMS["line"](), tmp_path / "m.nc")
-    given = ["mechdesign", "export", str(tmp_path / "m.nc"), "-o", str(tmp_path / "t.csv"), "--rows", words, "--json"]
-    monkeypatch.setattr(sys, "argv", given)
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert ended.value.code == code
+    assert run("export", tmp_path / "m.nc", "-o", tmp_path / "t.csv", "--rows", words, "--json")[0] == code
     assert (tmp_path / "t.csv").exists() == (code == 0)
 
 
 @pytest.mark.parametrize("as_json", [True, False])
-def test_the_command(tmp_path, monkeypatch, capsys, as_json):
+def test_the_command(tmp_path, run, as_json):
     save(MECHANISMS["line"](), tmp_path / "m.nc")
     target = tmp_path / "t.csv"
-    words = ["mechdesign", "export", str(tmp_path / "m.nc"), "-o", str(target), *(["--json"] if as_json else [])]
-    monkeypatch.setattr(sys, "argv", words)
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    out, err = capsys.readouterr()
-    assert ended.value.code == 0
+    code, out, err = run("export", tmp_path / "m.nc", "-o", target, *(["--json"] if as_json else []))
+    assert code == 0
     assert out == (json.dumps({"file": str(target)}, indent=2) + "\n" if as_json else "")
     assert as_json or "wrote" in err
     same = export(load(tmp_path / "m.nc"), tmp_path / "same.csv")

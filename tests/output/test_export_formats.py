@@ -12,7 +12,6 @@ from exported import MAKERS, factored, flipped, made
 from pyarrow import parquet
 
 import mechdesign as md
-from mechdesign.cli import main as cli
 from mechdesign.errors import InputError
 from mechdesign.mechanism.storage.files import load, save
 from mechdesign.mechanism.table.certificate import ROW_SUM
@@ -166,14 +165,11 @@ def test_another_file_in_the_place_of_a_companion_stays(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_the_command_writes_every_format(tmp_path, monkeypatch, suffix):
+def test_the_command_writes_every_format(tmp_path, run, suffix):
     save(made("line"), tmp_path / "m.nc")
     target = tmp_path / f"t.{suffix}"
     beside = [] if suffix == "parquet" else ["--with-verifier"] + ["--with-sampler"] * (suffix == "json")
-    monkeypatch.setattr(sys, "argv", ["mechdesign", "export", str(tmp_path / "m.nc"), "-o", str(target), *beside])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert ended.value.code == 0
+    assert run("export", tmp_path / "m.nc", "-o", target, *beside)[0] == 0
     same = md.export(load(tmp_path / "m.nc"), tmp_path / f"same.{suffix}")
     assert target.read_bytes() == same.read_bytes()
     assert (tmp_path / VERIFIER).exists() == ("--with-verifier" in beside)

@@ -78,15 +78,6 @@ def test_blocks_do_not_matter(name: str) -> None:
 
 
 @EVERY
-def test_sets_are_as_far_as_their_nearest_place(name: str) -> None:
-    metric = METRICS[name]()
-    rng = np.random.default_rng(2)
-    sets = [rng.choice(metric.size, size, replace=False) for size in (1, 2, 4)]
-    every = metric.from_sources(np.arange(metric.size))
-    assert np.array_equal(metric.from_sets(sets), np.column_stack([every[:, s].min(axis=1) for s in sets]))
-
-
-@EVERY
 def test_minorants_are_the_largest_lipschitz_functions_below(name: str) -> None:
     """Second route: f(u) = min over v of field(v) + d(u, v)."""
     metric = METRICS[name]()

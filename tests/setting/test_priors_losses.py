@@ -9,7 +9,6 @@ from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import LOSSES, Distance, SquaredDistance, TableLoss, ZeroOne, check_loss
 from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.setting.readers.raster_files import check_planar
 from mechdesign.setting.space.domain import Domain
 from mechdesign.setting.space.raster import Raster
 
@@ -148,13 +147,6 @@ def test_a_problem_derives_its_tables():
     np.testing.assert_allclose(own.distances, GRID.euclidean_to(GRID), rtol=1e-12)  # lengths are rounded down by 2^-44
     with pytest.raises(InputError, match="sum to 1"):
         problem(prior=[1, 1, 1, 1, 1])
-
-
-def test_a_single_row_is_not_a_plane():
-    line = Raster(x=np.arange(3.0), y=np.zeros(1), values=np.ones((3, 1)))
-    with pytest.raises(InputError, match="2 x 2") as caught:
-        check_planar(line, "density")
-    assert caught.value.field == "density"
 
 
 def test_tables_that_do_not_fit_in_memory_are_refused():

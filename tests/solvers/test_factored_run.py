@@ -12,7 +12,6 @@ import time
 
 import pytest
 
-from mechdesign.cli import main as cli
 from mechdesign.errors import InputError
 from mechdesign.mechanism.storage.files import load
 from mechdesign.programs.eikonal.weights import EikonalWeights
@@ -30,13 +29,13 @@ def program():
     return EikonalWeights(problem=load_problem("philadelphia", cells=CELLS))
 
 
-def run(program, **options):
+def solved(program, **options):
     return solve_factored(program, Run(**{"rounds": ROUNDS, "block": BLOCK} | options))
 
 
 @pytest.fixture(scope="module")
 def undisturbed(program):
-    return run(program)
+    return solved(program)
 
 
 def check_identical(found, expected):
@@ -71,7 +70,7 @@ def test_a_run_aborted_after_any_block_goes_on_to_the_same_bits(program, undistu
     while True:
         at = random_state.randrange(1, 5 * PER_PASS)
         try:
-            found = run(program, work=where, on_progress=Interrupt(at, at + 1))
+            found = solved(program, work=where, on_progress=Interrupt(at, at + 1))
         except KeyboardInterrupt:
             aborted += 1
             assert "mechanism.nc" not in names(where)
@@ -85,20 +84,20 @@ def test_a_run_aborted_after_any_block_goes_on_to_the_same_bits(program, undistu
 def test_finished_blocks_are_not_computed_again(program, undisturbed, tmp_path, monkeypatch):
     work = tmp_path / "work"
     with pytest.raises(KeyboardInterrupt):
-        run(program, work=work, on_progress=Interrupt(2 * PER_PASS + 2, 2 * PER_PASS + 3))
+        solved(program, work=work, on_progress=Interrupt(2 * PER_PASS + 2, 2 * PER_PASS + 3))
     kept = [name for name in names(work) if name.startswith("round")]
     assert kept == ["round 3 of 6 from 0.block", "round 3 of 6 from 128.block"]
     asked = []
     real = factored.pass_block
     monkeypatch.setattr(factored, "pass_block", lambda *given: asked.append(given[1:]) or real(*given))
-    check_identical(run(program, work=work), undisturbed)
+    check_identical(solved(program, work=work), undisturbed)
     assert sorted(asked[:2]) == [(256, 384), (384, 400)]
     assert len(asked) == 2 + (ROUNDS - 3) * (PER_PASS - 1)
 
 
 def test_an_interrupt_certifies_the_last_weighed_state_and_the_next_call_goes_on(program, undisturbed, tmp_path):
     work = tmp_path / "work"
-    found = run(program, work=work, on_progress=Interrupt(3 * PER_PASS + 2))
+    found = solved(program, work=work, on_progress=Interrupt(3 * PER_PASS + 2))
     assert found.attrs["stopped"] == "interrupt"
     assert verify(found).certified
     assert json.loads(found.attrs["parameters"])["rounds"] == 3
@@ -110,12 +109,12 @@ def test_an_interrupt_certifies_the_last_weighed_state_and_the_next_call_goes_on
         "state.block",
     ]
     check_identical(load(work / "mechanism.nc"), found)
-    check_identical(run(program, work=work), undisturbed)
+    check_identical(solved(program, work=work), undisturbed)
     assert names(work) == ["mechanism.nc", "run.json"]
 
 
 def test_an_interrupt_before_the_first_round_is_over_certifies_the_start(program):
-    found = run(program, on_progress=Interrupt(1))
+    found = solved(program, on_progress=Interrupt(1))
     assert (found.attrs["stopped"], verify(found).certified) == ("interrupt", True)
     assert json.loads(found.attrs["parameters"])["rounds"] == 1
 
@@ -123,10 +122,10 @@ def test_an_interrupt_before_the_first_round_is_over_certifies_the_start(program
 def test_certificates_of_an_earlier_state_are_not_taken_for_those_of_a_later_one(program, undisturbed, tmp_path):
     work = tmp_path / "work"
     with pytest.raises(KeyboardInterrupt):  # the second one comes while the first state is certified
-        run(program, work=work, on_progress=Interrupt(1, PER_PASS))
+        solved(program, work=work, on_progress=Interrupt(1, PER_PASS))
     certificates = [path for path in work.iterdir() if path.name.startswith("certificate")]
     assert certificates
-    check_identical(run(program, work=work), undisturbed)
+    check_identical(solved(program, work=work), undisturbed)
     states = {path.name.split()[1] for path in certificates}
     assert states == {"0"}
 
@@ -134,27 +133,27 @@ def test_certificates_of_an_earlier_state_are_not_taken_for_those_of_a_later_one
 def test_a_time_limit_ends_after_the_round_and_the_next_call_goes_on(program, undisturbed, tmp_path):
     work = tmp_path / "work"
     for rounds in range(1, 4):
-        found = run(program, work=work, time_limit=1e-9)
+        found = solved(program, work=work, time_limit=1e-9)
         assert (found.attrs["stopped"], verify(found).certified) == ("time", True)
         assert json.loads(found.attrs["parameters"])["rounds"] == 1, rounds
-    check_identical(run(program, work=work), undisturbed)
+    check_identical(solved(program, work=work), undisturbed)
 
 
 def test_a_finished_run_gives_its_mechanism_at_once(program, undisturbed, tmp_path, monkeypatch):
     work = tmp_path / "work"
-    check_identical(run(program, work=work), undisturbed)
+    check_identical(solved(program, work=work), undisturbed)
     with monkeypatch.context() as patched:
         patched.setattr(factored, "in_order", None)
-        check_identical(run(program, work=work, scheduler="tcp://127.0.0.1:9"), undisturbed)
+        check_identical(solved(program, work=work, scheduler="tcp://127.0.0.1:9"), undisturbed)
     (work / "mechanism.nc").write_bytes((work / "mechanism.nc").read_bytes()[:-9])
-    check_identical(run(program, work=work), undisturbed)
+    check_identical(solved(program, work=work), undisturbed)
 
 
 @pytest.mark.parametrize("other", [{"rounds": 7}, {"block": 256}, {"cells": 19}, {"slope": 2e-4}, {"name": "renamed"}])
 def test_the_folder_of_another_run_is_refused(program, other, tmp_path):
     work = tmp_path / "work"
     with pytest.raises(KeyboardInterrupt):
-        run(program, work=work, on_progress=Interrupt(2, 3))
+        solved(program, work=work, on_progress=Interrupt(2, 3))
     before = {path: path.read_bytes() for path in work.iterdir()}
     parameters = {"cells": CELLS} | {name: other[name] for name in ("cells", "slope") if name in other}
     problem = load_problem("philadelphia", **parameters)
@@ -162,7 +161,7 @@ def test_the_folder_of_another_run_is_refused(program, other, tmp_path):
         object.__setattr__(problem, "name", other["name"])
     options = {name: other[name] for name in ("rounds", "block") if name in other}
     with pytest.raises(InputError, match="holds the work of another run: philadelphia, 400 secrets, 6 rounds"):
-        run(EikonalWeights(problem=problem), work=work, **options)
+        solved(EikonalWeights(problem=problem), work=work, **options)
     assert {path: path.read_bytes() for path in work.iterdir()} == before
 
 
@@ -203,22 +202,15 @@ def test_a_process_killed_at_any_moment_goes_on_to_the_same_bits(tmp_path):
     kills, found = killed_until_finished(text, tmp_path, most=0.8)
     assert kills > 2
     program = EikonalWeights(problem=load_problem("philadelphia", cells=30))
-    check_identical(found, run(program, rounds=8))
+    check_identical(found, solved(program, rounds=8))
     assert names(tmp_path / "work") == ["mechanism.nc", "run.json"]
 
 
 @pytest.fixture
-def command(monkeypatch, capsys):
-    """Run the command line in this process: exit code, and what stdout and stderr got."""
-
-    def call(*words):
-        given = ["solve", "philadelphia", "--program", "eikonal", "--method", "factored", "--cells", "20"]
-        monkeypatch.setattr(sys, "argv", ["mechdesign", *given, "--rounds", str(ROUNDS), *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code, *capsys.readouterr()
-
-    return call
+def command(run):
+    """Solve 20 x 20 cells by the command line: exit code, and what stdout and stderr got."""
+    given = ["solve", "philadelphia", "--program", "eikonal", "--method", "factored", "--cells", "20"]
+    return lambda *words: run(*given, "--rounds", ROUNDS, *words)
 
 
 def test_the_command_line_keeps_the_mechanism_until_it_is_written(command, program, tmp_path, monkeypatch):
@@ -279,7 +271,7 @@ def test_one_line_a_round_where_stderr_is_no_terminal(command):
 
 def test_blocks_done_are_told_within_a_round(program):
     told = Interrupt()
-    run(program, on_progress=told)
+    solved(program, on_progress=told)
     first = told.told[:PER_PASS]
     assert [(state.stage, state.done, state.milestone) for state in first] == [
         ("round 1 of 6", 128, False),

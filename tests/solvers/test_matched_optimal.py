@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -90,6 +91,13 @@ def test_distances_that_are_refused(distance: float) -> None:
     with pytest.raises(InputError) as caught:
         MatchedOptimal(problem=program().problem, distance=distance)
     assert caught.value.field == "distance"
+
+
+def test_a_distance_that_no_report_reaches_is_refused() -> None:
+    given = program().problem
+    far = Domain.points_at(given.domain.points[:2] + 1000.0, unit=given.domain.unit)
+    with pytest.raises(InputError, match="no report comes as near"):
+        MatchedOptimal(replace(given, reports=far), distance=TARGET)
 
 
 def test_another_metric_is_refused() -> None:

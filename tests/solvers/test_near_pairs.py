@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from cases import grid
 from tolerances import DESIGN_MARGIN, SOLVED
-from typer.testing import CliRunner
 
-from mechdesign.cli.commands import app
 from mechdesign.errors import UnsuitableError
 from mechdesign.mechanism.storage.files import load
 from mechdesign.mechanism.table.certificate import row_sums_exact, violations
@@ -265,15 +264,13 @@ def test_a_remapped_mechanism_has_no_bound_of_near_pairs() -> None:
     assert not {"bound_stencil", "lower_bound", "lower_bound_of"} & set(bayes_remap(mechanism).attrs)
 
 
-def test_the_command_line_takes_the_method(tmp_path: Path) -> None:
+def test_the_command_line_takes_the_method(tmp_path: Path, run_json: Callable[..., tuple[int, Any]]) -> None:
     file = tmp_path / "paris.nc"
-    asked = ["solve", "paris", "--cells", "5", "--distance", "150", "--method", "graph", "-o", str(file), "--json"]
-    result = CliRunner().invoke(app, asked)
-    assert result.exit_code == 0, result.output
-    told = json.loads(result.stdout)
+    code, told = run_json("solve", "paris", "--cells", 5, "--distance", 150, "--method", "graph", "-o", file)
+    assert code == 0, told
     assert told["certified"]
     assert told["stopped"] in ("gap", "relaxation")
     assert told["lower_bound"] <= told["loss"] == load(file).attrs["expected_loss"]
-    checked = CliRunner().invoke(app, ["verify", str(file), "--json"])
-    assert checked.exit_code == 0
-    assert json.loads(checked.stdout)["lower_bound_checked"]
+    code, checked = run_json("verify", file)
+    assert code == 0
+    assert checked["lower_bound_checked"]

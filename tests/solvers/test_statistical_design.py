@@ -476,21 +476,13 @@ def test_refusals_name_the_field(make, field):
     assert caught.value.field == field
 
 
-def test_the_command_line_designs_and_refuses(tmp_path, capsys, monkeypatch):
-    from mechdesign.cli import main as cli
-
-    file = tmp_path / "line.nc"
-    words = ["mechdesign", "solve", "line", "--program", "statistical", "--json", "--cells"]
-    monkeypatch.setattr("sys.argv", [*words, "6", "-o", str(file)])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert ended.value.code == 0
-    summary = json.loads(capsys.readouterr().out)
+def test_the_command_line_designs_and_refuses(run_json, tmp_path):
+    words, file = ["solve", "line", "--program", "statistical"], tmp_path / "line.nc"
+    code, summary = run_json(*words, "--cells", 6, "-o", file)
+    assert code == 0
     assert summary["certified"]
     assert summary["objective"] == pytest.approx(asymptotic_mse(md.load(file)), rel=REORDERED)
     assert 0 <= summary["gap"] <= 1e-3
-    monkeypatch.setattr("sys.argv", [*words, "100"])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert ended.value.code == SizeError.exit_code
-    assert json.loads(capsys.readouterr().out)["error"]["field"] == "cells"
+    code, refused = run_json(*words, "--cells", 100)
+    assert code == SizeError.exit_code
+    assert refused["error"]["field"] == "cells"

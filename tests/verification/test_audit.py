@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import math
 import sys
 from fractions import Fraction
@@ -14,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from naive import raw_optimum
 
-from mechdesign.cli import main as cli
 from mechdesign.closed_forms.mechanisms import exponential, geometric
 from mechdesign.errors import FileFormatError, InputError, SizeError
 from mechdesign.mechanism.storage.files import load, save
@@ -328,51 +326,44 @@ def test_a_far_label_is_refused_before_it_is_allocated(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
+def table(tmp_path, monkeypatch):
+    """A folder with the table t.csv and its places."""
     monkeypatch.chdir(tmp_path)
     np.savetxt("t.csv", TABLE)
     Path("places.csv").write_text("x,y\n0,0\n1,0\n0,2\n")
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["mechdesign", "audit", *words])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code, capsys.readouterr().out
-
-    return call
+    return "t.csv"
 
 
-def test_command_line(run):
-    words = ["t.csv", "--metric", "euclidean", "--epsilon", "0.3", "--unit", "km", "--places", "places.csv"]
-    code, out = run(*words, "-o", "fixed.nc", "--json")
-    found = json.loads(out)
+def test_command_line(run, run_json, table):
+    words = ["audit", table, "--metric", "euclidean", "--epsilon", "0.3", "--unit", "km", "--places", "places.csv"]
+    code, found = run_json(*words, "-o", "fixed.nc")
     assert code == 0
     assert (found["verdict"], found["epsilon_unit"], found["secrets"]) == ("broken", "nats per km", 3)
     assert found["repaired"]["loss"] > found["loss"]
     assert verify("fixed.nc").certified
-    again = json.loads(run("t.csv", "--mechanism", "fixed.nc", "--json")[1])
-    assert again == {**found, "repaired": None}
+    assert run_json("audit", table, "--mechanism", "fixed.nc")[1] == {**found, "repaired": None}
     assert load("fixed.nc").attrs["program"] == "repaired"
-    code, out = run(*words)
+    code, out, _ = run(*words)
     assert code == 0
     assert "broken" in out
 
 
 @pytest.mark.parametrize("words", ["--problem line --cells 3 --epsilon 1.5", "--metric discrete --epsilon=0.8"])
-def test_metrics_of_the_command_line(run, words):
-    code, out = run("t.csv", *words.split(), "--json")
+def test_metrics_of_the_command_line(run_json, table, words):
+    code, found = run_json("audit", table, *words.split())
     assert code == 0
-    assert json.loads(out)["effective_epsilon"] > 0
+    assert found["effective_epsilon"] > 0
 
 
-def test_a_graph_in_a_mechanism_file_is_its_metric(run):
+def test_a_graph_in_a_mechanism_file_is_its_metric(run_json, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     from cases import CASES
 
     problem = CASES["graph, table loss"]()
     mechanism = exponential.mechanism(problem)
     save(mechanism, "ring.nc")
     np.save("ring.npy", probabilities(mechanism).values)
-    found = json.loads(run("ring.npy", "--mechanism", "ring.nc", "--json")[1])
+    found = run_json("audit", "ring.npy", "--mechanism", "ring.nc")[1]
     assert found["verdict"] in {"holds", "holds up to rounding"}
     assert found["loss"] == pytest.approx(mechanism.attrs["expected_loss"])
 

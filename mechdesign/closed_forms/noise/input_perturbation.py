@@ -81,17 +81,6 @@ def moments(x: ArrayLike, threshold: float, epsilon: float, *, width: float = 0.
     return mean, 2 * (upper + lower) / width**2
 
 
-def kernel_at_centre(epsilon: float, bandwidth: float) -> float:
-    """Expected kernel after planar Laplace noise on a secret at the centre t, where the kernel itself is 1.
-
-    epsilon in nats per unit, bandwidth in that unit. Digits: relative 2^-52 k^2, k = epsilon bandwidth.
-    """
-    from scipy.special import erfcx
-
-    k = check_epsilon(epsilon) * check_epsilon(bandwidth, "bandwidth")
-    return k**2 * (1 - k * math.sqrt(math.pi / 2) * float(erfcx(k / math.sqrt(2))))
-
-
 def kernel_after_noise(distance: ArrayLike, epsilon: float, bandwidth: float) -> Array:
     """Expected kernel after planar Laplace noise on a secret at `distance` l >= 0 from the centre, shape of l.
 

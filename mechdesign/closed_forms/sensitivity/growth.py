@@ -37,12 +37,6 @@ class Growth(Shown):
     gamma: float
     log: Function = field(repr=False)
 
-    def slower(self, factor: float) -> Growth:
-        """g(d / factor), for a factor of 1 or more. Raises: InputError for a given function, which has no gamma."""
-        if self.name not in NAMED:
-            raise InputError("has no gamma to divide", field="growth", value=self.name, remedy="use a named growth")
-        return growth_of(self.name, self.gamma / factor)
-
 
 def growth_of(growth: str | Function, gamma: float | None, *, reach: float = 1.0) -> Growth:
     """The growth of a name and gamma > 0 (per unit of distance), or of a function g of distances.

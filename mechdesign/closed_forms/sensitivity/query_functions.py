@@ -23,17 +23,29 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.checks import finite, positive
+from mechdesign.base.checks import check_epsilon, finite, positive
 from mechdesign.closed_forms.sensitivity.gaussian_chord import steepest
 from mechdesign.errors import InputError
 
 Array = NDArray[np.float64]
 Profile = Callable[[Array], Array]
 
+_SOFTNESS = 0.2  # of the threshold: the widest band
+_BAND = 2.0  # in multiples of 1 / epsilon: the widest band
+
 
 def threshold(x: ArrayLike, threshold: float, width: float) -> Array:
     """1 above the threshold T, 0 below, linear in between over `width`; shape of x."""
     return region(threshold_depth(x, threshold), width)
+
+
+def band_width(threshold: ArrayLike, epsilon: float) -> float:
+    """The full width of the band, min(0.2 |T|, 2 / epsilon), in the unit of the threshold or thresholds (k,).
+
+    Raises: InputError where it is not positive. Source: paper 002, section 5.
+    """
+    size = float(np.linalg.norm(finite(threshold, "threshold")))
+    return positive(min(_SOFTNESS * size, _BAND / check_epsilon(epsilon)), "threshold")
 
 
 def bounded_range(x: ArrayLike, low: float, high: float, width: float) -> Array:

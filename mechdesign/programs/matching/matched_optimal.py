@@ -40,7 +40,8 @@ class MatchedOptimal(Program):
     problem's `matched_distance`.
 
     Raises: UnsuitableError where the problem's metric is not Euclidean; InputError for a distance that is not positive
-    and finite, or not below that of the best constant report, which every eps reaches.
+    and finite, not below that of the best constant report, which every eps reaches, or not above that of
+    the nearest reports, which none does.
     """
 
     distance: float | None = None
@@ -48,13 +49,21 @@ class MatchedOptimal(Program):
 
     def __post_init__(self) -> None:
         require_euclidean(self.problem)
-        widest = self.at(1.0).constant_loss
+        there = self.at(1.0)
+        widest, nearest = there.constant_loss, float(there.weighted_loss.min(axis=1).sum())
         if self.target >= widest:
             raise InputError(
                 "a report that tells nothing comes as near",
                 field="distance",
                 value=self.target,
                 remedy=f"use one below {widest:.6g} {self.problem.domain.unit}",
+            )
+        if self.target <= nearest:
+            raise InputError(
+                "no report comes as near",
+                field="distance",
+                value=self.target,
+                remedy=f"use one above {nearest:.6g} {self.problem.domain.unit}",
             )
 
     @property

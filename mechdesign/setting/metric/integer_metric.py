@@ -15,7 +15,6 @@ no compiled loop leaves its arrays, because every end of an edge is a place.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -86,13 +85,6 @@ class IntegerMetric:
         """Distances (k, b) in units from b places. Cost: about 10 sweeps over the edges, b at once."""
         field = np.full((self.size, len(sources)), self.cap, np.uint16)
         field[sources, np.arange(len(sources))] = 0
-        return self.minorant(field)
-
-    def from_sets(self, sets: Sequence[NDArray[np.int64]]) -> Distances:
-        """Distances (k, b) in units from b sets of places: to the nearest place of each (f_S = 0 on S)."""
-        field = np.full((self.size, len(sets)), self.cap, np.uint16)
-        for column, places in enumerate(sets):
-            field[places, column] = 0
         return self.minorant(field)
 
     def minorant(self, field: Distances) -> Distances:

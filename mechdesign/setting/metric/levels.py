@@ -41,6 +41,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.checks import check_epsilon
 from mechdesign.base.descriptions import SMALLEST, finites, named, word
+from mechdesign.base.display import Shown
 from mechdesign.errors import InputError
 from mechdesign.setting.space.domain import AXES, Domain
 from mechdesign.setting.space.raster import Raster, coordinates
@@ -55,7 +56,7 @@ _CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PrivacyLevel:
+class PrivacyLevel(Shown):
     """eps(u): smaller means more private. Make one with `constant`, `affine` or `from_values`.
 
     Invariant: at least 2^-960 and finite at every node of `raster`, hence everywhere; largest <= 2^50 smallest.

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.descriptions import SMALLEST
+from mechdesign.base.display import Shown
 from mechdesign.base.units import canonical_unit
 from mechdesign.errors import InputError, UnitError
 from mechdesign.setting.metric.levels import ROUND_DOWN
@@ -33,7 +34,7 @@ Rebuilt = Literal["geometry", "streets", "edge list only"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Metric(ABC):
+class Metric(Shown, ABC):
     """A distance in nats. `0.9 * metric` is the same metric with every length multiplied: scale times 0.9.
 
     Invariants of `edges`: lengths finite and rounded down, positive at scale 1, the graph connected. A multiple of

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.descriptions import SMALLEST
+from mechdesign.base.display import Shown
 from mechdesign.errors import InputError
 from mechdesign.setting.space.domain import Domain
 
@@ -18,7 +19,7 @@ SQUARE, LENGTH, APART = 0, 1, 2  # codes of formulas
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Loss(ABC):
+class Loss(Shown, ABC):
     """A loss function l(u, y) >= 0 of two places.
 
     A class of its own is a frozen dataclass without fields, of which an instance has a row in `LOSSES`: a file keeps

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 
+from mechdesign.base.display import Shown
 from mechdesign.base.units import require_unit
 from mechdesign.errors import InputError
 from mechdesign.setting.objective.losses import TableLoss
@@ -27,7 +28,7 @@ _REACH = 0.5 + 1e-9  # steps beyond the outermost node that its value still cove
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Query:
+class Query(Shown):
     """q(u) over n places: labels (n,), whole numbers; the m answers are the distinct ones, in ascending order.
 
     Raises: InputError for labels that are not whole numbers in one row, and where all are equal.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mechdesign.base.memory import require_bytes, require_memory, within_memory
 from mechdesign.base.opening import open_regular, read_bytes
 from mechdesign.base.units import canonical_unit, require_unit
-from mechdesign.errors import FileFormatError, InputError, MechdesignError
+from mechdesign.errors import FileFormatError, MechdesignError
 from mechdesign.setting.readers.geotiff import SUFFIXES, GeoTiff
 from mechdesign.setting.space.raster import Raster
 
@@ -247,12 +247,3 @@ def _declared(data: xr.Dataset, variable: str | None) -> str | None:
     angles = [axis.attrs.get("standard_name") in {"longitude", "latitude"} for axis in data.coords.values()]
     units = [str(axis.attrs.get("units", "")).lower().startswith("degree") for axis in data.coords.values()]
     return "EPSG:4326" if any(angles) or any(units) else None
-
-
-def check_planar(raster: Raster, field: str = "raster") -> Raster:
-    """The raster, if it has at least two nodes on each axis."""
-    if min(raster.values.shape) < 2:
-        raise InputError(
-            "needs at least 2 x 2 nodes", field=field, value=raster.values.shape, remedy="use a finer raster"
-        )
-    return raster

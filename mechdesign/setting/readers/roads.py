@@ -22,6 +22,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from mechdesign.base.display import Shown
 from mechdesign.base.memory import within_memory
 from mechdesign.base.opening import open_lines
 from mechdesign.base.units import canonical_unit
@@ -38,7 +39,7 @@ _LIKELY = (0.5, 10.0)  # of a street's length over the straight line between its
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Roads:
+class Roads(Shown):
     """A connected network of n nodes and e streets.
 
     ids (n,), the nodes as their table calls them; points (n, 2), x and y in m; degrees (n, 2), longitude and latitude,

@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 import highspy
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mechdesign.errors import SolverError
@@ -99,72 +98,6 @@ def solve_linear_program(
             "HiGHS gave no finite point", field="solver", value=word, remedy="allow more time, or fewer cells"
         )
     return LinearSolution(x=x, dual=dual, status=word, objective=float(solver.getInfo().objective_function_value))
-
-
-class GrowingProgram:
-    """minimise cost x subject to row_lower <= matrix x <= row_upper, x >= 0, whose columns arrive in batches.
-
-    Solved by the simplex methods without presolve, each time from the last basis (one thread), feasible to 1e-9: rows
-    should be of size 1. Presolve may call a feasible transport program with smooth masses infeasible.
-    """
-
-    def __init__(self, row_lower: NDArray[np.float64], row_upper: NDArray[np.float64]) -> None:
-        self._solver: Any = highspy.Highs()
-        self._rows = len(row_lower)
-        options = {
-            "output_flag": False,
-            "solver": "simplex",
-            "presolve": "off",
-            "threads": 1,
-            "primal_feasibility_tolerance": 1e-9,
-            "dual_feasibility_tolerance": 1e-9,
-        }
-        for name, value in options.items():
-            self._solver.setOptionValue(name, value)
-        none = np.empty(0)
-        program = LinearProgram(
-            cost=none,
-            matrix=sp.csr_array((self._rows, 0)),
-            row_lower=row_lower,
-            row_upper=row_upper,
-            linking=self._rows,
-        )
-        self._solver.passModel(_model(program))
-
-    def add(self, cost: NDArray[np.float64], matrix: sp.csc_array) -> None:
-        """More columns (k,): their cost and coefficients (rows, k).
-
-        Raises: SolverError if HiGHS refuses them.
-        """
-        count = len(cost)
-        status = self._solver.addCols(
-            count,
-            cost,
-            np.zeros(count),
-            np.full(count, highspy.kHighsInf),
-            matrix.nnz,
-            matrix.indptr[:-1].astype(np.int32),
-            matrix.indices.astype(np.int32),
-            matrix.data,
-        )
-        if status != highspy.HighsStatus.kOk:
-            raise SolverError("HiGHS refused columns", field="program", value=str(status), remedy="rescale the problem")
-
-    def solve(self, method: Literal["dual", "primal"]) -> LinearSolution | None:
-        """The solution over the columns so far, or None where HiGHS ends without a finite point."""
-        self._solver.setOptionValue("simplex_strategy", {"dual": 1, "primal": 4}[method])
-        self._solver.run()
-        solution = self._solver.getSolution()
-        x, dual = np.array(solution.col_value), np.array(solution.row_dual)
-        finite = len(x) == self._solver.getNumCol() and len(dual) == self._rows
-        if not (finite and np.isfinite(x).all() and np.isfinite(dual).all()):
-            return None
-        return LinearSolution(
-            x=x,
-            dual=dual,
-            status=self._solver.modelStatusToString(self._solver.getModelStatus()),
-            objective=float(self._solver.getInfo().objective_function_value),
-        )
 
 
 def _model(program: LinearProgram) -> Any:

@@ -26,10 +26,8 @@ from mechdesign.base.checks import finite, positive
 from mechdesign.base.display import Shown
 from mechdesign.closed_forms.sensitivity.growth import NAMED, Function, Growth, growth_of
 from mechdesign.errors import InputError
-from mechdesign.programs.smooth_sensitivity import SmoothSensitivity
 from mechdesign.setting.metric.metric import Metric
 from mechdesign.setting.space.domain import Domain
-from mechdesign.solvers.kernels.highs import solve_linear_program
 from mechdesign.solvers.sensitivity.routes import MARGIN, ROUTES, SLACK, by_stencil, chords, transformed
 
 Array = NDArray[np.float64]
@@ -144,15 +142,6 @@ def cell_smooth_bound(
     if not largest.any():
         return np.zeros(len(place))
     return largest.max() * np.exp(transformed(place, domain.points, _height(largest), named, radius))
-
-
-def solve_smooth_sensitivity(program: SmoothSensitivity, *, time_limit: float = math.inf) -> Array:
-    """The S (n,) of the program by HiGHS's dual simplex on the difference constraints, accurate to about 1e-9.
-
-    Memory and time grow with n^2: for checks, and for a look at multipliers.
-    """
-    solution = solve_linear_program(program.linear_program(), time_limit=time_limit)
-    return np.exp(program.floor + solution.x)
 
 
 def _height(lipschitz: Array) -> Array:

@@ -11,25 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mechdesign.errors import InputError, SolverError
-from mechdesign.programs.transport import Excess, Transport, excess
-from mechdesign.solvers.kernels.highs import GrowingProgram
+from mechdesign.programs.transport import Excess, excess
 from mechdesign.solvers.transport.certificate import Certified, Plan, certify, in_order, nothing_to_move
 from mechdesign.solvers.transport.ground import Ground, euclidean, extension
 from mechdesign.solvers.transport.network_simplex import TransportTree
 from mechdesign.solvers.transport.pricing import cheapest, tightened
 
-Method = Literal["auto", "line", "network", "highs", "statement", "pot"]
 Watch = Callable[[int | None, float, float, int], None]  # round, or None at the end; lower, upper, columns
-METHODS = ("auto", "line", "network", "highs", "statement", "pot")
-STATED = 90_000  # entries of the plan up to which the cvxpy statement is solved
-_NEAREST = {"network": 12, "highs": 8}  # columns of least reduced cost per source and target to start with
+_NEAREST = 12  # columns of least reduced cost per source and target to start with
 _MORE = 3  # columns of least reduced cost per source and target that a round adds
 _ROUNDS = 200
 _PRICED = 1e-12  # a reduced cost below minus this, against the largest cost, counts
@@ -47,66 +40,38 @@ class _Solution:
     mass: NDArray[np.float64]
 
 
-class _Master(Protocol):
-    """A transport program over some of its columns."""
-
-    def add(self, rows: NDArray[np.int64], columns: NDArray[np.int64], cost: NDArray[np.float64]) -> None:
-        """More columns."""
-
-    def solve(self) -> tuple[NDArray[np.float64], NDArray[np.float64], float] | None:
-        """Potentials u, v and cost of a plan (or more), or None where nothing came of it."""
-
-    def plan(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """Rows, columns and masses of the last solution."""
-
-
 def transport(
-    ground: Ground, moved: Excess, *, method: Method = "auto", tolerance: float = 1e-9, watch: Watch | None = None
-) -> tuple[Certified, Method]:
-    """The certified least cost of moving an excess over the ground distance, and the method that was used.
+    ground: Ground, moved: Excess, *, tolerance: float = 1e-9, watch: Watch | None = None
+) -> tuple[Certified, str]:
+    """The certified least cost of moving an excess over the ground distance, and the method: "line" or "network".
 
-    "auto" is "line" on a line and "network" (the network simplex method) elsewhere. Stops at a relative gap of
-    `tolerance`, or with the gap it has when no column is left that would narrow it.
-    Raises: InputError for an unknown method, one that does not fit, or POT where it is not installed; SolverError
-    where cvxpy or POT give no point.
+    Stops at a relative gap of `tolerance`, or with the gap it has when no column is left that would narrow it.
     """
-    if method not in METHODS:
-        raise InputError("unknown method", field="method", value=method, remedy="use one of " + ", ".join(METHODS))
-    if method == "auto":
-        method = "line" if ground.line else "network"
+    method = "line" if ground.line else "network"
     if not moved.difference.any():
         return nothing_to_move(ground.size), method
     if not (len(moved.sources) and len(moved.targets)):
         none = np.empty(0, np.int64)
         return certify(ground, moved, np.empty(0), Plan(source=none, target=none, mass=np.empty(0))), method
-    if method == "line":
-        return _on_a_line(ground, moved), method
-    solution, scale = _solved(ground, moved, method, tolerance, watch)
-    plan = Plan(source=moved.sources[solution.rows], target=moved.targets[solution.columns], mass=solution.mass)
-    return certify(ground, moved, solution.values * scale, plan), method
+    return (_on_a_line(ground, moved) if ground.line else _in_a_network(ground, moved, tolerance, watch)), method
 
 
-def _solved(
-    ground: Ground, moved: Excess, method: Method, tolerance: float, watch: Watch | None
-) -> tuple[_Solution, float]:
-    """The solution with costs divided by the largest, and that cost."""
+def _in_a_network(ground: Ground, moved: Excess, tolerance: float, watch: Watch | None) -> Certified:
+    """Column generation with costs divided by the largest."""
     cost = ground.between(moved.sources, moved.targets)
     scale = float(cost.max())
-    if method in ("statement", "pot"):
-        program = Transport(supply=moved.supply, demand=moved.demand, cost=cost / scale)
-        return (_by_statement if method == "statement" else _by_pot)(program), scale
     values = np.zeros(len(moved.targets))
     if ground.points is not None and ground.index is not None:
-        values = _prolonged(ground.points, ground.index, moved, method) / scale
+        values = _prolonged(ground.points, ground.index, moved) / scale
     cost /= scale
     part = float(moved.supply.sum()) * scale
     scaled = None if watch is None else lambda r, low, up, k: watch(r, low * part, up * part, k)
-    return _generate(method, moved, cost, values, tolerance, scaled), scale
+    found = _generate(moved, cost, values, tolerance, scaled)
+    plan = Plan(source=moved.sources[found.rows], target=moved.targets[found.columns], mass=found.mass)
+    return certify(ground, moved, found.values * scale, plan)
 
 
-def _prolonged(
-    points: NDArray[np.float64], index: NDArray[np.int64], moved: Excess, method: Method
-) -> NDArray[np.float64]:
+def _prolonged(points: NDArray[np.float64], index: NDArray[np.int64], moved: Excess) -> NDArray[np.float64]:
     """Potentials at the targets of `moved` (c,) from the program over groups of places; zeros where it is small."""
     support = np.concatenate([moved.sources, moved.targets])
     place = index[support]
@@ -120,10 +85,10 @@ def _prolonged(
     coarse = excess(np.asarray(np.bincount(group, moved.difference[support]), float))
     if not (len(coarse.sources) and len(coarse.targets)):
         return np.zeros(len(moved.targets))
-    guess = _prolonged(centres, half[first], coarse, method)
+    guess = _prolonged(centres, half[first], coarse)
     cost = euclidean(centres[coarse.sources], centres[coarse.targets])
     scale = float(cost.max())
-    found = _generate(method, coarse, cost / scale, guess / scale, _COARSE_GAP, None)
+    found = _generate(coarse, cost / scale, guess / scale, _COARSE_GAP, None)
     return extension(points[moved.targets], centres[coarse.targets], found.values * scale)
 
 
@@ -133,34 +98,22 @@ def _strides(index: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _generate(
-    method: Method, moved: Excess, cost: NDArray[np.float64], guess: NDArray[np.float64], tolerance: float,
-    watch: Watch | None,
+    moved: Excess, cost: NDArray[np.float64], guess: NDArray[np.float64], tolerance: float, watch: Watch | None
 ) -> _Solution:  # fmt: skip
     """Column generation from the values `guess` (c,), for cost (r, c) at most 1."""
     total = float(moved.supply.sum())
     supply, demand = moved.supply / total, moved.demand / float(moved.demand.sum())
     columns = cost.shape[1]
     u, v = tightened(cost, guess)
-    known, _ = cheapest(cost, u, v, _NEAREST[method])
-    if method == "highs":
-        spare, served, _ = in_order(supply, demand)
-        known = np.union1d(known, spare * columns + served)
+    known, _ = cheapest(cost, u, v, _NEAREST)
     rows, targets = np.divmod(known, columns)
     price = cost[rows, targets]
-    master: _Master
-    if method == "network":
-        master = tree = TransportTree(supply, demand)
-        tree.add(rows, targets, price)
-        tree.start(np.argsort(price - u[rows] + v[targets], kind="stable"))
-    else:
-        master = _HighsMaster(supply, demand)
-        master.add(rows, targets, price)
+    tree = TransportTree(supply, demand)
+    tree.add(rows, targets, price)
+    tree.start(np.argsort(price - u[rows] + v[targets], kind="stable"))
     best, values = -np.inf, v
     for turn in range(_ROUNDS):
-        solved = master.solve()
-        if solved is None:
-            break
-        u, v, upper = solved
+        u, v, upper = tree.solve()
         feasible, tight = tightened(cost, v)
         lower = float(supply @ feasible - demand @ tight)
         if lower > best:
@@ -175,84 +128,9 @@ def _generate(
             break
         known = np.concatenate([known, keys])
         rows, targets = np.divmod(keys, columns)
-        master.add(rows, targets, cost[rows, targets])
-    rows, targets, mass = master.plan()
+        tree.add(rows, targets, cost[rows, targets])
+    rows, targets, mass = tree.plan()
     return _Solution(values=values, rows=rows, columns=targets, mass=mass * total)
-
-
-class _HighsMaster:
-    """HiGHS over some columns: masses of mean 1, the last row free, which the others imply.
-
-    The dual simplex method first, the primal one from its basis when columns are added.
-    """
-
-    def __init__(self, supply: NDArray[np.float64], demand: NDArray[np.float64]) -> None:
-        self._rows, self._size = len(supply), len(supply) + len(demand)
-        self._unit = 2 / self._size
-        bounds = np.concatenate([supply, demand]) / self._unit
-        lower, upper = bounds.copy(), bounds.copy()
-        lower[-1], upper[-1] = -np.inf, np.inf
-        self._program = GrowingProgram(lower, upper)
-        self._keys: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
-        self._x = np.empty(0)
-
-    def add(self, rows: NDArray[np.int64], columns: NDArray[np.int64], cost: NDArray[np.float64]) -> None:
-        count = len(rows)
-        entries = np.column_stack([rows, self._rows + columns]).ravel()
-        shape = (self._size, count)
-        self._program.add(
-            cost, sp.csc_array((np.ones(2 * count), entries, np.arange(0, 2 * count + 1, 2)), shape=shape)
-        )
-        self._keys.append((rows, columns))
-
-    def solve(self) -> tuple[NDArray[np.float64], NDArray[np.float64], float] | None:
-        found = self._program.solve("dual" if len(self._keys) == 1 else "primal")
-        if found is None:
-            return None
-        self._x = found.x
-        return found.dual[: self._rows], -found.dual[self._rows :], found.objective * self._unit
-
-    def plan(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        rows, columns = (np.concatenate(parts)[: len(self._x)] for parts in zip(*self._keys, strict=True))
-        used = self._x > 0
-        return rows[used], columns[used], self._x[used] * self._unit
-
-
-def _by_statement(program: Transport) -> _Solution:
-    """The cvxpy statement in HiGHS without presolve, with masses of mean 1."""
-    import cvxpy as cp
-
-    if program.cost.size > STATED:
-        raise InputError(
-            f"the statement is solved up to {STATED} entries of the plan",
-            field="method",
-            value=f"{program.cost.shape[0]} x {program.cost.shape[1]} entries",
-            remedy='use method="auto"',
-        )
-    unit = float(program.supply.sum()) * 2 / sum(program.cost.shape)
-    statement = Transport(supply=program.supply / unit, demand=program.demand / unit, cost=program.cost).statement()
-    statement.solve(solver=cp.HIGHS, presolve="off", primal_feasibility_tolerance=1e-9, dual_feasibility_tolerance=1e-9)
-    plan = statement.variables()[0].value
-    if plan is None:
-        raise SolverError("HiGHS gave no plan", field="method", value=str(statement.status), remedy='use method="auto"')
-    rows, columns = np.nonzero(plan > 0)
-    values = np.asarray(statement.constraints[2].dual_value, float)
-    return _Solution(values=values, rows=rows, columns=columns, mass=plan[rows, columns] * unit)
-
-
-def _by_pot(program: Transport) -> _Solution:
-    """POT's network simplex method on the whole program."""
-    try:
-        import ot
-    except ImportError as error:
-        raise InputError(
-            "needs POT", field="method", value="pot", remedy="install the extra: pip install 'mechdesign[ot]'"
-        ) from error
-    total = float(program.supply.sum())
-    supply, demand = program.supply / total, program.demand / float(program.demand.sum())
-    plan, log = ot.emd(supply, demand, program.cost, numItermax=10**9, log=True, numThreads=1)
-    rows, columns = np.nonzero(plan)
-    return _Solution(values=-np.asarray(log["v"]), rows=rows, columns=columns, mass=plan[rows, columns] * total)
 
 
 def _on_a_line(ground: Ground, moved: Excess) -> Certified:

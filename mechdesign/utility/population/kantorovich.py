@@ -23,7 +23,7 @@ from mechdesign.setting.objective.priors import SUM_TOLERANCE
 from mechdesign.setting.space.domain import Domain
 from mechdesign.solvers.kernels.progress import Transporting
 from mechdesign.solvers.transport.ground import Ground
-from mechdesign.solvers.transport.transport import Method, Watch, transport
+from mechdesign.solvers.transport.transport import Watch, transport
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,7 +35,7 @@ class Kantorovich(Shown):
     potentials f (n,): a 1-Lipschitz function over all places, to rounding, with sum f (p - q) = lower up to the
     rounding that `lower` counts: the 1-Lipschitz statistic that p and q disagree on most.
     source, target (e,) place numbers and mass (e,): the plan moves p to q by sum mass d(source, target); what p and q
-    share stays. method: the one that was used.
+    share stays. method: "line" or "network".
     """
 
     value: float
@@ -68,23 +68,21 @@ def kantorovich(
     domain: Domain | ArrayLike,
     *,
     tolerance: float = 1e-9,
-    method: Method = "auto",
     on_progress: Callable[[Transporting], None] | None = None,
 ) -> Kantorovich:
     """K(p, q) for distributions p, q (n,) over the places of `domain`.
 
     domain: a Domain, with the Euclidean distance in its unit (of graph nodes: between their coordinates), or a table of
-    ground distances (n, n), which is checked to be a metric. tolerance: the relative gap to reach; where a method
-    stalls, the gap it has is returned. method: "auto" is "line" (closed form) on a line and "network" (network simplex
-    with column generation) elsewhere; "highs" (HiGHS with column generation, the reference), "statement" (cvxpy, small)
-    and "pot" (the extra `ot`) get the same certificate. on_progress: told of every round and of the end.
+    ground distances (n, n), which is checked to be a metric. tolerance: the relative gap to reach; where the method
+    stalls, the gap it has is returned. The method is "line" (closed form) on a line and "network" (network simplex with
+    column generation) elsewhere. on_progress: told of every round and of the end.
     Cost: 30 x 30 cells take about 12 ms, 100 x 100 four seconds and 0.6 GB; a table takes O(n^3) to check.
     Raises: InputError for masses that are negative, not finite, of another length or do not sum to 1 within 1e-9 (they
-    are divided by their sums), a table that is no metric, an unknown method, or POT missing.
+    are divided by their sums), or a table that is no metric.
     """
     ground = Ground.of(domain)
     watch = None if on_progress is None else _watch(on_progress, 0, 1, time.perf_counter())
-    return _distance(_masses(p, "p", ground), _masses(q, "q", ground), ground, tolerance, method, watch)
+    return _distance(_masses(p, "p", ground), _masses(q, "q", ground), ground, tolerance, watch)
 
 
 def kantorovich_batch(
@@ -93,7 +91,6 @@ def kantorovich_batch(
     domain: Domain | ArrayLike,
     *,
     tolerance: float = 1e-9,
-    method: Method = "auto",
     on_progress: Callable[[Transporting], None] | None = None,
 ) -> KantorovichBatch:
     """K(p_i, q) for every row of p (k, n), against one q (n,) or row by row against q (k, n).
@@ -114,14 +111,14 @@ def kantorovich_batch(
     found: list[Kantorovich] = []
     for i, row in enumerate(left):
         watch = None if on_progress is None else _watch(on_progress, i, len(left), started)
-        found.append(_distance(row, right[i if several else 0], ground, tolerance, method, watch))
+        found.append(_distance(row, right[i if several else 0], ground, tolerance, watch))
     return KantorovichBatch(
         value=np.array([one.value for one in found]),
         lower=np.array([one.lower for one in found]),
         upper=np.array([one.upper for one in found]),
         gap=np.array([one.gap for one in found]),
         unit=ground.unit,
-        method=found[0].method if found else method,
+        method="line" if ground.line else "network",
     )
 
 
@@ -130,12 +127,11 @@ def _distance(
     q: NDArray[np.float64],
     ground: Ground,
     tolerance: float,
-    method: Method,
     watch: Watch | None,
 ) -> Kantorovich:
     if not 0 < tolerance < 1:
         raise InputError("must lie between 0 and 1", field="tolerance", value=tolerance, remedy="use 1e-9")
-    found, used = transport(ground, excess(p - q), method=method, tolerance=tolerance, watch=watch)
+    found, used = transport(ground, excess(p - q), tolerance=tolerance, watch=watch)
     if watch is not None:
         watch(None, found.lower, found.upper, len(found.plan.mass))
     return Kantorovich(

@@ -6,7 +6,7 @@ r"""What a release study asks: the mean of f over users, f a soft threshold, a t
 | `TwoWayQuery` | (n, 2) | `queries.two_way` | 1{y1 > T1 and y2 > T2} | 1{x1 > T1 and x2 > T2} |
 | `KernelQuery` | (n, 2) | `queries.kde` | the same kernel | the kernel itself |
 
-The widths, the grid of kernel centres and the bandwidths of the experiments are here too.
+The grid of kernel centres and the bandwidths of the experiments are here too.
 Source: paper 002, section 5. Its text does not say which rule is asked of noisy secrets, nor which truth errors are
 relative to: a study has both truths.
 """
@@ -23,7 +23,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.checks import check_epsilon, finite, positive
+from mechdesign.base.checks import finite, positive
 from mechdesign.closed_forms.noise import input_perturbation
 from mechdesign.closed_forms.sensitivity import query_functions as queries
 from mechdesign.closed_forms.sensitivity import smooth_sensitivity
@@ -34,8 +34,6 @@ Moments = tuple[Array, Array]
 
 _KNOTS = 16  # a bandwidth, of the spline of expected kernels
 _STEPS = 60  # of the grid of kernel centres, per axis
-_SOFTNESS = 0.2  # of the threshold: the widest band
-_BAND = 2.0  # in multiples of 1 / epsilon: the widest band
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -190,15 +188,6 @@ def _expected_kernel(epsilon: float, bandwidth: float, reach: int) -> Callable[[
 
     knots = np.linspace(0.0, reach, _KNOTS * reach + 1)
     return CubicSpline(knots, input_perturbation.kernel_after_noise(knots, epsilon, bandwidth))
-
-
-def band_width(threshold: ArrayLike, epsilon: float) -> float:
-    """The full width of the band, min(0.2 |T|, 2 / epsilon), in the unit of the threshold or thresholds (k,).
-
-    Raises: InputError where it is not positive. Source: paper 002, section 5.
-    """
-    size = float(np.linalg.norm(finite(threshold, "threshold")))
-    return positive(min(_SOFTNESS * size, _BAND / check_epsilon(epsilon)), "threshold")
 
 
 def kernel_grid(points: ArrayLike, every: int = 1) -> tuple[Array, float]:

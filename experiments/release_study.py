@@ -31,11 +31,11 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from experiments.release_queries import Array, KernelQuery, ReleaseQuery
 from mechdesign.base.checks import check_epsilon, check_whole, finite, positive
 from mechdesign.closed_forms.noise.laws import Laplace, StudentT
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.utility.population.study import band_figures
-from mechdesign.utility.release.release_queries import Array, KernelQuery, ReleaseQuery
 
 METHODS = ("smooth", "smooth_tight", "lipschitz", "a_priori", "noisy_distance", "ldp")
 SMOOTH = METHODS[:2]

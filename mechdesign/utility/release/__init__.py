@@ -1,1 +1,0 @@
-"""The error of released numbers and of their means."""

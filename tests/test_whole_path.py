@@ -1,0 +1,108 @@
+"""Every program on every case at half, once and twice its level: solved, verified, stored, exported, proved."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from all_programs import PROGRAMS
+from cases import SMALL
+
+import mechdesign as md
+from mechdesign.errors import InputError, UnsuitableError
+from mechdesign.handover import verify_table
+from mechdesign.mechanism.factored.rows import FactoredMechanism
+from mechdesign.programs.program import Program
+from mechdesign.setting.metric.metric import Metric
+from mechdesign.setting.objective.losses import Loss
+
+LEVELS = (0.5, 1.0, 2.0)
+ALIKE = {  # cases much like another one; the doubled graph at half its level is the graph
+    *(
+        "eikonal, line",
+        "euclidean line",
+        "graph, path",
+        "graph, table loss",
+        "streets, multiplied",
+        "streets on a plane",
+    )
+}
+OWN_REPORTS = {"reports apart from secrets", "query", "release"}
+STREETS = {"streets", "streets, multiplied", "streets on a plane"}
+SHORT_LISTS = STREETS | {"graph, path"} | {name for name in SMALL if name.startswith("eikonal")}
+EUCLIDEAN_GRIDS = {"euclidean lattice", "euclidean line", "area", "reports apart from secrets", "release"}
+UNSUITED = {  # the cases that a program refuses
+    "optimal, near pairs": set(SMALL) - EUCLIDEAN_GRIDS,
+    "eikonal": OWN_REPORTS,
+    "eikonal, factored": set(SMALL) - SHORT_LISTS,
+    "matched": set(SMALL) - (EUCLIDEAN_GRIDS - {"release"}) - {"scattered points"},
+}
+
+EVERY_PROGRAM = pytest.mark.parametrize("program", PROGRAMS)
+EVERY_CASE = pytest.mark.parametrize(
+    "case", [pytest.param(name, marks=pytest.mark.slow) if name in ALIKE else name for name in SMALL]
+)
+
+
+def at_level(case: str, times: float) -> md.DesignProblem:
+    problem = SMALL[case]()
+    return replace(problem, metric=times * problem.metric)
+
+
+@pytest.mark.parametrize("times", LEVELS)
+@EVERY_CASE
+@EVERY_PROGRAM
+def test_solved_verified_stored_exported(program: str, case: str, times: float, tmp_path: Path) -> None:
+    problem = at_level(case, times)
+    if case in UNSUITED.get(program, ()):
+        with pytest.raises(UnsuitableError):
+            PROGRAMS[program].solve(problem)
+        return
+    mechanism = PROGRAMS[program].solve(problem)
+    file = md.save(mechanism, tmp_path / "m.nc")
+    again = md.load(file)
+    assert again.identical(mechanism)
+    for name, variable in mechanism.variables.items():
+        assert again[name].values.tobytes() == variable.values.tobytes(), name
+    found = md.verify(again)
+    assert (found.certified, found.reasons) == (True, [])
+    if times <= 1:
+        check_proved(md.export(again, tmp_path / "m.csv"))
+    if times < 1:
+        return
+    if program == "eikonal, factored":
+        with pytest.raises(InputError, match="sums of their own"):
+            md.export(again, tmp_path / "m.json")
+        again = FactoredMechanism(dataset=again).table()
+    check_proved(md.export(again, tmp_path / "m.json"))
+
+
+def check_proved(table: Path) -> None:
+    assert verify_table.faults_of(verify_table.read(table)) == []
+
+
+def test_every_program_has_a_row() -> None:
+    problem = SMALL["euclidean line"]()
+    rows = {type(row.make(problem)) for row in PROGRAMS.values()}
+    public = {getattr(md.programs, name) for name in md.programs.__all__} | {md.Optimal, md.EikonalWeights}
+    programs = {kind for kind in public if inspect.isclass(kind) and issubclass(kind, Program)} - {Program}
+    assert rows == programs
+
+
+def test_every_metric_and_every_loss_has_a_case() -> None:
+    problems = [make() for make in SMALL.values()]
+    for parts, base in (({type(p.metric) for p in problems}, Metric), ({type(p.loss) for p in problems}, Loss)):
+        kinds = {kind for kind in descendants(base) if kind.__module__.startswith("mechdesign.")}
+        assert {kind for kind in kinds if not inspect.isabstract(kind) and not kind.__name__.startswith("_")} == parts
+
+
+def descendants(kind: type) -> set[type]:
+    return {below for child in kind.__subclasses__() for below in {child, *descendants(child)}}
+
+
+def test_exceptions_name_programs_and_cases() -> None:
+    assert set(UNSUITED) <= set(PROGRAMS)
+    assert all(cases <= set(SMALL) for cases in UNSUITED.values())
+    assert set(SMALL) >= ALIKE
