@@ -35,11 +35,11 @@ class Design:
 
     mass (n, m), certified for `scale` times the metric of the problem; loss, its expected loss, nan where the solver
     had no use for it. dual (n,) and the multipliers (k,) of side rows prove lower_bound: of length 0, none and minus
-    infinity where none was priced; lower_bound_of, the program that it bounds, where that is another. objective, where it is not the expected
-    loss, and objective_of, what it is. stopped, why the search ended, empty where there was none. parameters, what a
-    file keeps beside those of the program, and figures, further attributes. problem, where it is not the one that was
-    asked (reports of the design's own, another level). claimed_epsilon, nominal, in nats per unit. cut (m, n), the cuts
-    that it ended with, from which a search for another scale of the same metric can start.
+    infinity where none was priced; lower_bound_of, the program that it bounds, where that is another. objective, where
+    it is not the expected loss, and objective_of, what it is. stopped, why the search ended, empty where there was
+    none. parameters, what a file keeps beside those of the program, and figures, further attributes. problem, where it
+    is not the one that was asked (reports of the design's own, another level). claimed_epsilon, nominal, in nats per
+    unit. cut (m, n), the cuts that it ended with, from which a search for another scale of the same metric can start.
     """
 
     mass: NDArray[np.uint64]
