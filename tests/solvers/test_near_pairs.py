@@ -15,7 +15,7 @@ from cases import grid
 from tolerances import DESIGN_MARGIN, SOLVED
 from typer.testing import CliRunner
 
-from mechdesign.cli.commands import app
+from mechdesign.cli.app import app
 from mechdesign.errors import UnsuitableError
 from mechdesign.mechanism.storage.files import load
 from mechdesign.mechanism.table.certificate import row_sums_exact, violations
