@@ -23,10 +23,10 @@ app = typer.Typer(
 )
 TAKES_PARAMETERS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
-for command in (area, problems, verify, export, plot, level):
-    app.command()(command)
-for command in (solve, compare, sweep, audit, sample):
-    app.command(context_settings=TAKES_PARAMETERS)(command)
+for exact in (area, problems, verify, export, plot, level):
+    app.command()(exact)
+for open_ended in (solve, compare, sweep, audit, sample):
+    app.command(context_settings=TAKES_PARAMETERS)(open_ended)
 
 
 def _version(asked: bool) -> None:

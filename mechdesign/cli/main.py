@@ -11,8 +11,8 @@ With --json a command prints one JSON document on standard output, {"error": ...
 to standard error. A reader of standard output that goes away, as `head` does, ends a command with 1 and no message. An
 exception that nothing foresaw is told in one line too, of kind "internal"; MECHDESIGN_TRACEBACK=1 shows where it was.
 
-The commands are a file each, gathered in app.py. They are imported within `main`, so that an interrupt in start-up is told like any
-other.
+The commands are a file each, gathered in app.py. They are imported within `main`, so that an interrupt in start-up is
+told like any other.
 """
 
 from __future__ import annotations

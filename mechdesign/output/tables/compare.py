@@ -120,7 +120,10 @@ def each_mechanism(
     for name in only or ():
         if name not in known and name not in (given or ()):
             raise InputError(
-                "unknown mechanism", field="only", value=name, remedy="use one of " + ", ".join([*known, *(given or ())])
+                "unknown mechanism",
+                field="only",
+                value=name,
+                remedy="use one of " + ", ".join([*known, *(given or ())]),
             )
     require_memory(problem.domain.size, problem.reports.size, tables=TABLES, what="a comparison")
     check_connected(problem.edges, problem.domain.size)  # here, not as a row that is left out

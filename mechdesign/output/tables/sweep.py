@@ -125,7 +125,10 @@ def sweep_rows(curve: xr.Dataset) -> list[Row]:
     """
     stopped = json.loads(curve.attrs["stopped"])
     columns = {str(name): curve[name].values.tolist() for name in ("multiplier", *curve)}
-    rows = [{name: None if math.isnan(values[k]) else values[k] for name, values in columns.items()} for k in range(len(stopped))]
+    rows = [
+        {name: None if math.isnan(values[k]) else values[k] for name, values in columns.items()}
+        for k in range(len(stopped))
+    ]
     return [{"scale": row["multiplier"]} | row | {"stopped": word} for row, word in zip(rows, stopped, strict=True)]
 
 

@@ -10,6 +10,9 @@ from mechdesign.output.terminal.printing import note, print_table, say
 from mechdesign.output.terminal.words import judged
 from mechdesign.setting.problems.problem import DesignProblem
 
+_GROUPS = ((0, 1, 2), (3, 4), (5, 6, 7), (8, 9))  # of COLUMNS, that stand side by side
+_TIED = 1e-6  # relative: losses that a reader of a few digits cannot tell apart
+
 
 def print_rows(rows: Sequence[Row], problem: DesignProblem) -> None:
     """The comparison; a column without any figure is left out."""
@@ -21,6 +24,7 @@ def print_rows(rows: Sequence[Row], problem: DesignProblem) -> None:
         print_table(
             ["mechanism", *(COLUMNS[k][0] for k in shown)],
             [[name, *(figures[k] for k in shown)] for name, figures in lines],
+            groups=[[1 + shown.index(k) for k in group if k in shown] for group in _GROUPS],
         )
     say(_caption(problem))
     least = next((row["least_epsilon"] for row in rows if row["least_epsilon"] is not None), None)
@@ -36,8 +40,11 @@ def _sentence(rows: Sequence[Row]) -> str:
     broken = [row["mechanism"] for row in rows if row not in private]
     said = []
     if private:
-        best = min(private, key=lambda row: row["loss"])
-        said.append(f"Of those that are private as claimed, {best['mechanism']} has the least loss, {best['loss']:.3g}.")
+        least = min(row["loss"] for row in private)
+        best = next(row for row in private if row["loss"] <= least + _TIED * abs(least))
+        said.append(
+            f"Of those that are private as claimed, {best['mechanism']} has the least loss, {best['loss']:.3g}."
+        )
         if best["lower_bound"] is not None:
             said.append(f"No mechanism with this claim does better than {best['lower_bound']:.3g}.")
     if broken:
@@ -50,7 +57,9 @@ def _caption(problem: DesignProblem) -> str:
     length = "units" if unit == "1" else unit
     within = problem.loss.within_cell(problem.domain)
     snapping = "" if within is None else f" Snapping a user to the cell centre costs {within:.4g} on top of every loss."
-    smallest = "over the Euclidean distance of any two secrets" if problem.metric.kind == "euclidean" else "at its scale"
+    smallest = (
+        "over the Euclidean distance of any two secrets" if problem.metric.kind == "euclidean" else "at its scale"
+    )
     return (
         f"{problem.name}: {problem.domain.size} secrets, {judged(problem)}, distance in {length}.{snapping} "
         "lower bound: no mechanism with this claim does better; gap = (loss - lower bound) / loss. claimed eps: nats "

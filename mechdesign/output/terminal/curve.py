@@ -40,7 +40,7 @@ def print_sweep(rows: Sequence[Row], problem: DesignProblem) -> None:
         ],
     )
     say(
-        f"{problem.name}: {problem.domain.size} secrets, {judged(problem)}. loss and lower bound enclose the optimum at "
-        "a scale of the problem's metric. A star: the mechanism is not private at that scale, its loss belongs to the "
-        "scale that it truly has."
+        f"{problem.name}: {problem.domain.size} secrets, {judged(problem)}. loss and lower bound enclose the optimum "
+        "at a scale of the problem's metric. A star: the mechanism is not private at that scale, its loss belongs to "
+        "the scale that it truly has."
     )

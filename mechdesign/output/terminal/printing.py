@@ -64,21 +64,26 @@ def print_entry(name: str, summary: str, items: Iterable[str]) -> None:
         print(f"    {line}")
 
 
-def print_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def print_table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], *, groups: Iterable[Sequence[int]] | None = None
+) -> None:
     """A table on stdout: the first column is text, the others are figures, on the right. Heads are broken at spaces
-    to the width of their figures; columns that do not fit go on in a table below.
+    to the width of their figures; columns that do not fit go on in a table below, those of one of the `groups`, each a
+    list of column numbers, together.
     """
     columns = [[visible(cell) for cell in column] for column in zip(*rows, strict=True)]
     heads = [_head(name, cells) for name, cells in zip(head, columns, strict=True)]
     widths = [max(map(len, [*top, *cells])) for top, cells in zip(heads, columns, strict=True)]
     room = width()
     blocks: list[list[int]] = [[]]
-    for k in range(1, len(columns)):
-        if blocks[-1] and widths[0] + sum(widths[j] + 2 for j in [*blocks[-1], k]) > room:
+    for group in groups or [[k] for k in range(1, len(columns))]:
+        if blocks[-1] and widths[0] + sum(widths[k] + 2 for k in [*blocks[-1], *group]) > room:
             blocks.append([])
-        blocks[-1].append(k)
+        blocks[-1].extend(group)
     for block in blocks:
-        _print_block([heads[k] for k in (0, *block)], [columns[k] for k in (0, *block)], [widths[k] for k in (0, *block)])
+        _print_block(
+            [heads[k] for k in (0, *block)], [columns[k] for k in (0, *block)], [widths[k] for k in (0, *block)]
+        )
 
 
 def _print_block(heads: Sequence[Sequence[str]], columns: Sequence[Sequence[str]], widths: Sequence[int]) -> None:
@@ -94,7 +99,8 @@ def _print_block(heads: Sequence[Sequence[str]], columns: Sequence[Sequence[str]
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
     first, *others = (
-        cell.ljust(wide) if k == 0 else cell.rjust(wide) for k, (cell, wide) in enumerate(zip(cells, widths, strict=True))
+        cell.ljust(wide) if k == 0 else cell.rjust(wide)
+        for k, (cell, wide) in enumerate(zip(cells, widths, strict=True))
     )
     return "  ".join([first, *others]).rstrip()
 

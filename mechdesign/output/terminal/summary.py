@@ -108,8 +108,11 @@ def print_summary(summary: Mapping[str, Any], mechanism: xr.Dataset, *, verbose:
     hidden = {"certified", "remedy"} | (set() if verbose else {"claim", "peak_mb", "objective_of"})
     names = [name for name in summary if name not in last] + [name for name in last if name in summary]
     words = {"effective_epsilon": "ratio", "claimed_epsilon": "claimed eps", "smallest_epsilon": "smallest eps"}
+    forms = {"gap": ".2e", "seconds": ".1f", "peak_mb": ".0f"}
     lines = {
-        words.get(name, name.replace("_", " ")): figure(summary[name])
+        words.get(name, name.replace("_", " ")): format(summary[name], forms[name])
+        if name in forms
+        else figure(summary[name])
         for name in names
         if name not in hidden and summary[name] is not None
     }

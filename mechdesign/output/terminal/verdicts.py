@@ -1,4 +1,4 @@
-"""What `mechdesign verify` and `mechdesign audit` say: the verdict, its figures, and the claim where it is asked for."""
+"""What `mechdesign verify` and `mechdesign audit` say: the verdict, its figures, the claim where it is asked for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def print_verification(result: Verification, *, verbose: bool = False) -> None:
         {
             "violations": result.violations,
             "rebuilt from": result.rebuilt,
-            "ratio": None if result.effective_epsilon is None else f"{result.effective_epsilon:.9g} of the metric",
+            "ratio": None if result.effective_epsilon is None else f"{result.effective_epsilon:.9g}",
             "worst": None
             if worst is None
             else f"report {worst['report']}, from secret {worst['secret']} beside {worst['other']}",
