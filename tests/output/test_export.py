@@ -14,7 +14,7 @@ from mechdesign.mechanism.factored.rows import FactoredMechanism
 from mechdesign.mechanism.storage.files import load, save
 from mechdesign.mechanism.table.certificate import ROW_SUM
 from mechdesign.output.export.export import WRITERS, export
-from mechdesign.output.tables.compare import compare, write_rows
+from mechdesign.output.tables.compare import each_mechanism, rows as rows_of, write_rows
 from mechdesign.programs.eikonal.weights import EikonalWeights
 from mechdesign.programs.optimal.optimal import Optimal
 from mechdesign.setting.metric.metrics import Euclidean
@@ -135,7 +135,8 @@ def test_overwriting_replaces_the_whole_table(tmp_path):
 
 
 def test_rows_of_a_comparison(tmp_path):
-    table = compare(load_problem("discrete", secrets=3))
+    problem = load_problem("discrete", secrets=3)
+    table = rows_of(dict(each_mechanism(problem)), problem)
     path = write_rows(table, tmp_path / "rows.csv")
     with path.open(newline="") as stream:
         written = list(csv.DictReader(stream))

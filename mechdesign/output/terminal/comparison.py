@@ -17,7 +17,7 @@ _TIED = 1e-6  # relative: losses that a reader of a few digits cannot tell apart
 def print_rows(rows: Sequence[Row], problem: DesignProblem) -> None:
     """The comparison; a column without any figure is left out."""
     if rows:
-        say(_sentence(rows))
+        say(_sentence(rows, problem))
         print()
         shown = [k for k, (_, key, _) in enumerate(COLUMNS) if any(row[key] is not None for row in rows)]  # type: ignore[literal-required]
         lines = [(row["mechanism"], printed(row)) for row in rows]
@@ -35,11 +35,19 @@ def print_rows(rows: Sequence[Row], problem: DesignProblem) -> None:
         )
 
 
-def _sentence(rows: Sequence[Row]) -> str:
+def _sentence(rows: Sequence[Row], problem: DesignProblem) -> str:
     private = [row for row in rows if row["effective_epsilon"] <= AT_CLAIM]
     broken = [row["mechanism"] for row in rows if row not in private]
     said = []
-    if private:
+    levels = [(row["smallest_epsilon"], row["mechanism"]) for row in rows if row["smallest_epsilon"] is not None]
+    if problem.matched_distance is not None and levels:
+        epsilon, name = min(levels)
+        unit = problem.domain.unit
+        said.append(
+            f"At an expected distance of {problem.matched_distance:.6g} {unit}, {name} has the smallest epsilon, "
+            f"{epsilon:.3g} nats per {unit_word(unit)}."
+        )
+    elif private:
         least = min(row["loss"] for row in private)
         best = next(row for row in private if row["loss"] <= least + _TIED * abs(least))
         said.append(

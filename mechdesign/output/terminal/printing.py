@@ -67,12 +67,14 @@ def print_entry(name: str, summary: str, items: Iterable[str]) -> None:
 def print_table(
     head: Sequence[str], rows: Iterable[Sequence[str]], *, groups: Iterable[Sequence[int]] | None = None
 ) -> None:
-    """A table on stdout: the first column is text, the others are figures, on the right. Heads are broken at spaces
-    to the width of their figures; columns that do not fit go on in a table below, those of one of the `groups`, each a
-    list of column numbers, together.
+    """A table on stdout: the first column is text, the others are figures, on the right. In a wide table heads are
+    broken at spaces to the width of their figures; columns that still do not fit go on in a table below, those of one
+    of the `groups`, each a list of column numbers, together.
     """
     columns = [[visible(cell) for cell in column] for column in zip(*rows, strict=True)]
-    heads = [_head(name, cells) for name, cells in zip(head, columns, strict=True)]
+    heads = [[visible(name)] for name in head]
+    if sum(max(map(len, [*top, *cells])) + 2 for top, cells in zip(heads, columns, strict=True)) > min(width(), _PROSE):
+        heads = [_head(name, cells) for name, cells in zip(head, columns, strict=True)]
     widths = [max(map(len, [*top, *cells])) for top, cells in zip(heads, columns, strict=True)]
     room = width()
     blocks: list[list[int]] = [[]]
