@@ -1,4 +1,4 @@
-"""`mechdesign area`: from a GeoJSON area to a certified mechanism file. Heavy imports happen inside."""
+"""`mechdesign area`: from a GeoJSON area, or a box, to a certified mechanism file. Heavy imports happen inside."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mechdesign.base.numerals import real_number
 from mechdesign.cli.options import (
     EpsilonOption,
     FactorOption,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from mechdesign.setting.problems.problem import DesignProblem
+    from mechdesign.setting.space.area import Area
 
 PROGRAMS = ("auto", "optimal", "planar-laplace")
 LARGEST_OPTIMAL = {"euclidean": 120, "eikonal": 400}  # cells up to which auto takes the optimal program: a minute
@@ -39,9 +41,10 @@ _LEVELS_HELP = "Raster of levels: eps(u) = slope levels(u) + epsilon, eikonal me
 
 
 def area(
-    area: Annotated[Path, typer.Argument(help="GeoJSON file: Polygon or MultiPolygon, degrees.")],
     cell: Annotated[float, real("--cell", help="Side of a cell, in the unit.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="NetCDF file to write.")],
+    area: Annotated[Path | None, typer.Argument(help="GeoJSON file: Polygon or MultiPolygon, degrees.")] = None,
+    box: Annotated[str | None, typer.Option("--box", metavar="W,S,E,N", help="Degrees, instead of a file.")] = None,
     within: WithinOption = None,
     factor: FactorOption = None,
     nats: NatsOption = None,
@@ -73,11 +76,16 @@ def area(
     from mechdesign.setting.readers.georeferenced import raster_on
 
     check_target(output, overwrite=overwrite)
+    if (area is None) == (box is None):
+        raise InputError(
+            "one area is needed", field="area", value=box or "none", remedy="give a GeoJSON file, or --box W,S,E,N"
+        )
     if program not in PROGRAMS:
         raise InputError("unknown program", field="program", value=program, remedy="use " + ", ".join(PROGRAMS))
     eps, claimed = epsilon_asked(within=within, radius=radius, factor=factor, nats=nats, level=level, epsilon=epsilon)
     left_out = None if forbidden is None else read_area(forbidden)
-    domain = read_area(area).grid(cell=cell, unit=unit, forbidden=left_out)
+    given = area_of_box(box) if area is None else read_area(area)
+    domain = given.grid(cell=cell, unit=unit, forbidden=left_out)
     require_memory(domain.size, domain.size, tables=_TABLES, what="a mechanism for the area", field="cell")
     problem = area_problem(
         domain,
@@ -87,7 +95,7 @@ def area(
         slope=slope,
         stencil=stencil,
         loss=loss,
-        name=area.stem,
+        name="box" if area is None else area.stem,
         parameters={**claimed, "cell": cell, "unit": domain.unit},
     )
     printing.note_compiling()
@@ -101,6 +109,19 @@ def area(
         printing.print_json(summary)
     else:
         print_summary(summary, mechanism, verbose=verbose)
+
+
+def area_of_box(words: str | None) -> Area:
+    """The area of --box W,S,E,N. Raises: InputError for other words, and for degrees of no box."""
+    from mechdesign.setting.space.area import Area
+
+    try:
+        west, south, east, north = map(real_number, (words or "").replace(",", " ").split())
+    except ValueError as error:
+        raise InputError(
+            "must be four numbers of degrees", field="box", value=words, remedy="write --box 2.34,48.85,2.36,48.87"
+        ) from error
+    return Area.box(west=west, south=south, east=east, north=north)
 
 
 def _designed(problem: DesignProblem, program: str, *, gap: float, time_limit: float) -> xr.Dataset:

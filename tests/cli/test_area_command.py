@@ -155,6 +155,31 @@ def test_a_level_in_every_form(run, tmp_path, words):
     assert (code, made["geodesic_epsilon"]) == (0, pytest.approx(math.log(2.0) / 200, rel=1e-12))
 
 
+def test_a_box_of_degrees(run, tmp_path):
+    words = ["--cell", "400", "--epsilon", "0.003", "--program", "planar-laplace"]
+    code, made = run("area", "--box", "2.34,48.85,2.36,48.87", *words, "-o", tmp_path / "a.nc")
+    assert (code, made["problem"], made["certified"]) == (0, "box", True)
+    mechanism = md.load(tmp_path / "a.nc")
+    plane = Plane.from_description(json.loads(mechanism.attrs["domain"])["plane"], "m")
+    lon, lat = plane.backward(points_of(mechanism, "secret"))
+    assert (lon.min() > 2.34, lon.max() < 2.36, lat.min() > 48.85, lat.max() < 48.87) == (True,) * 4
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        ([], "area"),
+        (["--box", "2,48,2.1,48.1", PARK], "area"),
+        (["--box", "2,48,2.1"], "box"),
+        (["--box", "2,48,x,48.1"], "box"),
+        (["--box", "2,48.1,2.1,48"], "box"),
+    ],
+)
+def test_boxes_that_are_none(run, tmp_path, words, field):
+    code, said = run("area", *words, "--cell", "400", "--epsilon", "0.003", "-o", tmp_path / "a.nc")
+    assert (code, said["error"]["field"], list(tmp_path.iterdir())) == (2, field, [])
+
+
 @pytest.mark.parametrize(
     ("words", "field"),
     [
