@@ -63,7 +63,8 @@ def audit(
     loss = None if fixed is None else float(fixed.attrs["expected_loss"])
     outcome = None if fixed is None else {"loss": loss, "claim": fixed.attrs["claim"], "file": str(output)}
     if as_json:
-        printing.print_json({**result.as_dict(), "repaired": outcome})
+        found = result.as_dict()
+        printing.print_json({**found, "true_epsilon": found["smallest_epsilon"], "repaired": outcome})
     else:
         print_audit(result, outcome, verbose=verbose)
 

@@ -7,10 +7,15 @@ import sys
 import pytest
 from cases import CASES
 
+from mechdesign.closed_forms.mechanisms import exponential
+from mechdesign.mechanism.table.dataset import seal
 from mechdesign.output.tables.compare import Row, printed, rows
 from mechdesign.output.terminal import printing
 from mechdesign.output.terminal.comparison import print_rows
 from mechdesign.output.terminal.curve import print_sweep
+from mechdesign.output.terminal.summary import print_summary
+from mechdesign.output.terminal.verdicts import print_verification
+from mechdesign.verification.verify import verify
 
 NAMES = ["optimal", "geometric_normalised", "randomized_response"]
 HEAD = ["mechanism", "loss", "lower bound", "remapped loss", "claimed eps", "smallest eps", "asymptotic MSE"]
@@ -119,3 +124,45 @@ def test_the_first_compilation_says_so(monkeypatch, capsys, tmp_path):
 def test_no_rows_are_no_table(capsys):
     print_rows(rows({}, CASES["discrete"]()), CASES["discrete"]())
     assert capsys.readouterr().out.startswith("problem: 6 secrets")
+
+
+SUMMARY = {
+    "problem": "p", "program": "optimal", "claim": "the whole claim", "loss": 0.769355, "objective": None,
+    "objective_of": None, "lower_bound": 0.7693546, "gap": 5.25e-7, "effective_epsilon": 1.0, "certified": True,
+    "peak_mb": 300.0, "seconds": 1.234, "file": "x.nc", "remedy": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("case", "changed", "sentence"),
+    [
+        ("line, zero-one", {}, "A report is wrong with probability 0.769; no mechanism with this claim does better "
+         "than 0.769 (gap 5e-07). Proved in whole numbers."),
+        ("euclidean lattice", {"lower_bound": None, "gap": None},
+         "A report is off by 0.769 cell^2 on average. Proved in whole numbers."),
+        ("graph, table loss", {"lower_bound": 0.0, "gap": 1.0},
+         "A report has a loss of 0.769 on average. Proved in whole numbers."),
+        ("scattered points", {"objective_of": "the largest loss over the secrets", "objective": 2.5},
+         "The largest loss over the secrets is 2.5; no mechanism with this claim does better than 0.769 (gap 5e-07). "
+         "Proved in whole numbers."),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("verbose", [False, True])
+def test_a_solve_is_told_in_a_sentence_first(case, changed, sentence, verbose, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    print_summary(SUMMARY | changed, exponential.mechanism(CASES[case]()), verbose=verbose)
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.startswith(f"{sentence} problem p ")
+    assert ("the whole claim" in said) == verbose
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_a_verification_is_told_in_a_sentence_first(verbose, capsys):
+    made = exponential.mechanism(CASES["discrete"]())
+    print_verification(verify(made), verbose=verbose)
+    out = capsys.readouterr().out
+    assert out.startswith("Certified: every row sums to exactly 2^62")
+    assert (made.attrs["claim"][:40] in " ".join(out.split())) == verbose
+    broken = seal(made.assign_attrs(expected_loss=0.0))
+    print_verification(verify(broken), verbose=verbose)
+    assert capsys.readouterr().out.startswith("Not certified: expected_loss: ")

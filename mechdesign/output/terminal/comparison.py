@@ -53,7 +53,7 @@ def _sentence(rows: Sequence[Row], problem: DesignProblem) -> str:
         said.append(
             f"Of those that are private as claimed, {best['mechanism']} has the least loss, {best['loss']:.3g}."
         )
-        if best["lower_bound"] is not None:
+        if best["lower_bound"] is not None and best["lower_bound"] > 0:
             said.append(f"No mechanism with this claim does better than {best['lower_bound']:.3g}.")
     if broken:
         said.append(f"Not private as claimed: {', '.join(broken)}.")

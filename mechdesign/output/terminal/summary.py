@@ -99,7 +99,7 @@ def print_summary(summary: Mapping[str, Any], mechanism: xr.Dataset, *, verbose:
         said = loss_sentence(summary["loss"], mechanism.attrs["loss"], unit)
     else:
         said = f"{summary['objective_of'].capitalize()} is {summary['objective']:.3g}"
-    if summary["lower_bound"] is not None:
+    if summary["lower_bound"] is not None and summary["lower_bound"] > 0:
         said += (
             f"; no mechanism with this claim does better than {summary['lower_bound']:.3g} (gap {summary['gap']:.0e})"
         )
