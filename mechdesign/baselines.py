@@ -1,5 +1,11 @@
-"""Closed-form mechanisms to compare a design with: each takes a problem and returns a certified mechanism."""
+"""Closed-form mechanisms to compare a design with: each takes a problem and returns a certified mechanism.
 
+BASELINES is the table of those that `compare` and `sweep` run: BASELINES["mine"] = f adds one; `from_table` makes a
+mechanism of probabilities (n, m), at the smallest scale of the problem's metric that they satisfy.
+"""
+
+from mechdesign.closed_forms.mechanisms.baselines import BASELINES
+from mechdesign.closed_forms.mechanisms.build import closed_form_mechanism as from_table
 from mechdesign.closed_forms.mechanisms.constant import mechanism as constant
 from mechdesign.closed_forms.mechanisms.exponential import mechanism as exponential
 from mechdesign.closed_forms.mechanisms.geometric import mechanism as geometric
@@ -7,4 +13,13 @@ from mechdesign.closed_forms.mechanisms.planar_laplace import mechanism as plana
 from mechdesign.closed_forms.mechanisms.randomized_response import mechanism as randomized_response
 from mechdesign.verification.audit import repaired
 
-__all__ = ["constant", "exponential", "geometric", "planar_laplace", "randomized_response", "repaired"]
+__all__ = [
+    "BASELINES",
+    "constant",
+    "exponential",
+    "from_table",
+    "geometric",
+    "planar_laplace",
+    "randomized_response",
+    "repaired",
+]

@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 
 from mechdesign.output.pictures.plot import check_plot_target, save_figure
-from mechdesign.output.terminal.printing import print_study, steps
+from mechdesign.output.terminal.printing import steps
+from mechdesign.output.terminal.study import print_study
 from mechdesign.setting.problems.problem_files import read_problem_file
 from mechdesign.utility.population.study import ESTIMATORS, Study, bands, utility_study
 

@@ -44,7 +44,7 @@ def main() -> None:
     given = parser.parse_args()
     console, file = Console(width=118), read_problem_file("philadelphia")
 
-    ours = {row["mechanism"]: row for row in md.compare(file.build(cells=given.cells))}
+    ours = {row["mechanism"]: row for row in md.compare(file.build(cells=given.cells)).to_dict("records")}
     table = _table("mechanism", "paper 000", f"ours, {given.cells} x {given.cells}", "lower bound", "effective eps")
     for name, printed in file.module.published().items():
         figures = (f"{ours[name][figure]:.6g}" for figure in ("loss", "lower_bound", "effective_epsilon"))

@@ -2,7 +2,7 @@
 
 python scripts/tradeoff.py [--cells 12] [--from 0.354] [--to 2] [--points 6] [--plot tradeoff.png]
 
-At every multiple of the metric of Greater Philadelphia: the certified optimum with its lower bound, the eikonal
+At every scale of the metric of Greater Philadelphia: the certified optimum with its lower bound, the eikonal
 mechanism, and the closed forms at the levels they truly have. The picture needs matplotlib: pip install
 'mechdesign[plot]'.
 """
@@ -12,7 +12,8 @@ from pathlib import Path
 
 import mechdesign as md
 from mechdesign.output.tables.sweep import multiplier_range, sweep_rows
-from mechdesign.output.terminal.printing import print_sweep, steps
+from mechdesign.output.terminal.curve import print_sweep
+from mechdesign.output.terminal.printing import steps
 
 
 def main() -> None:
@@ -26,14 +27,14 @@ def main() -> None:
     given = parser.parse_args()
 
     problem = md.load_problem("philadelphia", cells=given.cells)
-    multipliers = multiplier_range(given.first, given.last, given.points)
+    scales = multiplier_range(given.first, given.last, given.points)
     with steps(problem.name, total=given.points) as advance:
-        curve = md.sweep(problem, multipliers, on_progress=lambda row: advance(f"multiple {row['multiplier']:.4g}"))
+        curve = md.sweep(problem, scales, on_progress=lambda row: advance(f"scale {row['scale']:.4g}"))
     rows = sweep_rows(curve)
     print_sweep(rows, problem)
-    gains = [(row["multiplier"], row["eikonal_loss"] / row["lower_bound"] - 1) for row in rows]
+    gains = [(row["scale"], row["eikonal_loss"] / row["lower_bound"] - 1) for row in rows]
     at, most = max(gains, key=lambda gain: gain[1])
-    print(f"\nThe optimum gains most on the eikonal mechanism at multiple {at:.3g}: {100 * most:.2g} %.")
+    print(f"\nThe optimum gains most on the eikonal mechanism at scale {at:.3g}: {100 * most:.2g} %.")
     if given.plot is not None:
         print(f"wrote {md.plot.save(curve, given.plot, overwrite=True)}")
 

@@ -1,4 +1,4 @@
-"""`mechdesign area`: from a GeoJSON area to a certified mechanism file. Heavy imports happen inside."""
+"""`mechdesign area`: from a GeoJSON area, or a box, to a certified mechanism file. Heavy imports happen inside."""
 
 from __future__ import annotations
 
@@ -8,28 +8,47 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mechdesign.cli.options import GapOption, JsonOption, LimitOption, OverwriteOption, real, whole
+from mechdesign.base.numerals import real_number
+from mechdesign.cli.options import (
+    EpsilonOption,
+    FactorOption,
+    GapOption,
+    JsonOption,
+    LimitOption,
+    NatsOption,
+    OverwriteOption,
+    RadiusOption,
+    VerboseOption,
+    WithinOption,
+    real,
+    whole,
+)
+from mechdesign.cli.parsing import epsilon_asked
 from mechdesign.errors import InputError
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from mechdesign.setting.problems.problem import DesignProblem
+    from mechdesign.setting.space.area import Area
 
 PROGRAMS = ("auto", "optimal", "planar-laplace")
 LARGEST_OPTIMAL = {"euclidean": 120, "eikonal": 400}  # cells up to which auto takes the optimal program: a minute
 _TABLES = 8  # 64-bit numbers for every pair of cells that a run holds at most, as measured
 
 _PRIOR_HELP = "Raster the prior is proportional to: .tif, .nc or .asc. Uniform without."
-_LEVELS_HELP = "Raster of levels: eps(u) = slope levels(u) + level / radius, eikonal metric."
+_LEVELS_HELP = "Raster of levels: eps(u) = slope levels(u) + epsilon, eikonal metric."
 
 
 def area(
-    area: Annotated[Path, typer.Argument(help="GeoJSON file: Polygon or MultiPolygon, degrees.")],
     cell: Annotated[float, real("--cell", help="Side of a cell, in the unit.")],
-    radius: Annotated[float, real("--radius", help="Distance within which --level holds, in the unit.")],
-    level: Annotated[float, real("--level", help="Nats within the radius: eps = level / radius.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="NetCDF file to write.")],
+    area: Annotated[Path | None, typer.Argument(help="GeoJSON file: Polygon or MultiPolygon, degrees.")] = None,
+    box: Annotated[str | None, typer.Option("--box", metavar="W,S,E,N", help="Degrees, instead of a file.")] = None,
+    within: WithinOption = None,
+    factor: FactorOption = None,
+    nats: NatsOption = None,
+    epsilon: EpsilonOption = None,
     unit: Annotated[str, typer.Option("--unit", help="Unit of length: m, km, mi, ...")] = "m",
     forbidden: Annotated[Path | None, typer.Option("--forbidden", help="GeoJSON of what is left out: water.")] = None,
     prior: Annotated[Path | None, typer.Option("--prior", help=_PRIOR_HELP)] = None,
@@ -40,49 +59,69 @@ def area(
     program: Annotated[str, typer.Option("--program", help="One of " + ", ".join(PROGRAMS) + ".")] = "auto",
     gap: GapOption = 1e-3,
     time_limit: LimitOption = 90.0,
+    radius: RadiusOption = None,
+    level: Annotated[float | None, real("--level", help="As --nats.", hidden=True)] = None,
     overwrite: OverwriteOption = False,
+    verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Design a mechanism for an area on Earth, private for level / radius times geodesic distances between cells."""
+    """Design a mechanism for an area on Earth, private for epsilon times geodesic distances between cells."""
     started = time.monotonic()
     from mechdesign.base.memory import require_memory
     from mechdesign.mechanism.storage.files import check_target, save
     from mechdesign.output.terminal import printing
-    from mechdesign.output.terminal.summary import proved, summarise
+    from mechdesign.output.terminal.summary import print_summary, proved, summarise
     from mechdesign.setting.problems.area import area_problem
     from mechdesign.setting.readers.geojson import read_area
     from mechdesign.setting.readers.georeferenced import raster_on
 
     check_target(output, overwrite=overwrite)
+    if (area is None) == (box is None):
+        raise InputError(
+            "one area is needed", field="area", value=box or "none", remedy="give a GeoJSON file, or --box W,S,E,N"
+        )
     if program not in PROGRAMS:
         raise InputError("unknown program", field="program", value=program, remedy="use " + ", ".join(PROGRAMS))
-    for name, value in (("radius", radius), ("level", level)):
-        if not 0 < value < float("inf"):
-            raise InputError("must be positive and finite", field=name, value=value, remedy="such as 200 m, 0.6931")
+    eps, claimed = epsilon_asked(within=within, radius=radius, factor=factor, nats=nats, level=level, epsilon=epsilon)
     left_out = None if forbidden is None else read_area(forbidden)
-    domain = read_area(area).grid(cell=cell, unit=unit, forbidden=left_out)
+    given = area_of_box(box) if area is None else read_area(area)
+    domain = given.grid(cell=cell, unit=unit, forbidden=left_out)
     require_memory(domain.size, domain.size, tables=_TABLES, what="a mechanism for the area", field="cell")
     problem = area_problem(
         domain,
-        epsilon=level / radius,
+        epsilon=eps,
         density=None if prior is None else raster_on(domain, prior),
         levels=None if levels is None else raster_on(domain, levels),
         slope=slope,
         stencil=stencil,
         loss=loss,
-        name=area.stem,
-        parameters={"radius": radius, "level": level, "cell": cell, "unit": domain.unit},
+        name="box" if area is None else area.stem,
+        parameters={**claimed, "cell": cell, "unit": domain.unit},
     )
+    printing.note_compiling()
     mechanism = _designed(problem, program, gap=gap, time_limit=time_limit)
     checked = proved(mechanism)
     summary = summarise(mechanism, checked, seconds=time.monotonic() - started, file=output)
     assert domain.plane is not None
-    summary |= {"plane": domain.plane.words(), "geodesic_epsilon": level / radius}
+    summary |= {"plane": domain.plane.words(), "geodesic_epsilon": eps}
     save(mechanism, output, overwrite=overwrite)
     if as_json:
         printing.print_json(summary)
     else:
-        printing.print_summary(summary)
+        print_summary(summary, mechanism, verbose=verbose)
+
+
+def area_of_box(words: str | None) -> Area:
+    """The area of --box W,S,E,N. Raises: InputError for other words, and for degrees of no box."""
+    from mechdesign.setting.space.area import Area
+
+    try:
+        west, south, east, north = map(real_number, (words or "").replace(",", " ").split())
+    except ValueError as error:
+        raise InputError(
+            "must be four numbers of degrees", field="box", value=words, remedy="write --box 2.34,48.85,2.36,48.87"
+        ) from error
+    return Area.box(west=west, south=south, east=east, north=north)
 
 
 def _designed(problem: DesignProblem, program: str, *, gap: float, time_limit: float) -> xr.Dataset:

@@ -11,8 +11,8 @@ With --json a command prints one JSON document on standard output, {"error": ...
 to standard error. A reader of standard output that goes away, as `head` does, ends a command with 1 and no message. An
 exception that nothing foresaw is told in one line too, of kind "internal"; MECHDESIGN_TRACEBACK=1 shows where it was.
 
-The commands are in commands.py. They are imported within `main`, so that an interrupt in start-up is told like any
-other.
+The commands are a file each, gathered in app.py. They are imported within `main`, so that an interrupt in start-up is
+told like any other.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def _run() -> int:
     """Run the command that the command line names; its exit code. Raises whatever the command raises."""
     import typer
 
-    from mechdesign.cli.commands import app
+    from mechdesign.cli.app import app
 
     try:
-        code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
+        code = app(sys.argv[1:] or ["--help"], prog_name="mechdesign", standalone_mode=False)
     except typer.Abort as error:
         raise KeyboardInterrupt from error
     except typer.TyperException as error:

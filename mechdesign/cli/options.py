@@ -10,9 +10,9 @@ from mechdesign.base.numerals import real_number, whole_number
 from mechdesign.errors import InputError
 
 
-def real(*names: str, help: str) -> Any:
+def real(*names: str, help: str, hidden: bool = False) -> Any:
     """An option that takes a real number."""
-    return typer.Option(*names, help=help, metavar="NUMBER", parser=_reader(names[0], real_number))
+    return typer.Option(*names, help=help, hidden=hidden, metavar="NUMBER", parser=_reader(names[0], real_number))
 
 
 def whole(*names: str, help: str) -> Any:
@@ -34,9 +34,27 @@ def _reader(option: str, read: Callable[[str], float]) -> Callable[[Any], Any]:
     return number
 
 
-ProblemArgument = Annotated[str, typer.Argument(help="Path of a problem file, or the name of a shipped problem.")]
+def _shipped(incomplete: str) -> list[str]:
+    from mechdesign.setting.problems.shipped import shipped_paths
+
+    return [name for name in shipped_paths() if name.startswith(incomplete)]
+
+
+ProblemArgument = Annotated[
+    str, typer.Argument(help="Path of a problem file, or the name of a shipped problem.", autocompletion=_shipped)
+]
 FileArgument = Annotated[Path, typer.Argument(help="A mechanism file (NetCDF).")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 GapOption = Annotated[float, real("--gap", help="Target of (loss - lower_bound) / loss.")]
 LimitOption = Annotated[float, real("--time-limit", help="Seconds; the best certified table so far is kept.")]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
+VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="Print the whole claim too.")]
+WithOption = Annotated[
+    list[Path] | None,
+    typer.Option("--with", help="A mechanism of yours beside them: a table (.npy, .csv, ...) or .nc; repeatable."),
+]
+WithinOption = Annotated[float | None, real("--within", help="Places up to this far apart are hard to tell apart.")]
+FactorOption = Annotated[float | None, real("--factor", help="What a report may multiply odds by, within that.")]
+NatsOption = Annotated[float | None, real("--nats", help="Its logarithm, instead of --factor.")]
+EpsilonOption = Annotated[float | None, real("--epsilon", help="Nats per unit, instead of a level within a radius.")]
+RadiusOption = Annotated[float | None, real("--radius", help="As --within.", hidden=True)]

@@ -1,17 +1,20 @@
-"""What follows the options on the command line: parameters, and what an audit is made against."""
+"""What words on the command line mean: parameters, problems, privacy levels, places, rows, programs."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mechdesign.base.numerals import real_number, whole_number
 from mechdesign.errors import InputError
 
 if TYPE_CHECKING:
+    import typer
+
     from mechdesign.programs.program import Program
     from mechdesign.setting.problems.problem import DesignProblem
+    from mechdesign.setting.problems.problem_files import ProblemFile
 
 PROGRAMS = ("optimal", "eikonal", "dictionary", "query", "minimax", "statistical", "matched", "edge-average", "bounded")
 
@@ -49,35 +52,86 @@ def parameter_values(owner: str, known: Sequence[str], words: list[str]) -> dict
     return parameters
 
 
-def audit_setting(
-    words: list[str], *, metric: str | None, problem: DesignProblem | None, mechanism: Path | None
-) -> Callable[[int], DesignProblem]:
-    """What a table of so many rows is audited against: a problem, a mechanism file, or a metric, its parameters in
-    `words`.
+def problem_asked(problem: str, context: typer.Context) -> tuple[ProblemFile, dict[str, str]]:
+    """The problem file that a command names, and the words of its parameters.
 
-    Raises: InputError unless exactly one of the three is given, and what reading it raises.
+    Raises: InputError for an option before it, and for a parameter that is called as an option of the command.
     """
-    from mechdesign.setting.problems.from_words import SETTINGS, named_problem
+    from mechdesign.setting.problems.problem_files import read_problem_file
 
-    if sum(given is not None for given in (metric, problem, mechanism)) != 1:
+    if problem.startswith("-"):
         raise InputError(
-            "an audit needs one metric",
-            field="metric",
-            value=metric or "none",
-            remedy="pass one of --metric, --problem and --mechanism",
+            "parameters follow the problem, and options must be spelled right",
+            field=problem,
+            value=" ".join([problem, *context.args]),
+            remedy="write: mechdesign COMMAND PROBLEM --PARAMETER VALUE",
         )
-    if problem is not None:
-        return lambda secrets: problem
-    if mechanism is not None:
-        from mechdesign.mechanism.storage.files import load
-        from mechdesign.mechanism.stored import read
+    file = read_problem_file(problem)
+    taken = {name.lstrip("-").replace("-", "_") for p in context.command.params for name in p.opts}
+    for parameter in file.parameters:
+        if parameter in taken:
+            raise InputError(
+                "a parameter may not shadow an option", field=parameter, value=file.path, remedy="rename the parameter"
+            )
+    return file, parameter_values(file.name, tuple(file.parameters), context.args)
 
-        parameter_values("a mechanism file", (), words)
-        stored = read(load(mechanism)).problem
-        return lambda secrets: stored
-    name = str(metric)
-    parameters = parameter_values(name, SETTINGS.get(name, ()), words) if name in SETTINGS else {}
-    return lambda secrets: named_problem(name, parameters, secrets=secrets)
+
+def radius_asked(within: float | None, radius: float | None) -> float:
+    """The radius of --within, or of --radius as it was spelled. Raises: InputError unless one is a positive length."""
+    name, value = ("radius", radius) if within is None and radius is not None else ("within", within)
+    if value is None or (within is not None and radius is not None):
+        raise InputError("one radius is needed", field=name, value=value, remedy="pass --within 200")
+    if not 0 < value < math.inf:
+        raise InputError("must be positive and finite", field=name, value=value, remedy=f"pass --{name} 200")
+    return value
+
+
+def epsilon_asked(
+    *, within: float | None, radius: float | None = None, **forms: float | None
+) -> tuple[float, dict[str, float]]:
+    """The epsilon, in nats per unit, of one of the forms: factor or nats (also spelled level) within a radius, or
+    epsilon itself; and the radius and nats, or the epsilon, as the parameters of a design.
+
+    Raises: InputError unless exactly one form is given, with its radius, in range.
+    """
+    from mechdesign.closed_forms.noise.privacy_radius import epsilon_within, nats_of_factor
+
+    asked = {name: value for name, value in forms.items() if value is not None}
+    if len(asked) != 1:
+        named = ", ".join(f"--{name}" for name in asked) or "none"
+        raise InputError(
+            "one form of the level is needed",
+            field="factor",
+            value=named,
+            remedy="pass --within R with --factor F or --nats N, or --epsilon E",
+        )
+    [(name, value)] = asked.items()
+    if name != "factor" and not 0 < value < math.inf:
+        raise InputError("must be positive and finite", field=name, value=value, remedy=f"pass --{name} 0.6931")
+    if name == "epsilon":
+        return value, {"epsilon": value}
+    length = radius_asked(within, radius)
+    nats = nats_of_factor(value) if name == "factor" else value
+    return epsilon_within(length, nats), {"radius": length, "level": nats}
+
+
+def epsilon_words(parameters: dict[str, str], *, radius: bool) -> dict[str, str]:
+    """Parameters of a metric with --factor or --nats (within --within where the metric has a `radius`) as epsilon.
+
+    Raises: InputError where more than one form is given, or a radius without its form.
+    """
+    names = {"within", "factor", "nats"} & set(parameters)
+    if not names:
+        return parameters
+    numbers: dict[str, float] = {}
+    for name in (*names, *({"epsilon"} & set(parameters))):
+        try:
+            numbers[name] = real_number(parameters[name])
+        except ValueError as error:
+            raise InputError(str(error), field=name, value=parameters[name], remedy=f"write --{name} 2") from error
+    within = numbers.pop("within", None) if radius else 1.0
+    epsilon, _ = epsilon_asked(within=within, **numbers)
+    return {name: value for name, value in parameters.items() if name not in names} | {"epsilon": repr(epsilon)}
 
 
 def place_asked(first: str | None, rest: list[str]) -> list[float] | None:

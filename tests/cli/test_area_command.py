@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import sys
 from types import SimpleNamespace
 
@@ -47,8 +48,8 @@ def test_an_area_becomes_a_certified_table_and_reports_in_degrees(run, tmp_path)
         json.loads(md.load(file).attrs["domain"]), points := points_of(md.load(file), "secret")
     )
     lon, lat = domain.plane.backward(points)
-    code, drawn = run("sample", file, "--lon", lon[5] + 1e-4, "--lat", lat[5] - 1e-4, "-n", 200)
-    assert (code, drawn["secret"]) == (0, 5)
+    code, drawn = run("sample", file, "--lon", lon[5] + 1e-4, "--lat", lat[5] - 1e-4, "-n", 200, "--seed", 2)
+    assert (code, drawn["reports"]) == (0, run("sample", file, "--secret", 5, "-n", 200, "--seed", 2)[1]["reports"])
     for y, east, north in zip(drawn["reports"], drawn["report_longitude"], drawn["report_latitude"], strict=True):
         assert GEOD.inv(east, north, lon[y], lat[y])[2] <= 40.0  # a tenth of a cell
     assert len(set(drawn["reports"])) > 3
@@ -138,6 +139,64 @@ def test_an_area_of_too_many_cells_is_refused_before_a_table_is_made(run, tmp_pa
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=1e5))
     code, said = run("area", PARK, *USUAL, "--cell", "100", "-o", tmp_path / "a.nc")
     assert (code, said["error"]["kind"], said["error"]["field"]) == (2, "size", "cell")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--within", "200", "--nats", repr(math.log(2.0))],
+        ["--within", "200", "--factor", "2"],
+        ["--epsilon", repr(math.log(2.0) / 200)],
+        ["--radius", "200", "--level", repr(math.log(2.0))],
+    ],
+)
+def test_a_level_in_every_form(run, tmp_path, words):
+    code, made = run("area", PARK, "--cell", "400", *words, "--program", "planar-laplace", "-o", tmp_path / "a.nc")
+    assert (code, made["geodesic_epsilon"]) == (0, pytest.approx(math.log(2.0) / 200, rel=1e-12))
+
+
+def test_a_box_of_degrees(run, tmp_path):
+    words = ["--cell", "400", "--epsilon", "0.003", "--program", "planar-laplace"]
+    code, made = run("area", "--box", "2.34,48.85,2.36,48.87", *words, "-o", tmp_path / "a.nc")
+    assert (code, made["problem"], made["certified"]) == (0, "box", True)
+    mechanism = md.load(tmp_path / "a.nc")
+    plane = Plane.from_description(json.loads(mechanism.attrs["domain"])["plane"], "m")
+    lon, lat = plane.backward(points_of(mechanism, "secret"))
+    assert (lon.min() > 2.34, lon.max() < 2.36, lat.min() > 48.85, lat.max() < 48.87) == (True,) * 4
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        ([], "area"),
+        (["--box", "2,48,2.1,48.1", PARK], "area"),
+        (["--box", "2,48,2.1"], "box"),
+        (["--box", "2,48,x,48.1"], "box"),
+        (["--box", "2,48.1,2.1,48"], "box"),
+    ],
+)
+def test_boxes_that_are_none(run, tmp_path, words, field):
+    code, said = run("area", *words, "--cell", "400", "--epsilon", "0.003", "-o", tmp_path / "a.nc")
+    assert (code, said["error"]["field"], list(tmp_path.iterdir())) == (2, field, [])
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        ([], "factor"),
+        (["--factor", "2"], "within"),
+        (["--within", "0", "--factor", "2"], "within"),
+        (["--within", "200"], "factor"),
+        (["--within", "200", "--radius", "200", "--factor", "2"], "within"),
+        (["--within", "200", "--factor", "1"], "factor"),
+        (["--within", "200", "--factor", "2", "--epsilon", "1"], "factor"),
+        (["--epsilon", "0"], "epsilon"),
+        (["--within", "200", "--nats", "inf"], "nats"),
+    ],
+)
+def test_levels_that_are_none(run, tmp_path, words, field):
+    code, said = run("area", PARK, "--cell", "400", *words, "-o", tmp_path / "a.nc")
+    assert (code, said["error"]["field"], list(tmp_path.iterdir())) == (2, field, [])
 
 
 @pytest.mark.parametrize(

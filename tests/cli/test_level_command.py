@@ -89,7 +89,7 @@ def test_the_document_in_three_forms():
 
 
 def test_the_command_prints_what_the_document_says(run):
-    code, out, err = run("--radius", 200, "--unit", "m", "--factor", 2, "--reports", 3, "--interest", 300)
+    code, out, err = run("--within", 200, "--unit", "m", "--factor", 2, "--reports", 3, "--interest", 300)
     words = " ".join(out.split())
     assert (code, err) == (0, "")
     for text in (
@@ -127,8 +127,26 @@ def test_the_command_prints_what_the_document_says(run):
     ],
 )
 def test_refusals_name_the_field(words, field, run):
-    code, out, _ = run("--radius", 200, *words, "--json")
+    code, out, _ = run("--within", 200, *words, "--json")
     assert (code, json.loads(out)["error"]["field"]) == (2, field)
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        ((), "within"),
+        (("--within", 0), "within"),
+        (("--radius", "inf"), "radius"),
+        (("--within", 1, "--radius", 1), "within"),
+    ],
+)
+def test_one_radius_is_needed(words, field, run):
+    code, out, _ = run("--factor", 2, *words, "--json")
+    assert (code, json.loads(out)["error"]["field"]) == (2, field)
+
+
+def test_the_radius_has_an_older_spelling(run):
+    assert run("--radius", 200, "--factor", 2)[1] == run("--within", 200, "--factor", 2)[1]
 
 
 def test_radii_must_be_lengths():

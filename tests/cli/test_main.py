@@ -77,7 +77,7 @@ def test_a_terminal_of_few_characters_gets_escapes():
 
 
 @pytest.mark.parametrize(
-    "moment", ["import typer", "import mechdesign.cli.commands", "import mechdesign.setting.problems.problem_files"]
+    "moment", ["import typer", "import mechdesign.cli.app", "import mechdesign.setting.problems.shipped"]
 )
 def test_an_interrupt_in_start_up(moment, tmp_path):
     """A finder that interrupts where a module is first asked for, as Ctrl-C would."""
@@ -132,7 +132,7 @@ def test_exceptions_become_one_line(run, monkeypatch, error, code, kind, said):
     def fail():
         raise error
 
-    monkeypatch.setattr("mechdesign.setting.problems.problem_files.shipped_problems", fail)
+    monkeypatch.setattr("mechdesign.setting.problems.shipped.shipped_problems", fail)
     ended, out, err = run("problems")
     assert (ended, out, err.count("\n")) == (code, "", 1)
     assert err.startswith("error: ")
@@ -142,7 +142,7 @@ def test_exceptions_become_one_line(run, monkeypatch, error, code, kind, said):
     assert (ended, err, document["kind"]) == (code, "", kind)
     if kind == "internal":
         assert "report this" in document["remedy"]
-        assert document["value"].startswith("mechdesign.cli.commands, line ")
+        assert document["value"].startswith("mechdesign.cli.problems, line ")
 
 
 def test_an_exception_that_an_interrupt_led_to_is_an_interrupt(run, monkeypatch):
@@ -152,7 +152,7 @@ def test_an_exception_that_an_interrupt_led_to_is_an_interrupt(run, monkeypatch)
         except KeyboardInterrupt as error:
             raise ImportError("half of a module") from error
 
-    monkeypatch.setattr("mechdesign.setting.problems.problem_files.shipped_problems", fail)
+    monkeypatch.setattr("mechdesign.setting.problems.shipped.shipped_problems", fail)
     assert run("problems")[0] == 130
 
 
@@ -160,7 +160,7 @@ def test_where_a_defect_is_can_be_asked(run, monkeypatch):
     def fail():
         raise ZeroDivisionError
 
-    monkeypatch.setattr("mechdesign.setting.problems.problem_files.shipped_problems", fail)
+    monkeypatch.setattr("mechdesign.setting.problems.shipped.shipped_problems", fail)
     monkeypatch.setenv("MECHDESIGN_TRACEBACK", "1")
     code, _, err = run("problems")
     assert code == 1

@@ -105,8 +105,8 @@ def test_the_document(run) -> None:
     code, out, _ = run("--at", "0.1", "14", "-n", 40, "--json")
     document = json.loads(out)
     assert code == 0
-    assert list(document) == ["secret", "reports", "report_x", "report_y", "unit", "bits", "claim", "cost"]
-    assert (document["secret"], document["unit"], document["bits"]) == (4, "km", "operating system")
+    assert list(document) == ["reports", "report_x", "report_y", "unit", "bits", "claim", "cost"]
+    assert (document["unit"], document["bits"]) == ("km", "operating system")
     assert document["cost"] == "one report; k reports cost k times the epsilon"
     assert document["claim"] == mechanism().attrs["claim"]
     cells = {
@@ -127,7 +127,24 @@ def test_seeds_are_named_and_one_report_needs_none(run) -> None:
 
 @pytest.mark.parametrize("words", [["--at", "-0.2", "11"], ["--at", "-0.2,11"], ["--at=-0.2,11"], ["--at", "-.2 11"]])
 def test_ways_to_write_a_location(run, words) -> None:
-    assert json.loads(run(*words, "--json")[1])["secret"] == 0
+    drawn, known = (json.loads(run(*at, "-n", 40, "--seed", 7, "--json")[1]) for at in (words, ("--secret", 0)))
+    assert drawn["reports"] == known["reports"]
+    assert drawn["reports"] != json.loads(run("--secret", 1, "-n", 40, "--seed", 7, "--json")[1])["reports"]
+
+
+def test_what_is_printed_does_not_say_the_secret(run) -> None:
+    """Reports of a far secret, that cannot be told from those of another by anything but the draw."""
+    code, out, _ = run("--secret", 4, "-n", 5, "--seed", 3, "--json")
+    document = json.loads(out)
+    assert (code, "secret" in document) == (0, False)
+    again = document | {"reports": None, "report_x": None, "report_y": None}
+    other = json.loads(run("--secret", 1, "-n", 5, "--seed", 3, "--json")[1])
+    assert again == other | {"reports": None, "report_x": None, "report_y": None}
+    for words in ((), ("-v",)):
+        code, out, err = run("--secret", 4, "-n", 5, "--seed", 3, *words)
+        assert code == 0
+        assert not any("secret 4" in line or line.startswith("secret") for line in (out + err).splitlines())
+        assert ("claim: " in err) == bool(words)
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ from conftest import ROOT
 
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.table.dataset import probabilities
-from mechdesign.output.tables.compare import compare, mechanisms, rows, write_rows
+from mechdesign.output.tables.compare import compare, each_mechanism, rows, write_rows
 from mechdesign.output.tables.matched import matched_family, smallest_epsilon
 from mechdesign.output.tables.sweep import sweep
-from mechdesign.output.terminal.printing import print_rows
+from mechdesign.output.terminal.comparison import print_rows
 from mechdesign.programs.matching.matched_distance import FAMILIES
 from mechdesign.setting.metric.eikonal import Eikonal
 from mechdesign.setting.metric.levels import PrivacyLevel
@@ -50,7 +50,7 @@ def test_check_ins_lie_where_the_file_says() -> None:
 )
 def test_the_levels_of_the_paper_at_450_m(name: str) -> None:
     problem = load_problem("paris")
-    [(_, made)] = mechanisms(problem, only=[name])
+    [(_, made)] = each_mechanism(problem, only=[name])
     [row] = rows({name: made}, problem)
     true, effective = LEVELS[name]
     assert row["expected_distance"] == pytest.approx(450, rel=MATCHED)
@@ -69,9 +69,9 @@ def test_randomized_response_tells_the_truth_of_neighbours() -> None:
 
 def test_every_row_stands_at_one_distance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     problem = load_problem("paris", cells=4, distance=150.0)
-    table = compare(problem)
+    made = dict(each_mechanism(problem))
+    table = rows(made, problem)
     assert [row["mechanism"] for row in table] == NAMES
-    made = dict(mechanisms(problem))
     for row in table:
         assert row["expected_distance"] == pytest.approx(150, rel=MATCHED)
         log = np.log(probabilities(made[row["mechanism"]]).values)  # type: ignore[arg-type]

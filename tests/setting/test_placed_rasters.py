@@ -13,7 +13,7 @@ from scipy.interpolate import RegularGridInterpolator
 import mechdesign as md
 from mechdesign.errors import FileFormatError, InputError, UnitError
 from mechdesign.mechanism.table.certificate import ROW_SUM
-from mechdesign.setting.problems.problem_files import _shipped
+from mechdesign.setting.problems.shipped import shipped_paths
 from mechdesign.setting.readers.georeferenced import raster_on
 from mechdesign.setting.space.area import Area
 from mechdesign.setting.space.plane import METRES, Plane
@@ -21,7 +21,7 @@ from mechdesign.setting.space.plane import METRES, Plane
 pyproj = pytest.importorskip("pyproj")
 rasterio = pytest.importorskip("rasterio")
 
-SHIPPED = next(iter(_shipped().values())).parent / "data" / "philadelphia_density_2000.asc"
+SHIPPED = next(iter(shipped_paths().values())).parent / "data" / "philadelphia_density_2000.asc"
 CITY_HALL = Plane(latitude=39.9526, longitude=-75.1652, unit="mi")
 SAME_TABLE = 1e-9  # of probabilities: axes that went through metres differ by an ulp
 INTERPOLATED = 1e-9  # relative, of the same bilinear function at positions good to nanometres

@@ -10,8 +10,9 @@ from mechdesign.errors import InputError, UnitError
 from mechdesign.programs.eikonal.weights import EikonalWeights
 from mechdesign.programs.optimal.optimal import Optimal
 from mechdesign.setting.metric.discrete import Discrete
-from mechdesign.setting.problems import problem_files
-from mechdesign.setting.problems.problem_files import load_problem, read_problem_file, shipped_problems
+from mechdesign.setting.problems import shipped
+from mechdesign.setting.problems.problem_files import load_problem, read_problem_file
+from mechdesign.setting.problems.shipped import shipped_problems
 from mechdesign.solvers.solve import solve
 
 CERTIFIED = 1e-9  # relative; a simplex solution of a small program, repaired
@@ -287,7 +288,9 @@ def test_figures_beside_a_solve(mine, tmp_path):
 def test_shipped_problems():
     listed = shipped_problems()
     assert [file.name for file in listed] == SHIPPED
-    for file in listed:
+    for told in listed:
+        file = read_problem_file(told.path)
+        assert (told.name, told.summary, told.parameters) == (file.name, file.summary, file.parameters)
         parameters = inspect.signature(file.module.problem).parameters.values()
         assert file.parameters == {p.name: p.default for p in parameters}
         assert file.build().parameters == file.parameters
@@ -308,7 +311,7 @@ def test_an_installed_package_knows_its_own_folder_only(tmp_path, monkeypatch, f
         (tmp_path / folder).mkdir()
         for name in names:
             write(tmp_path / folder, IMPORTS + SIGNATURE + BODY.format(secrets="secrets"), f"{name}.py")
-    monkeypatch.setattr(problem_files, "_FOLDERS", (tmp_path / "_problems", tmp_path / "problems"))
+    monkeypatch.setattr(shipped, "FOLDERS", (tmp_path / "_problems", tmp_path / "problems"))
     assert [file.name for file in shipped_problems()] == expected
     for name in {"wheel", "tree", "other", "_private"}:
         if name in expected:

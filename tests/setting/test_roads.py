@@ -397,7 +397,8 @@ def test_places_are_exact_or_snapped_first():
     mechanism = designed()
     domain = Sampler(mechanism=mechanism).admission.domain
     here = domain.points[7]
-    assert sample_document(mechanism, at=here.tolist(), count=3, seed=1)["secret"] == 7
+    drawn = sample_document(mechanism, at=here.tolist(), count=30, seed=1)
+    assert drawn["reports"] == sample_document(mechanism, secret=7, count=30, seed=1)["reports"]
     with pytest.raises(InputError, match="none of the places"):
         sample_document(mechanism, at=(here + 0.5).tolist())
     assert nearest_node(domain, here + 0.5) == 7
@@ -411,7 +412,7 @@ def test_places_are_exact_or_snapped_first():
 
 def test_a_comparison_leaves_out_what_does_not_fit():
     problem = md.load_problem("streets", nodes=25, seed=3, prior="length")
-    rows = {row["mechanism"]: row for row in compare(problem)}
+    rows = {row["mechanism"]: row for row in compare(problem).to_dict("records")}
     assert {"optimal", "exponential", "randomized_response", "constant"} <= set(rows)
     assert not {"geometric_clamped", "planar_laplace"} & set(rows)
     best = rows["optimal"]["lower_bound"]

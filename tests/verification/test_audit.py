@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import math
 import sys
 from fractions import Fraction
@@ -346,6 +347,39 @@ def test_command_line(run, run_json, table):
     code, out, _ = run(*words)
     assert code == 0
     assert "broken" in out
+
+
+@pytest.mark.parametrize(
+    ("metric", "words", "epsilon"),
+    [
+        ("euclidean", "--within 2 --factor 3 --unit km --places places.csv", np.log(3) / 2),
+        ("euclidean", "--within 2 --nats 0.5 --unit km --places places.csv", 0.25),
+        ("discrete", "--factor 3", np.log(3)),
+    ],
+)
+def test_a_level_in_every_form(run, metric, words, epsilon):
+    code, out = run("t.csv", "--metric", metric, *words.split(), "--json")
+    places = {"unit": "km", "places": "places.csv"} if metric == "euclidean" else {}
+    named = named_problem(metric, {"epsilon": repr(float(epsilon)), **places}, secrets=3)
+    found = audit(TABLE, named)
+    expected = {**found.as_dict(), "true_epsilon": found.smallest_epsilon, "repaired": None}
+    assert (code, json.loads(out)) == (0, expected)
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        ("euclidean --factor 3 --unit km --places places.csv", "within"),
+        ("euclidean --within 2 --unit km --places places.csv", "factor"),
+        ("euclidean --within 2 --factor 3 --epsilon 1 --unit km --places places.csv", "factor"),
+        ("euclidean --within x --factor 3 --unit km --places places.csv", "within"),
+        ("discrete --within 2 --factor 3", "--within"),
+        ("discrete --factor 1", "factor"),
+    ],
+)
+def test_levels_that_are_none(run, words, field):
+    code, out = run("t.csv", "--metric", *words.split(), "--json")
+    assert (code, json.loads(out)["error"]["field"]) == (2, field)
 
 
 @pytest.mark.parametrize("words", ["--problem line --cells 3 --epsilon 1.5", "--metric discrete --epsilon=0.8"])

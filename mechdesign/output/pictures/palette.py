@@ -1,7 +1,10 @@
 """One colour and one marker for every mechanism, in all pictures.
 
-Okabe and Ito's palette, told apart by readers with any colour vision.
+Okabe and Ito's palette, told apart by readers with any colour vision. Mechanisms that are not named here take a grey
+and a marker of their own, by their name.
 """
+
+from zlib import crc32
 
 COLOURS = {
     "optimal": "#000000",
@@ -37,6 +40,17 @@ MARKERS = {
     "noisy_distance": "v",
     "ldp": "X",
 }
+
+
+_GREYS = ("0.25", "0.45", "0.65")
+_OTHERS = ("*", "h", "d", "p", "<", ">")
+
+
+def mechanism_style(name: str) -> dict[str, str]:
+    """The colour and marker of a mechanism, as matplotlib takes them."""
+    number = crc32(name.encode())
+    colour = COLOURS.get(name, _GREYS[number % len(_GREYS)])
+    return {"color": colour, "marker": MARKERS.get(name, _OTHERS[number % len(_OTHERS)])}
 
 
 def mechanism_words(name: str) -> str:

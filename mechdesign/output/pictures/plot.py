@@ -24,9 +24,9 @@ from mechdesign.mechanism.stored import contradiction
 from mechdesign.mechanism.table.dataset import RESOLUTION
 from mechdesign.output.pictures.captions import loss_words, metric_sentence, problem_sentence
 from mechdesign.output.pictures.maps import plot_diagnosis, plot_mechanism
-from mechdesign.output.pictures.palette import COLOURS, MARKERS, mechanism_words
+from mechdesign.output.pictures.palette import COLOURS, mechanism_style, mechanism_words
 from mechdesign.output.tables.compare import AT_CLAIM
-from mechdesign.output.tables.sweep import BASELINES, SWEEP
+from mechdesign.output.tables.sweep import SWEEP, baselines_of, sweep_rows
 from mechdesign.solvers.eikonal.diagnosis import DIAGNOSIS
 
 if TYPE_CHECKING:
@@ -126,13 +126,11 @@ def _draw_losses(axes: Axes, curve: xr.Dataset) -> None:
     at, loss, bound = (curve[name].values for name in ("multiplier", "loss", "lower_bound"))
     axes.axhline(curve.attrs["constant_loss"], color="0.5", linestyle=":", label="best constant report")
     broken = False
-    for name in reversed(BASELINES):
-        if f"{name}_loss" not in curve:
-            continue
+    for name in reversed(baselines_of(sweep_rows(curve)[0])):
         baseline, level = curve[f"{name}_loss"].values, curve[f"{name}_effective_epsilon"].values
         breaks = level > at * AT_CLAIM
         broken |= bool(breaks.any())
-        style: dict[str, Any] = {"color": COLOURS[name], "marker": MARKERS[name], "markersize": 5}
+        style: dict[str, Any] = {**mechanism_style(name), "markersize": 5}
         axes.plot(level, baseline, **style, linewidth=1, label=mechanism_words(name))
         axes.plot(level[breaks], baseline[breaks], **style, linestyle="", markerfacecolor="white")
     label = f"optimal, certified within {_percent(float(np.max(curve['gap'].values)))}"
@@ -179,7 +177,7 @@ def _draw_level_axis(axes: Axes, curve: xr.Dataset) -> None:
     least, most = float(curve["multiplier"].values.min()), float(np.nanmax(levels))
     low = max(least / 3, float(np.nanmin(levels)))
     axes.set_xlim(low / 1.15, max(most, float(curve["multiplier"].values.max())) * 1.15)
-    axes.set_xlabel("privacy level, as a multiple of the problem's metric (smaller is more private)")
+    axes.set_xlabel("privacy level, as a scale of the problem's metric (smaller is more private)")
 
 
 def _loss_label(curve: xr.Dataset) -> str:

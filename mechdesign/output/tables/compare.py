@@ -1,21 +1,25 @@
-"""compare: the programs and the closed forms on one problem, one row each."""
+"""compare: the programs, the baselines and mechanisms of the user's own on one problem, one row each."""
 
 from __future__ import annotations
 
 import csv
+import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
+import pandas as pd
 import xarray as xr
 
 from mechdesign.base.memory import require_memory
-from mechdesign.closed_forms.mechanisms import constant, exponential, geometric, planar_laplace, randomized_response
+from mechdesign.closed_forms.mechanisms.baselines import BASELINES
 from mechdesign.errors import InputError, SizeError, UnsuitableError
 from mechdesign.mechanism.storage.files import check_target, write_atomically
 from mechdesign.mechanism.table.dataset import relative_gap
+from mechdesign.output.tables.given import Given, given_mechanisms
+from mechdesign.output.tables.latex import latex_table
 from mechdesign.output.tables.matched import matched_makers, smallest_epsilon
 from mechdesign.programs.eikonal.query_weights import QueryWeights
 from mechdesign.programs.eikonal.weights import EikonalWeights
@@ -35,13 +39,14 @@ AT_CLAIM = 1 + 2.0**-40
 class Row(TypedDict):
     """One mechanism: losses in loss units, distance in units of length. None where a figure does not exist.
 
-    Claimed epsilon in nats per unit (in nats for randomized response). Effective epsilon relative to the problem's
-    metric; to the mechanism's own where it is tuned to the problem's `matched_distance`. True epsilon: the largest
-    log-ratio per unit of Euclidean distance over all pairs, in nats per unit, where the problem's metric is Euclidean.
+    Claimed epsilon in nats per unit (in nats for randomized response). Smallest epsilon, in the same unit: what the
+    mechanism truly has. Where the problem's metric is Euclidean, the largest log-ratio per unit of distance over all
+    pairs; elsewhere the claimed epsilon at the scale of the metric that holds. Effective epsilon: that scale, relative
+    to the problem's metric, or to the mechanism's own where it is tuned to the problem's `matched_distance`.
     Least epsilon, in nats per unit: no mechanism that is private below it has the matched distance.
     Rank of the mechanism as a channel: below the number of secrets, no number of reports identifies their distribution.
-    Criterion in squared units: the number of reports times the mean squared error of the distribution estimated from
-    many of them, in the linearised transport norm at the prior; None where the rank is too low, both beyond 1,600
+    Asymptotic MSE in squared units: the number of reports times the mean squared error of the distribution estimated
+    from many of them, in the linearised transport norm at the prior; None where the rank is too low, both beyond 1,600
     secrets.
     """
 
@@ -52,14 +57,28 @@ class Row(TypedDict):
     remapped_loss: float
     expected_distance: float | None
     claimed_epsilon: float | None
-    effective_epsilon: float
     smallest_epsilon: float | None
+    effective_epsilon: float
     least_epsilon: float | None
     rank: int | None
-    criterion: float | None
+    asymptotic_mse: float | None
 
 
 Maker = Callable[[], xr.Dataset]
+OLD_NAMES = {"true_epsilon": "smallest_epsilon", "criterion": "asymptotic_mse"}  # of version 0.1, with the same values
+SUFFIXES = (".csv", ".json", ".tex")
+COLUMNS = (  # heading, key and format of what people read
+    ("loss", "loss", ".6g"),
+    ("lower bound", "lower_bound", ".6g"),
+    ("gap", "gap", ".2e"),
+    ("remapped loss", "remapped_loss", ".6g"),
+    ("distance", "expected_distance", ".6g"),
+    ("claimed eps", "claimed_epsilon", ".6g"),
+    ("smallest eps", "smallest_epsilon", ".6g"),
+    ("ratio", "effective_epsilon", ".4f"),
+    ("rank", "rank", ".6g"),
+    ("asymptotic MSE", "asymptotic_mse", ".6g"),
+)
 
 
 def makers(problem: DesignProblem, *, gap: float = 1e-3, time_limit: float = float("inf")) -> dict[str, Maker]:
@@ -76,46 +95,75 @@ def makers(problem: DesignProblem, *, gap: float = 1e-3, time_limit: float = flo
         "optimal": lambda: solve(Optimal(problem=problem), gap=gap, time_limit=time_limit),
         **asked,
         "eikonal": lambda: solve(EikonalWeights(problem=problem), method="table"),
-        "exponential": partial(exponential.mechanism, problem),
-        "geometric_clamped": partial(geometric.mechanism, problem, border="clamped"),
-        "geometric_normalised": partial(geometric.mechanism, problem, border="normalised"),
-        "planar_laplace": partial(planar_laplace.mechanism, problem),
-        "randomized_response": partial(randomized_response.mechanism, problem),
-        "constant": partial(constant.mechanism, problem),
+        **{name: partial(make, problem) for name, make in BASELINES.items()},
     }
 
 
-def mechanisms(
-    problem: DesignProblem, *, gap: float = 1e-3, time_limit: float = float("inf"), only: Sequence[str] | None = None
+def each_mechanism(
+    problem: DesignProblem,
+    *,
+    gap: float = 1e-3,
+    time_limit: float = float("inf"),
+    only: Sequence[str] | None = None,
+    given: Given | None = None,
+    on_progress: Callable[[str], None] | None = None,
 ) -> Iterator[tuple[str, xr.Dataset | InputError]]:
     """Each mechanism with its row name as it is made, or the reason why it does not fit the problem.
 
-    only: the rows to make, all by default.
-    Raises: InputError for an unknown row name, a bad target or a metric that does not fit the domain; SizeError.
+    only: the rows to make, all by default; given: mechanisms of the user's own, by name, as `compare` takes them;
+    on_progress: called with "3 of 8: NAME" before each is made. A design that Ctrl-C ended is the last.
+    Raises: InputError for an unknown row name, a bad target, a metric that does not fit the domain or a mechanism given
+        that is none; SizeError.
     """
     check_targets(gap, time_limit)
     known = makers(problem, gap=gap, time_limit=time_limit)
     for name in only or ():
-        if name not in known:
-            raise InputError("unknown mechanism", field="only", value=name, remedy="use one of " + ", ".join(known))
+        if name not in known and name not in (given or ()):
+            raise InputError(
+                "unknown mechanism",
+                field="only",
+                value=name,
+                remedy="use one of " + ", ".join([*known, *(given or ())]),
+            )
     require_memory(problem.domain.size, problem.reports.size, tables=TABLES, what="a comparison")
     check_connected(problem.edges, problem.domain.size)  # here, not as a row that is left out
-    for name, make in known.items():
-        if only and name not in only:
-            continue
+    own = given_mechanisms(problem, given, known=known)
+    asked = [name for name in (*known, *own) if not only or name in only]
+    for count, name in enumerate(asked, 1):
+        if on_progress is not None:
+            on_progress(f"{count} of {len(asked)}: {name}")
         try:
-            yield name, make()
+            made = own[name] if name in own else known[name]()
         except (UnsuitableError, SizeError) as error:
             yield name, error
+            continue
+        yield name, made
+        if made.attrs.get("stopped") == "interrupt":
+            return
 
 
-def compare(problem: DesignProblem, *, gap: float = 1e-3, time_limit: float = float("inf")) -> list[Row]:
-    """A row for every program and closed form that fits the problem.
+def compare(
+    problem: DesignProblem,
+    *,
+    mechanisms: Given | None = None,
+    gap: float = 1e-3,
+    time_limit: float = float("inf"),
+    on_progress: Callable[[str], None] | None = None,
+) -> pd.DataFrame:
+    """A row for every program and baseline that fits the problem, and for every mechanism of yours.
 
+    mechanisms: yours by name: tables (n, m) of probabilities, or mechanism Datasets over the same secrets. They are
+    judged as they are, unrepaired, at the smallest scale of the metric that their integers satisfy, by the prior and
+    loss of the problem.
     The lower bound is the best one proved for the optimal program; it stands in every row whose mechanism satisfies the
     problem's claim, so that `gap` = (loss - lower_bound) / loss says how far that mechanism is from optimal.
+    Returns: a DataFrame with the columns of `Row`, missing figures NaN.
+    Raises: InputError for a mechanism that is none, or not over the secrets; what `solve` raises.
     """
-    return rows(dict(mechanisms(problem, gap=gap, time_limit=time_limit)), problem)
+    made = each_mechanism(problem, gap=gap, time_limit=time_limit, given=mechanisms, on_progress=on_progress)
+    table = pd.DataFrame(rows(dict(made), problem), columns=list(Row.__annotations__))
+    figures = [name for name in table.columns if name not in ("mechanism", "rank")]
+    return table.astype(dict.fromkeys(figures, float) | {"rank": "Int64"})
 
 
 def rows(made: Mapping[str, xr.Dataset | InputError], problem: DesignProblem) -> list[Row]:
@@ -126,15 +174,45 @@ def rows(made: Mapping[str, xr.Dataset | InputError], problem: DesignProblem) ->
     return [_row(name, mechanism, problem, bound, least) for name, mechanism in tables.items()]
 
 
-def write_rows(table: Sequence[Row], path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write the rows as CSV, atomically; figures in all their digits, missing ones empty."""
+def documented(table: Sequence[Row]) -> list[dict[str, Any]]:
+    """The rows as a document gives them: figures that have had another name stand under both."""
+    return [{**row, **{old: row[name] for old, name in OLD_NAMES.items()}} for row in table]  # type: ignore[literal-required]
+
+
+def printed(row: Mapping[str, Any]) -> list[str]:
+    """The figures of a row as people read them, in the order of COLUMNS; - where there is none."""
+    return ["-" if row[key] is None else format(row[key], form) for _, key, form in COLUMNS]
+
+
+def check_table_target(path: str | Path, *, overwrite: bool = False) -> Path:
+    """The path, if `write_rows` can write there. Raises: InputError."""
     target = check_target(path, overwrite=overwrite)
+    if target.suffix.lower() not in SUFFIXES:
+        raise InputError(
+            "unknown kind of table", field="output", value=target.name, remedy="use one of " + ", ".join(SUFFIXES)
+        )
+    return target
+
+
+def write_rows(table: Sequence[Row], path: str | Path, *, overwrite: bool = False) -> Path:
+    """Write the rows, atomically: .csv or .json with figures in all their digits, .tex as people read them.
+
+    Raises: InputError for another suffix or a file that exists; FileFormatError if the disk refuses.
+    """
+    target = check_table_target(path, overwrite=overwrite)
+    suffix = target.suffix.lower()
 
     def write(temporary: Path) -> None:
         with temporary.open("w", newline="", encoding="utf-8") as stream:
-            writer = csv.DictWriter(stream, fieldnames=list(Row.__annotations__), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(table)
+            if suffix == ".tex":
+                head = ["mechanism", *(heading for heading, _, _ in COLUMNS)]
+                stream.write(latex_table(head, [[row["mechanism"], *printed(row)] for row in table]))
+            elif suffix == ".json":
+                json.dump(documented(table), stream, allow_nan=False, indent=2)
+            else:
+                writer = csv.DictWriter(stream, [*Row.__annotations__, *OLD_NAMES], lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(documented(table))
 
     write_atomically(target, write)
     return target
@@ -145,10 +223,13 @@ def _row(name: str, mechanism: xr.Dataset, problem: DesignProblem, bound: float 
     effective = float(mechanism.attrs["effective_epsilon"])
     holds = bound is not None and effective <= AT_CLAIM
     claimed = mechanism.attrs.get("claimed_epsilon")
-    rank = criterion = None
+    rank = asymptotic = None
     if problem.domain.size <= LARGEST:
         rank, at_prior = channel_rank(mechanism), asymptotic_mse(mechanism)
-        criterion = at_prior if math.isfinite(at_prior) else None
+        asymptotic = at_prior if math.isfinite(at_prior) else None
+    smallest = smallest_epsilon(mechanism, problem)
+    if smallest is None and claimed is not None:
+        smallest = float(claimed) * effective
     return Row(
         mechanism=name,
         loss=loss,
@@ -157,9 +238,9 @@ def _row(name: str, mechanism: xr.Dataset, problem: DesignProblem, bound: float 
         remapped_loss=remapped_loss(mechanism),
         expected_distance=expected_distance(mechanism),
         claimed_epsilon=None if claimed is None else float(claimed),
+        smallest_epsilon=smallest,
         effective_epsilon=effective,
-        smallest_epsilon=smallest_epsilon(mechanism, problem),
         least_epsilon=None if least is None else float(least),
         rank=rank,
-        criterion=criterion,
+        asymptotic_mse=asymptotic,
     )

@@ -1,24 +1,26 @@
-"""sweep: the privacy-utility curve, the optimal loss against a multiple of the metric, with its baselines beside it.
+"""sweep: the privacy-utility curve, the optimal loss against a scale of the metric, with its baselines beside it.
 
-At multiplier s the claim is s d. A Dataset with one dimension, `multiplier`, and float variables:
+At scale s the claim is s d. A Dataset with one dimension, `multiplier`, and float variables:
 
 | variable | meaning |
 |---|---|
 | loss, lower_bound, gap | what encloses the optimum at s, in loss units; gap = (loss - lower_bound) / loss |
-| effective_epsilon | of the optimal mechanism, as a multiple of d: at most s |
-| NAME_loss, NAME_effective_epsilon | the same of the eikonal mechanism and of each closed form made for s d |
+| effective_epsilon | the scale of d that the optimal mechanism truly has: at most s |
+| NAME_loss, NAME_effective_epsilon | the same of the eikonal mechanism and of each baseline made for s d |
 
-A closed form whose NAME_effective_epsilon exceeds s is not private as claimed: its loss belongs to that level, not to
+A baseline whose NAME_effective_epsilon exceeds s is not private as claimed: its loss belongs to that level, not to
 s. NaN stands where a mechanism does not fit; one that fits nowhere has no variables. Every figure is that of a
-certified table, but the tables are not kept.
+certified table, but the tables are not kept. A mechanism of the user's own is made for no scale: it has one loss and
+one NAME_effective_epsilon all along.
 Known: the optimum never increases with s, and tends to the loss of the best constant report as s -> 0.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,12 +29,15 @@ import numpy as np
 import xarray as xr
 
 from mechdesign.base.memory import require_memory
+from mechdesign.closed_forms.mechanisms.baselines import BASELINES
 from mechdesign.errors import InputError
 from mechdesign.mechanism.schema import DESCRIBED, Array, Schema
-from mechdesign.mechanism.storage.files import load_sealed
+from mechdesign.mechanism.storage.files import check_target, load_sealed, save, write_atomically
 from mechdesign.mechanism.table.certificate import max_log_ratio
 from mechdesign.mechanism.table.dataset import relative_gap, seal, versions
-from mechdesign.output.tables.compare import AT_CLAIM, mechanisms
+from mechdesign.output.tables.compare import AT_CLAIM, each_mechanism
+from mechdesign.output.tables.given import Given, given_mechanisms
+from mechdesign.output.tables.latex import latex_table
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.optimal.aggregation import aggregate
@@ -44,28 +49,28 @@ SWEEP = Schema(
     attributes=DESCRIBED | {"secrets": int, "loss": str, "constant_loss": float, "stopped": str},
     other=Array(dtype="float64", dims=("multiplier",)),
 )
-BASELINES = (
-    "eikonal",
-    "exponential",
-    "geometric_clamped",
-    "geometric_normalised",
-    "planar_laplace",
-    "randomized_response",
-)
+SUFFIXES = (".nc", ".csv", ".tex")
 _MOST = 1000  # points of a sweep
 
 Row = dict[str, Any]  # a figure by name of variable, None where there is none, and the word `stopped`
 
 
-def multiplier_range(first: float, last: float, points: int) -> list[float]:
-    """`points` multipliers from `first` to `last`, equally spaced on a logarithmic scale.
+def baseline_names() -> list[str]:
+    """What `sweep` sets beside the optimum. The constant report is not there: it is the same at every scale, and
+    stands in the attribute constant_loss.
+    """
+    return ["eikonal", *(name for name in BASELINES if name != "constant")]
+
+
+def multiplier_range(first: float = 0.25, last: float = 4.0, points: int = 9) -> list[float]:
+    """`points` scales from `first` to `last`, equally spaced in the logarithm.
 
     Raises: InputError unless 0 < first < last, and points is from 2 to 1,000: each is a solve.
     """
     if not 0 < first < math.inf:
-        raise InputError("must be positive and finite", field="from", value=first, remedy="use a multiplier as 0.25")
+        raise InputError("must be positive and finite", field="from", value=first, remedy="use a scale such as 0.25")
     if not first < last < math.inf:
-        raise InputError(f"must exceed --from {first:g}", field="to", value=last, remedy="use a larger multiplier")
+        raise InputError(f"must exceed --from {first:g}", field="to", value=last, remedy="use a larger scale")
     if not 2 <= points <= _MOST:
         raise InputError(
             f"must be from 2 to {_MOST:,}", field="points", value=points, remedy="one point is `mechdesign solve`"
@@ -75,32 +80,36 @@ def multiplier_range(first: float, last: float, points: int) -> list[float]:
 
 def sweep(
     problem: DesignProblem,
-    multipliers: Sequence[float],
+    multipliers: Sequence[float] | None = None,
     *,
+    mechanisms: Given | None = None,
     gap: float = 1e-3,
     time_limit: float = math.inf,
     on_progress: Callable[[Row], None] | None = None,
 ) -> xr.Dataset:
     """The privacy-utility curve of a problem; see the module docstring.
 
-    Parameters: multipliers (k,), positive, distinct, in any order; gap, target at every multiplier; time_limit in
-    seconds for each multiplier; on_progress, called with the row of every multiplier as it is done.
-    Returns: the sealed Dataset, multipliers ascending; attr stopped is a JSON list of why each solve ended. They are
-    solved from the largest down, every solve with the one before as its start; Ctrl-C keeps what is done.
-    Raises: InputError for bad multipliers or targets; what `solve` raises.
-    Cost: k solves, and k comparisons of closed forms.
+    Parameters: multipliers (k,), the scales, positive, distinct, in any order, by default 9 from 0.25 to 4; mechanisms,
+    yours by name, as `compare` takes them; gap, target at every scale; time_limit in seconds for each scale;
+    on_progress, called with the row of every scale as it is done.
+    Returns: the sealed Dataset, scales ascending; `.to_dataframe()` is its data frame, a row a scale; attr stopped is a
+    JSON list of why each solve ended. They are solved from the largest down, every solve with the one before as its
+    start; Ctrl-C keeps what is done.
+    Raises: InputError for bad scales, targets or mechanisms; what `solve` raises.
+    Cost: k solves, and k times the baselines.
     """
     check_targets(gap, time_limit)
-    wanted = _checked(multipliers)
+    wanted = _checked(multiplier_range() if multipliers is None else multipliers)
     require_memory(problem.domain.size, problem.reports.size, tables=TABLES, what="a sweep")
+    own = given_mechanisms(problem, mechanisms, known=["optimal", *baseline_names()])
     rows: list[Row] = []
     start: Design | None = None
     for multiplier in reversed(wanted):
         there = replace(problem, metric=multiplier * problem.metric, matched_distance=None)
         start = _solve(there, start, gap=gap, time_limit=time_limit)
-        rows.insert(0, _row(there, multiplier, start, gap))
+        rows.insert(0, _row(there, multiplier, start, gap) | _figures(own))
         if on_progress is not None:
-            on_progress(rows[0])
+            on_progress({"scale": multiplier, **rows[0]})
         if start.stopped == "interrupt":
             break
     return _dataset(problem, rows, gap)
@@ -112,23 +121,80 @@ def load_sweep(path: str | Path) -> xr.Dataset:
 
 
 def sweep_rows(curve: xr.Dataset) -> list[Row]:
-    """One dict per multiplier, keys as the variables, with the word why the solve stopped; None for NaN."""
+    """One dict per scale, keys as the variables, with the word why the solve stopped; None for NaN. `multiplier` is
+    the scale too.
+    """
     stopped = json.loads(curve.attrs["stopped"])
     columns = {str(name): curve[name].values.tolist() for name in ("multiplier", *curve)}
-    return [
-        {name: None if math.isnan(values[k]) else values[k] for name, values in columns.items()} | {"stopped": word}
-        for k, word in enumerate(stopped)
+    rows = [
+        {name: None if math.isnan(values[k]) else values[k] for name, values in columns.items()}
+        for k in range(len(stopped))
     ]
+    return [{"scale": row["multiplier"]} | row | {"stopped": word} for row, word in zip(rows, stopped, strict=True)]
 
 
 def baselines_of(row: Row) -> dict[str, bool | None]:
-    """Whether each baseline of a row breaks the claim at its multiplier; None where it does not fit."""
-    levels = {name: row.get(f"{name}_effective_epsilon") for name in BASELINES if f"{name}_loss" in row}
+    """Whether each baseline of a row breaks the claim at its scale; None where it does not fit. Ours come first."""
+    found = [key.removesuffix("_loss") for key in row if key.endswith("_loss")]
+    there = [name for name in found if f"{name}_effective_epsilon" in row]
+    ours = [name for name in baseline_names() if name in there]
+    levels = {name: row[f"{name}_effective_epsilon"] for name in [*ours, *(n for n in there if n not in ours)]}
     return {name: None if at is None else at > row["multiplier"] * AT_CLAIM for name, at in levels.items()}
 
 
+def check_curve_target(path: str | Path, *, overwrite: bool = False) -> Path:
+    """The path, if `save_curve` can write there. Raises: InputError."""
+    target = check_target(path, overwrite=overwrite)
+    if target.suffix.lower() not in SUFFIXES:
+        raise InputError(
+            "unknown kind of file", field="output", value=target.name, remedy="use one of " + ", ".join(SUFFIXES)
+        )
+    return target
+
+
+def save_curve(curve: xr.Dataset, path: str | Path, *, overwrite: bool = False) -> Path:
+    """Write a sweep, atomically: .nc whole, .csv with figures in all their digits, .tex with the losses that people
+    read, a star where a baseline breaks its claim.
+
+    Raises: InputError for another suffix or a file that exists; FileFormatError if the disk refuses.
+    """
+    target = check_curve_target(path, overwrite=overwrite)
+    if target.suffix.lower() == ".nc":
+        return save(curve, target, overwrite=overwrite)
+    rows = sweep_rows(curve)
+
+    def write(temporary: Path) -> None:
+        with temporary.open("w", newline="", encoding="utf-8") as stream:
+            if target.suffix.lower() == ".tex":
+                head = ["scale", "loss", "lower bound", "gap", *(n.replace("_", " ") for n in baselines_of(rows[0]))]
+                stream.write(latex_table(head, [printed_losses(row) for row in rows]))
+            else:
+                writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(rows)
+
+    write_atomically(target, write)
+    return target
+
+
+def printed_losses(row: Row) -> list[str]:
+    """Scale, loss, lower bound and gap, then the loss of each baseline, as people read them; a star where it breaks its
+    claim, - where there is none.
+    """
+    own = [("multiplier", ".4g"), ("loss", ".5g"), ("lower_bound", ".5g"), ("gap", ".0e")]
+    star = {None: "", False: "", True: "*"}
+    return [printed_figure(row[name], form) for name, form in own] + [
+        printed_figure(row[f"{name}_loss"], ".4g") + star[broken] for name, broken in baselines_of(row).items()
+    ]
+
+
+def printed_figure(value: float | None, form: str) -> str:
+    """A figure as people read it; - for None."""
+    return "-" if value is None else format(value, form)
+
+
 def _solve(problem: DesignProblem, start: Design | None, *, gap: float, time_limit: float) -> Design:
-    """The optimal design; `start` is that of the multiplier before, None for the first."""
+    """The optimal design; `start` is that of the scale before, None for the first."""
     return aggregate(problem, gap=gap, time_limit=time_limit, start=start)
 
 
@@ -144,7 +210,7 @@ def _checked(multipliers: Sequence[float]) -> list[float]:
 
 
 def _row(problem: DesignProblem, multiplier: float, design: Design, gap: float) -> Row:
-    """`problem` has the multiplied metric; levels are told as multiples of the metric before that."""
+    """`problem` has the scaled metric; levels are told as scales of the metric before that."""
     row: Row = {
         "multiplier": multiplier,
         "loss": design.loss,
@@ -152,11 +218,18 @@ def _row(problem: DesignProblem, multiplier: float, design: Design, gap: float) 
         "gap": relative_gap(design.loss, design.lower_bound, problem.constant_loss),
         "effective_epsilon": multiplier * min(max_log_ratio(design.mass, problem.edges).value, 1.0),
     }
-    for name, made in mechanisms(problem, gap=gap, only=BASELINES):
-        attrs = made.attrs if isinstance(made, xr.Dataset) else None
+    made = dict(each_mechanism(problem, gap=gap, only=baseline_names()))
+    return row | _figures(made, scale=multiplier) | {"stopped": design.stopped}
+
+
+def _figures(made: Mapping[str, xr.Dataset | InputError], scale: float = 1.0) -> Row:
+    """Loss and level of each mechanism, made for a problem at `scale`; None for those that do not fit."""
+    row: Row = {}
+    for name, mechanism in made.items():
+        attrs = mechanism.attrs if isinstance(mechanism, xr.Dataset) else None
         row[f"{name}_loss"] = None if attrs is None else float(attrs["expected_loss"])
-        row[f"{name}_effective_epsilon"] = None if attrs is None else multiplier * float(attrs["effective_epsilon"])
-    return row | {"stopped": design.stopped}
+        row[f"{name}_effective_epsilon"] = None if attrs is None else scale * float(attrs["effective_epsilon"])
+    return row
 
 
 def _dataset(problem: DesignProblem, rows: list[Row], gap: float) -> xr.Dataset:

@@ -10,8 +10,7 @@ from mechdesign.base.units import canonical_unit, unit_word
 from mechdesign.closed_forms.noise.privacy_radius import epsilon_within, nats_of_factor, nats_within, odds_factor
 from mechdesign.closed_forms.noise.radial_laplace import mean_radius, radius_ppf
 from mechdesign.errors import InputError, UnitError
-from mechdesign.output.terminal.printing import add_row, listing, show
-from mechdesign.utility.loss.retrieval import retrieval_radius
+from mechdesign.output.terminal.printing import listing, say
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
 
@@ -53,7 +52,7 @@ def level_document(
         nats = nats_of_factor(factor)
     eps = epsilon_within(radius, nats) if nats is not None else float(epsilon or 0)
     within = nats_within(radius, eps)
-    asked = None if interest is None else float(retrieval_radius(interest, confidence, eps))
+    asked = None if interest is None else _retrieved(interest, confidence, eps)
     return {
         "radius": float(radius),
         "unit": length,
@@ -76,19 +75,29 @@ def level_document(
     }
 
 
+def _retrieved(interest: float, confidence: float, epsilon: float) -> float:
+    from mechdesign.utility.loss.retrieval import retrieval_radius
+
+    return float(retrieval_radius(interest, confidence, epsilon))
+
+
 def print_level(document: Mapping[str, Any]) -> None:
     """The document of `level_document` in sentences, a line each, on stdout."""
     unit = unit_word(document["unit"])
     radius, count = f"{document['radius']:.6g} {unit}", document["reports"]
     quantiles = ", ".join(f"{float(p):.0%} {r:.6g}" for p, r in document["quantiles"].items())
+    say(
+        f"Within {radius} a report changes an attacker's odds by a factor of at most {document['factor']:.6g}: epsilon "
+        f"is {document['epsilon']:.9g} {document['epsilon_unit']}."
+    )
     lines = {
         "epsilon": f"{document['epsilon']:.9g} {document['epsilon_unit']}",
         "odds": f"between places up to {radius} apart change by a factor of at most {document['factor']:.6g} "
         f"({document['nats']:.6g} nats)",
-        "": f"between places both within {radius} of a person: {document['factor_both_within']:.6g} "
+        "odds nearby": f"between places both within {radius} of a person: {document['factor_both_within']:.6g} "
         f"({document['nats_both_within']:.6g} nats)",
         "planar Laplace noise": f"mean distance {document['expected_distance']:.6g} {unit}",
-        "within": f"{quantiles} {unit}",
+        "reports within": f"{quantiles} {unit}",
     }
     if count > 1:
         lines |= {
@@ -102,7 +111,4 @@ def print_level(document: Mapping[str, Any]) -> None:
             f"{document['retrieval_radius']:.6g} {unit} around the report, for all within {document['interest']:.6g} "
             f"{unit} of the location with probability {document['confidence']:g}"
         )
-    table = listing()
-    for name, text in lines.items():
-        add_row(table, name, text)
-    show(table, highlight=False)
+    listing(lines)

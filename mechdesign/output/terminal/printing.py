@@ -1,62 +1,150 @@
-"""What people see on the terminal: tables and progress. JSON documents and tables on stdout, everything else on
-stderr. Names, paths and texts of files are shown as they are: no markup, no control characters.
+"""How things are said on the terminal: sentences, tables, listings, progress. JSON documents and tables on stdout,
+everything else on stderr. Names, paths and texts of files are shown as they are: no markup, no control characters.
+
+Nothing is cut, and no word or figure is broken: text goes on in the next line, and a table that is too wide goes on
+below itself, its first column again. The width is that of the terminal, or COLUMNS; without either it is not limited.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
-
 from mechdesign.base.streams import visible
-from mechdesign.base.units import unit_word
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from mechdesign.output.tables.compare import Row
-    from mechdesign.output.tables.sweep import Row as SweepRow
-    from mechdesign.setting.problems.problem import DesignProblem
     from mechdesign.solvers.kernels.progress import Reported
-    from mechdesign.verification.audit import Audit
-    from mechdesign.verification.verify import Verification
 
 _LARGEST_EXACT = 1 << 53
-_NARROWEST = 118  # columns
-_COMPARABLE = "true eps: largest log-ratio over the Euclidean distance of any two secrets, nats per "
+_UNLIMITED = 1 << 20  # columns
+_PROSE = 120  # columns of a text at most: longer lines are hard to read
+_COMPILED = Path(__file__).resolve().parents[2] / "mechanism" / "table"  # its kernels are the first that any run needs
 
 
-def show(shown: Table | str, *, wide: bool = False, highlight: bool = True) -> None:
-    """Print a table or a text on standard output, 118 columns wide at least; `wide`, as wide as the table asks for, so
-    that no figure is cut.
+def width() -> int:
+    """The columns there are for standard output."""
+    if not (os.environ.get("COLUMNS") or (sys.stdout is not None and sys.stdout.isatty())):
+        return _UNLIMITED
+    return shutil.get_terminal_size().columns
+
+
+def say(text: str) -> None:
+    """A sentence or several on stdout."""
+    for line in _wrapped(text, min(width(), _PROSE)):
+        print(line)
+
+
+def listing(lines: Mapping[str, object]) -> None:
+    """Names and values on stdout, a line each; empty ones are left out."""
+    shown = {visible(name): visible(value) for name, value in lines.items() if value not in (None, "", [])}
+    indent = max(map(len, shown), default=0) + 2
+    for name, value in shown.items():
+        for k, line in enumerate(_wrapped(value, min(width(), _PROSE) - indent)):
+            print((name if k == 0 else "").ljust(indent) + line)
+
+
+def print_entry(name: str, summary: str, items: Iterable[str]) -> None:
+    """A name with what it is, and items below it that are not broken, on stdout."""
+    say(f"{name}: {summary}")
+    lines = [""]
+    for item in map(visible, items):
+        if lines[-1] and len(lines[-1]) + len(item) + 6 > min(width(), _PROSE):
+            lines.append("")
+        lines[-1] += f"  {item}" if lines[-1] else item
+    for line in lines:
+        print(f"    {line}")
+
+
+def print_table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], *, groups: Iterable[Sequence[int]] | None = None
+) -> None:
+    """A table on stdout: the first column is text, the others are figures, on the right. In a wide table heads are
+    broken at spaces to the width of their figures; columns that still do not fit go on in a table below, those of one
+    of the `groups`, each a list of column numbers, together.
     """
-    console = Console(markup=False, emoji=False, highlight=highlight)
-    unbounded = console.options.update(max_width=10 * _NARROWEST)
-    asked = console.measure(shown, options=unbounded).maximum if wide else 0
-    console.width = max(console.width, _NARROWEST, asked)
-    console.print(shown)
+    columns = [[visible(cell) for cell in column] for column in zip(*rows, strict=True)]
+    heads = [[visible(name)] for name in head]
+    if sum(max(map(len, [*top, *cells])) + 2 for top, cells in zip(heads, columns, strict=True)) > min(width(), _PROSE):
+        heads = [_head(name, cells) for name, cells in zip(head, columns, strict=True)]
+    widths = [max(map(len, [*top, *cells])) for top, cells in zip(heads, columns, strict=True)]
+    room = width()
+    blocks: list[list[int]] = [[]]
+    for group in groups or [[k] for k in range(1, len(columns))]:
+        if blocks[-1] and widths[0] + sum(widths[k] + 2 for k in [*blocks[-1], *group]) > room:
+            blocks.append([])
+        blocks[-1].extend(group)
+    for block in blocks:
+        _print_block(
+            [heads[k] for k in (0, *block)], [columns[k] for k in (0, *block)], [widths[k] for k in (0, *block)]
+        )
 
 
-def add_row(table: Table, *cells: object) -> None:
-    """Add a row to a table, as texts that cannot steer the terminal."""
-    table.add_row(*(visible(cell) for cell in cells))
+def _print_block(heads: Sequence[Sequence[str]], columns: Sequence[Sequence[str]], widths: Sequence[int]) -> None:
+    deepest = max(map(len, heads))
+    above = zip_longest(*([""] * (deepest - len(top)) + list(top) for top in heads), fillvalue="")
+    for cells in above:
+        print(_aligned(cells, widths))
+    print(_rule(sum(widths) + 2 * (len(widths) - 1)))
+    for cells in zip(*columns, strict=True):
+        print(_aligned(cells, widths))
+    print()
 
 
-def listing() -> Table:
-    """A table of names and values, without a head."""
-    return Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    first, *others = (
+        cell.ljust(wide) if k == 0 else cell.rjust(wide)
+        for k, (cell, wide) in enumerate(zip(cells, widths, strict=True))
+    )
+    return "  ".join([first, *others]).rstrip()
+
+
+def _rule(length: int) -> str:
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return ("─" if encoding.lower().startswith("utf") else "-") * length
+
+
+def _head(name: str, cells: Sequence[str]) -> list[str]:
+    words = visible(name).split() or [""]
+    room = max(map(len, [*words, *cells]))
+    return textwrap.wrap(" ".join(words), room, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def _wrapped(text: str, room: int) -> list[str]:
+    return textwrap.wrap(visible(text), max(room, 20), break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def figure(value: Any) -> str:
+    """A value of a document as people read it."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {figure(item)}" for name, item in value.items())
+    return f"{value:.9g}" if isinstance(value, float) else str(value)
 
 
 def note(text: str) -> None:
     """A line on stderr."""
-    Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False).print(visible(text))
+    if sys.stderr is not None:
+        print(visible(text), file=sys.stderr)
+
+
+def note_compiling() -> None:
+    """Say on stderr, where no compiled kernel of this package is kept yet, that a first run takes longer."""
+    name = f"certificate.*py{sys.version_info.major}{sys.version_info.minor}*.nbi"
+    kept = os.environ.get("NUMBA_CACHE_DIR")
+    if kept:
+        there = any(Path(kept).rglob(name))
+    else:
+        there = any((_COMPILED / "__pycache__").glob(name)) or not os.access(_COMPILED, os.W_OK)
+    if not there:
+        note("compiling, once, about a minute: later runs start at once")
 
 
 def print_json(document: Any) -> None:
@@ -82,6 +170,9 @@ def progress(title: str) -> Iterator[Callable[[Reported], None]]:
     """A live line on stderr with the bounds of a solve, or a line for every round where stderr is no terminal; gives
     the function to report to.
     """
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
@@ -99,198 +190,11 @@ def progress(title: str) -> Iterator[Callable[[Reported], None]]:
 @contextmanager
 def steps(title: str, total: int | None = None) -> Iterator[Callable[[str], None]]:
     """A live line on stderr that counts steps, of `total` where known; gives the function to report one to."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(visible(title), total=total)
-        yield lambda name: bar.update(task, advance=1, description=visible(f"{title}: {name} done"))
-
-
-def print_problems(listed: Sequence[Mapping[str, Any]]) -> None:
-    """The shipped problems and their parameters."""
-    table = Table("problem", "what", "parameters", box=SIMPLE_HEAD)
-    for entry in listed:
-        parameters = ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in entry["parameters"].items())
-        add_row(table, entry["problem"], entry["summary"], parameters)
-    show(table)
-
-
-def print_summary(summary: Mapping[str, Any]) -> None:
-    """The figures of one solved mechanism, a line each."""
-    table = listing()
-    for name, value in summary.items():
-        if value is not None:
-            add_row(table, name, _figure(value))
-    show(table)
-
-
-def _figure(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_figure(item)}" for name, item in value.items())
-    return f"{value:.9g}" if isinstance(value, float) else str(value)
-
-
-def print_rows(rows: Sequence[Row], problem: DesignProblem) -> None:
-    """The comparison, with what each figure is relative to."""
-    table = Table("mechanism", box=SIMPLE_HEAD, caption=visible(_caption(problem)), caption_justify="left")
-    for name in ("loss", "lower bound", "gap", "remapped loss", "distance", "claimed eps", "effective eps"):
-        table.add_column(name, justify="right")
-    comparable = any(row["smallest_epsilon"] is not None for row in rows)
-    for name in (["true eps"] if comparable else []) + ["rank", "criterion"]:
-        table.add_column(name, justify="right")
-    for row in rows:
-        figures = [
-            _text(row["loss"]),
-            _text(row["lower_bound"]),
-            _text(row["gap"], ".2e"),
-            _text(row["remapped_loss"]),
-            _text(row["expected_distance"]),
-            _text(row["claimed_epsilon"]),
-            _text(row["effective_epsilon"], ".4f"),
-            *([_text(row["smallest_epsilon"])] if comparable else []),
-            _text(row["rank"]),
-            _text(row["criterion"]),
-        ]
-        add_row(table, row["mechanism"], *figures)
-    show(table, wide=True)
-    least = next((row["least_epsilon"] for row in rows if row["least_epsilon"] is not None), None)
-    if least is not None:
-        note(
-            f"least eps: no mechanism that is private below {least:.6g} nats per {unit_word(problem.domain.unit)} "
-            f"has an expected distance of {problem.matched_distance:.6g} {problem.domain.unit} or less"
-        )
-
-
-def print_study(table: pd.DataFrame) -> None:
-    """A utility study: what its mechanisms are, then the mean loss of each over the sizes of datasets."""
-    unit = table["unit"].iloc[0]
-    for equal, own in table.groupby("equal", sort=False):
-        shown = Table("mechanism", box=SIMPLE_HEAD, title=f"equal {equal}", title_justify="left")
-        for name in ("claimed eps", "true eps", f"distance ({unit})", "truthful"):
-            shown.add_column(name, justify="right")
-        for name, lines in own.groupby("mechanism", sort=False):
-            first = lines.iloc[0]
-            figures = (
-                _text(first["claimed_epsilon"]),
-                _text(first["smallest_epsilon"]),
-                _text(first["expected_distance"]),
-            )
-            add_row(shown, str(name), *figures, f"{100 * first['truthful']:.3g} %")
-        show(shown, wide=True)
-        means = Table("estimate", "mechanism", box=SIMPLE_HEAD)
-        for size in own["size"].unique():
-            means.add_column(f"{size:,}", justify="right")
-        for (estimator, name), lines in own.groupby(["estimator", "mechanism"], sort=False):
-            add_row(means, str(estimator).replace("_", " "), str(name), *(f"{mean:.1f}" for mean in lines["mean"]))
-        show(means, wide=True)
-
-
-def print_sweep(rows: Sequence[SweepRow], problem: DesignProblem) -> None:
-    """The losses along a sweep, a star where a baseline breaks its claim, then the levels that the baselines truly
-    have.
-    """
-    from mechdesign.output.tables.sweep import baselines_of
-
-    baselines = list(baselines_of(rows[0]))
-    losses, levels = (
-        Table(box=SIMPLE_HEAD, title=title, title_justify="left", collapse_padding=True, pad_edge=False)
-        for title in ("expected loss", "effective eps")
-    )
-    for name in ("multiple", "loss", "lower bound", "gap", *baselines):
-        losses.add_column(name.replace("_", " "), justify="right")
-    for name in ("multiple", *baselines):
-        levels.add_column(name.replace("_", " "), justify="right")
-    for row in rows:
-        at, star = _text(row["multiplier"], ".4g"), {None: "", False: " ", True: "*"}
-        own = [_text(row["loss"], ".5g"), _text(row["lower_bound"], ".5g"), _text(row["gap"], ".0e")]
-        baseline = [_text(row[f"{name}_loss"], ".4g") + star[broken] for name, broken in baselines_of(row).items()]
-        add_row(losses, at, *own, *baseline)
-        add_row(levels, at, *(_text(row[f"{name}_effective_epsilon"], ".4f") for name in baselines))
-    for part in (losses, levels, visible(_sweep_caption(problem))):
-        show(part, highlight=False)
-
-
-def _sweep_caption(problem: DesignProblem) -> str:
-    return (
-        f"{problem.name}: {problem.domain.size} secrets, {_judged(problem)}. loss and lower bound enclose the optimum "
-        "at a multiple of the problem's metric; effective eps is a multiple of that metric too. A star: the mechanism "
-        "is not private at the multiple it was made for, its loss belongs to its effective eps."
-    )
-
-
-def _caption(problem: DesignProblem) -> str:
-    unit = problem.domain.unit
-    length = "units" if unit == "1" else unit
-    within = problem.loss.within_cell(problem.domain)
-    snapping = "" if within is None else f" Snapping a user to the cell centre costs {within:.4g} on top of every loss."
-    return (
-        f"{problem.name}: {problem.domain.size} secrets, {_judged(problem)}, distance in {length}.{snapping} "
-        "lower bound: no mechanism with this claim does better; gap = (loss - lower bound) / loss. claimed eps: nats "
-        f"per {unit_word(unit)} (randomized response: nats). effective eps: largest log-ratio over the claimed "
-        "distance; above 1 the claim is broken."
-        + (f" {_COMPARABLE}{unit_word(unit)}." if problem.metric.kind == "euclidean" else "")
-        + " rank below the number of secrets: no number of reports tells their distribution; criterion: reports times "
-        f"the mean squared error of its estimate, in {'squared units' if unit == '1' else f'{unit}^2'}."
-    )
-
-
-def _judged(problem: DesignProblem) -> str:
-    unit = problem.loss.unit(problem.domain.unit)
-    return f"{problem.loss.name} loss" + ("" if unit == "1" else f" in {unit}")
-
-
-def print_verification(result: Verification) -> None:
-    """The outcome of a verification, reasons included."""
-    table = listing()
-    for name, value in result.as_dict().items():
-        if value not in (None, []):
-            add_row(table, name, str(value))
-    show(table)
-
-
-def print_sample(drawn: Mapping[str, Any]) -> None:
-    """Reports, a line each, on stdout; bits, cost and claim on stderr."""
-    columns = [name for name in drawn if name.startswith("report_")]
-    unit = "" if drawn["unit"] == "1" else visible(f" [{drawn['unit']}]")
-    units = {"report_longitude": " [degree east]", "report_latitude": " [degree north]"}
-    table = Table("report", *(name + units.get(name, unit) for name in columns), box=SIMPLE_HEAD)
-    for line in zip(drawn["reports"], *(drawn[name] for name in columns), strict=True):
-        add_row(table, *(f"{value:.15g}" if isinstance(value, float) else str(value) for value in line))
-    show(table)
-    for name in ("bits", "cost", "claim"):
-        note(f"{name}: {drawn[name]}")
-
-
-def print_audit(result: Audit, outcome: Mapping[str, Any] | None) -> None:
-    """The findings of an audit, a line each; then what the repair costs."""
-    at, zeros, sums = result.worst, result.zeros, result.row_sums
-    infinite = "infinite: a zero meets a positive probability"
-    lines = {
-        "metric": result.metric,
-        "verdict": f"{result.verdict} ({result.breaches} breaches by exact integers)",
-        "effective eps": infinite if result.effective_epsilon is None else f"{result.effective_epsilon:.6g}",
-        "without zeros": f"{result.finite_epsilon:.6g}",
-        "true eps": "" if result.smallest_epsilon is None else f"{result.smallest_epsilon:.9g} {result.epsilon_unit}",
-        "claimed eps": "" if result.claimed_epsilon is None else f"{result.claimed_epsilon:.9g} {result.epsilon_unit}",
-        "worst": f"report {at['report']}: {at['probability']:.6g} from secret {at['secret']}, "
-        f"{at['other_probability']:.6g} from {at['other']}, {at['distance']:.6g} nats apart",
-        "zeros": f"{zeros['entries']} entries, {zeros['mixed_columns']} columns with zeros and others, "
-        f"{zeros['empty_columns']} columns of zeros",
-        "row sums": "counts, divided by their sums"
-        if result.divided == "counts"
-        else f"row {sums['row']:.0f} is off by {sums['largest_deviation']:.3g}"
-        + ("; every row was divided by its sum" if result.divided else ""),
-        "loss": "" if result.loss is None else f"{result.loss:.9g} {result.loss_unit}, {result.prior} prior",
-    }
-    if outcome is not None:
-        lines |= {"repaired loss": f"{outcome['loss']:.9g} {result.loss_unit}", "file": outcome["file"]}
-    table = listing()
-    for name, text in lines.items():
-        if text:
-            add_row(table, name, text)
-    for text in result.notes:
-        add_row(table, "note", text)
-    show(table, highlight=False)
-
-
-def _text(value: float | None, form: str = ".6g") -> str:
-    return "-" if value is None else format(value, form)
+        yield lambda line: bar.update(task, advance=1, description=visible(f"{title}: {line}"))

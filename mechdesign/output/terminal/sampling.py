@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mechdesign.errors import InputError, SizeError
 from mechdesign.mechanism.sampling.sampler import Sampler
 from mechdesign.mechanism.table.dataset import stored_points
+from mechdesign.output.terminal.printing import note, print_table
 from mechdesign.setting.space.domain import AXES, Domain
 from mechdesign.setting.space.locate import identifying_digits, place_at, place_on_earth, rounded
 
@@ -31,9 +32,10 @@ def sample_document(
     plane, or for the number `secret`: one of the three.
 
     One report without a seed is drawn by the guarded scan (`Sampler.report`), others from alias tables.
-    Returns: secret, reports, report_x, report_y, report_z as far as there are, report_longitude and report_latitude
+    Returns: reports, report_x, report_y, report_z as far as there are, report_longitude and report_latitude
         where degrees were given, unit, bits, claim, cost. Coordinates are
-        those of the cells, to a tenth of a cell: further digits would only look precise.
+        those of the cells, to a tenth of a cell: further digits would only look precise. The secret is not there: a
+        document that says what was protected protects nothing.
     Raises: VerificationError for a mechanism that is not certified; InputError for a place that is not there;
         SizeError for more than a million reports.
     """
@@ -70,12 +72,25 @@ def sample_document(
     if longitude is not None:
         coordinates |= _degrees(sampler.admission.domain, mechanism, np.ravel(drawn.values))
     return {
-        "secret": place,
         "reports": np.ravel(drawn.values).tolist(),
         **coordinates,
         "unit": drawn[f"report_{axes[0]}"].attrs["units"],
         **{name: drawn.attrs[name] for name in ("bits", "claim", "cost")},
     }
+
+
+def print_sample(drawn: Mapping[str, Any], *, verbose: bool = False) -> None:
+    """Reports, a line each, on stdout; bits and cost on stderr, and the claim if `verbose`."""
+    columns = [name for name in drawn if name.startswith("report_")]
+    unit = "" if drawn["unit"] == "1" else f" [{drawn['unit']}]"
+    units = {"report_longitude": " [degree east]", "report_latitude": " [degree north]"}
+    lines = zip(drawn["reports"], *(drawn[name] for name in columns), strict=True)
+    print_table(
+        ["report", *(name + units.get(name, unit) for name in columns)],
+        [[f"{value:.15g}" if isinstance(value, float) else str(value) for value in line] for line in lines],
+    )
+    for name in ("bits", "cost", *(["claim"] if verbose else [])):
+        note(f"{name}: {drawn[name]}")
 
 
 def _degrees(domain: Domain, mechanism: xr.Dataset, reports: NDArray[np.int64]) -> dict[str, list[float]]:

@@ -1,8 +1,11 @@
-"""summarise: the figures of one solved mechanism, as `solve --json` prints them; proved: that it verifies."""
+"""summarise: the figures of one solved mechanism, as `solve --json` prints them; proved: that it verifies;
+print_summary: what people read of them.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +13,11 @@ import xarray as xr
 
 from mechdesign.errors import DesignError, VerificationError
 from mechdesign.mechanism.schema import FACTORED
-from mechdesign.mechanism.stored import stored_domain
+from mechdesign.mechanism.stored import read, stored_domain
 from mechdesign.mechanism.table.dataset import relative_gap
+from mechdesign.output.terminal.printing import figure, listing, say
+from mechdesign.output.terminal.words import loss_sentence
+from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.objective.losses import LOSSES
 from mechdesign.utility.loss.loss import constant_loss
 from mechdesign.utility.loss.remap import remapped_loss
@@ -44,9 +50,14 @@ def _unproved(reasons: str) -> DesignError:
 def summarise(mechanism: xr.Dataset, checked: Verification, *, seconds: float, file: Path | None) -> dict[str, Any]:
     """Losses in loss units; objective, where the program names one in objective_of; gap relative to it, else to the
     loss; within_cell_error, the mean loss of snapping to cell centres; peak_mb, the largest resident memory of this
-    process in 10^6 bytes; remedy and diagnosis where the program had none.
+    process in 10^6 bytes; fallback (remedy is the same) and diagnosis where the program had no solution;
+    claimed_epsilon and smallest_epsilon in nats per unit, where there is one level: the first as `compare` has it, the
+    second what the mechanism truly has.
     """
     attrs = mechanism.attrs
+    effective, claimed = float(attrs["effective_epsilon"]), attrs.get("claimed_epsilon")
+    asked = read(mechanism).asked
+    level = asked.smallest_level if isinstance(asked, Euclidean) else claimed
     loss, bound = float(attrs["expected_loss"]), attrs.get("lower_bound")
     objective = attrs.get("objective")
     value = loss if objective is None else float(objective)
@@ -65,15 +76,52 @@ def summarise(mechanism: xr.Dataset, checked: Verification, *, seconds: float, f
         "gap": None if bound is None else relative_gap(value, float(bound), constant_loss(mechanism)),
         "remapped_loss": attrs.get("remapped_loss") if factored else remapped_loss(mechanism),
         "within_cell_error": within_cell_error(mechanism),
-        "effective_epsilon": float(attrs["effective_epsilon"]),
+        "claimed_epsilon": None if claimed is None else float(claimed),
+        "smallest_epsilon": None if level is None else float(level) * effective,
+        "effective_epsilon": effective,
         "certified": checked.certified,
         "stopped": attrs.get("stopped"),
         "seconds": seconds,
         "peak_mb": peak_memory_mb(),
         "file": None if file is None else str(file),
+        "fallback": parameters.get("remedy"),
         "remedy": parameters.get("remedy"),
         "diagnosis": parameters.get("diagnosis"),
     }
+
+
+def print_summary(summary: Mapping[str, Any], mechanism: xr.Dataset, *, verbose: bool = False) -> None:
+    """The document of `summarise`: what a report is worth in a sentence, then its figures, a line each; the claim, and
+    what was used, if `verbose`.
+    """
+    unit = str(mechanism["loss_table"].attrs.get("units", "1")) if "loss_table" in mechanism else _loss_unit(mechanism)
+    if summary["objective_of"] is None:
+        said = loss_sentence(summary["loss"], mechanism.attrs["loss"], unit)
+    else:
+        said = f"{summary['objective_of'].capitalize()} is {summary['objective']:.3g}"
+    if summary["lower_bound"] is not None and summary["lower_bound"] > 0:
+        said += (
+            f"; no mechanism with this claim does better than {summary['lower_bound']:.3g} (gap {summary['gap']:.0e})"
+        )
+    say(f"{said}. Proved in whole numbers.")
+    last = ("seconds", "peak_mb", "file", "fallback", "diagnosis", "published", "remark")
+    hidden = {"certified", "remedy"} | (set() if verbose else {"claim", "peak_mb", "objective_of"})
+    names = [name for name in summary if name not in last] + [name for name in last if name in summary]
+    words = {"effective_epsilon": "ratio", "claimed_epsilon": "claimed eps", "smallest_epsilon": "smallest eps"}
+    forms = {"gap": ".2e", "seconds": ".1f", "peak_mb": ".0f"}
+    lines = {
+        words.get(name, name.replace("_", " ")): format(summary[name], forms[name])
+        if name in forms
+        else figure(summary[name])
+        for name in names
+        if name not in hidden and summary[name] is not None
+    }
+    listing(lines)
+
+
+def _loss_unit(mechanism: xr.Dataset) -> str:
+    loss = LOSSES.get(mechanism.attrs["loss"])
+    return "1" if loss is None else loss.unit(stored_domain(mechanism).unit)
 
 
 def within_cell_error(mechanism: xr.Dataset) -> float | None:

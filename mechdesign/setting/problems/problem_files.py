@@ -28,12 +28,11 @@ from mechdesign.setting.metric.shortest_paths import Edges
 from mechdesign.setting.objective.losses import Loss
 from mechdesign.setting.objective.queries import Query
 from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.problems.shipped import shipped_paths
 from mechdesign.setting.space.domain import Domain
 
 Parameter = int | float | str
 MODULE = "mechdesign_problem_"  # and its stem: the name of the module of a problem file
-_PACKAGE = Path(__file__).resolve().parents[2]
-_FOLDERS = (_PACKAGE / "_problems", _PACKAGE.parent / "problems")
 _LARGEST_FILE = 1 << 20  # bytes
 _SHOWN = 300  # characters of the message of an exception
 _READ: dict[type, Callable[[str], Parameter]] = {int: whole_number, float: real_number, str: str}
@@ -128,11 +127,6 @@ class ProblemFile(Shown):
                 "must be a number", field=name, value=value, remedy=f"the default is {self.parameters[name]}"
             )
         return converted
-
-
-def shipped_problems() -> list[ProblemFile]:
-    """The problem files that come with the package, by name."""
-    return [read_problem_file(path) for path in _shipped().values()]
 
 
 def load_problem(name: str | Path, /, **parameters: Parameter | str) -> DesignProblem:
@@ -282,7 +276,7 @@ def _find(name: str | Path) -> Path:
                 remedy="rename the file",
             )
         return found
-    shipped = _shipped()
+    shipped = shipped_paths()
     if str(name) in shipped:
         return shipped[str(name)]
     raise InputError(
@@ -291,9 +285,3 @@ def _find(name: str | Path) -> Path:
         value=name,
         remedy="use one of " + ", ".join(shipped) + ", or the path of a .py file",
     )
-
-
-def _shipped() -> dict[str, Path]:
-    """The shipped files by name: those in the installed package, or beside it in a source tree."""
-    folder = next((f for f in _FOLDERS if f.is_dir()), _FOLDERS[0])
-    return {path.stem: path for path in sorted(folder.glob("[a-z]*.py"))}

@@ -1,0 +1,102 @@
+"""`mechdesign audit`: what a table of another program truly satisfies, and the metric that it is audited against."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mechdesign.cli.options import JsonOption, OverwriteOption, VerboseOption
+from mechdesign.cli.parsing import epsilon_words, parameter_values, problem_asked
+from mechdesign.errors import InputError
+
+if TYPE_CHECKING:
+    from mechdesign.setting.problems.problem import DesignProblem
+
+_METRIC_HELP = (
+    "euclidean --epsilon E (or --within R --factor F, or --within R --nats N) --unit U, and --grid AxB --cell H or "
+    "--places FILE.csv [--reports FILE.csv]; or discrete --epsilon E (or --factor F). Both take --loss."
+)
+
+
+def audit(
+    context: typer.Context,
+    table: Annotated[Path, typer.Argument(help="A table: .csv, .npy, .mat, .parquet or Armadillo's .bin.")],
+    metric: Annotated[str | None, typer.Option("--metric", help=_METRIC_HELP)] = None,
+    problem: Annotated[
+        str | None, typer.Option("--problem", help="A problem, its parameters after it: its metric.")
+    ] = None,
+    mechanism: Annotated[Path | None, typer.Option("--mechanism", help="A mechanism file: its metric.")] = None,
+    variable: Annotated[str | None, typer.Option("--variable", help="The table in a .mat file of several.")] = None,
+    normalise: Annotated[bool, typer.Option("--normalise", help="Divide every row by its sum.")] = False,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="NetCDF file of the repaired table.")] = None,
+    overwrite: OverwriteOption = False,
+    verbose: VerboseOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell the smallest epsilon of a table of another program, and with -o repair and certify it."""
+    from mechdesign.mechanism.storage.files import check_target, save
+    from mechdesign.output.terminal import printing
+    from mechdesign.output.terminal.summary import proved
+    from mechdesign.output.terminal.verdicts import print_audit
+    from mechdesign.setting.readers.table_files import read_table
+    from mechdesign.verification.audit import audit as audit_table
+    from mechdesign.verification.audit import repaired
+
+    if output is not None:
+        check_target(output, overwrite=overwrite)
+    stated = None
+    if problem is not None:
+        file, parameters = problem_asked(problem, context)
+        stated = file.build(**parameters)
+    setting = audit_setting(context.args, metric=metric, problem=stated, mechanism=mechanism)
+    given = read_table(table, variable=variable)
+    built = setting(len(given))
+    printing.note_compiling()
+    result = audit_table(given, built, normalise=normalise)
+    fixed = None if output is None else repaired(given, built, normalise=normalise)
+    if output is not None and fixed is not None:
+        proved(fixed)
+        save(fixed, output, overwrite=overwrite)
+    loss = None if fixed is None else float(fixed.attrs["expected_loss"])
+    outcome = None if fixed is None else {"loss": loss, "claim": fixed.attrs["claim"], "file": str(output)}
+    if as_json:
+        found = result.as_dict()
+        printing.print_json({**found, "true_epsilon": found["smallest_epsilon"], "repaired": outcome})
+    else:
+        print_audit(result, outcome, verbose=verbose)
+
+
+def audit_setting(
+    words: list[str], *, metric: str | None, problem: DesignProblem | None, mechanism: Path | None
+) -> Callable[[int], DesignProblem]:
+    """What a table of so many rows is audited against: a problem, a mechanism file, or a metric, its parameters in
+    `words`.
+
+    Raises: InputError unless exactly one of the three is given, and what reading it raises.
+    """
+    from mechdesign.setting.problems.from_words import SETTINGS, named_problem
+
+    if sum(given is not None for given in (metric, problem, mechanism)) != 1:
+        raise InputError(
+            "an audit needs one metric",
+            field="metric",
+            value=metric or "none",
+            remedy="pass one of --metric, --problem and --mechanism",
+        )
+    if problem is not None:
+        return lambda secrets: problem
+    if mechanism is not None:
+        from mechdesign.mechanism.storage.files import load
+        from mechdesign.mechanism.stored import read
+
+        parameter_values("a mechanism file", (), words)
+        stored = read(load(mechanism)).problem
+        return lambda secrets: stored
+    name = str(metric)
+    lengths = {"euclidean": ("within", "factor", "nats"), "discrete": ("factor", "nats")}.get(name, ())
+    given = parameter_values(name, (*SETTINGS[name], *lengths), words) if name in SETTINGS else {}
+    parameters = epsilon_words(given, radius=name == "euclidean")
+    return lambda secrets: named_problem(name, parameters, secrets=secrets)

@@ -1,0 +1,71 @@
+"""`mechdesign compare`: the programs, the baselines and mechanisms of the user's own on one problem."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mechdesign.cli.options import (
+    GapOption,
+    JsonOption,
+    LimitOption,
+    OverwriteOption,
+    ProblemArgument,
+    WithOption,
+)
+from mechdesign.cli.parsing import problem_asked
+from mechdesign.errors import InputError
+
+INTERRUPTED = 130
+
+
+def compare(
+    context: typer.Context,
+    problem: ProblemArgument,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Table to write: .csv, .json or .tex.")] = None,
+    only: Annotated[list[str] | None, typer.Option("--only", help="Only this mechanism; may be repeated.")] = None,
+    mine: WithOption = None,
+    gap: GapOption = 1e-3,
+    time_limit: LimitOption = float("inf"),
+    overwrite: OverwriteOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare the optimal, the eikonal and the closed-form mechanisms, and your own, on one problem."""
+    file, parameters = problem_asked(problem, context)
+    from mechdesign.output.tables.compare import check_table_target, documented, each_mechanism, rows, write_rows
+    from mechdesign.output.tables.given import read_mechanisms
+    from mechdesign.output.terminal import printing
+    from mechdesign.output.terminal.comparison import print_rows
+    from mechdesign.solvers.solve import check_targets
+
+    check_targets(gap, time_limit)
+    if output is not None:
+        check_table_target(output, overwrite=overwrite)
+    built = file.build(**parameters)
+    given = read_mechanisms(mine or ())
+    printing.note_compiling()
+    made, interrupted = {}, False
+    try:
+        with printing.steps(built.name) as on_progress:
+            for name, mechanism in each_mechanism(
+                built, gap=gap, time_limit=time_limit, only=only, given=given, on_progress=on_progress
+            ):
+                made[name] = mechanism
+                interrupted |= not isinstance(mechanism, InputError) and mechanism.attrs.get("stopped") == "interrupt"
+    except KeyboardInterrupt:
+        if not made:
+            raise
+        interrupted = True
+    for name, mechanism in made.items():
+        if isinstance(mechanism, InputError):
+            printing.note(f"{name} does not fit this problem: {mechanism}")
+    table = rows(made, built)
+    if output is not None:
+        write_rows(table, output, overwrite=overwrite)
+    if as_json:
+        printing.print_json(documented(table))
+    else:
+        print_rows(table, built)
+    if interrupted:
+        printing.note("error: run: interrupted; the rows that were finished are above")
+        raise SystemExit(INTERRUPTED)

@@ -1,0 +1,87 @@
+"""`mechdesign solve`: a certified mechanism for a design problem. Heavy imports happen inside."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mechdesign.cli.options import (
+    GapOption,
+    JsonOption,
+    LimitOption,
+    OverwriteOption,
+    ProblemArgument,
+    VerboseOption,
+    real,
+    whole,
+)
+from mechdesign.cli.parsing import PROGRAMS, chosen_program, problem_asked
+
+_METHOD_HELP = "For optimal: auto, whole, blocks, aggregation or graph. For eikonal: auto, table or factored."
+
+
+def solve(
+    context: typer.Context,
+    problem: ProblemArgument,
+    program: Annotated[str, typer.Option("--program", help="One of " + ", ".join(PROGRAMS) + ".")] = "optimal",
+    distances: Annotated[
+        str | None, typer.Option("--distances", help="For eikonal: graph (default) or fast-marching.")
+    ] = None,
+    worst_loss: Annotated[float | None, real("--worst-loss", help="For bounded: loss at most.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="NetCDF file to write.")] = None,
+    gap: GapOption = 1e-3,
+    time_limit: LimitOption = float("inf"),
+    method: Annotated[str, typer.Option("--method", help=_METHOD_HELP)] = "auto",
+    rounds: Annotated[int | None, whole("--rounds", help="For the factored form: rounds of weights.")] = None,
+    work: Annotated[
+        Path | None, typer.Option("--work", help="For the factored form: folder that keeps a run, to go on from.")
+    ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option("--scheduler", help="For the factored form: address of a dask scheduler.")
+    ] = None,
+    overwrite: OverwriteOption = False,
+    verbose: VerboseOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Solve a design problem; its parameters follow PROBLEM, as --PARAMETER VALUE."""
+    started = time.monotonic()
+    file, parameters = problem_asked(problem, context)
+    from mechdesign.mechanism.storage.files import check_target, save
+    from mechdesign.output.terminal import printing
+    from mechdesign.output.terminal.summary import print_summary, proved, summarise
+    from mechdesign.solvers.factored.work_folder import discard_finished
+    from mechdesign.solvers.solve import check_targets
+    from mechdesign.solvers.solve import solve as solve_program
+
+    stated = chosen_program(program, {"distances": distances, "worst_loss": worst_loss})
+    check_targets(gap, time_limit)
+    if output is not None:
+        check_target(output, overwrite=overwrite)
+    built = file.build(**parameters)
+    printing.note_compiling()
+    beside = {"published": file.published(built.parameters), "remark": file.remark(built)}
+    with printing.progress(f"{built.name}, {program}") as on_progress:
+        route: Any = method
+        mechanism = solve_program(
+            stated(built),
+            gap=gap,
+            time_limit=time_limit,
+            method=route,
+            on_progress=on_progress,
+            rounds=rounds,
+            work=work,
+            scheduler=scheduler,
+        )
+    checked = proved(mechanism)
+    summary = summarise(mechanism, checked, seconds=time.monotonic() - started, file=output) | beside
+    if output is not None:
+        save(mechanism, output, overwrite=overwrite)
+        if work is not None:
+            discard_finished(work)
+    if as_json:
+        printing.print_json(summary)
+    else:
+        print_summary(summary, mechanism, verbose=verbose)

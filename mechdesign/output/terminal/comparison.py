@@ -1,0 +1,78 @@
+"""What `mechdesign compare` says: who is best, the table, and what each figure is relative to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mechdesign.base.units import unit_word
+from mechdesign.output.tables.compare import AT_CLAIM, COLUMNS, Row, printed
+from mechdesign.output.terminal.printing import note, print_table, say
+from mechdesign.output.terminal.words import judged
+from mechdesign.setting.problems.problem import DesignProblem
+
+_GROUPS = ((0, 1, 2), (3, 4), (5, 6, 7), (8, 9))  # of COLUMNS, that stand side by side
+_TIED = 1e-6  # relative: losses that a reader of a few digits cannot tell apart
+
+
+def print_rows(rows: Sequence[Row], problem: DesignProblem) -> None:
+    """The comparison; a column without any figure is left out."""
+    if rows:
+        say(_sentence(rows, problem))
+        print()
+        shown = [k for k, (_, key, _) in enumerate(COLUMNS) if any(row[key] is not None for row in rows)]  # type: ignore[literal-required]
+        lines = [(row["mechanism"], printed(row)) for row in rows]
+        print_table(
+            ["mechanism", *(COLUMNS[k][0] for k in shown)],
+            [[name, *(figures[k] for k in shown)] for name, figures in lines],
+            groups=[[1 + shown.index(k) for k in group if k in shown] for group in _GROUPS],
+        )
+    say(_caption(problem))
+    least = next((row["least_epsilon"] for row in rows if row["least_epsilon"] is not None), None)
+    if least is not None:
+        note(
+            f"least eps: no mechanism that is private below {least:.6g} nats per {unit_word(problem.domain.unit)} "
+            f"has an expected distance of {problem.matched_distance:.6g} {problem.domain.unit} or less"
+        )
+
+
+def _sentence(rows: Sequence[Row], problem: DesignProblem) -> str:
+    private = [row for row in rows if row["effective_epsilon"] <= AT_CLAIM]
+    broken = [row["mechanism"] for row in rows if row not in private]
+    said = []
+    levels = [(row["smallest_epsilon"], row["mechanism"]) for row in rows if row["smallest_epsilon"] is not None]
+    if problem.matched_distance is not None and levels:
+        epsilon, name = min(levels)
+        unit = problem.domain.unit
+        said.append(
+            f"At an expected distance of {problem.matched_distance:.6g} {unit}, {name} has the smallest epsilon, "
+            f"{epsilon:.3g} nats per {unit_word(unit)}."
+        )
+    elif private:
+        least = min(row["loss"] for row in private)
+        best = next(row for row in private if row["loss"] <= least + _TIED * abs(least))
+        said.append(
+            f"Of those that are private as claimed, {best['mechanism']} has the least loss, {best['loss']:.3g}."
+        )
+        if best["lower_bound"] is not None and best["lower_bound"] > 0:
+            said.append(f"No mechanism with this claim does better than {best['lower_bound']:.3g}.")
+    if broken:
+        said.append(f"Not private as claimed: {', '.join(broken)}.")
+    return " ".join(said)
+
+
+def _caption(problem: DesignProblem) -> str:
+    unit = problem.domain.unit
+    length = "units" if unit == "1" else unit
+    within = problem.loss.within_cell(problem.domain)
+    snapping = "" if within is None else f" Snapping a user to the cell centre costs {within:.4g} on top of every loss."
+    smallest = (
+        "over the Euclidean distance of any two secrets" if problem.metric.kind == "euclidean" else "at its scale"
+    )
+    return (
+        f"{problem.name}: {problem.domain.size} secrets, {judged(problem)}, distance in {length}.{snapping} "
+        "lower bound: no mechanism with this claim does better; gap = (loss - lower bound) / loss. claimed eps: nats "
+        f"per {unit_word(unit)} (randomized response: nats). smallest eps: what the mechanism truly has, {smallest}. "
+        "ratio: largest log-ratio over the claimed distance; above 1 the claim is broken. rank below the number of "
+        "secrets: no number of reports tells their distribution; asymptotic MSE: reports times the mean squared error "
+        f"of its estimate, in {'squared units' if unit == '1' else f'{unit}^2'}."
+    )

@@ -1,0 +1,46 @@
+"""What `mechdesign sweep` says: the losses along the scales, and the scales that the baselines truly have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mechdesign.output.tables.sweep import Row, baselines_of, printed_figure, printed_losses
+from mechdesign.output.terminal.printing import print_table, say
+from mechdesign.output.terminal.words import judged
+from mechdesign.setting.problems.problem import DesignProblem
+
+
+def print_sweep(rows: Sequence[Row], problem: DesignProblem) -> None:
+    """The losses along a sweep, a star where a baseline breaks its claim, then the scales that they truly have."""
+    names = list(baselines_of(rows[0]))
+    words = [name.replace("_", " ") for name in names]
+    first, last = rows[0], rows[-1]
+    say(
+        f"From scale {first['scale']:.4g} to {last['scale']:.4g} of the metric the best loss falls from "
+        f"{first['loss']:.3g} to {last['loss']:.3g}, certified within a gap of {max(row['gap'] for row in rows):.0e}."
+    )
+    print()
+    losses = [printed_losses(row) for row in rows]
+    own = 4  # scale, loss, lower bound and gap
+    marked = [any(line[k].endswith("*") for line in losses) for k in range(own + len(names))]
+    padded = [
+        [cell + " " if marked[k] and not cell.endswith("*") else cell for k, cell in enumerate(line)] for line in losses
+    ]
+    print_table(["scale", "loss", "lower bound", "gap", *words], padded)
+    say("The scale of the metric that each baseline truly has:")
+    print()
+    print_table(
+        ["scale", *words],
+        [
+            [
+                printed_figure(row["scale"], ".4g"),
+                *(printed_figure(row[f"{name}_effective_epsilon"], ".4f") for name in names),
+            ]
+            for row in rows
+        ],
+    )
+    say(
+        f"{problem.name}: {problem.domain.size} secrets, {judged(problem)}. loss and lower bound enclose the optimum "
+        "at a scale of the problem's metric. A star: the mechanism is not private at that scale, its loss belongs to "
+        "the scale that it truly has."
+    )

@@ -1,0 +1,76 @@
+"""What `mechdesign verify` and `mechdesign audit` say: the verdict, its figures, the claim where it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mechdesign.output.terminal.printing import listing, say
+from mechdesign.verification.audit import Audit
+from mechdesign.verification.verify import Verification
+
+
+def print_verification(result: Verification, *, verbose: bool = False) -> None:
+    """The outcome of a verification, reasons included; the claim if `verbose`."""
+    if result.certified:
+        say("Certified: every row sums to exactly 2^62, and no inequality of the claim is broken, in whole numbers.")
+    else:
+        say(f"Not certified: {result.reasons[0]}.")
+    worst, bound = result.worst, result.lower_bound_checked
+    listing(
+        {
+            "violations": result.violations,
+            "rebuilt from": result.rebuilt,
+            "ratio": None if result.effective_epsilon is None else f"{result.effective_epsilon:.9g}",
+            "worst": None
+            if worst is None
+            else f"report {worst['report']}, from secret {worst['secret']} beside {worst['other']}",
+            "expected loss": None if result.expected_loss is None else f"{result.expected_loss:.9g}",
+            "lower bound": {None: None, True: "follows from its multipliers", False: "does not follow"}[bound],
+            "claim": result.claim if verbose else None,
+        }
+    )
+    for reason in result.reasons[1:]:
+        listing({"also": reason})
+
+
+def print_audit(result: Audit, outcome: Mapping[str, Any] | None, *, verbose: bool = False) -> None:
+    """The verdict of an audit, its findings a line each, then what the repair costs; the metric if `verbose`."""
+    say(_verdict(result))
+    at, zeros, sums = result.worst, result.zeros, result.row_sums
+    infinite = "infinite: a zero meets a positive probability"
+    listing(
+        {
+            "verdict": f"{result.verdict} ({result.breaches} breaches by exact integers)",
+            "claimed eps": _level(result, result.claimed_epsilon),
+            "smallest eps": _level(result, result.smallest_epsilon),
+            "ratio": infinite if result.effective_epsilon is None else f"{result.effective_epsilon:.6g}",
+            "without zeros": f"{result.finite_epsilon:.6g}",
+            "worst": f"report {at['report']}: {at['probability']:.6g} from secret {at['secret']}, "
+            f"{at['other_probability']:.6g} from {at['other']}, {at['distance']:.6g} nats apart",
+            "zeros": f"{zeros['entries']} entries, {zeros['mixed_columns']} columns with zeros and others, "
+            f"{zeros['empty_columns']} columns of zeros",
+            "row sums": "counts, divided by their sums"
+            if result.divided == "counts"
+            else f"row {sums['row']:.0f} is off by {sums['largest_deviation']:.3g}"
+            + ("; every row was divided by its sum" if result.divided else ""),
+            "loss": None if result.loss is None else f"{result.loss:.9g} {result.loss_unit}, {result.prior} prior",
+            "repaired loss": None if outcome is None else f"{outcome['loss']:.9g} {result.loss_unit}",
+            "file": None if outcome is None else outcome["file"],
+            "metric": result.metric if verbose else None,
+        }
+    )
+    for text in result.notes:
+        listing({"note": text})
+
+
+def _level(result: Audit, epsilon: float | None) -> str | None:
+    return None if epsilon is None else f"{epsilon:.9g} {result.epsilon_unit}"
+
+
+def _verdict(result: Audit) -> str:
+    if result.effective_epsilon is None:
+        return "The table is not private: a report is possible from one secret and impossible from another."
+    if result.verdict == "broken":
+        return f"The table breaks the claim: it is private at {result.effective_epsilon:.4g} times the metric."
+    return f"The table is private as claimed, at {result.effective_epsilon:.4g} times the metric."

@@ -1,0 +1,188 @@
+"""compare as a data frame, with baselines and mechanisms of the user's own, and its tables as files."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from cases import CASES
+
+import mechdesign as md
+from mechdesign.closed_forms.mechanisms.baselines import BASELINES
+from mechdesign.output.pictures.plot import plot_sweep
+from mechdesign.output.tables.compare import OLD_NAMES, Row, compare, documented, each_mechanism, rows, write_rows
+from mechdesign.output.tables.latex import latex_table
+from mechdesign.output.tables.sweep import baselines_of, load_sweep, save_curve, sweep, sweep_rows
+
+EXACT = 1e-9  # relative; tables are rounded to 2^-62 and lengths to 2^-43
+
+
+@pytest.fixture(scope="module")
+def problem() -> md.DesignProblem:
+    return md.load_problem("line", cells=4)
+
+
+def lazy(size: int, share: float = 0.5) -> np.ndarray:
+    """Tells the truth with probability `share`, else any place: log-ratio ln(1 + size share / (1 - share))."""
+    return share * np.eye(size) + (1 - share) / size
+
+
+def lazy_epsilon(size: int, share: float = 0.5) -> float:
+    return float(np.log(1 + size * share / (1 - share)))
+
+
+@pytest.fixture(scope="module")
+def compared(problem):
+    return compare(problem, mechanisms={"mine": lazy(4), "theirs": md.baselines.exponential(problem)})
+
+
+def test_a_data_frame_with_a_row_for_every_mechanism(compared, problem):
+    assert list(compared.columns) == list(Row.__annotations__)
+    assert compared["mechanism"].tolist() == ["optimal", "eikonal", *BASELINES, "mine", "theirs"]
+    assert compared["rank"].dtype == "Int64"
+    own = compared.set_index("mechanism")
+    holds = own[own["lower_bound"].notna()]
+    assert (holds["lower_bound"] <= holds["loss"] * (1 + EXACT)).all()
+    assert own["lower_bound"].notna().sum() == 8
+
+
+def test_a_table_of_ones_own_has_the_smallest_scale_that_holds(compared, problem):
+    mine = compared.set_index("mechanism").loc["mine"]
+    assert mine["loss"] == pytest.approx(0.5 * 3 / 4, rel=EXACT)
+    assert mine["effective_epsilon"] == pytest.approx(lazy_epsilon(4) / 0.9, rel=EXACT)
+    assert np.isnan(compared["gap"].iloc[-2])
+
+
+def test_a_dataset_is_judged_as_the_closed_form_is(compared):
+    rows = compared.set_index("mechanism")
+    for name in ("loss", "remapped_loss", "effective_epsilon", "gap", "rank", "asymptotic_mse"):
+        assert rows.loc["theirs", name] == pytest.approx(rows.loc["exponential", name], rel=EXACT)
+
+
+def test_a_dataset_is_judged_by_the_problem_and_not_by_what_it_says(problem):
+    other = replace(problem, metric=0.5 * problem.metric, loss=md.losses.Distance())
+    made = md.baselines.exponential(other).assign_attrs(expected_loss=0.0, effective_epsilon=0.1)
+    [given] = compare(problem, mechanisms={"theirs": made}).query("mechanism == 'theirs'").to_dict("records")
+    again = md.baselines.from_table(problem, md.probabilities(made).values, name="again", claimed_epsilon=None)
+    assert given["loss"] == pytest.approx(again.attrs["expected_loss"], rel=EXACT)
+    assert given["effective_epsilon"] == pytest.approx(again.attrs["effective_epsilon"], rel=EXACT)
+
+
+def test_counts_are_tables_too(problem):
+    counts = np.array(8 * lazy(4), int)
+    table = compare(problem, mechanisms={"counts": counts, "mine": counts / 8}).set_index("mechanism")
+    assert table.loc["counts", "loss"] == pytest.approx(table.loc["mine", "loss"], rel=EXACT)
+
+
+BAD = {
+    "another shape": (lambda p: {"mine": lazy(5)}, "table"),
+    "too few reports": (lambda p: {"mine": lazy(4)[:, :3] / lazy(4)[:, :3].sum(axis=1, keepdims=True)}, "mechanisms"),
+    "no probabilities": (lambda p: {"mine": 2 * lazy(4)}, "table"),
+    "a zero": (lambda p: {"mine": np.eye(4)}, "mechanisms"),
+    "words": (lambda p: {"mine": [["a"] * 4] * 4}, "table"),
+    "a name of ours": (lambda p: {"eikonal": lazy(4)}, "mechanisms"),
+    "no name": (lambda p: {"": lazy(4)}, "mechanisms"),
+    "a path": (lambda p: {"a/b": lazy(4)}, "mechanisms"),
+    "other secrets": (lambda p: {"mine": md.baselines.constant(md.load_problem("line", cells=5))}, "mechanisms"),
+    "moved secrets": (
+        lambda p: {"mine": md.baselines.constant(md.load_problem("line", cells=4, cell=2.0))},
+        "mechanisms",
+    ),
+    "factors": (
+        lambda p: {"mine": md.solve(md.EikonalWeights(problem=p), method="factored")},
+        "mechanisms",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", [compare, sweep])
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_no_mechanism_is_refused_before_any_work(case, command, problem, monkeypatch):
+    monkeypatch.setattr("mechdesign.output.tables.sweep._solve", None)
+    made, field = BAD[case]
+    given = made(problem)
+    monkeypatch.setattr("mechdesign.output.tables.compare.solve", None)
+    with pytest.raises(md.errors.InputError) as caught:
+        command(problem, mechanisms=given)
+    assert caught.value.field == field
+    assert caught.value.remedy
+
+
+def test_smallest_epsilon_in_every_kind_of_metric():
+    euclidean = compare(CASES["euclidean lattice"]()).set_index("mechanism")
+    assert (euclidean["smallest_epsilon"] > 0).drop("constant").all()
+    eikonal = compare(md.load_problem("line", cells=4)).set_index("mechanism")
+    claimed = eikonal["claimed_epsilon"].notna()
+    assert claimed.any()
+    assert not claimed.all()
+    expected = (eikonal["claimed_epsilon"] * eikonal["effective_epsilon"])[claimed]
+    assert eikonal["smallest_epsilon"][claimed].to_numpy() == pytest.approx(expected.to_numpy(), rel=EXACT)
+    assert eikonal["smallest_epsilon"][~claimed].isna().all()
+
+
+def test_a_baseline_from_outside_the_package(problem, monkeypatch, tmp_path):
+    def mine(asked: md.DesignProblem):
+        return md.baselines.from_table(asked, lazy(asked.domain.size), name="mine", claimed_epsilon=None)
+
+    monkeypatch.setitem(md.baselines.BASELINES, "mine", mine)
+    assert compare(problem)["mechanism"].tolist()[-1] == "mine"
+    curve = sweep(problem, [0.5, 1.0])
+    assert list(baselines_of(sweep_rows(curve)[0]))[-1] == "mine"
+    assert "mine" in [line.get_label() for line in plot_sweep(curve).axes[0].lines]
+    again = load_sweep(save_curve(curve, tmp_path / "curve.nc"))
+    monkeypatch.delitem(md.baselines.BASELINES, "mine")
+    assert "mine" in baselines_of(sweep_rows(again)[0])
+
+
+def test_a_table_of_ones_own_has_one_level_all_along_a_sweep(problem):
+    curve = sweep(problem, [0.5, 1.0, 4.0], mechanisms={"mine": lazy(4)})
+    assert curve["mine_loss"].values.tolist() == [curve["mine_loss"].values[0]] * 3
+    assert curve["mine_effective_epsilon"].values == pytest.approx([lazy_epsilon(4) / 0.9] * 3, rel=EXACT)
+    assert [baselines_of(row)["mine"] for row in sweep_rows(curve)] == [True, True, False]
+    frame = curve.to_dataframe()
+    assert frame.index.name == "multiplier"
+    assert frame["mine_loss"].tolist() == curve["mine_loss"].values.tolist()
+
+
+def test_scales_that_nobody_names():
+    curve = sweep(CASES["discrete"]())
+    assert curve["multiplier"].values == pytest.approx([2 ** (k / 2) for k in range(-4, 5)])
+
+
+def test_tables_as_files(problem, tmp_path):
+    table = rows(dict(each_mechanism(problem)), problem)
+    said = documented(table)
+    assert json.loads(write_rows(table, tmp_path / "t.json").read_text()) == said
+    for row in said:
+        assert all(row[old] == row[new] for old, new in OLD_NAMES.items())
+    with write_rows(table, tmp_path / "t.csv").open(newline="") as stream:
+        assert [row["loss"] for row in csv.DictReader(stream)] == [repr(row["loss"]) for row in table]
+    text = write_rows(table, tmp_path / "t.tex").read_text()
+    lines = text.splitlines()
+    assert lines[0] == r"\begin{tabular}{l" + "r" * 10 + "}"
+    assert lines[-1] == r"\end{tabular}"
+    assert any(line.startswith(r"geometric\_normalised & 0.") and line.endswith(r" \\") for line in lines)
+    with pytest.raises(md.errors.InputError, match=r"\.csv, \.json, \.tex"):
+        write_rows(table, tmp_path / "t.xlsx")
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".csv", ".json", ".tex"]
+
+
+def test_curves_as_files(problem, tmp_path):
+    curve = sweep(problem, [0.5, 1.0])
+    with save_curve(curve, tmp_path / "c.csv").open(newline="") as stream:
+        written = list(csv.DictReader(stream))
+    assert [float(row["scale"]) for row in written] == [0.5, 1.0]
+    assert [float(row["eikonal_loss"]) for row in written] == curve["eikonal_loss"].values.tolist()
+    assert "geometric normalised" in save_curve(curve, tmp_path / "c.tex").read_text().splitlines()[2]
+    with pytest.raises(md.errors.InputError) as caught:
+        save_curve(curve, tmp_path / "c.xlsx")
+    assert caught.value.field == "output"
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_latex_escapes_what_it_must():
+    text = latex_table(["a_b", "50 %"], [["x & y", "1"]])
+    assert text.splitlines()[2:5] == [r"a\_b & 50 \% \\", r"\midrule", r"x \& y & 1 \\"]

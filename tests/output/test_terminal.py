@@ -1,0 +1,168 @@
+"""Tables on the terminal: nothing cut, no word or figure broken, at every width."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from cases import CASES
+
+from mechdesign.closed_forms.mechanisms import exponential
+from mechdesign.mechanism.table.dataset import seal
+from mechdesign.output.tables.compare import Row, printed, rows
+from mechdesign.output.terminal import printing
+from mechdesign.output.terminal.comparison import print_rows
+from mechdesign.output.terminal.curve import print_sweep
+from mechdesign.output.terminal.summary import print_summary
+from mechdesign.output.terminal.verdicts import print_verification
+from mechdesign.verification.verify import verify
+
+NAMES = ["optimal", "geometric_normalised", "randomized_response"]
+HEAD = ["mechanism", "loss", "lower bound", "remapped loss", "claimed eps", "smallest eps", "asymptotic MSE"]
+WORDS = ["a" * 12, "b" * 30]
+
+
+def row(name: str, figure: float, bound: float | None = 0.123456) -> Row:
+    return Row(
+        mechanism=name, loss=figure, lower_bound=bound, gap=figure / 7, remapped_loss=figure / 3,
+        expected_distance=figure / 11, claimed_epsilon=0.400024, smallest_epsilon=1.2345678,
+        effective_epsilon=1.0 if bound else 1.52, least_epsilon=None, rank=225, asymptotic_mse=9759.3911,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("columns", [80, 100, 140])
+def test_a_table_fits_and_loses_nothing(columns, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    cells = [[name, *(f"{1e4 / (k + 3) ** 5:.6g}" for k in range(6))] for name in NAMES]
+    printing.print_table(HEAD, cells)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= columns
+    words = [word for line in lines for word in line.split()]
+    for cell in (cell for line in cells for cell in line):
+        assert cell in words
+    assert {word for name in HEAD for word in name.split()} <= set(words)
+
+
+@pytest.mark.parametrize(("columns", "blocks"), [(80, 3), (100, 2), (120, 1), (140, 1)])
+def test_a_comparison_stacks_where_it_must(columns, blocks, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    table = [row("optimal", 0.769355), row("geometric_normalised", 20.0574, None), row("exponential", 12.7559)]
+    print_rows(table, CASES["discrete"]())
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert sum(line.startswith("mechanism ") for line in lines) == blocks
+    for shown in table:
+        assert set(printed(shown)) <= set(out.split())
+    assert out.startswith("Of those that are private as claimed, optimal has the least loss, 0.769. ")
+    assert "Not private as claimed: geometric_normalised." in " ".join(out.split())
+
+
+def test_pairs_of_epsilons_stand_side_by_side(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    print_rows([row("optimal", 0.769355)], CASES["discrete"]())
+    heads = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("mechanism ")]
+    [pair] = [words for words in heads if "ratio" in words]
+    assert pair.index("ratio") >= 2
+
+
+def test_columns_without_figures_are_left_out(capsys):
+    table = [{**row("optimal", 0.5), "expected_distance": None}]
+    print_rows(table, CASES["discrete"]())  # type: ignore[list-item]
+    assert "distance" not in capsys.readouterr().out.splitlines()[2].split()
+
+
+@pytest.mark.parametrize("columns", [80, 100])
+def test_a_sweep_fits(columns, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    names = ("eikonal", "exponential", "geometric_clamped", "geometric_normalised", "planar_laplace", "another_one")
+    figures = {f"{name}_loss": 123.456 for name in names} | {f"{name}_effective_epsilon": 0.5443 for name in names}
+    own = {"loss": 8.4624, "lower_bound": 8.4624, "gap": 2e-7, "effective_epsilon": 0.5, "stopped": "gap"}
+    curve = [{"scale": s, "multiplier": s, **own, **figures} for s in (0.5, 2.0)]
+    print_sweep(curve, CASES["discrete"]())
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= columns
+    assert out.startswith("From scale 0.5 to 2 of the metric")
+    assert out.count("123.5*") == len(names)  # at 0.5 all break it, at 2 none does
+    assert out.count("123.5") == 2 * len(names)
+
+
+def test_without_a_terminal_a_table_is_whole(monkeypatch, capsys):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    printing.print_table(["name", *HEAD], [["x", *(["1.23456789"] * 20)[: len(HEAD)]]])
+    assert sum(line.startswith("name") for line in capsys.readouterr().out.splitlines()) == 1
+
+
+def test_listings_wrap_at_words_and_never_within(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "40")
+    printing.listing({"first": " ".join(WORDS * 3), "none": None, "second": "x" * 60})
+    lines = capsys.readouterr().out.splitlines()
+    assert [word for line in lines[:-1] for word in line.split()][1:] == WORDS * 3
+    assert lines[0].startswith("first   ")
+    assert lines[-1] == "second  " + "x" * 60
+    assert all(line.startswith(" " * 8) for line in lines[1:-1])
+
+
+def test_parameters_stay_with_their_values(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "30")
+    printing.print_entry("name", "what it is", (f"--parameter-{k} value{k}" for k in range(5)))
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert [line.strip() for line in lines] == [f"--parameter-{k} value{k}" for k in range(5)]
+
+
+def test_the_first_compilation_says_so(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    printing.note_compiling()
+    assert capsys.readouterr().err.startswith("compiling, once")
+    name = f"certificate.violations-40.py{sys.version_info.major}{sys.version_info.minor}.nbi"
+    (tmp_path / "mechdesign").mkdir()
+    (tmp_path / "mechdesign" / name).touch()
+    printing.note_compiling()
+    assert capsys.readouterr().err == ""
+
+
+def test_no_rows_are_no_table(capsys):
+    print_rows(rows({}, CASES["discrete"]()), CASES["discrete"]())
+    assert capsys.readouterr().out.startswith("problem: 6 secrets")
+
+
+SUMMARY = {
+    "problem": "p", "program": "optimal", "claim": "the whole claim", "loss": 0.769355, "objective": None,
+    "objective_of": None, "lower_bound": 0.7693546, "gap": 5.25e-7, "effective_epsilon": 1.0, "certified": True,
+    "peak_mb": 300.0, "seconds": 1.234, "file": "x.nc", "remedy": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("case", "changed", "sentence"),
+    [
+        ("line, zero-one", {}, "A report is wrong with probability 0.769; no mechanism with this claim does better "
+         "than 0.769 (gap 5e-07). Proved in whole numbers."),
+        ("euclidean lattice", {"lower_bound": None, "gap": None},
+         "A report is off by 0.769 cell^2 on average. Proved in whole numbers."),
+        ("graph, table loss", {"lower_bound": 0.0, "gap": 1.0},
+         "A report has a loss of 0.769 on average. Proved in whole numbers."),
+        ("scattered points", {"objective_of": "the largest loss over the secrets", "objective": 2.5},
+         "The largest loss over the secrets is 2.5; no mechanism with this claim does better than 0.769 (gap 5e-07). "
+         "Proved in whole numbers."),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("verbose", [False, True])
+def test_a_solve_is_told_in_a_sentence_first(case, changed, sentence, verbose, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    print_summary(SUMMARY | changed, exponential.mechanism(CASES[case]()), verbose=verbose)
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.startswith(f"{sentence} problem p ")
+    assert ("the whole claim" in said) == verbose
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_a_verification_is_told_in_a_sentence_first(verbose, capsys):
+    made = exponential.mechanism(CASES["discrete"]())
+    print_verification(verify(made), verbose=verbose)
+    out = capsys.readouterr().out
+    assert out.startswith("Certified: every row sums to exactly 2^62")
+    assert (made.attrs["claim"][:40] in " ".join(out.split())) == verbose
+    broken = seal(made.assign_attrs(expected_loss=0.0))
+    print_verification(verify(broken), verbose=verbose)
+    assert capsys.readouterr().out.startswith("Not certified: expected_loss: ")
