@@ -1,0 +1,156 @@
+"""A metric, a loss, a closed form, a program and an export format of another package: one line in a table each, no edit
+of this one, and solve, verify, store, compare, sweep, draw, export and the command line know them.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.base.descriptions import finite
+from mechdesign.closed_forms.mechanisms.baselines import BASELINES
+from mechdesign.closed_forms.mechanisms.build import closed_form_mechanism
+from mechdesign.errors import InputError, VerificationError
+from mechdesign.mechanism.table.repair import repair
+from mechdesign.output.export.export import FORMATS, Format
+from mechdesign.output.pictures.maps import plot_mechanism
+from mechdesign.programs.program import Program, expected_loss, lipschitz, simplex
+from mechdesign.setting.metric.metric import Metric
+from mechdesign.setting.metric.metrics import METRICS
+from mechdesign.setting.metric.shortest_paths import Edges
+from mechdesign.setting.objective.losses import LOSSES, Loss
+from mechdesign.solvers.kernels.design import Design
+from mechdesign.solvers.table import SOLVERS, Entry
+
+TRUTH = 0.3  # least probability of the truth
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Ladder(Metric):
+    """d between neighbours in the order of places grows with the place: (k + 1) step nats."""
+
+    step: float
+    kind = "ladder"
+    described = ("step",)
+    sparse = True
+
+    def unscaled_edges(self, domain):
+        tail = np.arange(domain.size - 1)
+        return Edges(tail=tail, head=tail + 1, length=(tail + 1) * float(self.step))
+
+    def describe(self):
+        return {"kind": self.kind, "multiplier": self.scale, "step": self.step}
+
+    @classmethod
+    def from_description(cls, told, *, scale, listed):
+        return cls(step=finite(told["step"], "step"), scale=scale)
+
+    def claim(self, domain):
+        return f"a ladder of {self.step:.17g} nats a rung"
+
+    def words(self, unit, axes):
+        return f"a ladder of {self.step:.3g} nats"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Capped(Loss):
+    """l(u, y) = min(|u - y|, 2)."""
+
+    name = "capped"
+
+    def matrix(self, secrets, reports):
+        return np.minimum(secrets.euclidean_to(reports), 2.0)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Truthful(Program):
+    """The optimal program with P(u|u) >= 0.3."""
+
+    name = "truthful"
+
+    def statement(self):
+        table = cp.Variable((self.problem.domain.size, self.problem.reports.size), name="P")
+        rules = [*simplex(table), *lipschitz(table, self.problem), cp.diag(table) >= TRUTH]
+        return cp.Problem(cp.Minimize(expected_loss(table, self.problem)), rules)
+
+
+def solve_truthful(program, targets):
+    statement = program.statement()
+    statement.solve(solver=cp.HIGHS)
+    (table,) = statement.variables()
+    return Design(mass=repair(table.value, program.problem.edges, program.problem.weighted_loss))
+
+
+def halves(problem):
+    """The truth with probability 1/2, else any report."""
+    n = problem.domain.size
+    return closed_form_mechanism(problem, np.eye(n) / 2 + 0.5 / n, name="halves", claimed_epsilon=None)
+
+
+def write_lines(content, path: Path) -> None:
+    path.write_text("\n".join(f"{u} {sum(masses)}" for u, masses, _ in content.masses()))
+
+
+@pytest.fixture
+def outside(monkeypatch):
+    monkeypatch.setitem(METRICS, "ladder", Ladder)
+    monkeypatch.setitem(LOSSES, "capped", Capped())
+    monkeypatch.setitem(BASELINES, "halves", halves)
+    monkeypatch.setitem(SOLVERS, Truthful, Entry(solve=solve_truthful, closes_gap=False))
+    monkeypatch.setitem(FORMATS, ".lines", Format(write=write_lines))
+    domain = md.Domain.grid(5, cell=1.0, unit="km")
+    return md.DesignProblem(domain=domain, metric=Ladder(step=0.4), prior=md.priors.uniform(domain), loss=Capped())
+
+
+def test_solve_verify_store_compare_sweep_and_export(outside, tmp_path):
+    made = md.solve(Truthful(outside))
+    free = md.solve(outside)
+    assert made.attrs["expected_loss"] >= free.attrs["lower_bound"]
+    assert np.diag(md.probabilities(made)).min() >= TRUTH * (1 - 1e-6)
+    for mechanism in (made, free, md.baselines.exponential(outside), halves(outside)):
+        md.save(mechanism, tmp_path / "made.nc", overwrite=True)
+        checked = md.verify(tmp_path / "made.nc")
+        assert (checked.certified, checked.reasons) == (True, [])
+        assert "ladder" in checked.claim
+        md.export(mechanism, tmp_path / "made.lines", overwrite=True)
+        assert (tmp_path / "made.lines").read_text().splitlines() == [f"{u} {2**62}" for u in range(5)]
+        assert 0 <= int(md.Sampler(mechanism).report(2)) < 5
+    assert "ladder" in str(plot_mechanism(made).texts or plot_mechanism(made)._suptitle.get_text())
+    table = md.compare(outside, mechanisms={"truthful": made})
+    losses = dict(zip(table["mechanism"], table["loss"], strict=True))
+    assert losses["truthful"] == made.attrs["expected_loss"]
+    assert losses["halves"] == halves(outside).attrs["expected_loss"]
+    curve = md.sweep(outside, [1.0])
+    assert float(curve["halves_loss"][0]) == pytest.approx(losses["halves"])
+
+
+def test_the_command_line_knows_them(outside, tmp_path, run, run_json, monkeypatch):
+    monkeypatch.setitem(sys.modules, "outside", SimpleNamespace(asked=lambda: outside))
+    file = tmp_path / "mine.py"
+    file.write_text(
+        '"""A problem of another package."""\n\nfrom outside import asked\n\n\ndef problem():\n    return asked()\n'
+    )
+    code, summary = run_json("solve", file, "--program", "truthful", "-o", tmp_path / "mine.nc")
+    assert (code, summary["program"], summary["certified"]) == (0, "truthful", True)
+    assert run_json("verify", tmp_path / "mine.nc")[1]["certified"]
+    assert run("export", tmp_path / "mine.nc", "-o", tmp_path / "mine.lines")[0] == 0
+    code, rows = run_json("compare", file, "--with", tmp_path / "mine.nc")
+    assert code == 0
+    assert {"optimal", "halves", "mine"} <= {row["mechanism"] for row in rows}
+
+
+def test_what_is_not_in_a_table_is_refused(outside, monkeypatch):
+    made = md.solve(outside)
+    monkeypatch.delitem(METRICS, "ladder")
+    with pytest.raises(VerificationError, match="unknown metric"):
+        md.verify(made)
+    monkeypatch.delitem(SOLVERS, Truthful)
+    with pytest.raises(InputError, match="no solver"):
+        md.solve(Truthful(outside))
