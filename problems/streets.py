@@ -34,6 +34,7 @@ def problem(
     Parameters: nodes and seed of the synthetic network, a node per hectare; epsilon in nats per m; prior, uniform or
     length; loss, streets or straight; nodes_file and edges_file, CSV tables (both, or neither); unit of their x and y,
     m or degree, or auto (columns lon and lat are degrees, x and y m); largest_component, yes to keep that part only.
+    Nodes in degrees stand on a plane, so that reports are asked for and given in degrees.
     """
     for name, value, known in (
         ("prior", prior, ("uniform", "length")),
