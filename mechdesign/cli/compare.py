@@ -32,7 +32,8 @@ def compare(
 ) -> None:
     """Compare the optimal, the eikonal and the closed-form mechanisms, and your own, on one problem."""
     file, parameters = problem_asked(problem, context)
-    from mechdesign.output.tables.compare import check_table_target, documented, each_mechanism, rows, write_rows
+    from mechdesign.output.tables.compare import each_mechanism, rows
+    from mechdesign.output.tables.files import check_table_target, documented, write_rows
     from mechdesign.output.tables.given import read_mechanisms
     from mechdesign.output.terminal import printing
     from mechdesign.output.terminal.comparison import print_rows

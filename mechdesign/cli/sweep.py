@@ -27,8 +27,9 @@ def sweep(
     """Trace the optimal loss against a scale of the metric: the privacy-utility curve, baselines beside it."""
     file, parameters = problem_asked(problem, context)
     from mechdesign.output.pictures.plot import check_plot_target, save_plot
+    from mechdesign.output.tables.files import check_curve_target, save_curve
     from mechdesign.output.tables.given import read_mechanisms
-    from mechdesign.output.tables.sweep import check_curve_target, multiplier_range, save_curve, sweep_rows
+    from mechdesign.output.tables.sweep import multiplier_range, sweep_rows
     from mechdesign.output.tables.sweep import sweep as trace
     from mechdesign.output.terminal import printing
     from mechdesign.output.terminal.curve import print_sweep

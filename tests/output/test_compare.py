@@ -13,9 +13,10 @@ from cases import CASES
 import mechdesign as md
 from mechdesign.closed_forms.mechanisms.baselines import BASELINES
 from mechdesign.output.pictures.plot import plot_sweep
-from mechdesign.output.tables.compare import OLD_NAMES, Row, compare, documented, each_mechanism, rows, write_rows
+from mechdesign.output.tables.compare import Row, compare, each_mechanism, rows
+from mechdesign.output.tables.files import OLD_NAMES, documented, save_curve, write_rows
 from mechdesign.output.tables.latex import latex_table
-from mechdesign.output.tables.sweep import baselines_of, load_sweep, save_curve, sweep, sweep_rows
+from mechdesign.output.tables.sweep import baselines_of, load_sweep, sweep, sweep_rows
 
 EXACT = 1e-9  # relative; tables are rounded to 2^-62 and lengths to 2^-43
 

@@ -12,8 +12,9 @@ from mechdesign.mechanism.factored.rows import FactoredMechanism
 from mechdesign.mechanism.storage.files import load, save
 from mechdesign.mechanism.table.certificate import ROW_SUM
 from mechdesign.output.export.export import FORMATS, Format, export
-from mechdesign.output.tables.compare import each_mechanism, write_rows
+from mechdesign.output.tables.compare import each_mechanism
 from mechdesign.output.tables.compare import rows as rows_of
+from mechdesign.output.tables.files import write_rows
 from mechdesign.programs.eikonal.weights import EikonalWeights
 from mechdesign.programs.optimal.optimal import Optimal
 from mechdesign.setting.metric.euclidean import Euclidean

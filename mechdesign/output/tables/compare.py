@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, TypedDict
 
 import pandas as pd
@@ -16,10 +13,8 @@ import xarray as xr
 from mechdesign.base.memory import require_memory
 from mechdesign.closed_forms.mechanisms.baselines import BASELINES
 from mechdesign.errors import InputError, SizeError, UnsuitableError
-from mechdesign.mechanism.storage.files import check_target, write_atomically
 from mechdesign.mechanism.table.dataset import relative_gap
 from mechdesign.output.tables.given import Given, given_mechanisms
-from mechdesign.output.tables.latex import latex_table
 from mechdesign.output.tables.matched import matched_makers, smallest_epsilon
 from mechdesign.programs.eikonal.query_weights import QueryWeights
 from mechdesign.programs.eikonal.weights import EikonalWeights
@@ -65,8 +60,6 @@ class Row(TypedDict):
 
 
 Maker = Callable[[], xr.Dataset]
-OLD_NAMES = {"true_epsilon": "smallest_epsilon", "criterion": "asymptotic_mse"}  # of version 0.1, with the same values
-SUFFIXES = (".csv", ".json", ".tex")
 COLUMNS = (  # heading, key and format of what people read
     ("loss", "loss", ".6g"),
     ("lower bound", "lower_bound", ".6g"),
@@ -174,48 +167,9 @@ def rows(made: Mapping[str, xr.Dataset | InputError], problem: DesignProblem) ->
     return [_row(name, mechanism, problem, bound, least) for name, mechanism in tables.items()]
 
 
-def documented(table: Sequence[Row]) -> list[dict[str, Any]]:
-    """The rows as a document gives them: figures that have had another name stand under both."""
-    return [{**row, **{old: row[name] for old, name in OLD_NAMES.items()}} for row in table]  # type: ignore[literal-required]
-
-
 def printed(row: Mapping[str, Any]) -> list[str]:
     """The figures of a row as people read them, in the order of COLUMNS; - where there is none."""
     return ["-" if row[key] is None else format(row[key], form) for _, key, form in COLUMNS]
-
-
-def check_table_target(path: str | Path, *, overwrite: bool = False) -> Path:
-    """The path, if `write_rows` can write there. Raises: InputError."""
-    target = check_target(path, overwrite=overwrite)
-    if target.suffix.lower() not in SUFFIXES:
-        raise InputError(
-            "unknown kind of table", field="output", value=target.name, remedy="use one of " + ", ".join(SUFFIXES)
-        )
-    return target
-
-
-def write_rows(table: Sequence[Row], path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write the rows, atomically: .csv or .json with figures in all their digits, .tex as people read them.
-
-    Raises: InputError for another suffix or a file that exists; FileFormatError if the disk refuses.
-    """
-    target = check_table_target(path, overwrite=overwrite)
-    suffix = target.suffix.lower()
-
-    def write(temporary: Path) -> None:
-        with temporary.open("w", newline="", encoding="utf-8") as stream:
-            if suffix == ".tex":
-                head = ["mechanism", *(heading for heading, _, _ in COLUMNS)]
-                stream.write(latex_table(head, [[row["mechanism"], *printed(row)] for row in table]))
-            elif suffix == ".json":
-                json.dump(documented(table), stream, allow_nan=False, indent=2)
-            else:
-                writer = csv.DictWriter(stream, [*Row.__annotations__, *OLD_NAMES], lineterminator="\n")
-                writer.writeheader()
-                writer.writerows(documented(table))
-
-    write_atomically(target, write)
-    return target
 
 
 def _row(name: str, mechanism: xr.Dataset, problem: DesignProblem, bound: float | None, least: float | None) -> Row:

@@ -17,7 +17,6 @@ Known: the optimum never increases with s, and tends to the loss of the best con
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -32,12 +31,11 @@ from mechdesign.base.memory import require_memory
 from mechdesign.closed_forms.mechanisms.baselines import BASELINES
 from mechdesign.errors import InputError
 from mechdesign.mechanism.schema import DESCRIBED, Array, Schema
-from mechdesign.mechanism.storage.files import check_target, load_sealed, save, write_atomically
+from mechdesign.mechanism.storage.files import load_sealed
 from mechdesign.mechanism.table.certificate import max_log_ratio
 from mechdesign.mechanism.table.dataset import relative_gap, seal, versions
 from mechdesign.output.tables.compare import AT_CLAIM, each_mechanism
 from mechdesign.output.tables.given import Given, given_mechanisms
-from mechdesign.output.tables.latex import latex_table
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.optimal.aggregation import aggregate
@@ -49,7 +47,6 @@ SWEEP = Schema(
     attributes=DESCRIBED | {"secrets": int, "loss": str, "constant_loss": float, "stopped": str},
     other=Array(dtype="float64", dims=("multiplier",)),
 )
-SUFFIXES = (".nc", ".csv", ".tex")
 _MOST = 1000  # points of a sweep
 
 Row = dict[str, Any]  # a figure by name of variable, None where there is none, and the word `stopped`
@@ -140,41 +137,6 @@ def baselines_of(row: Row) -> dict[str, bool | None]:
     ours = [name for name in baseline_names() if name in there]
     levels = {name: row[f"{name}_effective_epsilon"] for name in [*ours, *(n for n in there if n not in ours)]}
     return {name: None if at is None else at > row["multiplier"] * AT_CLAIM for name, at in levels.items()}
-
-
-def check_curve_target(path: str | Path, *, overwrite: bool = False) -> Path:
-    """The path, if `save_curve` can write there. Raises: InputError."""
-    target = check_target(path, overwrite=overwrite)
-    if target.suffix.lower() not in SUFFIXES:
-        raise InputError(
-            "unknown kind of file", field="output", value=target.name, remedy="use one of " + ", ".join(SUFFIXES)
-        )
-    return target
-
-
-def save_curve(curve: xr.Dataset, path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write a sweep, atomically: .nc whole, .csv with figures in all their digits, .tex with the losses that people
-    read, a star where a baseline breaks its claim.
-
-    Raises: InputError for another suffix or a file that exists; FileFormatError if the disk refuses.
-    """
-    target = check_curve_target(path, overwrite=overwrite)
-    if target.suffix.lower() == ".nc":
-        return save(curve, target, overwrite=overwrite)
-    rows = sweep_rows(curve)
-
-    def write(temporary: Path) -> None:
-        with temporary.open("w", newline="", encoding="utf-8") as stream:
-            if target.suffix.lower() == ".tex":
-                head = ["scale", "loss", "lower bound", "gap", *(n.replace("_", " ") for n in baselines_of(rows[0]))]
-                stream.write(latex_table(head, [printed_losses(row) for row in rows]))
-            else:
-                writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
-                writer.writeheader()
-                writer.writerows(rows)
-
-    write_atomically(target, write)
-    return target
 
 
 def printed_losses(row: Row) -> list[str]:
