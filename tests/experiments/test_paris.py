@@ -47,7 +47,7 @@ def test_check_ins_lie_where_the_file_says() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if name.startswith("geometric") else ()) for name in LEVELS]
+    "name", [pytest.param(name, marks=() if name == "laplacian_clamped" else pytest.mark.slow) for name in LEVELS]
 )
 def test_the_levels_of_the_paper_at_450_m(name: str) -> None:
     problem = load_problem("paris")

@@ -202,7 +202,7 @@ def test_wild_maps_are_rounded_down_or_refused(count):
     """Segments along, across and beside node lines; where nodes are an ulp apart, plain sums reach twice the length."""
     rng = np.random.default_rng(count)
     taken = refused = 0
-    for _ in range(1000):
+    for _ in range(400):
         nodes = [_wild_nodes(rng) for _ in range(count)] + [np.zeros(1)] * (count == 1)
         level = _wild_level(nodes, rng)
         start = [_wild_place(axis, rng) for axis in nodes[:count]]
@@ -216,7 +216,7 @@ def test_wild_maps_are_rounded_down_or_refused(count):
         assert Fraction(float(found)) <= exact
         assert found > 0 or exact == 0
         taken += 1
-    assert min(taken, refused) > 100
+    assert min(taken, refused) > 40
 
 
 def test_nodes_an_ulp_apart_are_refused():

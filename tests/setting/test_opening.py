@@ -182,12 +182,9 @@ NESTED = 60_000
 
 def nested_cells() -> bytes:
     """Cells within cells, a thousand times deeper than any reader may call itself."""
-    inner = b""
-    for _ in range(NESTED):
-        inner = struct.pack("<II", 14, 48 + len(inner)) + cell_header() + inner
-        if len(inner) > 4 * MB:
-            break
-    return matlab() + inner
+    header = cell_header()
+    depths = range(NESTED - 1, -1, -1)
+    return matlab() + b"".join(struct.pack("<II", 14, 48 + depth * (8 + len(header))) + header for depth in depths)
 
 
 def cell_header() -> bytes:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import pytest
-import xarray as xr
-from cases import CASES
+from designs import ALL, optimum, problem_of
 from tolerances import BLOCKS, DESIGN_MARGIN, ORACLE, SOLVED
 
 from mechdesign.closed_forms.mechanisms import constant, exponential, randomized_response
@@ -19,18 +16,6 @@ from mechdesign.solvers.optimal.aggregation import aggregate
 from mechdesign.solvers.solve import solve
 from mechdesign.utility.loss.remap import bayes_remap
 from mechdesign.verification.verify import verify
-
-ALL = pytest.mark.parametrize("case", CASES)
-
-
-@cache
-def problem_of(case: str) -> DesignProblem:
-    return CASES[case]()
-
-
-@cache
-def optimum(case: str) -> xr.Dataset:
-    return solve(Optimal(problem=problem_of(case)), gap=SOLVED)
 
 
 @ALL

@@ -169,7 +169,7 @@ def test_auto_goes_by_near_pairs_and_the_file_says_so(monkeypatch: pytest.Monkey
     attrs = solve(Optimal(problem=CASES["rectangle"]), gap=1e-2).attrs
     assert attrs["bound_stencil"] == 32
     assert "neighbours" in attrs["lower_bound_of"]
-    assert "bound_stencil" not in solve(Optimal(problem=CASES["rectangle"]), gap=1e-2, method="blocks").attrs
+    assert "bound_stencil" not in solve(Optimal(problem=CASES["rectangle"]), gap=1e-2, method="whole").attrs
 
 
 @pytest.mark.parametrize(

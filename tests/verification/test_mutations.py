@@ -29,8 +29,8 @@ from mechdesign.mechanism.storage.files import load, save
 from mechdesign.verification.verify import verify
 
 EVERY = pytest.mark.parametrize("kind", KINDS)
-FEW, MANY = 500, 20_000  # mutants of every kind
-FEWER = 100  # of a kind that varies one of these
+FEW, MANY = 200, 20_000  # mutants of every kind
+FEWER = 50  # of a kind that varies one of these
 LEADING = {
     *("eikonal", "factored, framed", "query", "release", "streets", "area", "tuples", "statistical", "remapped"),
     *("constrained", "graph, doubled, minimax"),
@@ -149,8 +149,10 @@ def test_a_verifier_that_counts_no_violations_is_caught(kind: str, tmp_path: Pat
     counts = Counts(kind, tmp_path)
     for number in range(200):
         counts.count(number)
+        if any("odds" in reason for reason in counts.wrong):
+            break
     assert counts.ends[FALSE] > 0
-    assert any("odds" in reason for reason in counts.wrong)
+    assert "odds" in counts.wrong[-1]
 
 
 def test_a_draft_that_nothing_happened_to_is_the_file() -> None:
