@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 Panels = Mapping[str, xr.Dataset]
 CLEAR = 2.0  # times less error is a clear advantage
-_MEASURED = ("smooth", "lipschitz", "a_priori")
+_MEASURED = ("smooth", "lipschitz", "input_perturbation")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,18 +53,18 @@ def income_claims(panels: Panels) -> list[Claim]:
             least=CLEAR,
         ),
         Claim(
-            sentence="far thresholds, largest eps: a_priori does well (lipschitz / a_priori)",
-            ratios=_over(loose, "lipschitz", "a_priori"),
+            sentence="far thresholds, largest eps: input_perturbation does well (lipschitz / input_perturbation)",
+            ratios=_over(loose, "lipschitz", "input_perturbation"),
         ),
         Claim(
-            sentence="near threshold: a_priori does not do well at any eps (a_priori / smooth)",
-            ratios=_over(near, "a_priori", "smooth"),
+            sentence="near threshold: input_perturbation does not do well at any eps (input_perturbation / smooth)",
+            ratios=_over(near, "input_perturbation", "smooth"),
         ),
         Claim(
             sentence="near threshold: smooth is worse than lipschitz by a constant factor (smooth / lipschitz)",
             ratios=_over(near, "smooth", "lipschitz"),
         ),
-        *size_claims(panels, falling=("smooth", "lipschitz"), flat=("a_priori",)),
+        *size_claims(panels, falling=("smooth", "lipschitz"), flat=("input_perturbation",)),
         Claim(
             sentence=f"2.5 times the eps gains an order of magnitude for a method lost in the text (most: {most})",
             ratios={most: strict_to_loose[most]},
@@ -77,8 +77,8 @@ def two_way_claims(panels: Panels) -> list[Claim]:
     """Of the two-way threshold; settings have the attribute epsilon_inverse."""
     return [
         *level_claims(panels, _MEASURED),
-        *size_claims(panels, falling=("smooth", "lipschitz"), flat=("a_priori",)),
-        *_best(panels, "smooth", ("lipschitz", "a_priori")),
+        *size_claims(panels, falling=("smooth", "lipschitz"), flat=("input_perturbation",)),
+        *_best(panels, "smooth", ("lipschitz", "input_perturbation")),
     ]
 
 
@@ -93,11 +93,11 @@ def kernel_claims(panels: Panels) -> list[Claim]:
     methods = (*_MEASURED, "noisy_distance")
     return [
         *level_claims(at, methods),
-        *size_claims(panels, falling=("smooth", "lipschitz"), flat=("a_priori", "noisy_distance")),
-        *_best(panels, "smooth", ("lipschitz", "a_priori", "noisy_distance")),
+        *size_claims(panels, falling=("smooth", "lipschitz"), flat=("input_perturbation", "noisy_distance")),
+        *_best(panels, "smooth", ("lipschitz", "input_perturbation", "noisy_distance")),
         Claim(
-            sentence="a_priori: more error at wider kernels (widest / narrowest)",
-            ratios=_along(widths, "bandwidth", "a_priori"),
+            sentence="input_perturbation: more error at wider kernels (widest / narrowest)",
+            ratios=_along(widths, "bandwidth", "input_perturbation"),
         ),
         *(
             Claim(

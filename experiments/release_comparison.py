@@ -43,7 +43,7 @@ def release_mechanisms(
     bound, gamma = query.sensitivity(places, level * SHARE), level * SHARE
     tables = {
         "lipschitz": release.lipschitz_table(values, outputs, constant=query.constant, epsilon=level),
-        "a_priori": release.a_priori_table(problem.domain, values, outputs, epsilon=level),
+        "input_perturbation": release.input_perturbation_table(problem.domain, values, outputs, epsilon=level),
         "ldp": release.local_table(values, outputs, span=1.0, epsilon=level * span),
     }
     return {

@@ -21,7 +21,7 @@ WORDS = {
     "smooth": "smooth sensitivity, paper's constants",
     "smooth_tight": "smooth sensitivity, joint constants",
     "lipschitz": "global Lipschitz constant",
-    "a_priori": "noise a priori",
+    "input_perturbation": "input perturbation",
     "noisy_distance": "noise on the distance",
     "ldp": "local privacy at the span",
 }

@@ -1,6 +1,6 @@
 r"""What a release study asks: the mean of f over users, f a soft threshold, a two-way threshold or a Gaussian kernel.
 
-| query | secrets | f, released with noise | answer to a noisy secret (noise a priori) | hard truth |
+| query | secrets | f, released with noise | answer to a noisy secret (input perturbation) | hard truth |
 |---|---|---|---|---|
 | `ThresholdQuery` | (n,) | `queries.threshold` | the same soft rule | 1{x > T} |
 | `TwoWayQuery` | (n, 2) | `queries.two_way` | 1{y1 > T1 and y2 > T2} | 1{x1 > T1 and x2 > T2} |
@@ -52,7 +52,7 @@ class ReleaseQuery(ABC):
 
     @abstractmethod
     def after_noise(self, y: Array) -> Array:
-        """The answer that noise a priori gives for noisy secrets y, in the shape of x."""
+        """The answer that input perturbation gives for noisy secrets y, in the shape of x."""
 
     @abstractmethod
     def sensitivity(self, x: Array, gamma: float) -> Array:

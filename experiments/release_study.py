@@ -7,17 +7,18 @@ simulated.
 | smooth_tight | the same with the eta of the joint form | smaller by 5 / 3 |
 | lipschitz | f(x) + (K / eps) Lap(1), K the global constant | variance 2 (K / eps)^2 / n, no bias |
 | ldp | f(x) + Lap(1) / (eps span) | variance 2 / (eps span)^2 / n, no bias |
-| a_priori | x + noise, (planar) Laplace; f is asked afterwards | sum Var / n^2 + bias^2; the bias stays as n grows |
-| noisy_distance | kernels: \|x - t\| + Lap(1) / eps | as a_priori |
+| input_perturbation | x + noise, (planar) Laplace; f is asked afterwards | sum Var / n^2 + bias^2; the bias stays as n
+grows |
+| noisy_distance | kernels: \|x - t\| + Lap(1) / eps | as input_perturbation |
 
 gamma = eps / 9 in both smooth methods. ldp is eps span nats for all pairs, so stricter than the others beyond a
-distance of `span`, and laxer within. An answer costs its eps: k queries cost k eps, except a_priori, which answers all
-queries from one noisy secret and costs eps once. No method clips its estimate.
+distance of `span`, and laxer within. An answer costs its eps: k queries cost k eps, except input_perturbation, which
+answers all queries from one noisy secret and costs eps once. No method clips its estimate.
 
 The secrets are a fixed population; a dataset of size N is its first N users. Repetition r draws the noise of query q
-and method m from `SeedSequence([seed, r, m, q])` (a_priori: one draw for all queries), whatever other methods are
-studied; datasets are nested, and the two smooth methods share their noise. A sum of n equal Laplace variables is drawn
-as the difference of two Gamma(n) variables, which is its exact law; other noise is drawn user by user.
+and method m from `SeedSequence([seed, r, m, q])` (input_perturbation: one draw for all queries), whatever other methods
+are studied; datasets are nested, and the two smooth methods share their noise. A sum of n equal Laplace variables is
+drawn as the difference of two Gamma(n) variables, which is its exact law; other noise is drawn user by user.
 T_3 has no fourth moment: the squared error of the smooth methods has infinite variance, so its simulated mean converges
 slowly and from below; the expected error is exact. Source: paper 002, section 5.
 """
@@ -37,7 +38,7 @@ from mechdesign.closed_forms.noise.laws import Laplace, StudentT
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.utility.population.study import band_figures
 
-METHODS = ("smooth", "smooth_tight", "lipschitz", "a_priori", "noisy_distance", "ldp")
+METHODS = ("smooth", "smooth_tight", "lipschitz", "input_perturbation", "noisy_distance", "ldp")
 SMOOTH = METHODS[:2]
 TRUTHS = ("soft", "hard")
 SHARE = 1 / 9  # of epsilon: the smoothness gamma
@@ -61,7 +62,7 @@ class ReleaseStudy:
     epsilon: float
     sizes: Sequence[int]
     span: float
-    methods: Sequence[str] = ("smooth", "smooth_tight", "lipschitz", "a_priori", "ldp")
+    methods: Sequence[str] = ("smooth", "smooth_tight", "lipschitz", "input_perturbation", "ldp")
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -275,7 +276,7 @@ class _Case:
 
     def _answers(self, name: str, rng: np.random.Generator) -> Array:
         query, epsilon = self.query, self.study.epsilon
-        if name == "a_priori":
+        if name == "input_perturbation":
             return self._over_users(lambda users: query.after_noise(perturbed(self.x[users], epsilon, rng)))
         assert isinstance(query, KernelQuery)
         return self._over_users(lambda users: query.of_distance(perturbed(query.distance(self.x[users]), epsilon, rng)))

@@ -59,7 +59,7 @@ def print_releases(panels: Mapping[str, xr.Dataset]) -> None:
     console.print(
         f"\nMean squared errors over {first['repetitions']} repetitions and {first['queries']} queries (times the "
         "queries: the ASE), relative to the soft truth; expected: in closed form at the largest n, nan where there is "
-        "none. k queries cost a user k times epsilon, except a_priori: one noisy secret answers all.",
+        "none. k queries cost a user k times epsilon, except input_perturbation: one noisy secret answers all.",
         highlight=False,
     )
 

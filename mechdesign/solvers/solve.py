@@ -35,7 +35,7 @@ def solve(
     Certified at the claim of the problem's metric; the mechanism of `EdgeAverage`, which breaks that claim, at the
     smallest multiple that holds, with the lower bound of its own program among the parameters.
 
-    How: `EikonalWeights` by one dense factorisation, or by its remedy where it has no solution
+    How: `EikonalWeights` by one dense factorisation, or by its fallback where it has no solution
     (solvers/eikonal/weights.py), on more than 1,600 secrets as factors instead of a table (solvers/factored/run.py);
     `Optimal` by the whole linear program in HiGHS up to 60,000 constraints (10,000 on networks such as roads), beyond
     that by tree aggregation with a block interior-point method, then with HiGHS (solvers/optimal/aggregation.py has the

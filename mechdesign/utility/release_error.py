@@ -6,7 +6,7 @@ r"""The squared error of one private answer, and of the mean of many: where a bi
 with users drawn independently from the population. As n grows the mean bias E b is all that stays. A least expected
 squared error (programs/optimal/optimal.py) makes every report the posterior mean of f where outputs are fine enough, so
 that E b = 0 under the prior it was designed for, and under no other. Source: the variance and bias of a sum of
-independent errors; paper 002, section 4.1.1, has it for noise a priori.
+independent errors; paper 002, section 4.1.1, has it for input perturbation.
 """
 
 from __future__ import annotations

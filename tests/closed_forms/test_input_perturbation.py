@@ -1,4 +1,4 @@
-"""Noise a priori: moments against other formulas, quadrature and Monte Carlo."""
+"""Input perturbation: moments against other formulas, quadrature and Monte Carlo."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import erfc
 
-from mechdesign.closed_forms.noise import input_perturbation as a_priori
+from mechdesign.closed_forms.noise import input_perturbation
 from mechdesign.errors import InputError
 
 SIGMAS = 5.0  # standard errors of a seeded Monte Carlo mean
@@ -32,35 +32,35 @@ def simulated(x, epsilon, width, draws, seed):
     """The aggregate errors (draws,) of the mean rule after noise, relative to the rule at x."""
     rng = np.random.default_rng(seed)
     noisy = x + rng.laplace(scale=1 / epsilon, size=(draws, len(x)))
-    truth = a_priori.rule(x, THRESHOLD, width=width)
-    return (a_priori.rule(noisy, THRESHOLD, width=width) - truth).mean(axis=1)
+    truth = input_perturbation.rule(x, THRESHOLD, width=width)
+    return (input_perturbation.rule(noisy, THRESHOLD, width=width) - truth).mean(axis=1)
 
 
 @pytest.mark.parametrize(("epsilon", "width"), [(0.7, 1.2), (3.0, 0.8), (0.2, 5.0)])
 def test_soft_moments_are_differences_of_ramps(epsilon, width):
     low, high = (ramp(THRESHOLD + side * width / 2, SECRETS, epsilon) for side in (-1, 1))
-    mean, square = a_priori.moments(SECRETS, THRESHOLD, epsilon, width=width)
+    mean, square = input_perturbation.moments(SECRETS, THRESHOLD, epsilon, width=width)
     assert mean == pytest.approx((low[0] - high[0]) / width, abs=FORMULA)
     assert square == pytest.approx((low[1] - high[1] - 2 * width * high[0]) / width**2, abs=FORMULA)
 
 
 def test_narrow_bands_are_the_hard_rule():
     away = SECRETS[SECRETS != THRESHOLD]
-    hard = a_priori.moments(away, THRESHOLD, 0.7)
-    soft = a_priori.moments(away, THRESHOLD, 0.7, width=1e-9)
+    hard = input_perturbation.moments(away, THRESHOLD, 0.7)
+    soft = input_perturbation.moments(away, THRESHOLD, 0.7, width=1e-9)
     for one, other in zip(hard, soft, strict=True):
         assert one == pytest.approx(other, abs=1e-9)
     beta = math.exp(-0.7 * 2.5) / 2
     assert hard[0][-2] == pytest.approx(1 - beta, rel=1e-15)
-    assert a_priori.moments([THRESHOLD], THRESHOLD, 0.7)[0][0] == 0.5
+    assert input_perturbation.moments([THRESHOLD], THRESHOLD, 0.7)[0][0] == 0.5
 
 
 @SETTINGS
 def test_bias_and_mse_agree_with_simulation(epsilon, width):
     errors = simulated(SECRETS, epsilon, width, 200_000, seed=5)
     for found, sample in [
-        (a_priori.bias(SECRETS, THRESHOLD, epsilon, width=width), errors),
-        (a_priori.mse(SECRETS, THRESHOLD, epsilon, width=width), errors**2),
+        (input_perturbation.bias(SECRETS, THRESHOLD, epsilon, width=width), errors),
+        (input_perturbation.mse(SECRETS, THRESHOLD, epsilon, width=width), errors**2),
     ]:
         assert abs(found - sample.mean()) < SIGMAS * sample.std() / math.sqrt(len(sample))
 
@@ -68,18 +68,20 @@ def test_bias_and_mse_agree_with_simulation(epsilon, width):
 @SETTINGS
 def test_a_count_is_n_means_and_the_bias_stays(epsilon, width):
     n, given = len(SECRETS), {"width": width}
-    bias, mse = (f(SECRETS, THRESHOLD, epsilon, **given) for f in (a_priori.bias, a_priori.mse))
-    assert a_priori.bias(SECRETS, THRESHOLD, epsilon, aggregate="count", **given) == pytest.approx(n * bias)
-    assert a_priori.mse(SECRETS, THRESHOLD, epsilon, aggregate="count", **given) == pytest.approx(n * n * mse)
+    bias, mse = (f(SECRETS, THRESHOLD, epsilon, **given) for f in (input_perturbation.bias, input_perturbation.mse))
+    assert input_perturbation.bias(SECRETS, THRESHOLD, epsilon, aggregate="count", **given) == pytest.approx(n * bias)
+    assert input_perturbation.mse(SECRETS, THRESHOLD, epsilon, aggregate="count", **given) == pytest.approx(n * n * mse)
     crowd = np.repeat(SECRETS, 1000)
-    assert a_priori.bias(crowd, THRESHOLD, epsilon, **given) == pytest.approx(bias, rel=1e-9)
-    assert a_priori.mse(crowd, THRESHOLD, epsilon, **given) - bias**2 == pytest.approx((mse - bias**2) / 1000, rel=1e-6)
+    assert input_perturbation.bias(crowd, THRESHOLD, epsilon, **given) == pytest.approx(bias, rel=1e-9)
+    assert input_perturbation.mse(crowd, THRESHOLD, epsilon, **given) - bias**2 == pytest.approx(
+        (mse - bias**2) / 1000, rel=1e-6
+    )
 
 
 @pytest.mark.parametrize(("epsilon", "bandwidth"), [(0.5, 1.0), (2.0, 1.3), (0.01, 30.0), (4.0, 5.0)])
 def test_the_kernel_at_its_centre(epsilon, bandwidth):
     k = epsilon * bandwidth
-    found = float(a_priori.kernel_after_noise(0.0, epsilon, bandwidth))
+    found = float(input_perturbation.kernel_after_noise(0.0, epsilon, bandwidth))
     by_quadrature = quad(lambda r: epsilon**2 * r * math.exp(-epsilon * r - (r / bandwidth) ** 2 / 2), 0, math.inf)[0]
     assert found == pytest.approx(by_quadrature, rel=QUADRATURE)
     plain = k**2 - k**3 * math.sqrt(math.pi / 2) * math.exp(k**2 / 2) * erfc(k / math.sqrt(2))
@@ -93,7 +95,7 @@ def test_the_kernel_at_its_centre(epsilon, bandwidth):
 @pytest.mark.parametrize(("epsilon", "bandwidth"), [(0.5, 1.0), (2.0, 1.3), (0.01, 30.0), (4.0, 5.0), (3000.0, 2.0)])
 def test_the_kernel_of_a_noisy_distance(epsilon, bandwidth):
     distance = np.array([0.0, 0.3, 1.0, 4.0]) * bandwidth
-    found = a_priori.kernel_of_noisy_distance(distance, epsilon, bandwidth)
+    found = input_perturbation.kernel_of_noisy_distance(distance, epsilon, bandwidth)
 
     def integrand(w, l, sign):
         return math.exp(-w - ((l + sign * w / epsilon) / bandwidth) ** 2 / 2) / 2
@@ -109,13 +111,13 @@ def test_the_kernel_of_a_noisy_distance(epsilon, bandwidth):
 @pytest.mark.parametrize(
     ("make", "field"),
     [
-        (lambda: a_priori.bias([], 1.0, 1.0), "x"),
-        (lambda: a_priori.bias([math.nan], 1.0, 1.0), "x"),
-        (lambda: a_priori.mse([1.0], math.inf, 1.0), "threshold"),
-        (lambda: a_priori.mse([1.0], 1.0, 0.0), "epsilon"),
-        (lambda: a_priori.mse([1.0], 1.0, 1.0, width=-1.0), "width"),
-        (lambda: a_priori.mse([1.0], 1.0, 1.0, aggregate="sum"), "aggregate"),
-        (lambda: a_priori.kernel_after_noise(0.0, 1.0, 0.0), "bandwidth"),
+        (lambda: input_perturbation.bias([], 1.0, 1.0), "x"),
+        (lambda: input_perturbation.bias([math.nan], 1.0, 1.0), "x"),
+        (lambda: input_perturbation.mse([1.0], math.inf, 1.0), "threshold"),
+        (lambda: input_perturbation.mse([1.0], 1.0, 0.0), "epsilon"),
+        (lambda: input_perturbation.mse([1.0], 1.0, 1.0, width=-1.0), "width"),
+        (lambda: input_perturbation.mse([1.0], 1.0, 1.0, aggregate="sum"), "aggregate"),
+        (lambda: input_perturbation.kernel_after_noise(0.0, 1.0, 0.0), "bandwidth"),
     ],
 )
 def test_refusals_name_the_field(make, field):

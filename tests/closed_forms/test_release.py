@@ -56,7 +56,7 @@ def baselines() -> dict[str, xr.Dataset]:
     tables = {
         "lipschitz": release.lipschitz_table(values, OUTPUTS, constant=1 / WIDTH, epsilon=EPSILON),
         "local": release.local_table(values, OUTPUTS, span=1.0, epsilon=1.0),
-        "a_priori": release.a_priori_table(problem.domain, values, OUTPUTS, epsilon=EPSILON),
+        "input_perturbation": release.input_perturbation_table(problem.domain, values, OUTPUTS, epsilon=EPSILON),
     }
     made = {name: closed_form_mechanism(problem, t, name=name, claimed_epsilon=EPSILON) for name, t in tables.items()}
     made |= {f"student, tight {tight}": smooth(StudentT(3), EPSILON / 9, tight) for tight in (True, False)}
@@ -112,7 +112,7 @@ def test_baselines_have_the_multiples_that_theory_gives():
     made = baselines()
     assert made["lipschitz"].attrs["multiple"] == pytest.approx(1, rel=RATIO)
     assert made["local"].attrs["multiple"] == pytest.approx(1.0 / (WIDTH * EPSILON), rel=RATIO)
-    assert made["a_priori"].attrs["multiple"] <= 1 + RATIO
+    assert made["input_perturbation"].attrs["multiple"] <= 1 + RATIO
     for mechanism in made.values():
         assert md.verify(mechanism).certified
 
@@ -138,20 +138,20 @@ def test_laplace_error_on_a_fine_wide_grid_is_that_of_the_continuous_noise():
     assert error == pytest.approx(2 * 0.5**2 + 0.01**2 / 12, rel=2e-5)
 
 
-def test_a_priori_error_on_fine_cells_is_that_of_the_continuous_noise():
+def test_input_perturbation_error_on_fine_cells_is_that_of_the_continuous_noise():
     """Far from the border, moments of the soft rule under Laplace noise; cells of a tenth leave errors of h^2."""
     problem, values = threshold(outputs=np.linspace(0, 1, 401), cells=200, cell=0.1)
-    found = release.a_priori_table(problem.domain, values, np.linspace(0, 1, 401), epsilon=2.0)
+    found = release.input_perturbation_table(problem.domain, values, np.linspace(0, 1, 401), epsilon=2.0)
     mean, square = input_perturbation.moments(problem.domain.points[:, 0], THRESHOLD, 2.0, width=WIDTH)
     error = (found * problem.loss_matrix).sum(axis=1)
     assert error == pytest.approx(square - 2 * values * mean + values**2, abs=2e-4)
     assert error.max() > 0.01
 
 
-def test_a_priori_on_two_axes_moves_every_cell_to_its_answer():
+def test_input_perturbation_on_two_axes_moves_every_cell_to_its_answer():
     domain = md.Domain.grid((4, 3), cell=1.0, unit="km")
     values = np.arange(12) % 3 / 2
-    found = release.a_priori_table(domain, values, [0.0, 0.4, 1.0], epsilon=30.0)
+    found = release.input_perturbation_table(domain, values, [0.0, 0.4, 1.0], epsilon=30.0)
     assert found.argmax(axis=1).tolist() == (np.arange(12) % 3).tolist()
     assert found.sum(axis=1) == pytest.approx(1, abs=MASS)
     assert release.nearest_output([0.2, 0.21, -5.0, 9.0], [0.0, 0.4, 1.0]).tolist() == [0, 1, 0, 2]
@@ -246,7 +246,9 @@ def made_with(bound, gamma=0.05, epsilon=None):
         (lambda: release.lipschitz_table([0.0], OUTPUTS, constant=0.0, epsilon=1.0), "constant"),
         (lambda: release.local_table([0.0], OUTPUTS, span=-1.0, epsilon=1.0), "span"),
         (
-            lambda: release.a_priori_table(md.Domain.points_at([0.0, 1.0], unit="m"), [0, 1], OUTPUTS, epsilon=1.0),
+            lambda: release.input_perturbation_table(
+                md.Domain.points_at([0.0, 1.0], unit="m"), [0, 1], OUTPUTS, epsilon=1.0
+            ),
             "domain",
         ),
     ],

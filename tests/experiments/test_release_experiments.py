@@ -176,7 +176,7 @@ def test_the_income_problem_is_the_soft_threshold_under_the_log_normal_law():
 def test_no_release_beats_the_bound_and_smooth_beats_the_global_constant_far_away():
     found = rows()
     private = found[found["multiple"] <= 1 + 2.0**-40]
-    assert set(private.index) >= {"optimal", "smooth", "smooth_tight", "lipschitz", "a_priori", "constant"}
+    assert set(private.index) >= {"optimal", "smooth", "smooth_tight", "lipschitz", "input_perturbation", "constant"}
     assert (private["error"] >= private["lower_bound"]).all()
     assert found["lower_bound"].nunique() == 1
     assert found.loc["smooth_tight", "error"] < found.loc["smooth", "error"] < found.loc["lipschitz", "error"] / 1.5
@@ -189,7 +189,7 @@ def test_errors_of_means_are_those_of_drawn_users():
     problem, query, made = compared()
     values = query.values(problem.domain.points[:, 0])
     rng = np.random.default_rng(5)
-    for name in ("lipschitz", "a_priori"):
+    for name in ("lipschitz", "input_perturbation"):
         mechanism = made[name]
         table = md.probabilities(mechanism).values.cumsum(axis=1)
         users = rng.choice(CELLS, (3000, 100), p=problem.prior_array)
@@ -218,7 +218,7 @@ def test_continuous_errors_are_variances_over_users_and_squared_biases():
     users = rng.choice(CELLS, (4000, 1000), p=prior)
     moved = x[users] + rng.laplace(scale=INVERSE, size=users.shape)
     square = (query.values(moved) - query.values(x)[users]).mean(axis=1) ** 2
-    assert abs(square.mean() - found.loc["a_priori", "continuous"]) < 5 * square.std() / math.sqrt(4000)
+    assert abs(square.mean() - found.loc["input_perturbation", "continuous"]) < 5 * square.std() / math.sqrt(4000)
     assert math.isnan(found.loc["optimal", "continuous"])
 
 
@@ -252,8 +252,8 @@ def test_refusals_name_the_field(make, error, field):
 
 
 def panel(scale, **attrs):
-    """Bands in which every error is scale * 1e-3 / size, smooth being 4 times less and a_priori flat."""
-    names, size = ["smooth", "smooth_tight", "lipschitz", "a_priori", "noisy_distance"], np.array([100, 1600])
+    """Bands in which every error is scale * 1e-3 / size, smooth being 4 times less and input_perturbation flat."""
+    names, size = ["smooth", "smooth_tight", "lipschitz", "input_perturbation", "noisy_distance"], np.array([100, 1600])
     rate = np.array([0.25, 0.15, 1.0, 2.0, 2.0])[:, None] * scale * 1e-3 / size
     rate[3:] = rate[3:, 1:]
     dims = ("truth_kind", "mechanism", "size")
@@ -284,7 +284,7 @@ def test_claims_hold_where_they_should_and_name_where_they_do_not(capsys):
     pairs = ((1, 2), (2, 1), (2, 2), (2, 3), (3, 2))
     widths = {f"{i}, {h}": panel(i / h, epsilon_inverse=i, bandwidth=h) for i, h in pairs}
     failing = [claim.sentence.split(":")[0] for claim in kernel_claims(widths) if claim.failing]
-    assert failing == ["a_priori"]
+    assert failing == ["input_perturbation"]
     assert Claim(sentence="", ratios={"a": 0.5, "b": 3.0}, most=2.0).failing == ["a", "b"]
     print_claims(claims)
     assert "500000, 1: 0.5" in " ".join(capsys.readouterr().out.split())

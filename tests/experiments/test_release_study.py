@@ -31,7 +31,7 @@ from mechdesign.errors import InputError, UnsuitableError
 SIGMAS = 5.0  # standard errors of a seeded Monte Carlo mean
 SPLINE = 1e-5  # of 1, the largest kernel
 LEVEL, SPAN = 1 / 12_000, 15_000.0  # per USD; USD
-LINE = ("smooth", "smooth_tight", "lipschitz", "a_priori", "ldp")
+LINE = ("smooth", "smooth_tight", "lipschitz", "input_perturbation", "ldp")
 
 
 def threshold_query(threshold=100_000.0):
@@ -84,7 +84,7 @@ def test_a_single_user_sends_what_the_laws_say():
     ]:
         drawn = (found["estimate"].sel(mechanism=name).values.ravel() - soft) / scale
         assert stats.kstest(drawn, law.cdf).pvalue > 1e-4, name
-    answers = found["estimate"].sel(mechanism="a_priori").values.ravel()
+    answers = found["estimate"].sel(mechanism="input_perturbation").values.ravel()
     above = [float(np.mean(answers >= level)) for level in (0.25, 0.75)]
     exact = [1 - stats.laplace.cdf(20_000 * (level - 0.5) - 30_000, scale=1 / LEVEL) for level in (0.25, 0.75)]
     assert above == pytest.approx(exact, abs=SIGMAS * 0.5 / math.sqrt(1500))
@@ -129,7 +129,7 @@ def test_methods_and_repetitions_do_not_depend_on_each_other():
         assert alone.sel(mechanism=name).values.tolist() == whole.sel(mechanism=name)[..., :2].values.tolist()
     again = release_study(line_study(seed=1), repetitions=3)["estimate"]
     assert not np.isclose(again.values, whole.values, rtol=1e-9).any()
-    flat = whole.sel(mechanism=["smooth", "lipschitz", "a_priori", "ldp"]).values[:, 0, 1]
+    flat = whole.sel(mechanism=["smooth", "lipschitz", "input_perturbation", "ldp"]).values[:, 0, 1]
     assert len(np.unique(flat)) == flat.size
 
 
@@ -146,14 +146,16 @@ def test_one_noisy_place_answers_all_kernels_and_distances_are_noised_anew():
     twice = [KernelQuery(center=(1.0, 0.0), bandwidth=1.5)] * 2
     found = release_study(kernel_study(queries=twice), repetitions=2)["estimate"]
     same = (found[:, 0] == found[:, 1]).all(["size", "repetition"])
-    assert dict(zip(METHODS, same.values.tolist(), strict=True)) == {name: name == "a_priori" for name in METHODS}
+    assert dict(zip(METHODS, same.values.tolist(), strict=True)) == {
+        name: name == "input_perturbation" for name in METHODS
+    }
 
 
 def test_blocks_of_users_change_nothing_but_the_order_of_sums(monkeypatch):
     values = threshold_query().values(incomes(300, 4))
-    before = release_study(line_study(methods=["a_priori"]), repetitions=2)
+    before = release_study(line_study(methods=["input_perturbation"]), repetitions=2)
     monkeypatch.setattr("experiments.release_study._BLOCK", 7)
-    after = release_study(line_study(methods=["a_priori"]), repetitions=2)
+    after = release_study(line_study(methods=["input_perturbation"]), repetitions=2)
     assert after["estimate"].values == pytest.approx(before["estimate"].values, rel=REORDERED)
     assert float(after["truth"][0, 0, 1]) == pytest.approx(values.mean(), rel=REORDERED)
 
@@ -173,7 +175,7 @@ def test_expected_errors_are_those_of_input_perturbation_and_count_the_softening
     study = line_study()
     bands = release_bands(release_study(study, repetitions=1))
     x = np.asarray(study.secrets)
-    own = bands["expected"].sel(mechanism="a_priori")
+    own = bands["expected"].sel(mechanism="input_perturbation")
     for place, size in enumerate([40, 300]):
         exact = input_perturbation.mse(x[:size], 100_000.0, LEVEL, width=20_000.0)
         assert float(own.sel(truth_kind="soft")[place]) == pytest.approx(exact, rel=1e-12)
@@ -194,13 +196,15 @@ def test_errors_expected_at_other_sizes_keep_their_bias():
 def test_two_way_input_perturbation_has_no_closed_form_and_asks_the_hard_rule():
     query = TwoWayQuery(thresholds=(100_000.0, 150_000.0), width=20_000.0)
     people = incomes_and_debts(200, 1)
-    variance, bias = user_errors("a_priori", query, people, LEVEL, SPAN)
+    variance, bias = user_errors("input_perturbation", query, people, LEVEL, SPAN)
     assert np.isnan(variance).all()
     assert np.isnan(bias).all()
     answers = query.after_noise(np.array([[100_001.0, 150_001.0], [99_999.0, 1e6], [1e6, 149_999.0]]))
     assert answers.tolist() == [1.0, 0.0, 0.0]
     sizes = [1, 5, 6, 77, 200]
-    study = ReleaseStudy(secrets=people, queries=[query], epsilon=1.0, sizes=sizes, span=SPAN, methods=["a_priori"])
+    study = ReleaseStudy(
+        secrets=people, queries=[query], epsilon=1.0, sizes=sizes, span=SPAN, methods=["input_perturbation"]
+    )
     found = release_study(study, repetitions=1)
     shares = [float(np.mean((people[:size] > [100_000, 150_000]).all(axis=1))) for size in sizes]
     assert found["estimate"].values.ravel() == pytest.approx(shares, abs=1e-12)
@@ -261,7 +265,7 @@ def test_errors_order_as_the_paper_says():
     assert 1 < float((near.sel(mechanism="smooth") / near.sel(mechanism="lipschitz"))[0]) < 3
     falls = near.isel(size=0) / near.isel(size=1)
     assert falls.sel(mechanism=["smooth", "lipschitz"]).values == pytest.approx(16, rel=1e-9)
-    assert float(falls.sel(mechanism="a_priori")) < 1.1
+    assert float(falls.sel(mechanism="input_perturbation")) < 1.1
 
 
 def test_widths_and_grids_are_those_of_the_experiments():

@@ -1,4 +1,4 @@
-"""Rank and criterion of channels, and the transport norm they are measured in."""
+"""Rank and criterion of channels, and the dual Sobolev norm they are measured in."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tolerances import LINEAR_ALGEBRA, REORDERED
 
 import mechdesign as md
 from mechdesign.errors import InputError, SizeError
-from mechdesign.programs.statistical.dual_sobolev_norm import neighbours, relative_neighbours, transport_norm
+from mechdesign.programs.statistical.dual_sobolev_norm import dual_sobolev_norm, neighbours, relative_neighbours
 from mechdesign.programs.statistical.fisher_information import channel_rank as rank_of_table
 from mechdesign.programs.statistical.fisher_information import criterion
 from mechdesign.setting.metric.discrete import Discrete
@@ -67,7 +67,7 @@ def test_neighbours_by_the_definition_and_by_the_stencil(name):
 def test_the_norm_is_the_largest_slope_that_neighbours_allow(name):
     """z^T L^+ z by the maximising function f, of unit slope, against all others: Cauchy-Schwarz with equality at f."""
     domain = DOMAINS[name]
-    norm = transport_norm(domain, NONE)
+    norm = dual_sobolev_norm(domain, NONE)
     tail, head = relative_neighbours(domain)
     length = np.linalg.norm(domain.points[tail] - domain.points[head], axis=1)
     random = np.random.default_rng(1)
@@ -87,16 +87,16 @@ def test_the_norm_is_the_largest_slope_that_neighbours_allow(name):
 @pytest.mark.parametrize("cell", [1.0, 0.25, 150.0])
 def test_on_a_line_the_norm_is_the_flow_across_the_borders(cell):
     z = np.array([0.3, -0.5, 0.1, 0.4, -0.3])
-    norm = transport_norm(Domain.grid(5, cell=cell, unit="m"), NONE)
+    norm = dual_sobolev_norm(Domain.grid(5, cell=cell, unit="m"), NONE)
     assert z @ norm @ z == pytest.approx(cell**2 * (np.cumsum(z)[:-1] ** 2).sum(), rel=LINEAR_ALGEBRA)
 
 
 def test_without_coordinates_the_edges_count_one_each():
-    complete = transport_norm(Domain.nodes(5), Discrete(epsilon=3.0).edges(Domain.nodes(5)))
+    complete = dual_sobolev_norm(Domain.nodes(5), Discrete(epsilon=3.0).edges(Domain.nodes(5)))
     assert complete == pytest.approx((np.eye(5) - 0.2) / 5, abs=LINEAR_ALGEBRA)
     path = Graph(tail=[0, 1, 2], head=[1, 2, 3], length=[0.1, 2.0, 0.7])
-    assert transport_norm(Domain.nodes(4), path.edges(Domain.nodes(4))) == pytest.approx(
-        transport_norm(grid(4), NONE), abs=LINEAR_ALGEBRA
+    assert dual_sobolev_norm(Domain.nodes(4), path.edges(Domain.nodes(4))) == pytest.approx(
+        dual_sobolev_norm(grid(4), NONE), abs=LINEAR_ALGEBRA
     )
 
 
@@ -122,7 +122,7 @@ def test_against_simulated_maximum_likelihood(n, m, seed):
     for _ in range(400):
         estimate = estimate * ((counts / (estimate @ table)) @ table.T)
     error = estimate - truth
-    norm = transport_norm(grid(n), NONE)
+    norm = dual_sobolev_norm(grid(n), NONE)
     simulated = people * ((error @ norm) * error).sum(axis=1).mean()
     assert simulated == pytest.approx(criterion(table, truth, norm), rel=SAMPLING)
 
@@ -131,7 +131,7 @@ def test_against_simulated_maximum_likelihood(n, m, seed):
 def test_telling_the_truth_leaves_the_multinomial_error(name):
     domain = DOMAINS[name]
     truth = np.random.default_rng(4).dirichlet(np.full(domain.size, 2.0))
-    norm = transport_norm(domain, NONE)
+    norm = dual_sobolev_norm(domain, NONE)
     multinomial = np.trace(norm @ (np.diag(truth) - np.outer(truth, truth)))
     assert criterion(np.eye(domain.size), truth, norm) == pytest.approx(multinomial, rel=LINEAR_ALGEBRA)
 
@@ -140,7 +140,7 @@ def test_telling_the_truth_leaves_the_multinomial_error(name):
 def test_processing_reports_never_helps_and_splitting_them_changes_nothing(seed):
     random = np.random.default_rng(seed)
     n, m = int(random.integers(2, 6)), int(random.integers(6, 9))
-    table, truth, norm = channel(n, m, seed), random.dirichlet(np.ones(n)), transport_norm(grid(n), NONE)
+    table, truth, norm = channel(n, m, seed), random.dirichlet(np.ones(n)), dual_sobolev_norm(grid(n), NONE)
     value = criterion(table, truth, norm)
     for columns in (m - 1, m, m + 2):
         assert criterion(table @ channel(m, columns, seed + 1), truth, norm) >= value * (1 - LINEAR_ALGEBRA)
@@ -173,7 +173,7 @@ def test_the_optimal_mechanism_can_hide_what_the_geometric_one_tells():
     from_table = asymptotic_mse(md.probabilities(geometric).values, problem)
     assert asymptotic_mse(geometric) == pytest.approx(from_table, rel=REORDERED)
     skewed = priors.proportional(np.arange(1.0, 17.0) ** 4)
-    at_skewed = criterion(md.probabilities(geometric).values, skewed, transport_norm(problem.domain, NONE))
+    at_skewed = criterion(md.probabilities(geometric).values, skewed, dual_sobolev_norm(problem.domain, NONE))
     assert asymptotic_mse(geometric, truth=skewed) == pytest.approx(at_skewed, rel=REORDERED)
     assert abs(at_skewed - from_table) > 1
 
@@ -196,4 +196,4 @@ def test_refusals_name_the_field(make, field):
 
 def test_too_many_secrets_are_refused_before_they_are_inverted():
     with pytest.raises(SizeError, match="at most 1600 secrets"):
-        transport_norm(grid((41, 40)), NONE)
+        dual_sobolev_norm(grid((41, 40)), NONE)

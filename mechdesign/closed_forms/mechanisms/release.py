@@ -4,7 +4,7 @@ r"""Releases of a number f(x) on an output grid: noise on f at the scale of a sm
     smooth sensitivity   y = f(x) + (B(x) / eta) Z, Z generalized Cauchy or Student      `mechanism`, `table`
     global Lipschitz     y = f(x) + (K / eps) Lap(1)                                     `lipschitz_table`
     local privacy        y = f(x) + (range / eps_L) Lap(1), eps_L in nats                `local_table`
-    noise a priori       y = f(x + noise), noise Laplace or planar Laplace               `a_priori_table`
+    input perturbation       y = f(x + noise), noise Laplace or planar Laplace               `input_perturbation_table`
 
 y is moved to the nearest output (end cells take everything beyond), so that the probability of an output is the mass of
 its cell. This is post-processing: the guarantee of the continuous mechanism carries over. A table becomes integers
@@ -133,7 +133,7 @@ def local_table(values: ArrayLike, outputs: ArrayLike, *, span: float, epsilon: 
     return _constant_scale(values, outputs, check_epsilon(span, "span") / check_epsilon(epsilon))
 
 
-def a_priori_table(domain: Domain, values: ArrayLike, outputs: ArrayLike, *, epsilon: float) -> Array:
+def input_perturbation_table(domain: Domain, values: ArrayLike, outputs: ArrayLike, *, epsilon: float) -> Array:
     """The Laplace mechanism on the cells of a square grid of one or two axes, then f of the cell, (n, m).
 
     epsilon in nats per unit of length. Raises: InputError off square grids of one or two axes. Source: paper 002,

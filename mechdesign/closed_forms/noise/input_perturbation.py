@@ -1,4 +1,4 @@
-r"""Noise a priori: every user reports y_i = x_i + Lap(1 / eps) and the query is asked of y. What it costs in error.
+r"""Input perturbation: every user reports y_i = x_i + Lap(1 / eps) and the query is asked of y. What it costs in error.
 
     hard rule  1{x > T}                       E = 1 - beta if x > T, beta if x <= T,  beta = e^{-eps |x - T|} / 2
     soft rule  clip((x - T) / width + 1/2, 0, 1)    E, E^2: integrals of P(y > t) over the band T -/+ width / 2

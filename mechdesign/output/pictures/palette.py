@@ -19,7 +19,7 @@ COLOURS = {
     "smooth": "#D55E00",
     "smooth_tight": "#000000",
     "lipschitz": "#0072B2",
-    "a_priori": "#009E73",
+    "input_perturbation": "#009E73",
     "noisy_distance": "#CC79A7",
     "ldp": "#E69F00",
 }
@@ -36,7 +36,7 @@ MARKERS = {
     "smooth": "s",
     "smooth_tight": "o",
     "lipschitz": "D",
-    "a_priori": "P",
+    "input_perturbation": "P",
     "noisy_distance": "v",
     "ldp": "X",
 }

@@ -41,7 +41,7 @@ class Row(TypedDict):
     Least epsilon, in nats per unit: no mechanism that is private below it has the matched distance.
     Rank of the mechanism as a channel: below the number of secrets, no number of reports identifies their distribution.
     Asymptotic MSE in squared units: the number of reports times the mean squared error of the distribution estimated
-    from many of them, in the linearised transport norm at the prior; None where the rank is too low, both beyond 1,600
+    from many of them, in the dual Sobolev norm H^-1 at the prior; None where the rank is too low, both beyond 1,600
     secrets.
     """
 

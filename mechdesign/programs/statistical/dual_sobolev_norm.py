@@ -1,4 +1,4 @@
-r"""The linearised transport norm on a domain: H^-1, for differences of distributions of secrets.
+r"""The dual Sobolev norm H^-1 on a domain: H^-1, for differences of distributions of secrets.
 
     |z|^2 = z^T L^+ z = max over f of (sum_u f(u) z(u))^2
             subject to  sum over pairs of neighbours of (f(u) - f(v))^2 / l(u, v)^2 <= 1
@@ -29,7 +29,7 @@ _TIE = 1e-9  # relative; a place nearer by less than this does not part two othe
 _FACES = {1: 4, 2: 4, 3: 6}  # by number of axes, the stencil of cells that share a face
 
 
-def transport_norm(domain: Domain, edges: Edges) -> NDArray[np.float64]:
+def dual_sobolev_norm(domain: Domain, edges: Edges) -> NDArray[np.float64]:
     """L^+ (n, n), symmetric, rows of sum 0, in squared units of the domain; edges of the metric, for nodes.
 
     Raises: SizeError beyond 1,600 places. Cost: O(n^3).
@@ -37,7 +37,7 @@ def transport_norm(domain: Domain, edges: Edges) -> NDArray[np.float64]:
     n = domain.size
     if n > LARGEST:
         raise SizeError(
-            f"the transport norm inverts an n x n matrix, and takes at most {LARGEST} secrets",
+            f"the dual Sobolev norm inverts an n x n matrix, and takes at most {LARGEST} secrets",
             field="cells",
             value=n,
             remedy="use fewer cells",

@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.errors import InputError, SizeError
 from mechdesign.programs.eikonal.dictionary import source_sets
 from mechdesign.programs.program import Program
-from mechdesign.programs.statistical.dual_sobolev_norm import transport_norm
+from mechdesign.programs.statistical.dual_sobolev_norm import dual_sobolev_norm
 from mechdesign.setting.problems.problem import DesignProblem
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class StatisticalDesign(Program):
     @cached_property
     def norm(self) -> NDArray[np.float64]:
         """L^+ (n, n), in squared units of the domain."""
-        return transport_norm(self.problem.domain, self.problem.edges)
+        return dual_sobolev_norm(self.problem.domain, self.problem.edges)
 
     @cached_property
     def rays(self) -> NDArray[np.float64]:

@@ -1,7 +1,7 @@
 """Solve the eikonal weight system; where it has no solution, say so and return a private mechanism all the same.
 
 1. K w = 1 by one dense factorisation. All weights >= 0: done, exactly Algorithm 1.
-2. Otherwise the columns are too few, and reports in a frame outside the domain are added. Two remedies are tried and
+2. Otherwise the columns are too few, and reports in a frame outside the domain are added. Two fallbacks are tried and
    the one with the smaller expected loss is kept: edge budgets (edge_budget.py), which help against both causes; and,
    while it is small, the linear program that minimises the expected loss subject to w >= 0, K w = 1 over the kernels of
    cells and frame, with a constant report to keep it feasible: better at the boundary, no help against curvature.
@@ -28,12 +28,12 @@ from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.kernels.highs import solve_linear_program
 from mechdesign.solvers.kernels.pricing import ConePricer, lower_bound
 
-LP_ENTRIES = 400_000  # coefficients of the remedy program up to which it is solved
+LP_ENTRIES = 400_000  # coefficients of the fallback program up to which it is solved
 _DROP = 1e-9
 
 
 def solve_weights(program: EikonalWeights) -> Design:
-    """Solve the weight system of `program`, or its remedy; see the module docstring.
+    """Solve the weight system of `program`, or its fallback; see the module docstring.
 
     Cost: O(n^3) for the factorisation, O(n^2) for each pricing pivot. Raises: SizeError for tables that do not fit.
     """
@@ -49,16 +49,16 @@ def solve_weights(program: EikonalWeights) -> Design:
         parameters: dict[str, Any] = {"remedy": "none", "negative_weights": 0}
     else:
         diagnosis = diagnose(problem, weights)
-        table, dual, remedy = _remedy(problem)
-        parameters = {"remedy": remedy, **diagnosis.as_parameters()}
+        table, dual, fallback = _fallback(problem)
+        parameters = {"remedy": fallback, **diagnosis.as_parameters()}
     mass = repair(table, problem.edges, problem.weighted_loss, kernel)
     pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
     bound = lower_bound(dual, pricer.price(problem.weighted_loss, dual).value)
     return Design(mass=mass, dual=dual, lower_bound=bound, parameters={**program.parameters(), **parameters})
 
 
-def _remedy(problem: DesignProblem) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
-    """The better remedy: table (n, n), multipliers (n,) and its description."""
+def _fallback(problem: DesignProblem) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
+    """The better fallback: table (n, n), multipliers (n,) and its description."""
     frame = framed(problem)
     around = f"with a frame of {frame.width} cells outside the domain"
     best = edge_budget(problem, frame), np.zeros(problem.domain.size), f"edge budgets {around}"

@@ -15,7 +15,7 @@ from mechdesign.mechanism.stored import stored_domain
 from mechdesign.mechanism.table.certificate import ROW_SUM
 from mechdesign.mechanism.table.dataset import stored_edges
 from mechdesign.programs.statistical import fisher_information as information
-from mechdesign.programs.statistical.dual_sobolev_norm import transport_norm
+from mechdesign.programs.statistical.dual_sobolev_norm import dual_sobolev_norm
 from mechdesign.setting.objective.priors import check_prior
 from mechdesign.setting.problems.problem import DesignProblem
 
@@ -59,7 +59,7 @@ def asymptotic_mse(
             remedy="give one row a secret",
         )
     at = check_prior(prior if truth is None else truth, domain.size)
-    return information.criterion(table, at, transport_norm(domain, edges))
+    return information.criterion(table, at, dual_sobolev_norm(domain, edges))
 
 
 def _table(mechanism: xr.Dataset | ArrayLike) -> NDArray[np.float64]:
