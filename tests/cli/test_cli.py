@@ -185,7 +185,8 @@ def test_verify_refuses_another_table_under_a_right_checksum(solved, run_json, t
     assert any(reason in told for told in result["reasons"])
 
 
-def test_compare(run, run_json, tmp_path):
+def test_compare(run, run_json, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "140")
     code, rows = run_json("compare", "euclidean", "-o", tmp_path / "rows.csv")
     assert code == 0
     assert [list(row) for row in rows] == [ROW] * 8

@@ -17,6 +17,7 @@ from mechdesign.output.tables import compare as module
 def run(monkeypatch, capsys, tmp_path):
     """Run the command line in an empty folder: exit code, stdout, stderr."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "140")  # wide enough for a table in one piece
 
     def call(*words):
         monkeypatch.setattr(sys, "argv", ["mechdesign", *map(str, words)])

@@ -303,7 +303,7 @@ def test_a_time_limit_leaves_a_private_table() -> None:
 
 def test_everything_else_takes_a_query_problem(tmp_path: Path) -> None:
     problem = md.load_problem("neighbourhoods", cells=6, labels=3, loss="distance")
-    rows = {row["mechanism"]: row for row in md.compare(problem)}
+    rows = {row["mechanism"]: row for row in md.compare(problem).to_dict("records")}
     assert {"optimal", "query", "exponential", "constant"} <= set(rows)
     found = md.solve(md.programs.QueryWeights(problem=problem))
     assert rows["optimal"]["loss"] <= rows["query"]["loss"] == found.attrs["expected_loss"] <= rows["constant"]["loss"]
