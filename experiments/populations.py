@@ -17,8 +17,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from problems.income import MU, SIGMA
+from mechdesign.setting.problems.problem_files import read_problem_file
 
+_INCOME = read_problem_file("income").module  # the law is that of the problem
+MU, SIGMA = _INCOME.MU, _INCOME.SIGMA
 CORRELATION = 0.4
 DEBT_TO_INCOME = 1.791
 # share of users, centre and standard deviations in m, of each cloud of places

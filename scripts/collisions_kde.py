@@ -15,7 +15,7 @@ import numpy as np
 
 from mechdesign.setting.readers.positions import read_coordinates
 
-sys.path.append(str(Path(__file__).resolve().parents[1]))  # experiments and problems beside this folder
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # for experiments, beside this folder
 
 from experiments.populations import places
 from experiments.release_claims import kernel_claims

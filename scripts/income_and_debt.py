@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mechdesign.closed_forms.sensitivity.query_functions import band_width
 
-sys.path.append(str(Path(__file__).resolve().parents[1]))  # experiments and problems beside this folder
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # for experiments, beside this folder
 
 from experiments.populations import incomes_and_debts
 from experiments.release_claims import two_way_claims

@@ -13,7 +13,7 @@ from pathlib import Path
 from mechdesign.closed_forms.sensitivity.query_functions import band_width
 from mechdesign.setting.readers.microdata import read_microdata
 
-sys.path.append(str(Path(__file__).resolve().parents[1]))  # experiments and problems beside this folder
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # for experiments, beside this folder
 
 from experiments.populations import incomes
 from experiments.release_claims import income_claims

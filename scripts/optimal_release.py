@@ -19,13 +19,12 @@ from mechdesign.closed_forms.sensitivity.query_functions import band_width
 from mechdesign.setting.objective.priors import proportional
 from mechdesign.setting.problems.problem_files import read_problem_file
 
-sys.path.append(str(Path(__file__).resolve().parents[1]))  # experiments and problems beside this folder
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # for experiments, beside this folder
 
 from experiments.release_comparison import release_mechanisms, release_rows
 from experiments.release_queries import ThresholdQuery
 from experiments.releases import print_comparison
 from experiments.studies import write_study
-from problems.income import income_mass
 
 USERS = (100, 10_000, 1_000_000)
 RAISED = 1.2
@@ -51,7 +50,7 @@ def main() -> None:
         query = ThresholdQuery(threshold=threshold, width=band_width(threshold, 1 / given.inverse))
         made = release_mechanisms(problem, query, span=given.inverse)
         ends = np.append(np.arange(given.cells) * problem.domain.cell[0], np.inf) / RAISED
-        raised = proportional(income_mass(ends[:-1], ends[1:]))
+        raised = proportional(income.module.income_mass(ends[:-1], ends[1:]))
         table = release_rows(made, problem, query, span=given.inverse, users=USERS)
         other = release_rows(made, problem, query, span=given.inverse, users=USERS[-1:], population=raised)
         table["raised"] = other[f"mean_of_{USERS[-1]}"]

@@ -17,7 +17,7 @@ from mechdesign.output.terminal.study import print_study
 from mechdesign.setting.problems.problem_files import read_problem_file
 from mechdesign.utility.population.study import ESTIMATORS, Study, bands, utility_study
 
-sys.path.append(str(Path(__file__).resolve().parents[1]))  # experiments and problems beside this folder
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # for experiments, beside this folder
 
 from experiments import studies
 from experiments.study_curves import plot_bands

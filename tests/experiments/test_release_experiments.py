@@ -16,7 +16,7 @@ from scipy import stats
 from tolerances import SOLVED
 
 import mechdesign as md
-from experiments.populations import incomes, incomes_and_debts, places
+from experiments.populations import MU, SIGMA, incomes, incomes_and_debts, places
 from experiments.release_claims import Claim, income_claims, kernel_claims, two_way_claims
 from experiments.release_comparison import release_mechanisms, release_rows
 from experiments.release_curves import plot_releases
@@ -25,10 +25,10 @@ from experiments.releases import print_claims, print_comparison, print_rankings,
 from experiments.releases import release_table as table_of
 from mechdesign.closed_forms.sensitivity.query_functions import band_width
 from mechdesign.errors import FileFormatError, InputError, UnsuitableError
+from mechdesign.setting.problems.problem_files import read_problem_file
 from mechdesign.setting.readers.microdata import read_microdata
 from mechdesign.setting.readers.positions import RADIUS, mercator, read_coordinates
 from mechdesign.utility.release_error import error_of_mean, release_bias
-from problems.income import MU, SIGMA, income_mass
 
 NYC = ROOT.parent / "shared" / "data" / "nyc_collisions_2020_sample.csv"
 CELLS, INVERSE, FAR = 60, 20_000.0, 500_000.0
@@ -140,6 +140,7 @@ def test_populations_have_the_laws_they_claim():
     law = stats.lognorm(SIGMA, scale=math.exp(MU))
     assert stats.kstest(drawn, law.cdf).pvalue > 1e-4
     low, high = np.array([0.0, 5e4, 1e6]), np.array([5e4, 1e6, math.inf])
+    income_mass = read_problem_file("income").module.income_mass
     assert income_mass(low, high) == pytest.approx(law.cdf(high) - law.cdf(low), rel=1e-12)
     spots = places(5_000, 3)
     assert (np.abs(spots) < 33_000).all()
