@@ -48,7 +48,7 @@ def brief(value: object) -> str:
     if isinstance(value, Shown):
         told = {name: brief(fact) for name, fact in value.facts().items()}
         inner = next(iter(told.values())) if len(told) == 1 else ", ".join(f"{n} {fact}" for n, fact in told.items())
-        return _cut(f"{type(value).__name__}({inner})", _WIDTH - 16)
+        return _cut(f"{type(value).__name__}({inner})" if inner else type(value).__name__, _WIDTH - 16)
     if isinstance(value, np.ndarray):
         shape = " x ".join(map(str, value.shape)) or "1"
         ranged = value.size > 0 and value.dtype.kind in "iuf"

@@ -59,7 +59,7 @@ class Budget(Shown):
     Raises: InputError where there is no ledger, or a file with two names; FileFormatError where it is damaged.
     """
 
-    path: Path
+    path: Path = field(kw_only=False)
     _seen: list[int] = field(default_factory=lambda: [0], init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +19,7 @@ from mechdesign.setting.space.lattice import all_pairs
 class Discrete(Metric):
     """d(u, u') = epsilon for all u != u', in nats: local differential privacy (paper 001, section I)."""
 
-    epsilon: float
+    epsilon: float = field(kw_only=False)
     kind = "discrete"
     described = ("epsilon",)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -28,7 +28,7 @@ class Eikonal(Metric):
     the claim is the graph metric.
     """
 
-    level: PrivacyLevel
+    level: PrivacyLevel = field(kw_only=False)
     stencil: int = 8
     kind = "eikonal"
     described = ("stencil", "level")

@@ -32,7 +32,7 @@ Source: paper 000, section II-B (Definition 3) and section IV (the affine map); 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +42,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.base.checks import check_epsilon
 from mechdesign.base.descriptions import SMALLEST, finites, named, word
 from mechdesign.base.display import Shown
+from mechdesign.base.units import unit_word
 from mechdesign.errors import InputError
 from mechdesign.setting.space.domain import AXES, Domain
 from mechdesign.setting.space.raster import Raster, coordinates
@@ -78,6 +79,10 @@ class PrivacyLevel(Shown):
                 value=f"{low} to {self.largest}",
                 remedy="raise the floor, or cut the largest values",
             )
+
+    def facts(self) -> Mapping[str, object]:
+        unit = unit_word(self.raster.unit)
+        return {"eps": f"{self.smallest:.6g} to {self.largest:.6g} nats per {unit}", "map": self.raster}
 
     @classmethod
     def constant(cls, epsilon: float, unit: str = "1") -> PrivacyLevel:

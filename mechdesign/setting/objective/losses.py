@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -114,7 +114,7 @@ class ZeroOne(Loss):
 class TableLoss(Loss):
     """l(u, y) given as `values` of shape (n, m), in `units`, "1" where they have none."""
 
-    values: ArrayLike
+    values: ArrayLike = field(kw_only=False)
     units: str = "1"
     name = "table"
     tabled = True

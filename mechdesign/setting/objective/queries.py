@@ -7,7 +7,7 @@ Source: paper 000, Problem 1: given secrets, a privacy level and a query q, desi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
@@ -34,7 +34,7 @@ class Query(Shown):
     Raises: InputError for labels that are not whole numbers in one row, and where all are equal.
     """
 
-    labels: ArrayLike
+    labels: ArrayLike = field(kw_only=False)
 
     def __post_init__(self) -> None:
         given = np.asarray(self.labels)

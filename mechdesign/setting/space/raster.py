@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -62,6 +62,11 @@ class Raster(Shown):
                 value=f"{count} NODATA or non-finite node(s)",
                 remedy="fill them, or crop the raster to where it has data",
             )
+
+    def facts(self) -> Mapping[str, object]:
+        nodes = " x ".join(str(len(axis)) for axis in self.axes)
+        least, most = (f"{value:.6g}" for value in (self.values.min(), self.values.max()))
+        return {"nodes": f"{nodes} nodes in {self.unit}, {self.name} {least} to {most} {self.value_unit}"}
 
     @property
     def axes(self) -> tuple[NDArray[np.float64], ...]:
