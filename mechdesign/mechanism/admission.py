@@ -23,7 +23,7 @@ from mechdesign.errors import VerificationError
 from mechdesign.mechanism.factored.row_sums import join_words
 from mechdesign.mechanism.stored import Stored, contradiction, read
 from mechdesign.mechanism.table.certificate import row_sums_exact, violations
-from mechdesign.mechanism.table.dataset import checksum
+from mechdesign.mechanism.table.dataset import checksum_faults
 from mechdesign.setting.metric.metric import Metric
 from mechdesign.setting.metric.shortest_paths import Edges
 from mechdesign.setting.space.domain import Domain
@@ -78,11 +78,6 @@ def prove(mechanism: xr.Dataset) -> Admission:
         remedy = "draw only from an unaltered mechanism that `verify` certifies"
         raise VerificationError(said, field=name, remedy=remedy)
     return proved
-
-
-def checksum_faults(mechanism: xr.Dataset) -> list[str]:
-    """What is wrong with the checksum of a mechanism."""
-    return [] if mechanism.attrs["sha256"] == checksum(mechanism) else ["sha256: does not match the content"]
 
 
 def integer_faults(stored: Stored) -> list[str]:

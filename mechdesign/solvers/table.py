@@ -13,7 +13,7 @@ from typing import Any, get_args
 import xarray as xr
 
 from mechdesign.base.memory import require_memory
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.programs.eikonal.dictionary import Dictionary
 from mechdesign.programs.eikonal.query_weights import QueryWeights
 from mechdesign.programs.eikonal.weights import EikonalWeights
@@ -23,10 +23,12 @@ from mechdesign.programs.optimal.constrained import Constrained
 from mechdesign.programs.optimal.constraints import constraint_from
 from mechdesign.programs.optimal.edge_average import EdgeAverage
 from mechdesign.programs.optimal.minimax import Minimax
+from mechdesign.programs.optimal.near_pairs import WIDEST, excess, near_pairs
 from mechdesign.programs.optimal.optimal import Optimal
 from mechdesign.programs.optimal.robust import Robust
 from mechdesign.programs.program import Program
 from mechdesign.programs.statistical.statistical_design import StatisticalDesign
+from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.eikonal.dictionary import solve_dictionary
 from mechdesign.solvers.eikonal.query import solve_query
@@ -38,11 +40,12 @@ from mechdesign.solvers.optimal.aggregation import Method, aggregate
 from mechdesign.solvers.optimal.convex import solve_stated
 from mechdesign.solvers.optimal.coupled import solve_coupled
 from mechdesign.solvers.optimal.edge_average import solve_edge_average
-from mechdesign.solvers.optimal.near_pairs import solve_near_pairs, takes_near_pairs
+from mechdesign.solvers.optimal.near_pairs import solve_near_pairs
 from mechdesign.solvers.statistical.statistical_design import solve_statistical
 
 TABLES = 7  # 64-bit tables over secrets x reports that a solve holds at once: 6.1 to 6.7 measured from 50 x 50 cells up
 LARGEST_TABLE = 1600  # secrets up to which "auto" keeps eikonal weights as a table: 40 x 40
+MANY = 4_000_000  # edges times reports from which "auto" takes near pairs: 15 x 15 cells have 3.5 million
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -85,6 +88,20 @@ def stated_programs(options: Collection[str]) -> dict[str, type[Program]]:
     """The programs that a problem and some of these options state, by name."""
     needed = {kind: {f.name for f in fields(kind) if f.default is MISSING} - {"problem"} for kind in SOLVERS}
     return {kind.name: kind for kind, names in needed.items() if names <= set(options)}
+
+
+def takes_near_pairs(problem: DesignProblem, method: str) -> bool:
+    """Whether a method designs by near pairs: "graph", and "auto" where all pairs are many and near ones can stand for
+    them, with an excess of at most 2.
+    """
+    if method != "auto" or not isinstance(problem.metric, Euclidean):
+        return method == "graph"
+    if len(problem.edges.tail) * problem.reports.size < MANY:
+        return False
+    try:
+        return excess(problem, near_pairs(problem)) <= WIDEST
+    except UnsuitableError:
+        return False
 
 
 def _optimal(program: Optimal, targets: Targets) -> Design:

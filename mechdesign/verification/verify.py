@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from mechdesign.base.display import Shown
 from mechdesign.errors import InputError, VerificationError
-from mechdesign.mechanism.admission import checksum_faults
 from mechdesign.mechanism.storage.files import load
 from mechdesign.mechanism.stored import Stored, contradiction, read
 from mechdesign.mechanism.table.certificate import max_log_ratio, row_sums_exact, violations
+from mechdesign.mechanism.table.dataset import checksum_faults
 from mechdesign.programs.optimal.near_pairs import near_edges
 from mechdesign.setting.metric.shortest_paths import check_connected
 from mechdesign.setting.objective.losses import check_loss

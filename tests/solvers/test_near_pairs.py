@@ -28,11 +28,13 @@ from mechdesign.setting.objective.losses import Distance, SquaredDistance
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.problems.problem_files import load_problem
 from mechdesign.setting.space.domain import Domain
+from mechdesign.solvers import table
 from mechdesign.solvers.kernels.progress import Progress
 from mechdesign.solvers.optimal import near_pairs as solver
 from mechdesign.solvers.optimal.aggregation import Design, aggregate
-from mechdesign.solvers.optimal.near_pairs import solve_near_pairs, takes_near_pairs
+from mechdesign.solvers.optimal.near_pairs import solve_near_pairs
 from mechdesign.solvers.solve import solve
+from mechdesign.solvers.table import takes_near_pairs
 from mechdesign.utility.loss.remap import bayes_remap
 from mechdesign.verification.verify import verify
 
@@ -153,7 +155,7 @@ def test_levelling_betters_the_repair(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_when_auto_takes_near_pairs(
     asked: DesignProblem, edges_enough: bool, expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(solver, "MANY", len(asked.edges.tail) * asked.reports.size + (not edges_enough))
+    monkeypatch.setattr(table, "MANY", len(asked.edges.tail) * asked.reports.size + (not edges_enough))
     assert takes_near_pairs(asked, "auto") is expected
     assert takes_near_pairs(asked, "graph")
     assert not takes_near_pairs(asked, "blocks")
@@ -165,7 +167,7 @@ def test_auto_takes_near_pairs_for_central_paris_and_not_for_half_of_it() -> Non
 
 
 def test_auto_goes_by_near_pairs_and_the_file_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(solver, "MANY", 0)
+    monkeypatch.setattr(table, "MANY", 0)
     attrs = solve(Optimal(problem=CASES["rectangle"]), gap=1e-2).attrs
     assert attrs["bound_stencil"] == 32
     assert "neighbours" in attrs["lower_bound_of"]

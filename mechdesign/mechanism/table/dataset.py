@@ -210,6 +210,11 @@ def checksum(mechanism: xr.Dataset) -> str:
     return digest.hexdigest()
 
 
+def checksum_faults(mechanism: xr.Dataset) -> list[str]:
+    """What is wrong with the checksum of a mechanism."""
+    return [] if mechanism.attrs["sha256"] == checksum(mechanism) else ["sha256: does not match the content"]
+
+
 def _canonical(value: object) -> str:
     if isinstance(value, (bool, np.bool_)):
         return f"bool {bool(value)}"

@@ -19,36 +19,19 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.errors import UnsuitableError
 from mechdesign.mechanism.table.certificate import ROW_SUM
 from mechdesign.mechanism.table.dataset import relative_gap, total_cost
 from mechdesign.mechanism.table.repair import envelope, repair
-from mechdesign.programs.optimal.near_pairs import STENCIL, WIDEST, excess, near_pairs
-from mechdesign.setting.metric.euclidean import Euclidean
+from mechdesign.programs.optimal.near_pairs import STENCIL, excess, near_pairs
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.kernels.progress import Progress
 from mechdesign.solvers.optimal.aggregation import aggregate
 
-MANY = 4_000_000  # edges times reports from which "auto" takes near pairs: 15 x 15 cells have 3.5 million
 _SHARE = 0.3  # of the excess k - 1: the program of near pairs needs no smaller gap than this
 _DESIGNING = 0.9  # of the time limit for the program of near pairs; the rest is for levelling
 _LEVELLINGS = 6
 _LEVEL = 1e-5  # relative difference of row sums from which levelling gains less than it costs
-
-
-def takes_near_pairs(problem: DesignProblem, method: str) -> bool:
-    """Whether a method designs by near pairs: "graph", and "auto" where all pairs are many and near ones can stand for
-    them, with an excess of at most 2.
-    """
-    if method != "auto" or not isinstance(problem.metric, Euclidean):
-        return method == "graph"
-    if len(problem.edges.tail) * problem.reports.size < MANY:
-        return False
-    try:
-        return excess(problem, near_pairs(problem)) <= WIDEST
-    except UnsuitableError:
-        return False
 
 
 def solve_near_pairs(
