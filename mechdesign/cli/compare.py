@@ -57,6 +57,10 @@ def compare(
                     interrupted |= mechanism.attrs.get("stopped") == "interrupt"
                     table.append(judged(name, mechanism, built))
     except KeyboardInterrupt:
+        judged_already = {row["mechanism"] for row in table}
+        for name, mechanism in made.items():  # one at most: the interrupt came while it was judged
+            if name not in judged_already and not isinstance(mechanism, InputError):
+                table.append(judged(name, mechanism, built))
         if not table:
             raise
         interrupted = True
