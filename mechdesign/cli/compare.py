@@ -32,7 +32,7 @@ def compare(
 ) -> None:
     """Compare the optimal, the eikonal and the closed-form mechanisms, and your own, on one problem."""
     file, parameters = problem_asked(problem, context)
-    from mechdesign.output.tables.compare import each_mechanism, rows
+    from mechdesign.output.tables.compare import Row, bounded, each_mechanism, judged
     from mechdesign.output.tables.files import check_table_target, documented, write_rows
     from mechdesign.output.tables.given import read_mechanisms
     from mechdesign.output.terminal import printing
@@ -46,21 +46,28 @@ def compare(
     given = read_mechanisms(mine or ())
     printing.note_compiling()
     made, interrupted = {}, False
+    table: list[Row] = []
     try:
         with printing.steps(built.name) as on_progress:
             for name, mechanism in each_mechanism(
                 built, gap=gap, time_limit=time_limit, only=only, given=given, on_progress=on_progress
             ):
                 made[name] = mechanism
-                interrupted |= not isinstance(mechanism, InputError) and mechanism.attrs.get("stopped") == "interrupt"
+                if not isinstance(mechanism, InputError):
+                    interrupted |= mechanism.attrs.get("stopped") == "interrupt"
+                    table.append(judged(name, mechanism, built))
     except KeyboardInterrupt:
-        if not made:
+        judged_already = {row["mechanism"] for row in table}
+        for name, mechanism in made.items():  # one at most: the interrupt came while it was judged
+            if name not in judged_already and not isinstance(mechanism, InputError):
+                table.append(judged(name, mechanism, built))
+        if not table:
             raise
         interrupted = True
     for name, mechanism in made.items():
         if isinstance(mechanism, InputError):
             printing.note(f"{name} does not fit this problem: {mechanism}")
-    table = rows(made, built)
+    table = bounded(table, made)
     if output is not None:
         write_rows(table, output, overwrite=overwrite)
     if as_json:

@@ -162,9 +162,22 @@ def compare(
 def rows(made: Mapping[str, xr.Dataset | InputError], problem: DesignProblem) -> list[Row]:
     """The rows of mechanisms that were made for one problem; those that do not fit have none."""
     tables = {name: mechanism for name, mechanism in made.items() if isinstance(mechanism, xr.Dataset)}
-    bound = max((m.attrs["lower_bound"] for m in tables.values() if "lower_bound" in m.attrs), default=None)
-    least = next((m.attrs["least_epsilon"] for m in tables.values() if "least_epsilon" in m.attrs), None)
-    return [_row(name, mechanism, problem, bound, least) for name, mechanism in tables.items()]
+    return bounded([judged(name, mechanism, problem) for name, mechanism in tables.items()], tables)
+
+
+def bounded(rows: Sequence[Row], made: Mapping[str, xr.Dataset | InputError]) -> list[Row]:
+    """The rows of `judged` with the best lower bound that was proved, where it holds, and the least epsilon."""
+    tables = {row["mechanism"]: made[row["mechanism"]] for row in rows}
+    attrs = [table.attrs for table in tables.values() if isinstance(table, xr.Dataset)]
+    bound = max((float(a["lower_bound"]) for a in attrs if "lower_bound" in a), default=None)
+    least = next((float(a["least_epsilon"]) for a in attrs if "least_epsilon" in a), None)
+    told = []
+    for row in rows:
+        full, table = Row(**{**row, "least_epsilon": least}), tables[row["mechanism"]]
+        if bound is not None and row["effective_epsilon"] <= AT_CLAIM and isinstance(table, xr.Dataset):
+            full["lower_bound"], full["gap"] = bound, relative_gap(row["loss"], bound, constant_loss(table))
+        told.append(full)
+    return told
 
 
 def printed(row: Mapping[str, Any]) -> list[str]:
@@ -172,10 +185,9 @@ def printed(row: Mapping[str, Any]) -> list[str]:
     return ["-" if row[key] is None else format(row[key], form) for _, key, form in COLUMNS]
 
 
-def _row(name: str, mechanism: xr.Dataset, problem: DesignProblem, bound: float | None, least: float | None) -> Row:
-    loss = float(mechanism.attrs["expected_loss"])
+def judged(name: str, mechanism: xr.Dataset, problem: DesignProblem) -> Row:
+    """The row of one mechanism by itself: without a lower bound, which other mechanisms prove."""
     effective = float(mechanism.attrs["effective_epsilon"])
-    holds = bound is not None and effective <= AT_CLAIM
     claimed = mechanism.attrs.get("claimed_epsilon")
     rank = asymptotic = None
     if problem.domain.size <= LARGEST:
@@ -186,15 +198,15 @@ def _row(name: str, mechanism: xr.Dataset, problem: DesignProblem, bound: float 
         smallest = float(claimed) * effective
     return Row(
         mechanism=name,
-        loss=loss,
-        lower_bound=float(bound) if holds and bound is not None else None,
-        gap=relative_gap(loss, float(bound), constant_loss(mechanism)) if holds and bound is not None else None,
+        loss=float(mechanism.attrs["expected_loss"]),
+        lower_bound=None,
+        gap=None,
         remapped_loss=remapped_loss(mechanism),
         expected_distance=expected_distance(mechanism),
         claimed_epsilon=None if claimed is None else float(claimed),
         smallest_epsilon=smallest,
         effective_epsilon=effective,
-        least_epsilon=None if least is None else float(least),
+        least_epsilon=None,
         rank=rank,
         asymptotic_mse=asymptotic,
     )
