@@ -69,7 +69,7 @@ def read_matlab(stream: BinaryIO, source: Path, variable: str | None) -> NDArray
 
     content = read_bytes(stream, source, field="table", most=room(_TABLES), unfolds=_TABLES)
     try:
-        held = scipy.io.loadmat(io.BytesIO(_matlab_numbers(content, source)))
+        held = scipy.io.loadmat(io.BytesIO(_matlab_numbers(content, source)), spmatrix=False)
     except NotImplementedError as error:
         raise FileFormatError(
             "is a MATLAB 7.3 file, which is HDF5",
