@@ -32,7 +32,7 @@ UNLIKELY = 1e-4  # p of a chi-square test with fixed seeds
 
 
 def masses(mechanism: FactoredMechanism) -> tuple[list[list[int]], list[int]]:
-    return [list(row) for row in zip(*(mechanism.integers(u) for u in range(mechanism.size)), strict=True)]  # type: ignore[return-value]
+    return [list(row) for row in zip(*(mechanism.integers(u) for u in range(mechanism.secrets)), strict=True)]  # type: ignore[return-value]
 
 
 @EVERY
@@ -64,7 +64,7 @@ def test_losses_are_those_of_the_rows(case: str) -> None:
 @EVERY
 def test_the_table_of_factors_agrees_and_certifies(case: str) -> None:
     table = rows_of(case).table()
-    exact = rows_of(case).probabilities(np.arange(rows_of(case).size))
+    exact = rows_of(case).probabilities(np.arange(rows_of(case).secrets))
     assert np.abs(md.probabilities(table).values - exact).max() <= AGREE
     assert md.verify(table).certified
     if CASES[case]().loss.name == "squared":

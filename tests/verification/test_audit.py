@@ -357,8 +357,8 @@ def test_command_line(run, run_json, table):
         ("discrete", "--factor 3", np.log(3)),
     ],
 )
-def test_a_level_in_every_form(run, metric, words, epsilon):
-    code, out = run("t.csv", "--metric", metric, *words.split(), "--json")
+def test_a_level_in_every_form(run, table, metric, words, epsilon):
+    code, out, _ = run("audit", table, "--metric", metric, *words.split(), "--json")
     places = {"unit": "km", "places": "places.csv"} if metric == "euclidean" else {}
     named = named_problem(metric, {"epsilon": repr(float(epsilon)), **places}, secrets=3)
     found = audit(TABLE, named)
@@ -377,8 +377,8 @@ def test_a_level_in_every_form(run, metric, words, epsilon):
         ("discrete --factor 1", "factor"),
     ],
 )
-def test_levels_that_are_none(run, words, field):
-    code, out = run("t.csv", "--metric", *words.split(), "--json")
+def test_levels_that_are_none(run, table, words, field):
+    code, out, _ = run("audit", table, "--metric", *words.split(), "--json")
     assert (code, json.loads(out)["error"]["field"]) == (2, field)
 
 
