@@ -6,7 +6,6 @@ import json
 import math
 import re
 import sys
-import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -254,9 +253,7 @@ def test_command(case, folder, monkeypatch, capsys):
     if words[0] == "solve" and "-o" not in words:
         words += ["-o", "x.nc"]
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-    started = time.monotonic()
     error = refusal(words, monkeypatch, capsys)
-    assert time.monotonic() - started < 5
     assert (error["field"], error["kind"]) == (field, kind)
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
     if kind == "size":
