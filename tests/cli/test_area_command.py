@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import math
-import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +12,6 @@ import pytest
 from conftest import ROOT
 
 import mechdesign as md
-from mechdesign.cli import main as cli
 from mechdesign.handover.verify_table import main as check_table
 from mechdesign.setting.space.plane import Plane
 
@@ -25,31 +23,21 @@ USUAL = ["--cell", "400", "--radius", "200", "--level", "0.6931"]
 GEOD = pyproj.Geod(ellps="WGS84")
 
 
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run a command with --json: exit code and document."""
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["mechdesign", *map(str, words), "--json"])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code, json.loads(capsys.readouterr().out)
-
-    return call
-
-
-def test_an_area_becomes_a_certified_table_and_reports_in_degrees(run, tmp_path):
+def test_an_area_becomes_a_certified_table_and_reports_in_degrees(run_json, tmp_path):
     file = tmp_path / "area.nc"
-    code, made = run("area", PARK, *USUAL, "-o", file)
+    code, made = run_json("area", PARK, *USUAL, "-o", file)
     assert (code, made["certified"], made["program"]) == (0, True, "optimal")
     assert made["geodesic_epsilon"] == pytest.approx(0.6931 / 200)
-    assert run("verify", file)[1]["certified"]
+    assert run_json("verify", file)[1]["certified"]
     domain = md.Domain.from_description(
         json.loads(md.load(file).attrs["domain"]), points := points_of(md.load(file), "secret")
     )
     lon, lat = domain.plane.backward(points)
-    code, drawn = run("sample", file, "--lon", lon[5] + 1e-4, "--lat", lat[5] - 1e-4, "-n", 200, "--seed", 2)
-    assert (code, drawn["reports"]) == (0, run("sample", file, "--secret", 5, "-n", 200, "--seed", 2)[1]["reports"])
+    code, drawn = run_json("sample", file, "--lon", lon[5] + 1e-4, "--lat", lat[5] - 1e-4, "-n", 200, "--seed", 2)
+    assert (code, drawn["reports"]) == (
+        0,
+        run_json("sample", file, "--secret", 5, "-n", 200, "--seed", 2)[1]["reports"],
+    )
     for y, east, north in zip(drawn["reports"], drawn["report_longitude"], drawn["report_latitude"], strict=True):
         assert GEOD.inv(east, north, lon[y], lat[y])[2] <= 40.0  # a tenth of a cell
     assert len(set(drawn["reports"])) > 3
@@ -59,11 +47,11 @@ def points_of(mechanism, dim):
     return np.column_stack([mechanism[f"{dim}_x"].values, mechanism[f"{dim}_y"].values])
 
 
-def test_exports_hold_degrees_beside_the_plane(run, tmp_path, capsys):
+def test_exports_hold_degrees_beside_the_plane(run_json, tmp_path, capsys):
     file = tmp_path / "area.nc"
-    run("area", PARK, *USUAL, "--program", "planar-laplace", "-o", file)
+    run_json("area", PARK, *USUAL, "--program", "planar-laplace", "-o", file)
     for name in ("t.csv", "t.json"):
-        assert run("export", file, "--degrees", "-o", tmp_path / name)[0] == 0
+        assert run_json("export", file, "--degrees", "-o", tmp_path / name)[0] == 0
         assert check_table([str(tmp_path / name)]) == 0
         capsys.readouterr()
     with (tmp_path / "t.csv").open(encoding="utf-8") as stream:
@@ -81,13 +69,13 @@ def test_exports_hold_degrees_beside_the_plane(run, tmp_path, capsys):
     assert told["secret_points"][0] == [float(rows[0][f"secret_{a}"]) for a in ("x", "y", "longitude", "latitude")]
 
 
-def test_levels_and_prior_come_from_rasters(run, tmp_path):
+def test_levels_and_prior_come_from_rasters(run_json, tmp_path):
     map_ = tmp_path / "density.asc"
     rows = [" ".join(str(1 + k + j) for k in range(8)) for j in range(8)]
     map_.write_text("ncols 8\nnrows 8\nxllcorner -2000\nyllcorner -2000\ncellsize 500\n" + "\n".join(rows))
     file = tmp_path / "area.nc"
     options = ["--prior", map_, "--levels", map_, "--slope", "1e-4", "--gap", "0.01"]
-    code, made = run("area", PARK, *USUAL, *options, "-o", file)
+    code, made = run_json("area", PARK, *USUAL, *options, "-o", file)
     assert (code, made["certified"]) == (0, True)
     mechanism = md.load(file)
     density = md.read.raster(map_, unit="m").at(points_of(mechanism, "secret"))
@@ -95,12 +83,12 @@ def test_levels_and_prior_come_from_rasters(run, tmp_path):
     assert mechanism["level"].values == pytest.approx(0.6931 / 200 + 1e-4 * density, rel=1e-6)
 
 
-def test_the_forbidden_part_holds_no_cell(run, tmp_path):
+def test_the_forbidden_part_holds_no_cell(run_json, tmp_path):
     water = tmp_path / "water.geojson"
     ring = [[2.33, 48.85], [2.35, 48.85], [2.35, 48.87], [2.33, 48.87], [2.33, 48.85]]
     water.write_text(json.dumps({"type": "Polygon", "coordinates": [ring]}))
     words = ["area", PARK, *USUAL, "--program", "planar-laplace", "--forbidden", water, "-o", tmp_path / "dry.nc"]
-    assert run(*words)[0] == 0
+    assert run_json(*words)[0] == 0
     mechanism = md.load(tmp_path / "dry.nc")
     plane = Plane.from_description(json.loads(mechanism.attrs["domain"])["plane"], "m")
     assert (plane.backward(points_of(mechanism, "secret"))[0] > 2.35).all()
@@ -127,17 +115,17 @@ def test_the_forbidden_part_holds_no_cell(run, tmp_path):
         ({"--forbidden": "nowhere.geojson"}, "area"),
     ],
 )
-def test_bad_input_is_named_and_leaves_no_file(run, tmp_path, changed, field):
+def test_bad_input_is_named_and_leaves_no_file(run_json, tmp_path, changed, field):
     options = dict(zip(USUAL[::2], USUAL[1::2], strict=True)) | changed
-    code, said = run("area", PARK, *(word for pair in options.items() for word in pair), "-o", tmp_path / "a.nc")
+    code, said = run_json("area", PARK, *(word for pair in options.items() for word in pair), "-o", tmp_path / "a.nc")
     assert (code, said["error"]["field"]) == (2, field)
     assert said["error"]["remedy"]
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_area_of_too_many_cells_is_refused_before_a_table_is_made(run, tmp_path, monkeypatch):
+def test_an_area_of_too_many_cells_is_refused_before_a_table_is_made(run_json, tmp_path, monkeypatch):
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=1e5))
-    code, said = run("area", PARK, *USUAL, "--cell", "100", "-o", tmp_path / "a.nc")
+    code, said = run_json("area", PARK, *USUAL, "--cell", "100", "-o", tmp_path / "a.nc")
     assert (code, said["error"]["kind"], said["error"]["field"]) == (2, "size", "cell")
 
 
@@ -150,14 +138,14 @@ def test_an_area_of_too_many_cells_is_refused_before_a_table_is_made(run, tmp_pa
         ["--radius", "200", "--level", repr(math.log(2.0))],
     ],
 )
-def test_a_level_in_every_form(run, tmp_path, words):
-    code, made = run("area", PARK, "--cell", "400", *words, "--program", "planar-laplace", "-o", tmp_path / "a.nc")
+def test_a_level_in_every_form(run_json, tmp_path, words):
+    code, made = run_json("area", PARK, "--cell", "400", *words, "--program", "planar-laplace", "-o", tmp_path / "a.nc")
     assert (code, made["geodesic_epsilon"]) == (0, pytest.approx(math.log(2.0) / 200, rel=1e-12))
 
 
-def test_a_box_of_degrees(run, tmp_path):
+def test_a_box_of_degrees(run_json, tmp_path):
     words = ["--cell", "400", "--epsilon", "0.003", "--program", "planar-laplace"]
-    code, made = run("area", "--box", "2.34,48.85,2.36,48.87", *words, "-o", tmp_path / "a.nc")
+    code, made = run_json("area", "--box", "2.34,48.85,2.36,48.87", *words, "-o", tmp_path / "a.nc")
     assert (code, made["problem"], made["certified"]) == (0, "box", True)
     mechanism = md.load(tmp_path / "a.nc")
     plane = Plane.from_description(json.loads(mechanism.attrs["domain"])["plane"], "m")
@@ -175,8 +163,8 @@ def test_a_box_of_degrees(run, tmp_path):
         (["--box", "2,48.1,2.1,48"], "box"),
     ],
 )
-def test_boxes_that_are_none(run, tmp_path, words, field):
-    code, said = run("area", *words, "--cell", "400", "--epsilon", "0.003", "-o", tmp_path / "a.nc")
+def test_boxes_that_are_none(run_json, tmp_path, words, field):
+    code, said = run_json("area", *words, "--cell", "400", "--epsilon", "0.003", "-o", tmp_path / "a.nc")
     assert (code, said["error"]["field"], list(tmp_path.iterdir())) == (2, field, [])
 
 
@@ -194,8 +182,8 @@ def test_boxes_that_are_none(run, tmp_path, words, field):
         (["--within", "200", "--nats", "inf"], "nats"),
     ],
 )
-def test_levels_that_are_none(run, tmp_path, words, field):
-    code, said = run("area", PARK, "--cell", "400", *words, "-o", tmp_path / "a.nc")
+def test_levels_that_are_none(run_json, tmp_path, words, field):
+    code, said = run_json("area", PARK, "--cell", "400", *words, "-o", tmp_path / "a.nc")
     assert (code, said["error"]["field"], list(tmp_path.iterdir())) == (2, field, [])
 
 
@@ -208,25 +196,25 @@ def test_levels_that_are_none(run, tmp_path, words, field):
         (["--lon", "2.348", "--lat", "98"], "lon, lat"),
     ],
 )
-def test_places_that_are_not_there_are_refused(run, tmp_path, words, field):
-    run("area", PARK, *USUAL, "--program", "planar-laplace", "-o", tmp_path / "a.nc")
-    code, said = run("sample", tmp_path / "a.nc", *words)
+def test_places_that_are_not_there_are_refused(run_json, tmp_path, words, field):
+    run_json("area", PARK, *USUAL, "--program", "planar-laplace", "-o", tmp_path / "a.nc")
+    code, said = run_json("sample", tmp_path / "a.nc", *words)
     assert (code, said["error"]["field"]) == (2, field)
 
 
-def test_files_without_a_plane_take_no_degrees(run, tmp_path):
+def test_files_without_a_plane_take_no_degrees(run_json, tmp_path):
     domain = md.Domain.grid((2, 2), cell=1.0, unit="m")
     metric = md.Euclidean(epsilon=1.0, unit="m")
     problem = md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.losses.Distance())
     file = md.save(md.baselines.exponential(problem), tmp_path / "flat.nc")
-    assert run("sample", file, "--lon", "0", "--lat", "0")[1]["error"]["field"] == "lon, lat"
-    assert run("export", file, "--degrees", "-o", tmp_path / "t.csv")[1]["error"]["field"] == "degrees"
+    assert run_json("sample", file, "--lon", "0", "--lat", "0")[1]["error"]["field"] == "lon, lat"
+    assert run_json("export", file, "--degrees", "-o", tmp_path / "t.csv")[1]["error"]["field"] == "degrees"
     assert not (tmp_path / "t.csv").exists()
 
 
-def test_the_picture_says_degrees(run, tmp_path):
+def test_the_picture_says_degrees(run_json, tmp_path):
     pytest.importorskip("matplotlib")
-    run("area", PARK, *USUAL, "--program", "planar-laplace", "-o", tmp_path / "a.nc")
+    run_json("area", PARK, *USUAL, "--program", "planar-laplace", "-o", tmp_path / "a.nc")
     figure = md.plot.mechanism(md.load(tmp_path / "a.nc"))
     figure.canvas.draw()
     axes = figure.axes[0]

@@ -9,7 +9,6 @@ import sys
 import numpy as np
 import pytest
 
-from mechdesign.cli import main as cli
 from mechdesign.errors import DesignError
 from mechdesign.mechanism.storage.files import load, save
 from mechdesign.mechanism.table.dataset import probabilities, seal
@@ -37,30 +36,6 @@ VERIFIED = [
     "certified", "violations", "claim", "rebuilt", "effective_epsilon", "worst", "expected_loss", "lower_bound_checked",
     "reasons",
 ]  # fmt: skip
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run the command line in this process: exit code, and what stdout and stderr got."""
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["mechdesign", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code, *capsys.readouterr()
-
-    return call
-
-
-@pytest.fixture
-def run_json(run):
-    """The same with --json: exit code and the one document on stdout."""
-
-    def call(*words):
-        code, out, _ = run(*words, "--json")
-        return code, json.loads(out)
-
-    return call
 
 
 @pytest.fixture

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.cli import main as cli
 from mechdesign.output.tables import compare as module
 
 
 @pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
+def run(run, monkeypatch, tmp_path):
     """Run the command line in an empty folder: exit code, stdout, stderr."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "140")  # wide enough for a table in one piece
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["mechdesign", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code, *capsys.readouterr()
-
-    return call
+    return run
 
 
 @pytest.fixture

@@ -2,12 +2,11 @@ from __future__ import annotations
 
 import json
 import math
-import sys
+from functools import partial
 
 import numpy as np
 import pytest
 
-from mechdesign.cli import main as cli
 from mechdesign.closed_forms.mechanisms import planar_laplace
 from mechdesign.closed_forms.noise import privacy_radius
 from mechdesign.errors import InputError
@@ -29,14 +28,8 @@ DOCUMENT = [
 
 
 @pytest.fixture
-def run(monkeypatch, capsys):
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["mechdesign", "level", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code, *capsys.readouterr()
-
-    return call
+def run(run):
+    return partial(run, "level")
 
 
 @pytest.mark.parametrize(("radius", "nats"), [(200.0, math.log(2)), (0.2, 1.0), (1e-3, 40.0)])

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import numpy as np
 import pytest
 from factored import made
 
 import mechdesign as md
-from mechdesign.cli import main as cli
 from mechdesign.closed_forms.mechanisms import exponential
 from mechdesign.mechanism.storage.files import save
 from mechdesign.mechanism.table.dataset import seal
@@ -28,17 +26,10 @@ def mechanism(domain: md.Domain = RIVER):
 
 
 @pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
+def run(run, tmp_path):
     """Run `mechdesign sample` on a file: exit code, stdout and stderr."""
     path = save(mechanism(), tmp_path / "m.nc")
-
-    def call(*words, file=path):
-        monkeypatch.setattr(sys, "argv", ["mechdesign", "sample", str(file), *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code, *capsys.readouterr()
-
-    return call
+    return lambda *words, file=path: run("sample", file, *words)
 
 
 @pytest.mark.parametrize(
