@@ -1,1 +1,1 @@
-"""Epsilons tuned to a distance or a level."""
+"""Epsilons tuned to a distance or a level, and priors that explain them. States no program."""
