@@ -1,1 +1,1 @@
-"""Mechanisms too large for a table: whole weights and an integer metric, rows on demand."""
+"""Mechanisms too large for a table: whole weights and an integer metric, rows on demand. Nothing is designed."""

@@ -1,1 +1,1 @@
-"""Programs over eikonal kernels: weights, dictionaries, queries; where weights cannot exist."""
+"""Programs over eikonal kernels: weights, dictionaries, queries; where weights cannot exist. Nothing is solved."""

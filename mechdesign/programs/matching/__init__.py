@@ -1,1 +1,1 @@
-"""Programs that tune mechanisms to one expected distance."""
+"""Programs that tune mechanisms to one expected distance. Nothing is solved."""

@@ -1,1 +1,1 @@
-"""The optimal program over the cone of a metric, and its relatives."""
+"""The optimal program over the cone of a metric, and its relatives. Nothing is solved."""

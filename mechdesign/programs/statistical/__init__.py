@@ -1,1 +1,1 @@
-"""Programs about the distribution of secrets: likelihood, design, information."""
+"""Programs about the distribution of secrets: likelihood, design, information. Nothing is solved."""

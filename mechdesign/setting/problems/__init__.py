@@ -1,1 +1,1 @@
-"""Design problems, and where they come from: files, words, areas, releases."""
+"""Design problems, and where they come from: files, words, areas, releases. No mechanism."""

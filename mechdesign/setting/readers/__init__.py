@@ -1,1 +1,1 @@
-"""Files of anybody, read into domains, rasters, streets and tables. One format a file."""
+"""Files of anybody, read into domains, rasters, streets and tables, one format a file. No privacy."""

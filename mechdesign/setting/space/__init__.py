@@ -1,1 +1,1 @@
-"""Domains and where they lie: grids, lattices, areas on Earth, planes, rasters."""
+"""Domains and where they lie: grids, lattices, areas on Earth, planes, rasters. No privacy."""

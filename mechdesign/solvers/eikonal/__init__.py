@@ -1,1 +1,1 @@
-"""Weights over eikonal kernels: factorisation, fallbacks, dictionaries, queries, diagnosis."""
+"""Weights over eikonal kernels: factorisation, fallbacks, dictionaries, queries, diagnosis. States no program."""

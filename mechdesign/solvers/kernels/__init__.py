@@ -1,1 +1,1 @@
-"""What solvers share: HiGHS, exact pricing, the tree simplex, threads, progress."""
+"""What solvers share: HiGHS, exact pricing, the tree simplex, threads, progress. Knows no program."""

@@ -1,1 +1,1 @@
-"""Least smooth bounds, by several routes to one answer."""
+"""Least smooth bounds, by several routes to one answer. No noise."""

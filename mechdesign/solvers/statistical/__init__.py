@@ -1,1 +1,1 @@
-"""Likelihoods and statistical designs: Newton, EM, rays and their bounds."""
+"""Likelihoods and statistical designs: Newton, EM, rays and their bounds. States no program."""

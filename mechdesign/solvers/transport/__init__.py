@@ -1,1 +1,1 @@
-"""Kantorovich distances with a certificate: network simplex over priced columns."""
+"""Kantorovich distances with a certificate: network simplex over priced columns. No estimates."""

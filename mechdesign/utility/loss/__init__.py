@@ -1,1 +1,1 @@
-"""Expected loss, remap, an adversary's error, retrieval."""
+"""Expected loss, remap, an adversary's error, retrieval. Nothing is printed."""

@@ -1,1 +1,1 @@
-"""Distributions estimated from reports, and how far they are off."""
+"""Distributions estimated from reports, and how far they are off. Nothing is printed."""
