@@ -9,7 +9,8 @@ import sys
 import tempfile
 import threading
 from fractions import Fraction
-from functools import cache
+from functools import cache, reduce
+from operator import add
 from pathlib import Path
 
 import numpy as np
@@ -59,7 +60,7 @@ def test_sums_are_exact_and_the_limit_is_kept(amounts: list[float], limit: float
 
 def test_ten_tenths_are_more_than_one(path: Path) -> None:
     """The double 0.1 exceeds a tenth; added in floating point, ten of them stay below 1."""
-    assert sum([0.1] * 10) < 1 < 10 * Fraction(0.1)
+    assert reduce(add, [0.1] * 10) < 1 < 10 * Fraction(0.1)
     budget = md.Budget.create(path, limit=1)
     for _ in range(9):
         budget.spend(0.1)

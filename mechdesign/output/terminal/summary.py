@@ -12,7 +12,6 @@ from typing import Any
 import xarray as xr
 
 from mechdesign.errors import DesignError, VerificationError
-from mechdesign.mechanism.schema import FACTORED
 from mechdesign.mechanism.stored import read, stored_domain
 from mechdesign.mechanism.table.dataset import relative_gap
 from mechdesign.output.terminal.printing import figure, listing, say
@@ -62,7 +61,7 @@ def summarise(mechanism: xr.Dataset, checked: Verification, *, seconds: float, f
     objective = attrs.get("objective")
     value = loss if objective is None else float(objective)
     parameters = json.loads(attrs["parameters"])
-    factored = attrs["schema"] == FACTORED
+    factored = "mass" not in mechanism
     return {
         "problem": attrs["problem"],
         "program": attrs["program"],
