@@ -1,4 +1,4 @@
-"""What an object shows of itself in a session: its class, and its fields in a line each; at most five lines in all."""
+"""What an object shows of itself at the prompt: its class, and its fields in a line each; at most five lines in all."""
 
 from __future__ import annotations
 

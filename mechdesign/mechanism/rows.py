@@ -20,7 +20,7 @@ Scan = Literal["table", "row"]
 
 
 class Rows(Shown, ABC):
-    """P(y|u) = mass / sum, in whole numbers. The Dataset is a copy, so that later changes do not reach it."""
+    """P(y|u) = mass / sum, in whole numbers."""
 
     dataset: xr.Dataset
     placed: ClassVar[str]  # whose coordinates are those of reports

@@ -50,7 +50,7 @@ class Sampler(Shown):
     admission: Admission = field(init=False)
 
     def __post_init__(self) -> None:
-        rows = rows_of(self.mechanism)
+        rows = rows_of(self.mechanism.copy(deep=True))
         for name, value in {"rows": rows, "mechanism": rows.dataset, "admission": rows.admission}.items():
             object.__setattr__(self, name, value)
 

@@ -20,13 +20,10 @@ _TABLE_BYTES = 1 << 26  # of alias tables at once
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TableMechanism(Rows):
-    """A table, whose rows sum to 2^62. Memory: 8 n m bytes."""
+    """A table, whose rows sum to 2^62. The Dataset is not copied: `Sampler` gives one of its own."""
 
     dataset: xr.Dataset = field(kw_only=False)
     placed = "report"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "dataset", self.dataset.copy(deep=True))
 
     @cached_property
     def mass(self) -> NDArray[np.uint64]:
