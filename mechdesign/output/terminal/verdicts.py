@@ -13,7 +13,10 @@ from mechdesign.verification.verify import Verification
 def print_verification(result: Verification, *, verbose: bool = False) -> None:
     """The outcome of a verification, reasons included; the claim if `verbose`."""
     if result.certified:
-        say("Certified: all row sums are exact and no inequality of the claim is broken, in whole numbers.")
+        say(
+            "Certified: every row sums to exactly 2^62 (factors: to its stored sum), and no inequality of the claim is "
+            "broken, in whole numbers."
+        )
     else:
         say(f"Not certified: {result.reasons[0]}.")
     worst, bound = result.worst, result.lower_bound_checked
