@@ -17,6 +17,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from importlib import metadata
 from typing import Any
 
@@ -241,6 +242,7 @@ def coordinates(dim: str, domain: Domain) -> dict[str, tuple[str, NDArray[np.flo
     }
 
 
+@cache
 def versions() -> str:
     """The versions of the packages that figures depend on, as JSON."""
     return json.dumps({name: _version(name) for name in _VERSIONED}, sort_keys=True)
