@@ -249,7 +249,7 @@ def test_levels_that_are_none(run_json, tmp_path, words, field):
     [
         (["--lon", "2.348"], "at"),
         (["--lon", "2.348", "--lat", "48.86", "--secret", "1"], "at"),
-        (["--lon", "3.348", "--lat", "48.86"], "at"),
+        (["--lon", "3.348", "--lat", "48.86"], "lon, lat"),
         (["--lon", "2.348", "--lat", "98"], "lon, lat"),
     ],
 )
@@ -292,3 +292,30 @@ def test_the_picture_says_degrees(run_json, tmp_path):
         assert GEOD.inv(plane.longitude, plane.latitude, longitude, plane.latitude)[2] == pytest.approx(
             abs(x), abs=40.0
         )
+
+
+@pytest.mark.parametrize(
+    ("lon", "lat", "words"),
+    [
+        (3.348, 48.86, ("outside the grid", "3.348 48.86 degrees", "places lie at longitudes 2.3", "latitudes 48.8")),
+        (48.86, 2.343, ("exchanged", "give longitude 2.343 and latitude 48.86")),
+        (200.0, 48.86, ("within 180", "degrees east")),
+    ],
+)
+def test_degrees_are_refused_in_degrees(run_json, tmp_path, lon, lat, words):
+    run_json("area", PARK, *USUAL, "--program", "planar-laplace", "-o", tmp_path / "a.nc")
+    code, said = run_json("sample", tmp_path / "a.nc", "--lon", lon, "--lat", lat)
+    told = " ".join(str(said["error"][key]) for key in ("message", "value", "remedy"))
+    assert (code, said["error"]["field"]) == (2, "lon, lat")
+    assert [word for word in words if word not in told] == []
+    assert "unit: m" not in told
+
+
+def test_the_nearest_place_in_degrees_is_the_nearest_on_the_ground(run_json, tmp_path):
+    run_json("area", PARK, *USUAL, "--program", "planar-laplace", "-o", tmp_path / "a.nc")
+    mechanism = md.load(tmp_path / "a.nc")
+    plane = Plane.from_description(json.loads(mechanism.attrs["domain"])["plane"], "m")
+    lon, lat = plane.backward(points_of(mechanism, "secret"))
+    said = run_json("sample", tmp_path / "a.nc", "--lon", 2.5, "--lat", 48.87)[1]["error"]["remedy"]
+    away = GEOD.inv(np.full(len(lon), 2.5), np.full(len(lon), 48.87), lon, lat)[2]
+    assert f"place {int(np.argmin(away))}, is at {lon[np.argmin(away)]:.4f}" in said
