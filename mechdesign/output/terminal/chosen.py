@@ -20,7 +20,7 @@ from mechdesign.setting.problems.problem import DesignProblem
 
 MINUTE = {  # metric: (least nats between neighbours, cells), from the longest edges to the shortest
     "euclidean": ((0.5, 1600), (0.3, 400), (0.0, 225)),
-    "eikonal": ((0.5, 1600), (0.2, 576), (0.0, 400)),
+    "eikonal": ((0.5, 1600), (0.2, 576), (0.0, 225)),
 }
 _LARGE = {"euclidean": "planar-laplace", "eikonal": "eikonal"}
 _WORDS = {
@@ -36,11 +36,9 @@ def chosen_for(problem: DesignProblem) -> tuple[str, str]:
     short = float(np.min(problem.edges.length))
     most = next(most for least, most in MINUTE[kind] if short >= least)
     program = "optimal" if cells <= most else _LARGE[kind]
-    needs = "takes about a minute up to" if cells <= most else "takes longer than a minute beyond"
-    rule = (
-        f"with {short:.2g} nats between neighbours {_WORDS['optimal']} {needs} {most:,} cells, and these are {cells:,}"
-    )
-    return program, f"{_WORDS[program]}, because {rule}"
+    within = "it takes about a minute up to" if cells <= most else "the optimal program takes longer than a minute beyond"
+    rule = f"with {short:.2g} nats between neighbours {within} {most:,} cells, and these are {cells:,}"
+    return program, f"{_WORDS[program]}: {rule}"
 
 
 def alternative(problem: DesignProblem, program: str) -> dict[str, Any]:
