@@ -22,6 +22,7 @@ from mechdesign.errors import InputError
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+_UNIONS = (typing.Union, types.UnionType)
 _SHOWN = 60  # characters of a value
 _REMEDIES = {
     "DesignProblem": "pass a problem, such as md.load_problem('philadelphia') or md.DesignProblem(...)",
@@ -126,7 +127,7 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for owner in owners:
         namespace = vars(sys.modules[owner.__module__]) if owner.__module__ in sys.modules else {}
-        for name, written in owner.__dict__.get("__annotations__", {}).items():
+        for name, written in inspect.get_annotations(owner).items():
             with contextlib.suppress(NameError, TypeError, AttributeError):
                 found[name] = eval(written, namespace) if isinstance(written, str) else written
     return found
@@ -134,9 +135,11 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 def _fits(value: object, hint: Any) -> bool:
     """Whether a value is of the kind of an annotation, where that can be told."""
-    origin = typing.get_origin(hint)
-    if origin in (typing.Union, types.UnionType):
-        return any(_fits(value, part) for part in typing.get_args(hint))
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if _is_array(hint):
+        return _fits_array(value, parts)
+    if origin in _UNIONS:
+        return any(_fits(value, part) for part in parts)
     if hint is None or hint is type(None):
         return value is None
     kind = origin or hint
@@ -145,21 +148,38 @@ def _fits(value: object, hint: Any) -> bool:
     if kind in (str, Path, Mapping):
         return isinstance(value, kind)
     if isinstance(kind, type) and issubclass(kind, Iterable) and kind.__module__ == "collections.abc":
-        return hasattr(value, "__iter__") and (not isinstance(value, str) or str in typing.get_args(hint))
+        return hasattr(value, "__iter__") and (str in parts or not _textual(value))
     own = isinstance(kind, type) and kind.__module__.startswith("mechdesign.")
-    if own or getattr(kind, "__name__", "") == "Dataset":
-        return isinstance(value, kind)
-    return not (_is_array(hint) and (isinstance(value, str) or type(value).__module__.startswith("mechdesign.")))
+    return isinstance(value, kind) if own or getattr(kind, "__name__", "") == "Dataset" else True
+
+
+def _fits_array(value: object, parts: tuple[Any, ...]) -> bool:
+    """The same of what NumPy makes an array of, or of one of the other parts of a union with it."""
+    if any(isinstance(part, type) and isinstance(value, part) for part in parts if part is not str):
+        return True
+    if Path in parts and isinstance(value, str):
+        return True
+    return not (_textual(value) or type(value).__module__.startswith("mechdesign."))
+
+
+def _textual(value: object) -> bool:
+    """Whether a value is a text, or holds one."""
+    if isinstance(value, (list, tuple)):
+        return any(isinstance(item, str) for item in value)
+    return isinstance(value, (str, bytes))
 
 
 def _is_array(hint: Any) -> bool:
-    return "numpy" in str(getattr(hint, "__module__", "")) or "numpy" in str(hint)
+    origin = typing.get_origin(hint)
+    if origin in _UNIONS:
+        return any(_is_array(part) for part in typing.get_args(hint))
+    return origin is not Mapping and ("numpy" in str(getattr(hint, "__module__", "")) or "numpy" in str(hint))
 
 
 def _words(hint: Any) -> list[str]:
     """What an annotation asks for, in words."""
     origin = typing.get_origin(hint)
-    if origin in (typing.Union, types.UnionType) and not _is_array(hint):
+    if origin in _UNIONS and not _is_array(hint):
         parts = [part for part in typing.get_args(hint) if part is not type(None)]
         words = [word for part in parts for word in _words(part)]
         return [word for word in words if word != "text"] if "path" in words else words

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from mechdesign.base.arguments import asked
 from mechdesign.errors import UnsuitableError
 from mechdesign.output.pictures.canvas import Lattice
 from mechdesign.output.pictures.panels import EXCESS, Panel, bar, entitle, laid_out, setting_panels
@@ -23,6 +24,7 @@ _STYLES: dict[str, Any] = {  # Okabe and Ito's palette, and shapes
 }
 
 
+@asked
 def plot_diagnosis(found: xr.Dataset) -> Figure:
     """The figure of a diagnosis over a grid of two axes: eps(u) where it varies, and the excess, with the negative
     weights where known.

@@ -22,6 +22,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.errors import UnsuitableError
 from mechdesign.mechanism.sampling.sampler import rows_of
 from mechdesign.mechanism.stored import read
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+@asked
 def plot_mechanism(
     mechanism: xr.Dataset, secrets: Sequence[int] | None = None, *, over: str | Path | None = None
 ) -> Figure:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import xarray as xr
 
+from mechdesign.base.arguments import asked
 from mechdesign.errors import InputError, MechdesignError
 from mechdesign.mechanism.schema import FACTORED, FACTORS, MECHANISM, TABLE
 from mechdesign.mechanism.storage.files import check_target, load_sealed, write_atomically
@@ -46,11 +47,13 @@ def check_plot_target(path: str | Path, *, overwrite: bool = False) -> Path:
     return target
 
 
+@asked
 def load_drawable(path: str | Path) -> xr.Dataset:
     """Read a file that `save_plot` draws: a mechanism, a sweep or a diagnosis. Raises what `load` raises."""
     return load_sealed(path, MECHANISM, FACTORS, SWEEP, DIAGNOSIS, what="a mechanism, sweep or diagnosis")
 
 
+@asked
 def save_plot(
     result: xr.Dataset | Figure | str | Path,
     path: str | Path,

@@ -17,13 +17,15 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.units import unit_word
+from mechdesign.errors import InputError
 from mechdesign.mechanism.table.dataset import RESOLUTION
 from mechdesign.output.pictures.captions import loss_words, metric_sentence, problem_sentence
 from mechdesign.output.pictures.palette import COLOURS, mechanism_style, mechanism_words
 from mechdesign.output.pictures.panels import tidy
 from mechdesign.output.tables.compare import AT_CLAIM
-from mechdesign.output.tables.sweep import baselines_of, sweep_rows
+from mechdesign.output.tables.sweep import SWEEP, baselines_of, sweep_rows
 from mechdesign.setting.metric.metrics import metric_from_description
 
 if TYPE_CHECKING:
@@ -35,8 +37,16 @@ _LEAST = 1e-300  # a level of 0, of reports that say nothing, on a logarithmic a
 _REACH = 3.0  # the axis goes down to the least scale divided by this: further down lie constant reports
 
 
+@asked
 def plot_sweep(curve: xr.Dataset) -> Figure:
-    """The figure of a sweep, 9 x 6.4 inches: losses above, distance from the lower bound below."""
+    """The figure of a sweep, 9 x 6.4 inches: losses above, distance from the lower bound below.
+
+    Raises: InputError for a Dataset that is no sweep.
+    """
+    if curve.attrs.get("schema") != SWEEP.name:
+        raise InputError(
+            "is no sweep", field="schema", value=curve.attrs.get("schema"), remedy="pass what md.sweep(problem) returns"
+        )
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.0, 6.4), layout="constrained")

@@ -36,7 +36,9 @@ def chosen_for(problem: DesignProblem) -> tuple[str, str]:
     short = float(np.min(problem.edges.length))
     most = next(most for least, most in MINUTE[kind] if short >= least)
     program = "optimal" if cells <= most else _LARGE[kind]
-    within = "it takes about a minute up to" if cells <= most else "the optimal program takes longer than a minute beyond"
+    within = (
+        "it takes about a minute up to" if cells <= most else "the optimal program takes longer than a minute beyond"
+    )
     rule = f"with {short:.2g} nats between neighbours {within} {most:,} cells, and these are {cells:,}"
     return program, f"{_WORDS[program]}: {rule}"
 

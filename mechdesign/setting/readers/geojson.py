@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.memory import within_memory
 from mechdesign.base.opening import open_regular, read_bytes
 from mechdesign.errors import FileFormatError
@@ -21,6 +22,7 @@ _Taken = TypeVar("_Taken")
 _WGS84 = ("CRS84", "EPSG::4326", "EPSG:4326")
 
 
+@asked
 def read_area(path: str | Path) -> Area:
     """The union of all polygons of a GeoJSON file: Polygon, MultiPolygon, GeometryCollection, Feature(Collection).
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.errors import InputError
 from mechdesign.setting.space.domain import Domain
 
@@ -47,6 +48,7 @@ def place_at(domain: Domain, location: Sequence[float]) -> int:
     return place
 
 
+@asked
 def nearest_node(domain: Domain, location: Sequence[float]) -> int:
     """The place of `domain` with the least straight-line distance to `location` (k,), in its unit; the first of equals.
 
