@@ -29,7 +29,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from mechdesign.utility.population.channel import Channel
 from mechdesign.utility.population.linear_estimator import UNIFORM, law_beforehand
@@ -37,6 +37,7 @@ from mechdesign.utility.population.linear_estimator import UNIFORM, law_beforeha
 ACCURACY = 1e-4  # of the length of a bound: how much longer than the shortest it may be
 _ROUNDS = 8  # quadratic programs
 _STEPS = 60
+_FASTEST = 0.01  # of mu, that it may become in a round
 _CENTRE = 0.1  # of the mean complementarity that a step aims at
 _BACK = 0.995  # of the way to the nearest bound
 _CLOSE = 0.02  # relative: mu this near to the best changes a bound by less than its square
@@ -64,10 +65,13 @@ def affine_weights(
 
 def _lower(channel: Channel, wanted: _Floats, chi: _Floats, law: _Floats, start: _Floats, radius: float) -> _Floats:
     """The weights (M,) of the lower bound of one share."""
-    best, found = -math.inf, np.zeros(len(law))
+    best, found = 0.0, np.zeros(len(law))  # a = 0 bounds every share
     mu = math.sqrt(max(float(start @ wanted) * float(start @ (1 - wanted)), UNIFORM**2) / radius)
     for _ in range(_ROUNDS):
-        p, nu = _quadratic(wanted / mu, chi, start, ACCURACY * radius)
+        try:
+            p, nu = _quadratic(wanted / mu, chi, start, ACCURACY * radius)
+        except LinAlgError:
+            break
         weights = mu * (nu - ((p - start) @ channel.table) / law)
         weights -= max(float((channel.table @ weights - wanted).max()), 0.0)
         value = float(law @ weights) - math.sqrt(radius * float(channel.moments(law, weights[:, None])[0]))
@@ -76,8 +80,8 @@ def _lower(channel: Channel, wanted: _Floats, chi: _Floats, law: _Floats, start:
         apart = math.sqrt(float((p - start) @ chi @ (p - start)) / radius)
         if abs(apart - 1) <= _CLOSE:
             break
-        mu *= max(apart, 0.01)
-    return found if best > 0 else np.zeros(len(law))
+        mu *= max(apart, _FASTEST)
+    return found
 
 
 def _quadratic(cost: _Floats, chi: _Floats, start: _Floats, accuracy: float) -> tuple[_Floats, float]:
