@@ -77,7 +77,7 @@ def _lower(channel: Channel, wanted: _Floats, chi: _Floats, law: _Floats, start:
         value = float(law @ weights) - math.sqrt(radius * float(channel.moments(law, weights[:, None])[0]))
         if value > best:
             best, found = value, weights
-        apart = math.sqrt(float((p - start) @ chi @ (p - start)) / radius)
+        apart = math.sqrt(max(float((p - start) @ chi @ (p - start)), 0.0) / radius)
         if abs(apart - 1) <= _CLOSE:
             break
         mu *= max(apart, _FASTEST)
