@@ -36,7 +36,7 @@ def estimate(
     interval: Annotated[str, typer.Option("--interval", help="linear or affine.")] = "linear",
     guess: Annotated[str | None, typer.Option("--guess", help=_GUESS_HELP)] = None,
     pilot: Annotated[float | None, real("--pilot", help="Share of the reports that the guess is made of.")] = None,
-    seed: Annotated[int, whole("--seed", help="Draws the pilot.")] = 0,
+    seed: Annotated[int, whole("--seed", help="Draws the pilot, and the halves of the test of fit.")] = 0,
     confidence: ConfidenceOption = 0.95,
     simultaneous: SimultaneousOption = False,
     method: Annotated[str, typer.Option("--method", help="maximum-likelihood or stopped.")] = "maximum-likelihood",

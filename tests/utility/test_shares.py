@@ -10,7 +10,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from cases import SMALL
-from collected import AREAS, channel, simulated, truths
+from collected import AREAS, MECHANISMS, channel, simulated, truths
 
 from mechdesign.closed_forms.mechanisms import constant, exponential, geometric
 from mechdesign.errors import InputError, SizeError
@@ -25,7 +25,7 @@ from mechdesign.utility.population import channel as channels
 from mechdesign.utility.population.affine_bounds import affine_weights
 from mechdesign.utility.population.channel import Channel, table_of
 from mechdesign.utility.population.estimation import maximum_likelihood
-from mechdesign.utility.population.fit_test import REFUSED, fit_test, tail_bound
+from mechdesign.utility.population.fit_test import REFUSED, fit_test, mean_bound, tail_bound
 from mechdesign.utility.population.intervals import quantile
 from mechdesign.utility.population.linear_estimator import linear_weights
 from mechdesign.utility.population.shares import estimate_shares, load_estimate
@@ -193,14 +193,42 @@ def test_the_tail_bound_bounds_the_tail_of_the_relative_entropy():
     assert tail_bound(10.0, 10) == tail_bound(3.0, 10) == 1.0
 
 
+def fitted(held, counts):
+    best = maximum_likelihood(counts, held.table)
+    return fit_test(held, np.asarray(counts, float), log_likelihood=best.log_likelihood, gap=best.gap)
+
+
+def test_the_mean_bound_bounds_the_tail_of_a_mean():
+    random = np.random.default_rng(0)
+    for values, law in ((np.array([0.0, 4.0]), [0.9, 0.1]), (np.array([0.5, 1.0, 3.0]), [0.3, 0.5, 0.2])):
+        means = random.multinomial(60, law, size=20_000) @ values / 60
+        largest = float(values @ law)
+        for t in np.quantile(means, [0.6, 0.9, 0.99, 0.999]):
+            share = (means >= t).mean()
+            assert share <= mean_bound(t, largest, values.max(), 60) + 4 * np.sqrt(share / 20_000)
+    assert mean_bound(1.0, 1.0, 2.0, 10) == 1.0
+    assert mean_bound(2.0, 1.0, 2.0, 10) == pytest.approx(2.0**-10)
+
+
 def test_reports_of_the_mechanism_fit_and_those_of_another_do_not():
+    """Truths without noise, sent as if they were reports, show in 500 of them; of so few no bound of all does."""
     held, p = channel("geometric, 0.004 per m"), truths()["check-ins"]
-    for counts in simulated(held, p, 5_000, 20):
-        best = maximum_likelihood(counts, held.table)
-        assert not fit_test(held, counts, log_likelihood=best.log_likelihood, gap=best.gap).refused
-    honest = np.random.default_rng(0).multinomial(5_000, truths()["sparse"])
-    best = maximum_likelihood(honest, held.table)
-    assert fit_test(held, honest, log_likelihood=best.log_likelihood, gap=best.gap).p_value < REFUSED
+    for counts in simulated(held, p, 5_000, 10):
+        assert not fitted(held, counts).refused
+    honest = np.random.default_rng(0).multinomial(500, truths()["sparse"])
+    found = fitted(held, honest)
+    assert found.refused
+    assert found.p_value == 2 * min(found.p_all, found.p_halves) < REFUSED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("truth", ["check-ins", "sparse"])
+def test_the_test_of_fit_keeps_its_level(name, truth):
+    """Of 200 collections in order none is refused at 1 per cent: both bounds are far above the p values."""
+    held = channel(name)
+    for counts in simulated(held, truths()[truth], 2_000, 200):
+        assert fitted(held, counts).p_value > 0.01
 
 
 def test_factored_mechanisms_have_tables_up_to_a_size(monkeypatch):

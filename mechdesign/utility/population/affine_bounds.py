@@ -18,9 +18,8 @@ With its multipliers nu and mu / 2 the optimal weights are a = nu - mu D^-1 P^T 
 g^T p + (mu / 2) (p - p0)^T M (p - p0) over the simplex gives weights that satisfy P a <= g: mu is found by a few such
 quadratic programs, and the weights are lowered until P a <= g in double precision. What a solver leaves open makes
 bounds longer, never wrong.
-Source: T. B. Armstrong and M. Kolesár, "Optimal inference in a class of regression models", Econometrica 86 (2018);
-for discrete deconvolution arXiv 2111.01091. The quadratic programs are
-solved by primal-dual interior-point steps.
+Source: M. Stanley, P. Patil and M. Kuusela, "Uncertainty quantification for wide-bin unfolding", arXiv 2111.01091
+(prior-optimized intervals). The quadratic programs are solved by primal-dual interior-point steps.
 """
 
 from __future__ import annotations

@@ -83,7 +83,8 @@ def estimate_shares(
     Parameters: mechanisms, of one collection, over the same secrets; counts (m_j,) of each, whole numbers; areas, of
         these secrets; interval, "linear" or "affine"; guess (n,), for affine bounds, a distribution fixed before the
         reports (default: the prior of the first mechanism); pilot, instead of a guess: the share of the reports, drawn
-        at random by `seed`, that the guess is made from and the interval is not; confidence, of every interval, or, if
+        at random by `seed` (which splits the reports of the test of fit too), that the guess is made from and the
+        interval is not; confidence, of every interval, or, if
         `simultaneous`, of all of them together (Bonferroni); method, of the distribution: "maximum-likelihood" or
         "stopped" (expectation maximization to a quarter of the support); against, the counts of another period from
         other people, for differences this - that (always linear).
@@ -97,12 +98,13 @@ def estimate_shares(
         VerificationError for mechanisms that are none. Cost: 1 s for 900 secrets, affine bounds 2 s an area more.
     """
     _check_options(interval, method, guess, pilot)
+    check_whole(seed, "seed", least=0)
     domain = shared_domain(mechanisms)
     channel, made, numbers = _collected(mechanisms, counts)
     prior = np.asarray(mechanisms[0]["prior"].values, float)
     best = maximum_likelihood(numbers, channel.table)
     shown = best if method == METHODS[0] else expectation_maximization(numbers, channel.table, maximum=best)
-    fit = fit_test(channel, numbers, log_likelihood=best.log_likelihood, gap=best.gap)
+    fit = fit_test(channel, numbers, log_likelihood=best.log_likelihood, gap=best.gap, seed=seed)
     variables: dict[str, Any] = {
         "distribution": ("secret", shown.distribution, {"units": "1"}),
         "prior": ("secret", prior, {"units": "1"}),
@@ -139,9 +141,7 @@ def estimate_shares(
         if interval == "linear":
             found = linear_intervals(channel, numbers, linear_weights(channel, wanted, prior), z)
         else:
-            guessed, main, kind = _guess(
-                channel, numbers, prior, guess, pilot, best, check_whole(seed, "seed", least=0)
-            )
+            guessed, main, kind = _guess(channel, numbers, prior, guess, pilot, best, seed)
             lower, upper, law = affine_weights(channel, wanted, guessed, int(main.sum()), z)
             found = affine_intervals(channel, main, lower, upper, law, z)
             attrs |= {"guess": kind, "seed": int(seed)} | ({} if pilot is None else {"pilot": float(pilot)})
