@@ -116,6 +116,7 @@ def test_files_are_read_in_parts_and_compressed_ones_as_they_are(tmp_path, monke
         ("report,count\n1,0.5\n", "whole numbers"),
         ("report,count\n1,\n", "whole numbers"),
         ("report,count\n1,1e300\n", "whole numbers"),
+        ("report,count\n1,9e15\n1,9e15\n", "too many"),
         ("report,count\n1,0\n", "no report"),
         ("report\n", "no report"),
         ("", "no header"),

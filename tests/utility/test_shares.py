@@ -114,6 +114,9 @@ def test_two_levels_in_one_collection_and_one_that_nobody_used():
     assert (errors < 4).all()
     for each, one in zip(made[:2], counts, strict=False):
         assert (found["standard_error"] < estimate_shares([each], [one], areas())["standard_error"]).all()
+    piloted = estimate_shares(made, counts, areas(), interval="affine", pilot=0.3)
+    middle = (piloted["low"] + piloted["high"]) / 2
+    assert (abs(middle - truth() @ areas().indicator) <= piloted["high"] - piloted["low"]).all()
     told = json.loads(found.attrs["mechanisms"])
     assert [each["made"] for each in told] == [10_000, 6_000, 0]
     assert [each["sha256"] for each in told] == [each.attrs["sha256"] for each in made]
@@ -260,7 +263,7 @@ def test_an_estimate_without_areas_is_a_distribution():
         ({"guess": np.full(36, 1 / 36)}, "guess"),
         ({"pilot": 0.2}, "pilot"),
         ({"interval": "affine", "pilot": 1.0}, "pilot"),
-        ({"interval": "affine", "pilot": 1e-6}, "pilot"),
+        ({"interval": "affine", "pilot": 1e-9}, "pilot"),
         ({"interval": "affine", "pilot": 0.5, "guess": np.full(36, 1 / 36)}, "pilot"),
         ({"interval": "affine", "guess": np.full(36, 0.5)}, "prior"),
         ({"interval": "affine", "pilot": 0.2, "seed": -1}, "seed"),

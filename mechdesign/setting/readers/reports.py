@@ -179,7 +179,12 @@ def _count(
         lines_of = np.arange(first, first + len(lines))[taken] if own is not None else first
         found = _places([values[taken] for values in fields], form.kind, domain, lines_of)
         weights = None if times is None else times[taken]
-        counts[name] += np.bincount(found, weights, minlength=domain.size).astype(np.int64)
+        added = counts[name] + np.bincount(found, weights, minlength=domain.size)
+        if not added.sum() <= _MOST:
+            raise InputError(
+                "are too many to count", field="reports", value=f"{added.sum():.3g}", remedy="give fewer than 2^53"
+            )
+        counts[name] = added.astype(np.int64)
 
 
 def _places(

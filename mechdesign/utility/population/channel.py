@@ -64,6 +64,11 @@ class Channel(Shown):
             return self.tables[0]
         return np.hstack([w * table for w, table in zip(self.shares, self.tables, strict=True)])
 
+    def reshared(self, counts: _Floats) -> Channel:
+        """The same tables with the shares of the reports counted here, (M,), some of every mechanism."""
+        made = np.array([part.sum() for part in np.split(counts, self.starts[1:])])
+        return Channel(tables=self.tables, shares=made / made.sum())
+
     def moments(self, law: _Floats, weights: _Floats, *, order: int = 2) -> _Floats:
         """sum_y f(y) (a(y) - mean_j)^order for laws f (..., M) and weights a (M, K), as (..., K).
 

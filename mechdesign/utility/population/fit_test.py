@@ -11,9 +11,10 @@ all p, never more than at the truth. There, for the reports of one mechanism wit
 the Chernoff bound of a gamma variable with shape m - 1; independent mechanisms add their x and their m - 1. What the
 maximum-likelihood solution lacks is bounded by its proved gap, which is taken off x.
 
-Two halves. One random half of the reports gives a function h(y) = (N_y + c) / (N q(y) + c), q from its own
-maximum-likelihood p: where reports are more than the mechanism explains, h is large. Whatever the truth, the mean of h
-over the other half has the expectation sum_u p_u (P h)_u <= max_u (P h)_u =: b. For h in [0, B] and a mean above b
+Two halves. Every report goes to one of two halves by a coin. The first half gives a function h(y) = (N_y + c) /
+(N q(y) + c), q from its own maximum-likelihood p: where reports are more than the mechanism explains, h is large.
+Whatever the truth, the mean of h over the other half has the expectation sum_u p_u (P h)_u <= max_u (P h)_u =: b. For
+h in [0, B] and a mean above b
 
     P(mean >= t) <= exp(-n kl(t / B, b / B)),    kl(s, r) = s ln(s / r) + (1 - s) ln((1 - s) / (1 - r)).
 
@@ -102,11 +103,11 @@ def mean_bound(mean: float, largest: float, top: float, number: int) -> float:
 def _halves(channel: Channel, counts: _Floats, random: np.random.Generator) -> float:
     """The bound of the p value of the second statistic; 1 where a half would be empty."""
     parts = np.split(counts.astype(np.int64), channel.starts[1:])
-    drawn = [random.multivariate_hypergeometric(part, int(part.sum()) // 2, method="marginals") for part in parts]
+    drawn = [random.binomial(part, 0.5) for part in parts]
     first = np.concatenate(drawn).astype(float)
     second = [part - each for part, each in zip(parts, drawn, strict=True)]
     number = int(sum(each.sum() for each in second))
-    if not first.any():
+    if not first.any() or not number:
         return 1.0
     expected = maximum_likelihood(first, channel.table, gap=_GAP).distribution @ channel.table * first.sum()
     direction = (first + _SMOOTHING) / (expected + _SMOOTHING)

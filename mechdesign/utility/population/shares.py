@@ -82,9 +82,9 @@ def estimate_shares(
 
     Parameters: mechanisms, of one collection, over the same secrets; counts (m_j,) of each, whole numbers; areas, of
         these secrets; interval, "linear" or "affine"; guess (n,), for affine bounds, a distribution fixed before the
-        reports (default: the prior of the first mechanism); pilot, instead of a guess: the share of the reports, drawn
-        at random by `seed` (which splits the reports of the test of fit too), that the guess is made from and the
-        interval is not; confidence, of every interval, or, if
+        reports (default: the prior of the first mechanism); pilot, instead of a guess: the share of the reports,
+        drawn by `seed` (which splits the reports of the test of fit too), that the guess is made from and the interval
+        is not; confidence, of every interval, or, if
         `simultaneous`, of all of them together (Bonferroni); method, of the distribution: "maximum-likelihood" or
         "stopped" (expectation maximization to a quarter of the support); against, the counts of another period from
         other people, for differences this - that (always linear).
@@ -142,8 +142,9 @@ def estimate_shares(
             found = linear_intervals(channel, numbers, linear_weights(channel, wanted, prior), z)
         else:
             guessed, main, kind = _guess(channel, numbers, prior, guess, pilot, best, seed)
-            lower, upper, law = affine_weights(channel, wanted, guessed, int(main.sum()), z)
-            found = affine_intervals(channel, main, lower, upper, law, z)
+            own = channel.reshared(main)
+            lower, upper, law = affine_weights(own, wanted, guessed, int(main.sum()), z)
+            found = affine_intervals(own, main, lower, upper, law, z)
             attrs |= {"guess": kind, "seed": int(seed)} | ({} if pilot is None else {"pilot": float(pilot)})
         variables |= {"area_of": ("secret", areas.label)}
         variables |= _per_area(found, shown.distribution @ wanted)
@@ -214,12 +215,9 @@ def _guess(
 ) -> tuple[_Floats, _Floats, str]:
     """The guess (n,) of affine bounds, the reports (M,) that the bounds are computed from, and what the guess is."""
     if pilot is not None:
-        total = int(numbers.sum())
-        drawn = np.random.default_rng(seed).multivariate_hypergeometric(
-            numbers.astype(np.int64), round(pilot * total), method="marginals"
-        )
+        drawn = np.random.default_rng(seed).binomial(numbers.astype(np.int64), pilot)
         main = numbers - drawn
-        if not drawn.any() or not main.any():
+        if not drawn.any() or not all(part.any() for part in np.split(main, channel.starts[1:])):
             raise InputError(
                 "leaves no reports for the guess, or none for the interval",
                 field="pilot",
