@@ -96,7 +96,7 @@ def _guess(words: str, prior: NDArray[np.float64], digest: str) -> NDArray[np.fl
     held = load_estimate(words)
     if held.attrs["reports_sha256"] == digest:
         raise InputError(
-            "is an estimate from the same reports: such bounds cover as little as 38 % where they say 95 %",
+            "is an estimate from the same reports: such bounds cover as little as 40 % where they say 95 %",
             field="guess",
             value=words,
             remedy="give one from other reports, or set a pilot of these aside: --pilot 0.2",

@@ -7,7 +7,7 @@ r"""Affine bounds of a share: weights that may be biased, but on the safe side o
 q0 = P^T p0 is the law of reports under a guess p0 and s0(a) the standard deviation of a(y) there. Whatever the truth p,
 p^T P a <= p^T g: the mean of a over N reports, less z of its standard errors, exceeds the share with the probability
 that the normal law gives. A good guess makes the bounds short, a bad one makes them long, none makes them wrong, as
-long as the guess was made before the reports: weights that are chosen after the same reports cover 38 % of the shares
+long as the guess was made before the reports: weights that are chosen after the same reports cover 40 % of the shares
 that they should cover to 95 %. The share need not be identifiable.
 Dual, with c^2 = z^2 / N and M = P D^-1 P^T, D = diag q0:
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from mechdesign.errors import InputError
 from mechdesign.utility.population.channel import Channel
@@ -62,7 +62,7 @@ def quantile(confidence: float, *, intervals: int = 1) -> float:
     """
     if isinstance(confidence, bool) or not 0.5 <= confidence < 1:
         raise InputError("must be from 0.5 to below 1", field="confidence", value=confidence, remedy="use 0.95")
-    return float(norm.isf((1 - confidence) / 2 / intervals))
+    return -float(ndtri((1 - confidence) / 2 / intervals))
 
 
 def fewest_effective(z: float) -> float:

@@ -232,7 +232,7 @@ def _guess(
     given = check_prior(guess, channel.secrets)
     if abs(given - best.distribution).max() <= SAME:
         raise InputError(
-            "is the estimate from the same reports: such bounds cover as little as 38 % where they say 95 %",
+            "is the estimate from the same reports: such bounds cover as little as 40 % where they say 95 %",
             field="guess",
             value="the estimate from these reports",
             remedy="fix it before the reports, or set a pilot of them aside: --pilot 0.2",
