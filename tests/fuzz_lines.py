@@ -146,6 +146,21 @@ ENTRIES = [
     Entry(command="level", small={"--radius": "200", "--nats": "2", "--interest": "3"},
           options={"--nats": REAL, "--radius": REAL, "--interest": REAL, "--confidence": REAL, "--reports": WHOLE}),
     Entry(command="level", small={"--radius": "200", "--epsilon": "2"}, options={"--epsilon": REAL, "--radius": REAL}),
+    Entry(command="plan", arguments=("two.nc",), small={"--areas": "areas.csv", "--people": "900"}, files=(0,),
+          options={"--areas": [*FILE, "1x1", "0x2", "2x2", "x", "9999999x1"], "--people": WHOLE, "--error": REAL,
+                   "--with": FILE, "--rest": WORD, "--confidence": REAL, "--levels": REAL, "--mechanism": WORD,
+                   "-o": OUTPUT}),
+    Entry(command="plan", arguments=("paris",),
+          small={"--areas": "2x2", "--people": "900", "--cells": "2", "--epsilon": "0.004"},
+          options={"--levels": [*REAL, "0.1,", "0.1,x", "1e-9,0.1"], "--mechanism": WORD, "--people": WHOLE,
+                   "--error": REAL}),
+    Entry(command="estimate", arguments=("reports.csv", "two.nc"), small={"--areas": "areas.csv"}, files=(0, 1),
+          options={"--areas": [*FILE, "1x1", "2x2"], "--rest": WORD, "--interval": WORD, "--guess": [*WORD, *FILE],
+                   "--pilot": REAL, "--seed": WHOLE, "--confidence": REAL, "--method": WORD, "--against": FILE,
+                   "-o": OUTPUT}),
+    Entry(command="estimate", arguments=("reports.csv", "two.nc"),
+          small={"--areas": "areas.csv", "--interval": "affine"},
+          options={"--guess": [*WORD, *FILE], "--pilot": REAL, "--seed": WHOLE, "--confidence": REAL}),
 ]  # fmt: skip
 
 CONSUMERS = {  # which commands read a file of a kind; the mutated one stands for @
@@ -174,6 +189,8 @@ CONSUMERS = {  # which commands read a file of a kind; the mutated one stands fo
     "exported.json": ["verify @", "audit @ --metric discrete --epsilon 1"],
     "park.geojson": ["area @ --cell 600 --radius 200 --level 0.7 --program planar-laplace -o a.nc",
                      "area park.geojson --cell 600 --radius 200 --level 0.7 --forbidden @ -o a.nc"],
+    "reports.csv": ["estimate @ two.nc --areas areas.csv", "estimate reports.csv two.nc --areas areas.csv --against @"],
+    "areas.csv": ["estimate reports.csv two.nc --areas @", "plan two.nc --areas @ --people 900"],
     "mine.py": ["solve @ -o x.nc", "compare @", "sweep @ --points 2", "audit table.csv --problem @"],
 }  # fmt: skip
 

@@ -7,8 +7,10 @@ import typer
 from mechdesign.cli.area import area
 from mechdesign.cli.audit import audit
 from mechdesign.cli.compare import compare
+from mechdesign.cli.estimate import estimate
 from mechdesign.cli.export import export
 from mechdesign.cli.level import level
+from mechdesign.cli.plan import plan
 from mechdesign.cli.plot import plot
 from mechdesign.cli.problems import problems
 from mechdesign.cli.sample import sample
@@ -23,9 +25,9 @@ app = typer.Typer(
 )
 TAKES_PARAMETERS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
-for exact in (area, problems, verify, export, plot, level):
+for exact in (area, problems, verify, export, plot, level, estimate):
     app.command()(exact)
-for open_ended in (solve, compare, sweep, audit, sample):
+for open_ended in (solve, compare, sweep, audit, sample, plan):
     app.command(context_settings=TAKES_PARAMETERS)(open_ended)
 
 

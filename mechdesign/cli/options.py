@@ -60,3 +60,11 @@ FactorOption = Annotated[float | None, real("--factor", metavar="ODDS", help=_FA
 NatsOption = Annotated[float | None, real("--nats", help="The logarithm of --factor, instead of it.")]
 EpsilonOption = Annotated[float | None, real("--epsilon", help="Nats per unit, instead of --within and --factor.")]
 RadiusOption = Annotated[float | None, real("--radius", help="As --within.", hidden=True)]
+AREAS: Any = typer.Option(
+    "--areas", help="Polygons (.geojson), labels (.csv of cell and area, .asc, .tif), or 3x3 blocks."
+)
+RestOption = Annotated[str | None, typer.Option("--rest", help="Name of the area of places that --areas leaves out.")]
+ConfidenceOption = Annotated[float, real("--confidence", "--level", help="Of the intervals, such as 0.95.")]
+SimultaneousOption = Annotated[
+    bool, typer.Option("--simultaneous", help="Intervals that hold for all areas together (Bonferroni).")
+]

@@ -42,6 +42,8 @@ MADE = {  # files that other lines read, and the lines that make them
 }
 TEXTS = {
     "table.csv": "0.5,0.5\n0.25,0.75\n",
+    "reports.csv": "report,count\n0,400\n1,500\n",
+    "areas.csv": "cell,area\n0,left\n1,right\n",
     "places.csv": "x,y\n0,0\n0,1\n",
     "nodes.csv": "osmid,x,y\n1,0,0\n2,0,100\n3,90,90\n",
     "edges.csv": "u,v,length\n1,2,100.5\n2,3,140\n1,3,130\n",

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from mechdesign.base.arguments import asked
 from mechdesign.base.memory import within_memory
 from mechdesign.base.opening import open_regular, read_bytes
-from mechdesign.errors import FileFormatError
+from mechdesign.errors import FileFormatError, InputError
 from mechdesign.setting.space.area import Area, area_of
 
 _LARGEST = 1 << 26  # bytes that will be parsed
 _UNFOLDS = 32  # bytes of memory for a byte of text: lists of nothing
-_Taken = TypeVar("_Taken")
 _WGS84 = ("CRS84", "EPSG::4326", "EPSG:4326")
+_POLYGONS = "give a Polygon or MultiPolygon, each ring closed and of four positions or more"
+_Taken = TypeVar("_Taken")
 
 
 @asked
@@ -29,8 +30,7 @@ def read_area(path: str | Path) -> Area:
     Heights are left aside. Raises: FileFormatError for a file that is missing, too large, no JSON, of another geometry
     or in another coordinate system; InputError for polygons that are none (`geographic.area_of`).
     """
-    remedy = "give a Polygon or MultiPolygon, each ring closed and of four positions or more"
-    return area_of(_read(path, _polygons, field="area", what="polygons", remedy=remedy), source=Path(path))
+    return area_of(_read(path, _polygons, field="area", what="polygons", remedy=_POLYGONS), source=Path(path))
 
 
 def read_lines(path: str | Path) -> list[NDArray[np.float64]]:
@@ -41,6 +41,21 @@ def read_lines(path: str | Path) -> list[NDArray[np.float64]]:
     """
     remedy = "give a file of LineString, MultiLineString, Polygon or MultiPolygon, in degrees"
     return _read(path, _lines, field="over", what="lines", remedy=remedy)
+
+
+@asked
+def read_features(path: str | Path) -> list[tuple[Area, Any, Any]]:
+    """Area, properties and id of every feature of a GeoJSON file with polygons; those without a geometry are left out.
+
+    Raises: as `read_area`, and InputError for a file without such features.
+    """
+    source = Path(path)
+    found = _read(source, _features, field="area", what="polygons", remedy=_POLYGONS)
+    if not found:
+        raise InputError(
+            "holds no feature with polygons", field="area", value=source, remedy="give a FeatureCollection of areas"
+        )
+    return [(area_of(polygons, source=source), properties, given) for polygons, properties, given in found]
 
 
 def _read(
@@ -108,6 +123,13 @@ def _positions(line: list[Any]) -> NDArray[np.float64]:
     if not (np.abs(points) <= (180.0, 90.0)).all():
         raise ValueError("a position is not in degrees, longitude before latitude")
     return points
+
+
+def _features(document: dict[str, Any]) -> list[tuple[list[list[NDArray[np.float64]]], Any, Any]]:
+    """Polygons, properties and id of every feature that has polygons; a bare geometry is one feature."""
+    listed = document["features"] if document["type"] == "FeatureCollection" else [document]
+    found = [(_polygons(feature), feature.get("properties"), feature.get("id")) for feature in listed]
+    return [entry for entry in found if entry[0]]
 
 
 def _polygons(document: dict[str, Any]) -> list[list[NDArray[np.float64]]]:

@@ -30,11 +30,14 @@ _NAMES = ("azimuthal equidistant", "modified azimuthal equidistant")
 
 
 @asked
-def raster_on(domain: Domain, path: str | Path, *, variable: str | None = None, crs: str | None = None) -> Raster:
+def raster_on(
+    domain: Domain, path: str | Path, *, variable: str | None = None, crs: str | None = None, labels: bool = False
+) -> Raster:
     """The raster of a GeoTIFF, NetCDF or ESRI ASCII file as a function on the plane of a domain, in the domain's unit.
 
     Parameters: variable, of a NetCDF file of several; crs, what the file should have declared, as PROJ names it
-        ("EPSG:4326"). Of a GeoTIFF only the part around the domain is read.
+        ("EPSG:4326"); labels, whether the centres of the cells get the value of the nearest node, never one between
+        nodes. Of a GeoTIFF only the part around the domain is read.
     Raises: InputError for a domain without a plane, NODATA, a file that does not reach half a pixel beyond every cell
         centre of the domain, or a coordinate system that PROJ does not know; what `read_raster` raises.
     """
@@ -65,7 +68,7 @@ def raster_on(domain: Domain, path: str | Path, *, variable: str | None = None, 
         raster = read_raster(source, unit=unit, variable=variable)
         at = _turned(system, at, (float(raster.x[0]), float(raster.x[-1])))
     _check_cover(raster, at[(domain.lookup >= 0).ravel()], source)
-    values = raster.at(at).reshape(domain.lookup.shape)
+    values = (raster.nearest(at) if labels else raster.at(at)).reshape(domain.lookup.shape)
     return Raster(x=axes[0], y=axes[1], values=values, unit=plane.unit, value_unit=raster.value_unit, name=source.name)
 
 

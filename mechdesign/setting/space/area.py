@@ -66,6 +66,11 @@ class Area(Shown):
         around = self.middle + unwrapped(np.asarray(longitude, float) - self.middle)
         return np.asarray(_shapely().intersects_xy(self.shape, around, np.asarray(latitude, float)), bool)
 
+    def contains_within(self, longitude: NDArray[np.float64], latitude: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Whether positions (n,) in degrees lie in the area and not on its border."""
+        around = self.middle + unwrapped(np.asarray(longitude, float) - self.middle)
+        return np.asarray(_shapely().contains_xy(self.shape, around, np.asarray(latitude, float)), bool)
+
     def plane(self, unit: str = "m") -> Plane:
         """The plane about the middle of the area's degrees, to six decimals."""
         west, south, east, north = self.shape.bounds

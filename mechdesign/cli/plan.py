@@ -1,0 +1,155 @@
+"""`mechdesign plan`: what shares of areas will be known to before anything is collected. Heavy imports inside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mechdesign.base.numerals import real_number
+from mechdesign.cli.options import (
+    AREAS,
+    ConfidenceOption,
+    JsonOption,
+    OverwriteOption,
+    RestOption,
+    SimultaneousOption,
+    real,
+    whole,
+)
+from mechdesign.cli.parsing import parameter_values, problem_asked
+from mechdesign.errors import InputError
+
+if TYPE_CHECKING:
+    from mechdesign.setting.problems.problem import DesignProblem
+    from mechdesign.setting.space.domain import Domain
+
+_SOURCE_HELP = "A mechanism file (.nc), or a problem, its parameters after it: its prior is the planned truth."
+_OUTPUT_HELP = "File to write: .csv, .json or .nc."
+
+
+def plan(
+    context: typer.Context,
+    source: Annotated[str, typer.Argument(help=_SOURCE_HELP)],
+    areas: Annotated[str, AREAS],
+    people: Annotated[int, whole("--people", help="How many people will report once each.")],
+    error: Annotated[float, real("--error", help="Half the interval that is wanted, in points.")] = 2.0,
+    levels: Annotated[str | None, typer.Option("--levels", help="Epsilons of a problem, such as 0.005,0.01.")] = None,
+    mechanism: Annotated[
+        list[str] | None, typer.Option("--mechanism", help="Family for --levels; repeatable. [geometric_clamped]")
+    ] = None,
+    mine: Annotated[
+        list[Path] | None, typer.Option("--with", help="A mechanism file of yours beside them; repeatable.")
+    ] = None,
+    rest: RestOption = None,
+    confidence: ConfidenceOption = 0.95,
+    simultaneous: SimultaneousOption = False,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help=_OUTPUT_HELP)] = None,
+    overwrite: OverwriteOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Plan a collection: the error of every area's share, and the people or the epsilon that a wanted one takes."""
+    file = Path(source).suffix.lower() == ".nc"
+    if file:
+        parameter_values("a mechanism file", (), context.args)
+        if levels is not None or mechanism is not None:
+            name, value = ("levels", levels) if levels is not None else ("mechanism", mechanism)
+            raise InputError("is for a problem", field=name, value=value, remedy="a file has its own level")
+        problem = None
+    else:
+        asked, parameters = problem_asked(source, context)
+        problem = asked.build(**parameters)
+    from mechdesign.output.export.as_shares import check_shares_target, save_shares
+    from mechdesign.output.tables.shares import plan_document
+    from mechdesign.output.terminal import printing
+    from mechdesign.output.terminal.shares import print_plan
+    from mechdesign.setting.readers.areas import read_areas
+    from mechdesign.utility.population.plan import epsilon_for
+    from mechdesign.utility.population.plan import plan as make_plan
+
+    if output is not None:
+        check_shares_target(output, overwrite=overwrite, on_earth=False)
+    if not 0 < error < 100:
+        raise InputError("must be between 0 and 100 points", field="error", value=error, remedy="use 2")
+    files = [*([Path(source)] if file else []), *(mine or [])]
+    domain, truth, tables, described = _of_files(files)
+    if problem is not None:
+        if domain is not None and (
+            domain.describe() != problem.domain.describe() or (domain.points != problem.domain.points).any()
+        ):
+            raise InputError(
+                "has other secrets than the problem", field="with", value=str(files[0]), remedy="plan for one domain"
+            )
+        domain, truth = problem.domain, problem.prior_array
+        made, more = _of_levels(problem, levels, mechanism or ["geometric_clamped"])
+        tables, described = made | tables, more | described
+    assert domain is not None
+    parted = read_areas(areas, domain, rest=rest)
+    options: dict[str, Any] = {"people": people, "confidence": confidence, "simultaneous": simultaneous}
+    options["error"] = error / 100
+    planned = make_plan(
+        tables,
+        parted,
+        domain,
+        truth=truth,
+        problem=Path(source).stem if file or problem is None else problem.name,
+        described=described,
+        **options,
+    )
+    needed: dict[str, float | None] = {}
+    if problem is not None:
+        needed = {name: epsilon_for(problem, name, parted, **options) for name in mechanism or ["geometric_clamped"]}
+    if output is not None:
+        save_shares(planned, output, overwrite=overwrite)
+    if as_json:
+        printing.print_json(plan_document(planned) | {"epsilon_for_error": needed})
+    else:
+        print_plan(planned, needed, domain.unit)
+
+
+def _of_files(files: list[Path]) -> tuple[Domain | None, Any, dict[str, Any], dict[str, Any]]:
+    """The secrets and the prior of mechanism files, their tables and what to keep of each, by name."""
+    from mechdesign.mechanism.storage.files import load
+    from mechdesign.mechanism.stored import read
+    from mechdesign.utility.population.channel import shared_domain, table_of
+
+    if not files:
+        return None, None, {}, {}
+    loaded = {str(path.stem): load(path) for path in files}
+    if len(loaded) < len(files):
+        raise InputError("two files have one name", field="with", value=files[-1].stem, remedy="rename one")
+    domain = shared_domain(list(loaded.values()))
+    tables = {name: table_of(mechanism) for name, mechanism in loaded.items()}
+    described: dict[str, dict[str, Any]] = {}
+    for name, mechanism in loaded.items():
+        level = read(mechanism).metric.smallest_level
+        described[name] = {"sha256": str(mechanism.attrs["sha256"]), "program": str(mechanism.attrs["program"])}
+        if level is not None:
+            described[name]["epsilon"] = float(level)
+    return domain, next(iter(loaded.values()))["prior"].values, tables, described
+
+
+def _of_levels(
+    problem: DesignProblem, levels: str | None, families: list[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The tables of families at the levels asked for, by default at that of the problem's metric."""
+    from mechdesign.base.checks import check_epsilon
+    from mechdesign.programs.matching.matched_distance import family_of
+
+    try:
+        numbers = [real_number(word) for word in levels.replace(",", " ").split()] if levels is not None else []
+    except ValueError as error:
+        raise InputError(str(error), field="levels", value=levels, remedy="write --levels 0.005,0.01") from error
+    if levels is None and problem.metric.smallest_level is not None:
+        numbers = [float(problem.metric.smallest_level)]
+    if not numbers or len(set(numbers)) < len(numbers):
+        raise InputError("distinct epsilons are needed", field="levels", value=levels, remedy="--levels 0.005,0.01")
+    tables, described = {}, {}
+    for name in families:
+        family = family_of(name)
+        for epsilon in numbers:
+            called = f"{name} {check_epsilon(epsilon, 'levels'):.4g}"
+            tables[called] = family.table(problem, epsilon)
+            described[called] = {"program": name, "epsilon": epsilon}
+    return tables, described

@@ -1,0 +1,182 @@
+"""What `mechdesign plan` and `mechdesign estimate` say: a sentence, the tables, and what they mean."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import xarray as xr
+
+from mechdesign.base.units import unit_word
+from mechdesign.output.tables.shares import Row, plan_rows, share_rows, worst_of
+from mechdesign.output.terminal.printing import print_table, say
+from mechdesign.utility.population.fit_test import REFUSED
+from mechdesign.utility.population.intervals import fewest_effective
+
+_MOST = 60  # areas that a table lists
+_LEAST = 1e-300  # p values are not told smaller
+
+
+def print_plan(planned: xr.Dataset, needed: dict[str, float | None], unit: str) -> None:
+    """A plan: the designs side by side, then the error of every area; needed, the epsilon for the wanted error."""
+    designs, people = json.loads(planned.attrs["designs"]), int(planned.attrs["reports"])
+    wanted, areas = float(planned.attrs["wanted_error"]), json.loads(planned.attrs["areas"])
+    worst = [worst_of(planned, d) for d in range(len(designs))]
+    best = min(range(len(designs)), key=lambda d: worst[d]["worst_error"] or math.inf)
+    together = " together" if planned.attrs["simultaneous"] else ""
+    confidence = f"{100 * planned.attrs['confidence']:g} % confidence{together}"
+    if worst[best]["worst_standard_error"] is None:
+        say(f"No share of the worst area, {worst[best]['worst_area']}, can be told from reports of any number.")
+    else:
+        say(
+            f"With {people:,} people {designs[best]['name']} tells the share of every area to "
+            f"+-{_points(worst[best]['worst_error'])} points or better, {confidence}; worst is "
+            f"{worst[best]['worst_area']}."
+        )
+    print()
+    plain = max(float(x) for x in planned["deviation_without"].values) / math.sqrt(people) * planned.attrs["z"]
+    head = ["design", "worst error", "worst area", f"people for +-{100 * wanted:g}", "times, median", "times, worst"]
+    lines = [
+        [
+            design["name"],
+            _points(row["worst_error"] if row["worst_standard_error"] is not None else None),
+            row["worst_area"],
+            _whole(row["people"]),
+            _times(row["times_median"]),
+            _times(row["times_worst"]),
+        ]
+        for design, row in zip(designs, worst, strict=True)
+    ]
+    most = float(planned["people_without"].max())
+    print_table(head, [*lines, ["no privacy", _points(plain), "", _whole(most), "1", "1"]])
+    _print_errors(plan_rows(planned), [design["name"] for design in designs], areas)
+    for name, epsilon in needed.items():
+        per = "nats" if name == "randomized_response" else f"nats per {unit_word(unit)}"
+        told = (
+            f"{name} takes an epsilon of {epsilon:.4g} {per}"
+            if epsilon is not None
+            else f"no epsilon of {name} is enough"
+        )
+        say(f"For +-{100 * wanted:g} points with {people:,} people {told}.")
+    say(
+        f"Errors in points (hundredths), half the length of an interval at {confidence}, of the linear estimator: "
+        "exact at every number of people if they are distributed as planned. times: people against those that it takes "
+        "without privacy, in the median and in the worst area."
+    )
+    fewest = [row["fewest"] for row in worst if row["fewest"] is not None]
+    if fewest and max(fewest) > people:
+        say(f"An interval for every area takes {_whole(max(fewest))} people at least, whatever its length.")
+
+
+def _print_errors(rows: list[Row], designs: list[str], areas: list[str]) -> None:
+    """The error of every area under every design."""
+    by = {(row["design"], row["area"]): row for row in rows}
+    first = designs[0]
+    lines = [
+        [
+            area,
+            f"{100 * by[first, area]['share']:.2f}",
+            _points(by[first, area]["error_without"]),
+            *(
+                _points(by[name, area]["error"] if by[name, area]["standard_error"] is not None else None)
+                for name in designs
+            ),
+        ]
+        for area in areas[:_MOST]
+    ]
+    print_table(["area", "planned %", "no privacy", *designs], lines)
+    if len(areas) > _MOST:
+        say(f"{len(areas) - _MOST} more areas are in the file of -o.")
+
+
+def print_estimate(estimate: xr.Dataset) -> None:
+    """An estimate: how many reports, whether they fit, a row an area, and what its interval means."""
+    attrs, rows = estimate.attrs, share_rows(estimate)
+    stopped = str(attrs["method"]).startswith("expectation")
+    by = "expectation maximization, stopped in time" if stopped else "maximum likelihood"
+    say(
+        f"{attrs['reports']:,} reports; the distribution over {estimate.sizes['secret']} secrets by {by}, "
+        f"within {attrs['gap']:.1e} nats per report of the most likely one."
+    )
+    for name, which in (("fit_p", "These reports"), ("against_fit_p", "The reports of the other period")):
+        if name in attrs and attrs[name] < REFUSED:
+            say(
+                f"{which} cannot have come from {'this mechanism' if _single(estimate) else 'these mechanisms'} "
+                f"(p below {max(attrs[name], _LEAST):.1e}): do not trust what follows."
+            )
+    if not rows:
+        return
+    print()
+    confidence = f"{100 * attrs['confidence']:g} %"
+    middle = "share %" if attrs["interval"] == "linear" else "middle %"
+    head = ["area", middle, "from", "to", "standard error", "effective reports", "most likely %"]
+    print_table(
+        head,
+        [
+            [
+                row["area"],
+                *(_percent(row[name]) for name in ("share", "low", "high", "standard_error")),
+                _times(row["effective"]),
+                _percent(row["likelihood_share"]),
+            ]
+            for row in rows[:_MOST]
+        ],
+    )
+    if "difference" in estimate:
+        compared = ("share", "against_share", "difference", "difference_low", "difference_high")
+        print_table(
+            ["area", "this period %", "other period %", "difference", "from", "to"],
+            [[row["area"], *(_percent(row[name]) for name in compared)] for row in rows[:_MOST]],
+        )
+    if len(rows) > _MOST:
+        say(f"{len(rows) - _MOST} more areas are in the file of -o.")
+    _print_reasons(rows, attrs["z"])
+    if attrs["simultaneous"]:
+        say(f"With {confidence} confidence every interval holds its share, all of them together.")
+    else:
+        say(f"Each interval holds its share with {confidence} confidence; all together need --simultaneous.")
+    say(_ground(estimate))
+
+
+def _print_reasons(rows: list[Row], z: float) -> None:
+    """Which areas have no interval, and why."""
+    few = [row for row in rows if row["reason"] is not None and row["reason"].startswith("too few")]
+    if few:
+        listed = ", ".join(f"{row['area']} ({row['effective']:.3g})" for row in few)
+        say(f"No interval, too few effective reports (it takes {fewest_effective(z):.3g}): {listed}.")
+    for row in rows:
+        if row["reason"] is not None and row not in few:
+            say(f"No interval for {row['area']}: {row['reason']}.")
+
+
+def _ground(estimate: xr.Dataset) -> str:
+    """Why the intervals hold."""
+    attrs = estimate.attrs
+    if attrs["interval"] == "affine":
+        guess = {"pilot": "a pilot", "prior": "the prior of the mechanism"}.get(attrs["guess"], "a guess")
+        return f"Affine bounds, made short where {guess} is right; they hold where it is wrong."
+    return (
+        "The linear estimator is unbiased whatever the truth; intervals are cut to 0 and 100. An interval takes "
+        f"{fewest_effective(attrs['z']):.3g} effective reports. most likely: the share in the distribution "
+        "that makes the reports most likely, which has no interval."
+    )
+
+
+def _single(estimate: xr.Dataset) -> bool:
+    return len(json.loads(estimate.attrs["mechanisms"])) == 1
+
+
+def _points(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.2f}"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.3f}"
+
+
+def _whole(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"
+
+
+def _times(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.3g}" if value < 100 else f"{value:,.0f}"

@@ -1,0 +1,107 @@
+"""What privacy costs a statistics office in people: reports that shares of neighbourhoods take, against epsilon.
+
+python scripts/office_cost.py [--blocks 3] [--error 2] [--plot office_cost.png]
+                              [--checkins FILE --latitude N --longitude E]
+
+30 x 30 cells of 150 m, cut into 3 x 3 neighbourhoods, people distributed as the shipped check-ins in Paris, or as those
+of a file of the SNAP format around a place (New York: 40.7580 N, 73.9855 W; needs the extra geo). The error is half
+the length of a 95 % interval for the share of the worst neighbourhood. The picture needs the extra plot.
+"""
+
+import argparse
+import math
+from pathlib import Path
+
+import numpy as np
+
+import mechdesign as md
+from mechdesign.output.pictures.palette import mechanism_style, mechanism_words
+from mechdesign.output.pictures.plot import check_plot_target, save_figure
+from mechdesign.output.terminal.printing import print_table, say
+from mechdesign.programs.matching.matched_distance import FAMILIES
+
+LEVELS = (0.0035, 0.005, 0.0075, 0.01, 0.015, 0.02)  # nats per m
+MECHANISMS = ("geometric_clamped", "laplacian_clamped")
+PEOPLE = (10_000, 100_000, 1_000_000)
+WITHIN = 200.0  # m, of the factor on odds
+
+
+def main() -> None:
+    """Plan every mechanism at every level, print the table, draw the picture."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--blocks", type=int, default=3, help="neighbourhoods along each side")
+    parser.add_argument("--error", type=float, default=2.0, help="half an interval, in points")
+    parser.add_argument("--checkins", type=Path)
+    parser.add_argument("--latitude", type=float)
+    parser.add_argument("--longitude", type=float)
+    parser.add_argument("--plot", type=Path)
+    given = parser.parse_args()
+    if given.plot is not None:
+        check_plot_target(given.plot, overwrite=True)
+
+    problem = md.load_problem("paris", prior="checkins", epsilon=LEVELS[0])
+    truth = problem.prior_array
+    if given.checkins is not None:
+        where = {"latitude": given.latitude, "longitude": given.longitude}
+        truth = md.priors.proportional(md.read.checkins(given.checkins, problem.domain, **where).counts)
+    areas = md.population.Areas.blocks(problem.domain, given.blocks, given.blocks)
+    planned = {}
+    for name in MECHANISMS:
+        tables = {f"{level:g}": FAMILIES[name].table(problem, level) for level in LEVELS}
+        planned[name] = md.population.plan(
+            tables, areas, problem.domain, people=PEOPLE[0], truth=truth, error=given.error / 100
+        )
+    without = planned["geometric_clamped"]["people_without"].max()
+    rows = []
+    for d, level in enumerate(LEVELS):
+        own, other = (planned[name].isel(design=d) for name in MECHANISMS)
+        times = own["people"] / own["people_without"]
+        errors = " / ".join(f"{100 * float(own['deviation'].max()) / math.sqrt(n):.2f}" for n in PEOPLE)
+        rows.append(
+            [
+                f"{level:g}",
+                f"{math.exp(WITHIN * level):.3g}",
+                errors,
+                f"{float(own['people'].max()):,.0f}",
+                f"{float(times.median()):,.3g} / {float(times.max()):,.3g}",
+                f"{float(other['people'].max()):,.0f}",
+            ]
+        )
+    head = [
+        "eps, nats per m",
+        f"odds within {WITHIN:g} m times",
+        "worst standard error, points, of " + " / ".join(f"{n:,}" for n in PEOPLE),
+        f"people for +-{given.error:g} points",
+        "times without privacy, median / worst",
+        "Laplacian: people",
+    ]
+    print_table(head, rows)
+    say(f"Without privacy it takes {float(without):,.0f} people.")
+    if given.plot is not None:
+        print(f"wrote {save_figure(picture(planned, float(without), given.error), given.plot, overwrite=True)}")
+
+
+def picture(planned, without: float, error: float):
+    """People against epsilon, on logarithmic axes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.0, 4.0), layout="constrained")
+    axes = figure.add_subplot()
+    for name, made in planned.items():
+        people = np.asarray(made["people"].max("area"))
+        axes.plot(LEVELS, people, **mechanism_style(name), linewidth=1.6, markersize=5, label=mechanism_words(name))
+    axes.axhline(without, color="0.4", linestyle=":", label=f"without privacy: {without:,.0f}")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xticks(LEVELS, [f"{level:g}" for level in LEVELS])
+    axes.minorticks_off()
+    axes.set_xlabel("epsilon (nats per m; smaller is more private)")
+    axes.set_ylabel(f"people for ±{error:g} points in every neighbourhood")
+    axes.grid(visible=True, color="0.9", linewidth=0.8)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    return figure
+
+
+if __name__ == "__main__":
+    main()
