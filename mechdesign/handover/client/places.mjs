@@ -45,10 +45,11 @@ export class Places {
   /** The position [x, y] in `unit` of degrees. */
   onEarth(longitude, latitude) {
     if (!this.plane) throw new ReportError("position", "the table does not say where on Earth it is: use reportAt");
-    if (!(Math.abs(longitude) <= 180 && Math.abs(latitude) <= 90)) {
+    const finite = Number.isFinite(longitude) && Number.isFinite(latitude);
+    if (!finite || Math.abs(longitude) > 180 || Math.abs(latitude) > 90) {
       throw new ReportError("position", "degrees are a longitude within 180 and a latitude within 90, east and north");
     }
-    return forward(this.plane, Number(longitude), Number(latitude)).map((length) => length / this.plane.metres);
+    return forward(this.plane, longitude, latitude).map((length) => length / this.plane.metres);
   }
 
   /** The position of metres east and north of the centre of the plane. */
