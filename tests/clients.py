@@ -27,7 +27,9 @@ TOWN = md.Domain.grid(
     (15, 15), cell=150.0, unit="m", origin=-1125.0, plane=md.geo.Plane(latitude=41.9, longitude=12.49)
 )
 NETWORK = md.Domain.points_at(
-    np.random.default_rng(2).uniform(-800, 800, (40, 2)), unit="m", plane=md.geo.Plane(latitude=-33.9, longitude=179.999)
+    np.random.default_rng(2).uniform(-800, 800, (40, 2)),
+    unit="m",
+    plane=md.geo.Plane(latitude=-33.9, longitude=179.999),
 )
 SLANTED = md.Domain.grid(
     (6, 5), cell=(0.1, 0.3), unit="km", origin=(-1 / 3, 0.7), mask=np.arange(30).reshape(6, 5) % 7 != 3,
@@ -112,5 +114,3 @@ def put_together(header: object, body: bytes, *, version: int = 1, packed: bytes
     before = b"mdclient" + version.to_bytes(4, "little") + len(told).to_bytes(4, "little") + told
     content = before + (zlib.compress(body) if packed is None else packed)
     return content + hashlib.sha256(content).digest()
-
-

@@ -68,7 +68,7 @@ def test_cells_are_those_of_python_at_borders_too(located, name) -> None:
     domain = sampler(name).admission.domain
     rng = np.random.default_rng(4)
     borders = [
-        around(low + np.arange(count + 1) * side) + [low - side, low + (count + 0.5) * side, 1e308, -1e-320, 5e-324]
+        [*around(low + np.arange(count + 1) * side), low - side, low + (count + 0.5) * side, 1e308, -1e-320, 5e-324]
         for low, count, side in zip(domain.origin, domain.shape, domain.cell, strict=True)
     ]
     at = np.array([[rng.choice(values) for values in borders] for _ in range(600)])
@@ -151,7 +151,8 @@ import { readFileSync } from "node:fs";
 import { memoryStorage, openClient } from "./web/report.mjs";
 const table = new Uint8Array(readFileSync("./web/report.bin"));
 const fixed = Uint8Array.from(JSON.parse(process.argv[2]));
-const fresh = (outside) => openClient({ table, outside, storage: memoryStorage(), bits: (count) => fixed.subarray(0, count) });
+const bits = (count) => fixed.subarray(0, count);
+const fresh = (outside) => openClient({ table, outside, bits, storage: memoryStorage() });
 const said = async (action) => { try { return (await action()).report; } catch (error) { return error.code; } };
 const [refusing, moving] = [await fresh("refuse"), await fresh("nearest")];
 console.log(JSON.stringify([

@@ -5,7 +5,7 @@
   const PER_DAY = 10;
   const element = (id) => document.getElementById(id);
   const say = (text, warn = false) => {
-    element("said").textContent = text;
+    element("said").textContent = text.charAt(0).toUpperCase() + text.slice(1);
     element("said").classList.toggle("warn", warn);
   };
   const { memoryStorage, openClient } = globalThis.mechdesignReports;
@@ -29,13 +29,15 @@
   const canvas = element("map");
   const context = canvas.getContext("2d");
   let view = { scale: 1, left: 0, top: 0 };
-  let cursor = places.nearest(points[0].map((_, axis) => [(west + east) / 2, (south + north) / 2][axis] ?? points[0][axis]));
-  let you = null; // {cell, at}
+  const middle = [(west + east) / 2, (south + north) / 2];
+  let cursor = places.nearest(points[0].map((value, axis) => middle[axis] ?? value));
+  let you = null; // {cell, at, chances}
   let report = null;
 
   element("promise").textContent = `${client.about.promise ?? ""} The true position is sent nowhere.`.trim();
   element("claim").textContent = client.claim;
-  element("about").textContent = `Problem ${client.about.problem}, program ${client.about.program}, ${places.count} cells; mechanism ${client.about.mechanism}.`;
+  const { problem, program, mechanism } = client.about;
+  element("about").textContent = `Problem ${problem}, program ${program}, ${places.count} cells; mechanism ${mechanism}.`;
 
   function bounds(values, margin) {
     const [low, high] = values.reduce(([a, b], value) => [Math.min(a, value), Math.max(b, value)], [Infinity, -Infinity]);
@@ -62,7 +64,7 @@
 
   function draw() {
     context.clearRect(0, 0, view.width, view.height);
-    const chances = you && client.probabilities(you.cell);
+    const chances = you && (you.chances ??= client.probabilities(you.cell));
     const most = chances && chances.length === points.length ? chances.reduce((a, b) => Math.max(a, b)) : 0;
     const [wide, high] = sides.map((side) => side * view.scale);
     const gap = wide > 7 ? 1 : 0;
@@ -133,20 +135,26 @@
   function scaleBar() {
     const longest = (east - west) / 3;
     const power = 10 ** Math.floor(Math.log10(longest));
-    const length = [5, 2, 1].map((digit) => digit * power).find((value) => value <= longest);
-    const words = places.unit === "m" && length >= 1000 ? `${length / 1000} km` : `${Number(length.toPrecision(3))} ${places.unit === "1" ? "units" : places.unit}`;
+    const bar = [5, 2, 1].map((digit) => digit * power).find((value) => value <= longest);
     const [left, top] = [view.left, view.height - 14];
     context.strokeStyle = context.fillStyle = colour("--soft");
     context.lineWidth = 2;
     context.beginPath();
     context.moveTo(left + 1, top - 6);
     context.lineTo(left + 1, top);
-    context.lineTo(left + length * view.scale, top);
-    context.lineTo(left + length * view.scale, top - 6);
+    context.lineTo(left + bar * view.scale, top);
+    context.lineTo(left + bar * view.scale, top - 6);
     context.stroke();
     context.font = "13px system-ui, sans-serif";
-    context.fillText(words, left + length * view.scale + 8, top + 3);
+    context.fillText(length(bar), left + bar * view.scale + 8, top + 3);
     if (places.plane) context.fillText("north is up", view.width - view.left - 68, top + 3);
+  }
+
+  /** A length in words, two digits. */
+  function length(value) {
+    if (places.unit === "m" && value >= 1000) return `${Number((value / 1000).toPrecision(2))} km`;
+    const unit = { 1: value === 1 ? "unit" : "units", cell: value === 1 ? "cell" : "cells" }[places.unit] ?? places.unit;
+    return `${Number(value.toPrecision(2))} ${unit}`;
   }
 
   async function reportFrom(cell, at) {
@@ -156,8 +164,9 @@
       report = given.report;
       element("sent").textContent = JSON.stringify(report, null, 1);
       const off = Math.hypot(...points[you.cell].map((value, axis) => value - (report["xyz"[axis]] ?? 0)));
-      const far = places.kind === "nodes" ? "" : ` It lies ${Number(off.toPrecision(2))} ${places.unit === "1" ? "" : places.unit} from your cell.`.replace("  ", " ");
-      say((given.remembered ? "Remembered: the same report as before, at no cost." : "Drawn anew, paid and remembered.") + far);
+      const lies = off === 0 ? " It is your own cell." : ` It lies ${length(off)} from your cell.`;
+      const drawn = given.remembered ? "Remembered: the same report as before, at no cost." : "Drawn anew, paid and remembered.";
+      say(drawn + (places.kind === "nodes" ? "" : lies));
       log(given);
     } catch (error) {
       you = cell < 0 ? null : { cell, at };
@@ -172,7 +181,8 @@
 
   function log({ report: found, remembered }) {
     const row = document.createElement("tr");
-    const where = found.longitude === undefined ? [found.x, found.y, found.z].filter((v) => v !== undefined).map((v) => Number(v.toPrecision(6))) : [found.longitude, found.latitude];
+    const metric = [found.x, found.y, found.z].filter((value) => value !== undefined);
+    const where = found.longitude === undefined ? metric : [found.longitude, found.latitude];
     for (const text of [found.number, where.join(", "), remembered ? "none" : "1"]) {
       row.append(Object.assign(document.createElement("td"), { textContent: text }));
     }

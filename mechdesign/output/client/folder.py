@@ -14,9 +14,8 @@ from pathlib import Path
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.mechanism.storage.files import check_target
 
-NAMES = frozenset(
-    "report.bin report.mjs report.js report.d.mts node.mjs node.d.mts index.html demo.js README.md package.json".split()
-)
+_CODE = {"report.mjs", "report.js", "node.mjs", "demo.js"}
+NAMES = frozenset({"report.bin", "index.html", "README.md", "package.json", "report.d.mts", "node.d.mts"} | _CODE)
 
 
 def check_folder(path: str | Path, *, overwrite: bool = False) -> Path:

@@ -1,4 +1,4 @@
-"""report.bin: a mechanism without its edges of the claim, small enough for a phone. `handover/client/table.mjs` reads it.
+"""report.bin: a mechanism without the edges of its claim, small for a phone. `handover/client/table.mjs` reads it.
 
     8 bytes "mdclient" | version 1, uint32 | bytes of the header, uint32 | header, JSON | body, zlib | SHA-256 of all
 
@@ -14,10 +14,11 @@ as differences modulo their width:
 | weight | uint32 | k | factors: W(y) of every place |
 | target | uint32 d | k | the cell that is reported for a place |
 | inner | uint32 d | n | the place of every cell |
-| tail, ahead | uint32 d | e | edges of the integer metric: the lower place, and how far behind it the higher one comes |
+| tail, ahead | uint32 d | e | edges of the integer metric: the lower place, the higher one minus it |
 | units | uint16 d | e | their lengths in steps |
 
-E(t) of factors is not stored: E(0) = 2^58, E(t + 1) = ceil(E(t) 2^shift / ratio), as in mechanism/factored/certificate.py.
+E(t) of factors is not stored: E(0) = 2^58, E(t + 1) = ceil(E(t) 2^shift / ratio), as
+mechanism/factored/certificate.py has it.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ def _factors(stored: Stored) -> list[bytes]:
 
 def _differences(values: NDArray[Any], width: int) -> bytes:
     """Planes of the differences of whole numbers, modulo 2^(8 width)."""
-    steps = np.diff(values.astype(np.int64), prepend=0) % (1 << 8 * width)
+    steps = np.remainder(np.diff(values.astype(np.int64), prepend=0), 1 << 8 * width)
     return _planes(steps.astype(f"<u{width}"))
 
 

@@ -12,19 +12,22 @@ from mechdesign.setting.metric.euclidean import Euclidean
 
 def promise(stored: Stored, *, loss: float | None) -> str:
     """The sentence. For the Euclidean metric it names the radius that was asked for (else that of a factor of 2), and
-    the factor that the level of the claim gives within it, to four digits; on a plane the radius is on the ground.
+    the factor that the level of the claim gives within it, to four digits; on a plane the radius is on the ground. For
+    other metrics it refers to the claim.
     """
     metric, domain = stored.metric, stored.domain
     said = "" if loss is None else f"{loss_sentence(loss, stored.loss.name, stored.loss.unit(domain.unit))}."
+    by_claim = f"One report changes anybody's odds between two cells by a factor of at most e^d, d as claimed. {said}"
     if not isinstance(metric, Euclidean):
-        return said
+        return by_claim.strip()
     level = metric.epsilon * float(metric.scale)
     if domain.plane is not None:
         level *= 1 + domain.plane.excess(domain.reach)
     asked = stored.parameters["knobs"].get("radius")
-    radius = asked if isinstance(asked, (int, float)) and 0 < asked < math.inf else math.log(2) / level
+    own = isinstance(asked, (int, float)) and 0 < asked < math.inf
+    radius = float(asked) if own else math.log(2) / level if level > 0 else math.inf
     if not 0 < level * radius < 100:
-        return said
+        return by_claim.strip()
     unit = "" if domain.unit == "1" else f" {domain.unit}"
     within = f"Within {radius:.4g}{unit}, one report changes anybody's odds between two cells by a factor of at most"
     return f"{within} {odds_factor(level * radius):.4g}. {said}".strip()
