@@ -272,6 +272,30 @@ def test_tables_that_are_sealed_and_wrong_are_refused(folder) -> None:
     assert [(said, text) for (_, said), text in zip(cases, told, strict=True) if said not in text] == []
 
 
+def mutant(header: dict[str, Any], generator: random.Random) -> dict[str, Any]:
+    """The header, or the domain or plane in it, with one value of another kind, or none."""
+    changed_one = json.loads(json.dumps(header))
+    holders = [changed_one, changed_one["domain"], changed_one["domain"].get("plane", changed_one)]
+    holder = generator.choice(holders)
+    name = generator.choice(sorted(holder))
+    others = [None, True, 0, -1, 0.5, 2**31, 1e308, "7", "", [], [None, None], {}, [[1], [2]], [3, 3, 3], {"axes": 2}]
+    if generator.random() < 0.2:
+        del holder[name]
+    else:
+        holder[name] = generator.choice(others)
+    return changed_one
+
+
+@pytest.mark.parametrize("name", ["park", "factored", "network", "apart"])
+def test_no_header_gets_past_its_reader(folder, name) -> None:
+    header, body = taken_apart((folder(name) / "report.bin").read_bytes())
+    generator = random.Random(11)
+    files = [put_together(mutant(header, generator), body) for _ in range(150)]
+    told = opened(folder(name), files)
+    assert {text[:10] for text in told} <= {"the table ", "taken"}
+    assert sum(text != "taken" for text in told) > 75
+
+
 def test_factors_that_are_sealed_and_wrong_are_refused(folder) -> None:
     header, body = taken_apart((folder("factored") / "report.bin").read_bytes())
     n, k, e = header["cells"], header["places"], header["edges"]
@@ -293,6 +317,8 @@ def test_factors_that_are_sealed_and_wrong_are_refused(folder) -> None:
         (put_together(changed(header, cap=1), body), "too long"),
         (put_together(changed(header, cap=70000), body), "no cap"),
         (put_together(changed(header, ratio="1"), body), "no ratio"),
+        (put_together(changed(header, ratio="9" * 19), body), "no ratio"),
+        (put_together(changed(header, shift=62), body), "no shift"),
         (put_together(changed(header, places=2**20), body), "no places"),
         (put_together(changed(header, reports=n - 1), body), "apart from its cells"),
     ]

@@ -165,8 +165,8 @@
       element("sent").textContent = JSON.stringify(report, null, 1);
       const off = Math.hypot(...points[you.cell].map((value, axis) => value - (report["xyz"[axis]] ?? 0)));
       const lies = off === 0 ? " It is your own cell." : ` It lies ${length(off)} from your cell.`;
-      const drawn = given.remembered ? "Remembered: the same report as before, at no cost." : "Drawn anew, paid and remembered.";
-      say(drawn + (places.kind === "nodes" ? "" : lies));
+      const known = "Remembered: the same report as before, at no cost.";
+      say((given.remembered ? known : "Drawn anew, paid and remembered.") + (places.kind === "nodes" ? "" : lies));
       log(given);
     } catch (error) {
       you = cell < 0 ? null : { cell, at };
@@ -197,9 +197,9 @@
       const { left, spent, remembered } = await client.status();
       element("left").textContent = `${left} of ${PER_DAY} new reports left in 24 hours`;
       element("left").title = `${spent} paid in all, ${remembered} remembered`;
-      element("meter").replaceChildren(
-        ...Array.from({ length: PER_DAY }, (_, k) => Object.assign(document.createElement("i"), { className: k < left ? "" : "spent" })),
-      );
+      const bars = Array.from({ length: PER_DAY }, () => document.createElement("i"));
+      bars.forEach((bar, k) => bar.classList.toggle("spent", k >= left));
+      element("meter").replaceChildren(...bars);
     } catch (error) {
       say(`${error.message}.`, true);
     }
