@@ -43,7 +43,7 @@ export class FactorRows {
   #start; // of every place in the list of its neighbours
   #neighbour;
   #length;
-  #lists; // room for the entries of all buckets: places, and the entry after each
+  #lists; // room for buckets: places, the entry after each, and the first entry of every bucket, -1 between draws
 
   constructor({ cells, places, edges, cap, ratio, shift }, { weight, target, inner, tail, ahead, units }) {
     Object.assign(this, { cells, reports: cells, target, inner, cap });
@@ -57,7 +57,7 @@ export class FactorRows {
     for (let place = 0; place < places; place++) this.#start[place + 1] += this.#start[place];
     const next = this.#start.slice();
     [this.#neighbour, this.#length] = [new Uint32Array(2 * edges), new Uint16Array(2 * edges)];
-    this.#lists = [new Uint32Array(2 * edges + 1), new Int32Array(2 * edges + 1)];
+    this.#lists = [new Uint32Array(2 * edges + 1), new Int32Array(2 * edges + 1), new Int32Array(cap).fill(-1)];
     for (const [from, to] of [ends, [...ends].reverse()]) {
       for (let e = 0; e < edges; e++) {
         const at = next[from[e]]++;
@@ -97,20 +97,21 @@ export class FactorRows {
    * enters a list when its distance falls, once for each directed edge at most. */
   #distances(source) {
     const found = new Uint16Array(this.#start.length - 1).fill(this.cap);
-    const first = new Int32Array(this.cap + 1).fill(-1); // of every list, an entry
-    const [listed, next] = this.#lists;
-    let entries = 0;
+    const [listed, next, first] = this.#lists;
+    let [entries, waiting] = [0, 0];
     const enter = (place, distance) => {
       found[place] = distance;
       listed[entries] = place;
       next[entries] = first[distance];
       first[distance] = entries++;
+      waiting++;
     };
     enter(source, 0);
-    for (let distance = 0; distance < this.cap; distance++) {
+    for (let distance = 0; waiting > 0; distance++) {
       while (first[distance] >= 0) {
         const place = listed[first[distance]];
         first[distance] = next[first[distance]];
+        waiting--;
         if (found[place] !== distance) continue;
         for (let at = this.#start[place]; at < this.#start[place + 1]; at++) {
           const through = distance + this.#length[at];
