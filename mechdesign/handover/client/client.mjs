@@ -83,7 +83,8 @@ export class Client {
     const point = this.#reportPoints
       ? Array.from(this.#reportPoints.subarray(report * axes, (report + 1) * axes))
       : this.places.point(report);
-    const named = Object.fromEntries(point.map((value, axis) => ["xyz"[axis], rounded(value, this.#header.digits[axis])]));
+    const { digits } = this.#header;
+    const named = Object.fromEntries(point.map((value, axis) => ["xyz"[axis], rounded(value, digits[axis])]));
     const degrees = this.places.plane && !this.#reportPoints ? this.places.degrees(point) : {};
     return { number: report, ...named, unit: this.#header.report_unit, ...degrees };
   }

@@ -37,10 +37,12 @@
   element("promise").textContent = `${client.about.promise ?? ""} The true position is sent nowhere.`.trim();
   element("claim").textContent = client.claim;
   const { problem, program, mechanism } = client.about;
-  element("about").textContent = `Problem ${problem}, program ${program}, ${places.count} cells; mechanism ${mechanism}.`;
+  const made = `Problem ${problem}, program ${program}, ${places.count} cells`;
+  element("about").textContent = `${made}; mechanism ${mechanism}.`;
 
   function bounds(values, margin) {
-    const [low, high] = values.reduce(([a, b], value) => [Math.min(a, value), Math.max(b, value)], [Infinity, -Infinity]);
+    const wider = ([low, high], value) => [Math.min(low, value), Math.max(high, value)];
+    const [low, high] = values.reduce(wider, [Infinity, -Infinity]);
     const pad = margin || (high - low) * 0.04 || 0.5;
     return [low - pad, high + pad];
   }
@@ -153,7 +155,8 @@
   /** A length in words, two digits. */
   function length(value) {
     if (places.unit === "m" && value >= 1000) return `${Number((value / 1000).toPrecision(2))} km`;
-    const unit = { 1: value === 1 ? "unit" : "units", cell: value === 1 ? "cell" : "cells" }[places.unit] ?? places.unit;
+    const plain = { 1: "unit", cell: "cell" }[places.unit];
+    const unit = plain ? plain + (value === 1 ? "" : "s") : places.unit;
     return `${Number(value.toPrecision(2))} ${unit}`;
   }
 

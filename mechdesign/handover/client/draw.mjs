@@ -26,8 +26,8 @@ export class TableRows {
 
   /** P(.|cell) in floating point: for looking at. */
   probabilities(cell) {
-    const at = (y) => cell + y * this.cells;
-    return Float64Array.from({ length: this.reports }, (_, y) => (this.high[at(y)] * 2 ** 32 + this.low[at(y)]) / 2 ** 62);
+    const mass = (at) => this.high[at] * 2 ** 32 + this.low[at];
+    return Float64Array.from({ length: this.reports }, (_, y) => mass(cell + y * this.cells) / 2 ** 62);
   }
 
   canReport(report) {
@@ -35,8 +35,8 @@ export class TableRows {
   }
 }
 
-/** Draws from factors: P(place|u) = E(q) W / S, q the distance of the place from u along edges of whole lengths, at most
- * `cap`; E(0) = 2^58, E(t + 1) = ceil(E(t) 2^shift / ratio); W its weight; S the sum. The place reports its target. */
+/** Draws from factors: P(place|u) = E(q) W / S, q the distance of the place from u along edges of whole lengths, at
+ * most `cap`; E(0) = 2^58, E(t + 1) = ceil(E(t) 2^shift / ratio); W its weight; S the sum. The place reports its target. */
 export class FactorRows {
   #kernel;
   #weight;
@@ -83,7 +83,8 @@ export class FactorRows {
   /** P(.|cell) in floating point: for looking at. */
   probabilities(cell) {
     const found = new Float64Array(this.cells);
-    const masses = Float64Array.from(this.#distances(this.inner[cell]), (q, p) => Number(this.#kernel[q] * this.#weight[p]));
+    const distances = this.#distances(this.inner[cell]);
+    const masses = Float64Array.from(distances, (q, place) => Number(this.#kernel[q] * this.#weight[place]));
     const total = masses.reduce((sum, mass) => sum + mass, 0);
     masses.forEach((mass, place) => (found[this.target[place]] += mass / total));
     return found;

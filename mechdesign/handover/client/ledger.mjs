@@ -130,7 +130,8 @@ function parsed(text) {
     const paid = state.paid.every(([time, charge]) => Number.isFinite(time) && charge > 0);
     const cells = Object.values(state.remembered).flatMap((own) => Object.values(own));
     const whole = [...cells, state.spends].every((count) => Number.isSafeInteger(count) && count >= 0);
-    if (state.format !== FORMAT || !paid || !whole || cells.length > state.spends) throw new TypeError("contradicts itself");
+    const sound = paid && whole && cells.length <= state.spends;
+    if (state.format !== FORMAT || !sound) throw new TypeError("contradicts itself");
     return state;
   } catch {
     throw damaged("is altered, or not of this version");

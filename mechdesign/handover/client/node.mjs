@@ -14,8 +14,8 @@ export async function openClient(options = {}) {
   return openAnywhere({ ...options, table: options.table ?? readFile(new URL("./report.bin", import.meta.url)) });
 }
 
-/** A storage in one file, of this user alone (0600), replaced whole and flushed to the disk. It names the cells that were
- * reported. One process at a time: nothing locks it. */
+/** A storage in one file, of this user alone (0600), replaced whole and flushed to the disk. It names the cells that
+ * were reported. One process at a time: nothing locks it. */
 export function fileStorage(path) {
   const read = async () => {
     try {

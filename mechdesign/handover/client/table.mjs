@@ -63,7 +63,8 @@ function checkedHeader(bytes) {
   } catch {
     need(false, "has a header that is no JSON");
   }
-  need(header !== null && typeof header === "object" && typeof header.domain === "object" && header.domain, "has no header");
+  const object = (value) => typeof value === "object" && value !== null;
+  need(object(header) && object(header.domain), "has no header");
   for (const name of ["claim", "cost", "unit", "report_unit"]) need(typeof header[name] === "string", `lacks ${name}`);
   for (const name of ["mechanism", "ledger"]) need(HEX.test(header[name]), `lacks ${name}`);
   need(Number.isFinite(header.charge) && header.charge >= 0, "has no charge");
