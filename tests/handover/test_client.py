@@ -102,7 +102,8 @@ const of = async (cell, asked = client) => {
 };
 found.first = await of(0);
 found.again = await of(0);
-found.together = await Promise.all([1, 1, 1].map((cell) => of(cell)));
+const second = await opened();
+found.together = await Promise.all([client, second, client].map((asked) => of(1, asked)));
 found.spent = await said(() => of(2));
 found.status = await client.status();
 found.kept = [await of(0, await opened()), await of(1, await opened())];

@@ -6,6 +6,7 @@ import { sha256 } from "./sha256.mjs";
 
 const FORMAT = "mechdesign/client-memory/1";
 const DAY = 24 * 60 * 60 * 1000;
+const TURNS = new WeakMap(); // of every storage, the end of the last action on it
 
 /** A storage that lasts as long as the program: for tests and trials. A budget in it is new at every start. */
 export function memoryStorage() {
@@ -26,7 +27,6 @@ export class Ledger {
   #perDay;
   #now;
   #seen = 0;
-  #turn = Promise.resolve();
 
   constructor({ storage, key, mechanism, charge, perDay, now }) {
     [this.#storage, this.#key, this.#mechanism] = [storage, key, mechanism];
@@ -83,8 +83,8 @@ export class Ledger {
   #alone(action) {
     const locks = globalThis.navigator?.locks;
     const whole = () => (locks ? locks.request(this.#key, action) : action());
-    const done = this.#turn.then(whole, whole);
-    this.#turn = done.catch(() => {});
+    const done = (TURNS.get(this.#storage) ?? Promise.resolve()).then(whole);
+    TURNS.set(this.#storage, done.catch(() => {}));
     return done;
   }
 
