@@ -6,6 +6,7 @@ import typer
 
 from mechdesign.cli.area import area
 from mechdesign.cli.audit import audit
+from mechdesign.cli.client import client
 from mechdesign.cli.compare import compare
 from mechdesign.cli.estimate import estimate
 from mechdesign.cli.export import export
@@ -25,7 +26,7 @@ app = typer.Typer(
 )
 TAKES_PARAMETERS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
-for exact in (area, problems, verify, export, plot, level, estimate):
+for exact in (area, problems, verify, export, client, plot, level, estimate):
     app.command()(exact)
 for open_ended in (solve, compare, sweep, audit, sample, plan):
     app.command(context_settings=TAKES_PARAMETERS)(open_ended)

@@ -117,9 +117,7 @@ def _on_plane(domain: Domain, longitude: float, latitude: float) -> list[float] 
     point = domain.plane.forward(np.array([longitude]), np.array([latitude]))[0]
     if domain.kind != "points":
         return [float(x) for x in point]
-    from scipy.spatial import cKDTree
-
-    margin = float(cKDTree(domain.points).query(domain.points, k=2)[0][:, 1].max())
+    margin = reach_margin(domain)
     if not ((point >= domain.points.min(axis=0) - margin) & (point <= domain.points.max(axis=0) + margin)).all():
         return None
     return [float(x) for x in domain.points[nearest_node(domain, point.tolist())]]
@@ -151,6 +149,15 @@ def place_on_earth(domain: Domain, longitude: float, latitude: float) -> list[fl
     if point is None:
         raise _beyond(domain, longitude, latitude, "lies outside the network")
     return point
+
+
+def reach_margin(domain: Domain) -> float:
+    """The way from the loneliest place of `domain` to its neighbour, in its unit: so far a network reaches beyond the
+    bounding box of its places. Cost: O(n log n).
+    """
+    from scipy.spatial import cKDTree
+
+    return float(cKDTree(domain.points).query(domain.points, k=2)[0][:, 1].max())
 
 
 def identifying_digits(points: NDArray[np.float64]) -> tuple[int | None, ...]:

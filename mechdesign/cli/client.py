@@ -1,0 +1,31 @@
+"""`mechdesign client`: a mechanism as the folder that an app ships."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mechdesign.cli.options import FileArgument, JsonOption, OverwriteOption
+
+
+def client(
+    file: FileArgument,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder to write.")],
+    overwrite: OverwriteOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write what an app ships: reports in a browser or in Node, with memory and a budget. Its README.md says how."""
+    from mechdesign.mechanism.storage.files import load
+    from mechdesign.output.client.client import write_client
+    from mechdesign.output.client.folder import check_folder
+    from mechdesign.output.client.packed import size_words
+    from mechdesign.output.terminal import printing
+
+    check_folder(output, overwrite=overwrite)
+    printing.note_compiling()
+    written = write_client(load(file), output, overwrite=overwrite)
+    sizes = {path.name: path.stat().st_size for path in sorted(written.iterdir())}
+    if as_json:
+        printing.print_json({"folder": str(written), "bytes": sizes})
+    else:
+        printing.note(f"wrote {written}: report.bin has {size_words(sizes['report.bin'])}; open index.html to try it")

@@ -1,0 +1,134 @@
+// Reports from a certified table: locate, remember, pay, draw. What an app calls; README.md says what it promises.
+
+import { FactorRows, TableRows } from "./draw.mjs";
+import { ReportError } from "./errors.mjs";
+import { defaultTable } from "./home.mjs";
+import { Ledger } from "./ledger.mjs";
+import { Places } from "./places.mjs";
+import { readTable } from "./table.mjs";
+
+const OUTSIDE = ["refuse", "nearest"];
+
+/** Reports of one table; `openClient` makes one. claim, cost and unit are those of the table. */
+export class Client {
+  #rows;
+  #header;
+  #reportPoints;
+  #ledger;
+  #outside;
+  #bits;
+
+  constructor({ header, arrays }, { storage, key, perDay, outside, bits, now }) {
+    this.#rows = header.kind === "table" ? new TableRows(header, arrays) : new FactorRows(header, arrays);
+    [this.#header, this.#reportPoints, this.#outside, this.#bits] = [header, arrays.report_points, outside, bits];
+    this.places = new Places(header, arrays);
+    this.claim = header.claim;
+    this.cost = header.cost;
+    this.unit = header.unit;
+    this.about = Object.freeze({ ...header.about, mechanism: header.mechanism });
+    const { mechanism, charge } = header;
+    this.#ledger = new Ledger({ storage, key, mechanism, charge, perDay, now });
+  }
+
+  /** The report of a position in degrees, longitude first. Rejects with ReportError; its code says why. */
+  async report(longitude, latitude) {
+    return this.#reported(this.places.onEarth(longitude, latitude), true);
+  }
+
+  /** The report of a position in metres east and north of the centre of the map's plane. */
+  async reportMetres(east, north) {
+    return this.#reported(this.places.fromMetres(east, north));
+  }
+
+  /** The report of a position in the unit of the map. */
+  async reportAt(...position) {
+    return this.#reported(position);
+  }
+
+  /** The report of a cell, by its number. */
+  async reportCell(cell) {
+    if (!Number.isInteger(cell) || cell < 0 || cell >= this.places.count) {
+      throw new ReportError("position", `cells are whole numbers 0 to ${this.places.count - 1}`);
+    }
+    const draw = () => this.#rows.draw(cell, this.#bits);
+    const { report, ...rest } = await this.#ledger.report(cell, draw, (kept) => this.#rows.canReport(kept));
+    return Object.freeze({ report: Object.freeze(this.#placed(report)), ...rest });
+  }
+
+  /** {left, spent, remembered}: reports left in these 24 hours, paid in all, cells remembered. */
+  async status() {
+    return this.#ledger.status();
+  }
+
+  /** Forget what was reported where. What was paid stays paid; the next report of a cell is another one, and costs. */
+  async forget() {
+    return this.#ledger.forget();
+  }
+
+  /** P(report | cell) of every report, in floating point: for looking at. */
+  probabilities(cell) {
+    return this.#rows.probabilities(cell);
+  }
+
+  async #reported(position, near = false) {
+    const cell = this.places.cellAt(position, near);
+    if (cell < 0 && this.#outside === "refuse") {
+      throw new ReportError("outside", "the position lies outside the area of this table: nothing is reported");
+    }
+    return this.reportCell(cell < 0 ? this.places.nearest(position) : cell);
+  }
+
+  #placed(report) {
+    const axes = this.#header.report_axes ?? this.places.axes;
+    const point = this.#reportPoints
+      ? Array.from(this.#reportPoints.subarray(report * axes, (report + 1) * axes))
+      : this.places.point(report);
+    const { digits } = this.#header;
+    const named = Object.fromEntries(point.map((value, axis) => ["xyz"[axis], rounded(value, digits[axis])]));
+    const degrees = this.places.plane && !this.#reportPoints ? this.places.degrees(point) : {};
+    return { number: report, ...named, unit: this.#header.report_unit, ...degrees };
+  }
+}
+
+/** A client of a table. Rejects with ReportError where the table is not what was written, or an option is wrong.
+ *
+ * table, its bytes, or where to fetch them: by default report.bin beside this file (a classic script contains it).
+ * storage, with getItem and setItem: by default localStorage. key, under which it remembers: by default one for each
+ * metric and grid. perDay, new reports in any 24 hours. outside, for positions off the map: "refuse" or "nearest".
+ * bits, so many random bytes; now, milliseconds: for tests. */
+export async function openClient(options = {}) {
+  const { perDay = 10, outside = "refuse", now = Date.now, bits = randomBytes } = options;
+  if (!Number.isSafeInteger(perDay) || perDay < 1) throw new ReportError("option", "perDay is a whole number from 1");
+  if (!OUTSIDE.includes(outside)) throw new ReportError("option", `outside is ${OUTSIDE.join(" or ")}`);
+  const storage = options.storage ?? localStorageHere();
+  const read = await readTable(await bytesOf((await options.table) ?? (await defaultTable())));
+  const key = options.key ?? `mechdesign-reports-${read.header.ledger.slice(0, 16)}`;
+  return new Client(read, { storage, key, perDay, outside, bits, now });
+}
+
+/** A coordinate to so many decimals, places before the point where they are negative, as it is where they are null. */
+function rounded(value, decimals) {
+  if (decimals === null) return value;
+  return decimals < 0 ? Math.round(value / 10 ** -decimals) * 10 ** -decimals : Number(value.toFixed(decimals));
+}
+
+function randomBytes(count) {
+  return crypto.getRandomValues(new Uint8Array(count));
+}
+
+function localStorageHere() {
+  try {
+    if (globalThis.localStorage) return globalThis.localStorage;
+  } catch {
+    // a browser that forbids it: said below
+  }
+  throw new ReportError("storage", "no localStorage here: pass storage, an object with getItem and setItem");
+}
+
+async function bytesOf(given) {
+  if (given instanceof Uint8Array) return given;
+  if (given instanceof ArrayBuffer) return new Uint8Array(given);
+  const answer = await fetch(given);
+  if (!answer.ok) throw new ReportError("table", `the table cannot be fetched: ${answer.status}`);
+  return new Uint8Array(await answer.arrayBuffer());
+}

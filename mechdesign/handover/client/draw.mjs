@@ -1,0 +1,142 @@
+// Draw a report with exactly the probability of its whole numbers, from random bits. Nothing is rounded.
+
+const LIMB = 43n;
+const KERNEL_BITS = 58n;
+
+/** Draws from a table: P(y|u) = mass / 2^62. */
+export class TableRows {
+  constructor({ cells, reports }, { low, high }) {
+    Object.assign(this, { cells, reports, low, high });
+  }
+
+  /** The report for 8 random bytes, little-endian, of which the upper 62 bits x count: the number of y with
+   * mass[0] + ... + mass[y] <= x. Every mass of the row is added, whatever x is, so that the time tells little. */
+  draw(cell, bits) {
+    const [low, high] = words(bits(8));
+    const [askedHigh, askedLow] = [high >>> 2, ((high << 30) | (low >>> 2)) >>> 0];
+    let [sumLow, sumHigh, found] = [0, 0, 0];
+    for (let at = cell; at < this.low.length; at += this.cells) {
+      const sum = sumLow + this.low[at];
+      sumLow = sum >>> 0;
+      sumHigh += this.high[at] + Number(sum > 0xffffffff);
+      found += Number(sumHigh < askedHigh) | (Number(sumHigh === askedHigh) & Number(sumLow <= askedLow));
+    }
+    return found;
+  }
+
+  /** P(.|cell) in floating point: for looking at. */
+  probabilities(cell) {
+    const mass = (at) => this.high[at] * 2 ** 32 + this.low[at];
+    return Float64Array.from({ length: this.reports }, (_, y) => mass(cell + y * this.cells) / 2 ** 62);
+  }
+
+  canReport(report) {
+    return report < this.reports;
+  }
+}
+
+/** Draws from factors: P(place|u) = E(q) W / S, q the distance of the place from u along edges of whole lengths, at
+ * most `cap`; E(0) = 2^58, E(t + 1) = ceil(E(t) 2^shift / ratio); W its weight; S the sum. The place reports its target. */
+export class FactorRows {
+  #kernel;
+  #weight;
+  #start; // of every place in the list of its neighbours
+  #neighbour;
+  #length;
+  #lists; // room for buckets: places, the entry after each, and the first entry of every bucket, -1 between draws
+
+  constructor({ cells, places, edges, cap, ratio, shift }, { weight, target, inner, tail, ahead, units }) {
+    Object.assign(this, { cells, reports: cells, target, inner, cap });
+    const [divisor, up] = [BigInt(ratio), BigInt(shift)];
+    this.#kernel = [1n << KERNEL_BITS];
+    for (let t = 0; t < cap; t++) this.#kernel.push(((this.#kernel[t] << up) + divisor - 1n) / divisor);
+    this.#weight = Array.from(weight, BigInt);
+    const ends = [tail, tail.map((place, e) => place + ahead[e])];
+    this.#start = new Uint32Array(places + 1);
+    for (const end of ends) end.forEach((place) => this.#start[place + 1]++);
+    for (let place = 0; place < places; place++) this.#start[place + 1] += this.#start[place];
+    const next = this.#start.slice();
+    [this.#neighbour, this.#length] = [new Uint32Array(2 * edges), new Uint16Array(2 * edges)];
+    this.#lists = [new Uint32Array(2 * edges + 1), new Int32Array(2 * edges + 1), new Int32Array(cap).fill(-1)];
+    for (const [from, to] of [ends, [...ends].reverse()]) {
+      for (let e = 0; e < edges; e++) {
+        const at = next[from[e]]++;
+        [this.#neighbour[at], this.#length[at]] = [to[e], units[e]];
+      }
+    }
+  }
+
+  /** The report for random bytes, 16 an attempt: a number below S is built of the upper bits of two 64-bit words, the
+   * first of as many bits as S has beyond 43, the second of 43; a number that is not below S is drawn again. */
+  draw(cell, bits) {
+    const distances = this.#distances(this.inner[cell]);
+    let total = 0n;
+    const sums = Array.from(distances, (q, place) => (total += this.#kernel[q] * this.#weight[place]));
+    const spare = 64 - (total >> LIMB).toString(2).length;
+    for (;;) {
+      const [low, high, restLow, restHigh] = words(bits(16)).map(BigInt);
+      const asked = ((((high << 32n) | low) >> BigInt(spare)) << LIMB) + (((restHigh << 32n) | restLow) >> 21n);
+      if (asked < total) return this.target[countAtMost(sums, asked)];
+    }
+  }
+
+  /** P(.|cell) in floating point: for looking at. */
+  probabilities(cell) {
+    const found = new Float64Array(this.cells);
+    const distances = this.#distances(this.inner[cell]);
+    const masses = Float64Array.from(distances, (q, place) => Number(this.#kernel[q] * this.#weight[place]));
+    const total = masses.reduce((sum, mass) => sum + mass, 0);
+    masses.forEach((mass, place) => (found[this.target[place]] += mass / total));
+    return found;
+  }
+
+  canReport(report) {
+    return this.target.includes(report);
+  }
+
+  /** Shortest-path distances of all places, or the cap: Dial's buckets (1969), a list for every whole distance. A place
+   * enters a list when its distance falls, once for each directed edge at most. */
+  #distances(source) {
+    const found = new Uint16Array(this.#start.length - 1).fill(this.cap);
+    const [listed, next, first] = this.#lists;
+    let [entries, waiting] = [0, 0];
+    const enter = (place, distance) => {
+      found[place] = distance;
+      listed[entries] = place;
+      next[entries] = first[distance];
+      first[distance] = entries++;
+      waiting++;
+    };
+    enter(source, 0);
+    for (let distance = 0; waiting > 0; distance++) {
+      while (first[distance] >= 0) {
+        const place = listed[first[distance]];
+        first[distance] = next[first[distance]];
+        waiting--;
+        if (found[place] !== distance) continue;
+        for (let at = this.#start[place]; at < this.#start[place + 1]; at++) {
+          const through = distance + this.#length[at];
+          if (through < found[this.#neighbour[at]]) enter(this.#neighbour[at], through);
+        }
+      }
+    }
+    return found;
+  }
+}
+
+/** How many of ascending numbers are at most `asked`. */
+function countAtMost(sums, asked) {
+  let [low, high] = [0, sums.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (sums[middle] <= asked) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** 32-bit words of bytes, little-endian. */
+function words(bytes) {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return Array.from({ length: bytes.byteLength / 4 }, (_, k) => view.getUint32(4 * k, true));
+}

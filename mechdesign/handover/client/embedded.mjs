@@ -1,0 +1,6 @@
+// Where a classic script finds its table: in itself, as base64 in TABLE, which the writer puts before this.
+
+/** The bytes of TABLE. */
+export function defaultTable() {
+  return Uint8Array.from(atob(TABLE), (character) => character.charCodeAt(0));
+}

@@ -1,0 +1,135 @@
+// Which cell a position belongs to, decided as the package decides it, and where the cells are.
+
+import { ReportError } from "./errors.mjs";
+import { backward, forward } from "./plane.mjs";
+
+/** The cells of a table: how many, and on how many axes, in `unit`; plane, where they lie on Earth, or null. */
+export class Places {
+  #domain;
+  #index; // of a grid: lattice positions, last axis fastest; ascending
+  #points;
+
+  constructor(header, arrays) {
+    this.#domain = header.domain;
+    this.#index = arrays.index;
+    this.#points = arrays.points;
+    this.count = header.cells;
+    this.axes = header.domain.axes;
+    this.unit = header.unit;
+    this.kind = header.domain.kind;
+    this.sides = header.domain.cell ?? null;
+    this.plane = header.domain.plane ?? null;
+  }
+
+  /** Coordinates of a cell (its centre on a grid), in `unit`. */
+  point(cell) {
+    if (!this.#index) return Array.from(this.#points.subarray(cell * this.axes, (cell + 1) * this.axes));
+    const { shape, cell: sides, origin } = this.#domain;
+    let rest = this.#index[cell];
+    const found = [];
+    for (let axis = this.axes - 1; axis >= 0; axis--) {
+      found[axis] = origin[axis] + ((rest % shape[axis]) + 0.5) * sides[axis];
+      rest = Math.floor(rest / shape[axis]);
+    }
+    return found;
+  }
+
+  /** Degrees {longitude, latitude} of a point in `unit`, to a tenth of a cell. */
+  degrees(point) {
+    const { metres, decimals } = this.plane;
+    const found = backward(this.plane, point[0] * metres, point[1] * metres);
+    const [longitude, latitude] = found.map((angle) => Number(angle.toFixed(decimals)));
+    return { longitude, latitude };
+  }
+
+  /** The position [x, y] in `unit` of degrees. */
+  onEarth(longitude, latitude) {
+    if (!this.plane) throw new ReportError("position", "the table does not say where on Earth it is: use reportAt");
+    const finite = Number.isFinite(longitude) && Number.isFinite(latitude);
+    if (!finite || Math.abs(longitude) > 180 || Math.abs(latitude) > 90) {
+      throw new ReportError("position", "degrees are a longitude within 180 and a latitude within 90, east and north");
+    }
+    return forward(this.plane, longitude, latitude).map((length) => length / this.plane.metres);
+  }
+
+  /** The position of metres east and north of the centre of the plane. */
+  fromMetres(east, north) {
+    if (!this.plane) throw new ReportError("position", "the table does not say where on Earth it is: use reportAt");
+    return [east / this.plane.metres, north / this.plane.metres];
+  }
+
+  /** The cell of a position in `unit`, or -1 for one outside.
+   *
+   * On a grid the cell around it; on the border of two the higher one, on the upper border of the grid the last:
+   * decided in whole numbers, for the exact values of the doubles. Among points, those of a position on Earth take the
+   * nearest place (`near`), others the place with exactly these coordinates. */
+  cellAt(position, near = false) {
+    if (position.length !== this.axes || !position.every(Number.isFinite)) {
+      throw new ReportError("position", `a position is ${this.axes} finite number(s), in ${this.unit}`);
+    }
+    if (this.#index) return this.#latticeCell(position);
+    if (near) return this.#withinReach(position) ? this.nearest(position) : -1;
+    const found = this.nearest(position);
+    return this.point(found).every((value, axis) => value === position[axis]) ? found : -1;
+  }
+
+  /** The cell with the least straight-line distance to a position; the first of equals. */
+  nearest(position) {
+    let [best, least] = [0, Infinity];
+    for (let cell = 0; cell < this.count; cell++) {
+      const square = this.point(cell).reduce((sum, value, axis) => sum + (value - position[axis]) ** 2, 0);
+      if (square < least) [best, least] = [cell, square];
+    }
+    return best;
+  }
+
+  #latticeCell(position) {
+    const { shape, cell, origin } = this.#domain;
+    let at = 0;
+    for (let axis = 0; axis < this.axes; axis++) {
+      const step = latticeStep(position[axis], origin[axis], cell[axis], shape[axis]);
+      if (step < 0) return -1;
+      at = at * shape[axis] + step;
+    }
+    let [low, high] = [0, this.count - 1];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#index[middle] < at) low = middle + 1;
+      else high = middle;
+    }
+    return this.#index[low] === at ? low : -1;
+  }
+
+  /** Whether a position is within the bounding box of the places and the margin of their network. */
+  #withinReach(position) {
+    const { margin = 0 } = this.plane;
+    return position.every((value, axis) => {
+      let [low, high] = [Infinity, -Infinity];
+      for (let at = axis; at < this.#points.length; at += this.axes) {
+        low = Math.min(low, this.#points[at]);
+        high = Math.max(high, this.#points[at]);
+      }
+      return value >= low - margin && value <= high + margin;
+    });
+  }
+}
+
+/** floor((x - low) / side) in exact arithmetic, count - 1 at the upper border, -1 outside. */
+function latticeStep(x, low, side, count) {
+  const parts = [x, low, side].map(binary);
+  const least = Math.min(...parts.map(([, exponent]) => exponent));
+  const [a, b, c] = parts.map(([digits, exponent]) => digits << BigInt(exponent - least));
+  const across = a - b;
+  if (across < 0n || across > BigInt(count) * c) return -1;
+  return Math.min(Number(across / c), count - 1);
+}
+
+/** [digits, exponent] of a double: digits 2^exponent, exactly. */
+function binary(value) {
+  const view = new DataView(new ArrayBuffer(8));
+  view.setFloat64(0, value);
+  const bits = view.getBigUint64(0);
+  const exponent = Number((bits >> 52n) & 0x7ffn);
+  const digits = (bits & 0xfffffffffffffn) | (exponent ? 1n << 52n : 0n);
+  return [value < 0 ? -digits : digits, Math.max(exponent, 1) - 1075];
+}

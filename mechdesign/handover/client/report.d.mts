@@ -1,0 +1,99 @@
+/** What a client throws, or rejects with: `code` says which kind, `message` what to do. */
+export class ReportError extends Error {
+  code: "table" | "position" | "outside" | "budget" | "memory" | "storage" | "option";
+}
+
+/** What to send: the report, and where it lies. It is a cell of the map, never arithmetic of the position. */
+export interface Report {
+  readonly number: number;
+  /** Coordinates in `unit`. */
+  readonly x: number;
+  readonly y?: number;
+  readonly z?: number;
+  readonly unit: string;
+  /** Degrees, to a tenth of a cell, where the table says where on Earth it lies. */
+  readonly longitude?: number;
+  readonly latitude?: number;
+}
+
+export interface Reported {
+  /** Send this, and nothing else of it. */
+  readonly report: Report;
+  /** Whether it was drawn before for the same cell, and cost nothing. */
+  readonly remembered: boolean;
+  /** New reports left in these 24 hours. */
+  readonly left: number;
+}
+
+export interface Status {
+  left: number;
+  spent: number;
+  remembered: number;
+}
+
+/** localStorage, or anything like it; promises are awaited. */
+export interface ReportStorage {
+  getItem(key: string): string | null | undefined | Promise<string | null | undefined>;
+  setItem(key: string, text: string): void | Promise<void>;
+}
+
+export interface Options {
+  /** The bytes of report.bin, or where to fetch them; by default report.bin beside the module. */
+  table?: Uint8Array | ArrayBuffer | URL | string | Promise<Uint8Array | ArrayBuffer | URL | string>;
+  /** By default localStorage. */
+  storage?: ReportStorage;
+  /** Under which the storage keeps what is remembered; by default one for each metric and grid. */
+  key?: string;
+  /** New reports in any 24 hours; 10 by default. */
+  perDay?: number;
+  /** Positions off the map: "refuse" (the default) or "nearest". */
+  outside?: "refuse" | "nearest";
+  /** So many random bytes, for tests; by default crypto.getRandomValues. */
+  bits?: (count: number) => Uint8Array;
+  /** Milliseconds, for tests; by default Date.now. */
+  now?: () => number;
+}
+
+/** Where the cells of a table are. */
+export interface Places {
+  readonly count: number;
+  readonly axes: number;
+  readonly unit: string;
+  readonly kind: "grid" | "points" | "nodes";
+  /** Sides of a cell of a grid. */
+  readonly sides: readonly number[] | null;
+  readonly plane: { readonly longitude: number; readonly latitude: number; readonly metres: number } | null;
+  point(cell: number): number[];
+  degrees(point: readonly number[]): { longitude: number; latitude: number };
+  onEarth(longitude: number, latitude: number): [number, number];
+  fromMetres(east: number, north: number): [number, number];
+  /** The cell of a position in `unit`, -1 outside. */
+  cellAt(position: readonly number[], near?: boolean): number;
+  nearest(position: readonly number[]): number;
+}
+
+export class Client {
+  private constructor();
+  readonly claim: string;
+  readonly cost: string;
+  readonly unit: string;
+  readonly about: Readonly<Record<string, string | number>>;
+  readonly places: Places;
+  /** Degrees, longitude first. */
+  report(longitude: number, latitude: number): Promise<Reported>;
+  /** Metres east and north of the centre of the map's plane. */
+  reportMetres(east: number, north: number): Promise<Reported>;
+  /** In the unit of the map. */
+  reportAt(...position: number[]): Promise<Reported>;
+  reportCell(cell: number): Promise<Reported>;
+  status(): Promise<Status>;
+  /** Forget what was reported where; what was paid stays paid. */
+  forget(): Promise<void>;
+  /** P(report | cell), in floating point: for looking at. */
+  probabilities(cell: number): Float64Array;
+}
+
+export function openClient(options?: Options): Promise<Client>;
+
+/** A storage that lasts as long as the program: for tests and trials. */
+export function memoryStorage(): ReportStorage;

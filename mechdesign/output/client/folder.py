@@ -1,0 +1,78 @@
+"""A folder that is whole or not there: written beside its place, then renamed to it.
+
+A folder that stands there is replaced only if it holds nothing but what this writes: no file of anybody else is lost.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from mechdesign.errors import FileFormatError, InputError
+from mechdesign.mechanism.storage.files import check_target
+
+_CODE = {"report.mjs", "report.js", "node.mjs", "demo.js"}
+NAMES = frozenset({"report.bin", "index.html", "README.md", "package.json", "report.d.mts", "node.d.mts"} | _CODE)
+
+
+def check_folder(path: str | Path, *, overwrite: bool = False) -> Path:
+    """The path of a folder to write, if nothing stands there, or, with `overwrite`, a folder that this wrote.
+
+    Raises: InputError, before any work is done.
+    """
+    target = Path(path)
+    if target.is_file() and not target.is_symlink():
+        raise InputError("is a file", field="output", value=target, remedy="name a folder")
+    if target.is_symlink() or not target.is_dir():
+        return check_target(target)
+    if not overwrite:
+        raise InputError("exists already", field="output", value=target, remedy="pass --overwrite, or another name")
+    others = sorted({entry.name for entry in target.iterdir()} - NAMES)
+    if others or any(entry.is_symlink() or not entry.is_file() for entry in target.iterdir()):
+        raise InputError(
+            "holds other files, which would be lost",
+            field="output",
+            value=f"{target}: {', '.join(others[:3])}",
+            remedy="name another folder, or move them",
+        )
+    return target
+
+
+def write_folder(target: Path, contents: Mapping[str, bytes], *, overwrite: bool = False) -> None:
+    """Write the files (by name, of `NAMES`) and give them the name `target`; nothing stays behind on failure, and a
+    folder that stood there stands again.
+
+    Raises: InputError as `check_folder`; FileFormatError where the operating system refuses.
+    """
+    beside, old = None, None
+    try:
+        beside = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part"))
+        for name, content in contents.items():
+            with (beside / name).open("xb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        beside.chmod(0o777 & ~umask)
+        if check_folder(target, overwrite=overwrite).exists():
+            old = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".old"))
+            old.rmdir()
+            target.replace(old)
+        beside.replace(target)
+    except OSError as error:
+        if old is not None and old.exists() and not target.exists():
+            old.replace(target)
+        raise FileFormatError(
+            f"could not be written ({error.strerror or error})",
+            field="output",
+            value=target,
+            remedy="check space and permissions",
+        ) from error
+    finally:
+        for left in (beside, old):
+            if left is not None and (left is beside or target.exists()):
+                shutil.rmtree(left, ignore_errors=True)
