@@ -9,6 +9,7 @@ from mechdesign.cli.audit import audit
 from mechdesign.cli.compare import compare
 from mechdesign.cli.export import export
 from mechdesign.cli.level import level
+from mechdesign.cli.page import page
 from mechdesign.cli.plot import plot
 from mechdesign.cli.problems import problems
 from mechdesign.cli.sample import sample
@@ -23,7 +24,7 @@ app = typer.Typer(
 )
 TAKES_PARAMETERS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
-for exact in (area, problems, verify, export, plot, level):
+for exact in (area, problems, verify, export, plot, page, level):
     app.command()(exact)
 for open_ended in (solve, compare, sweep, audit, sample):
     app.command(context_settings=TAKES_PARAMETERS)(open_ended)

@@ -53,6 +53,7 @@ WithOption = Annotated[
     list[Path] | None,
     typer.Option("--with", help="A mechanism of yours beside them: a table (.npy, .csv, ...) or .nc; repeatable."),
 ]
+PageOption = Annotated[Path | None, typer.Option("--page", help="Page to write: one .html that proves its own table.")]
 WithinOption = Annotated[float | None, real("--within", help="Places up to this far apart are hard to tell apart.")]
 FactorOption = Annotated[float | None, real("--factor", help="What a report may multiply odds by, within that.")]
 NatsOption = Annotated[float | None, real("--nats", help="Its logarithm, instead of --factor.")]

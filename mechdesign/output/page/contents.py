@@ -109,7 +109,9 @@ def curve_contents(curve: xr.Dataset) -> tuple[dict[str, Any], bytes]:
     """The object and the bytes of a page of a sweep."""
     arrays = Arrays()
     shown = [name for name in baseline_names() if f"{name}_loss" in curve]
-    others = [str(name).removesuffix("_effective_epsilon") for name in curve if str(name).endswith("_effective_epsilon")]
+    others = [
+        str(name).removesuffix("_effective_epsilon") for name in curve if str(name).endswith("_effective_epsilon")
+    ]
     contents = {
         "format": FORMAT,
         "kind": "curve",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,9 @@ import xarray as xr
 
 from mechdesign.base.streams import visible
 from mechdesign.mechanism.sampling.sampler import rows_of
-from mechdesign.mechanism.stored import Stored, stored_domain
+from mechdesign.mechanism.stored import Stored
 from mechdesign.mechanism.table.dataset import stored_points, versions
-from mechdesign.output.page.sentence import lengths, saying_of, short
+from mechdesign.output.page.sentence import TIMES, lengths, saying_of, short
 from mechdesign.output.tables.sweep import sweep_rows
 from mechdesign.setting.objective.losses import LOSSES
 from mechdesign.utility.loss.loss import loss_matrix
@@ -43,7 +44,8 @@ def mechanism_facts(stored: Stored, checked: Verification) -> dict[str, Any]:
         "loss_unit": judged,
         "report_unit": lengths(stored.report_unit),
         "same_places": stored.same_places,
-        "domain": json.loads(domain.describe_json()) | ({} if domain.plane is None else {"plane": domain.plane.words()}),
+        "domain": json.loads(domain.describe_json())
+        | ({} if domain.plane is None else {"plane": domain.plane.words()}),
         "figures": [
             {"key": key, "name": key.replace("_", " "), "text": _exact(value), "unit": unit}
             for key, (value, unit) in told.items()
@@ -60,11 +62,8 @@ def curve_facts(curve: xr.Dataset) -> dict[str, Any]:
     loss = LOSSES.get(attrs["loss"])
     judged = _unit("1" if loss is None else loss.unit(unit))
     first, last = rows[0], rows[-1]
-    ends = [f"{short(row['loss'])}{' ' + judged if judged else ''}" for row in (first, last)]
-    sentence = (
-        f"From {short(first['scale'])} to {short(last['scale'])} times the privacy level, the least {attrs['loss']} loss "
-        f"falls from {ends[0]} to {ends[1]}."
-    )
+    ends = _ends(attrs["loss"], [float(first["loss"]), float(last["loss"])], judged, lengths(unit))
+    sentence = f"From {short(first['scale'])} to {short(last['scale'])} times the privacy level, {ends}."
     columns = ("scale", "loss", "lower_bound", "gap")
     return _said(curve, "") | {
         "sentence": visible(sentence),
@@ -80,6 +79,20 @@ def curve_facts(curve: xr.Dataset) -> dict[str, Any]:
     }
 
 
+def _ends(loss: str, values: list[float], judged: str, unit: str) -> str:
+    """What becomes of the best loss from one end of a sweep to the other."""
+    if loss == "squared":
+        high, low = (short(math.sqrt(value)) for value in values)
+        return f"the best mechanism's reports go from {high} to {low} {unit} off (root mean square)"
+    if loss == "distance":
+        return f"the best mechanism's reports go from {short(values[0])} to {short(values[1])} {unit} off on average"
+    if loss == "zero-one":
+        high, low = (short(100 * (1 - value)) for value in values)
+        return f"the best mechanism's reports are right with probability {high} to {low} %"
+    high, low = (f"{short(value)} {judged}".strip() for value in values)
+    return f"the least loss falls from {high} to {low}"
+
+
 def _said(held: xr.Dataset, claim: str) -> dict[str, Any]:
     attrs = held.attrs
     name, digest = visible(attrs["problem"]), visible(attrs["sha256"])
@@ -93,8 +106,9 @@ def _said(held: xr.Dataset, claim: str) -> dict[str, Any]:
         "claim": visible(claim),
         "provenance": {
             "problem": name,
-            "parameters": visible(attrs["parameters"]),
-            "metric": visible(attrs["metric"])[:2000],
+            "parameters": ", ".join(f"{visible(key)} {visible(value)}" for key, value in _parameters(held).items())[
+                :2000
+            ],
             "made with": with_,
             "page by": f"mechdesign {now['mechdesign']}",
             f"checksum of the {kind}": digest,
@@ -107,13 +121,19 @@ def _said(held: xr.Dataset, claim: str) -> dict[str, Any]:
     }
 
 
+def _parameters(held: xr.Dataset) -> dict[str, Any]:
+    """The parameters of the problem, then what the program kept beside them."""
+    kept = dict(json.loads(held.attrs["parameters"]))
+    return {**kept.pop("knobs", {}), **kept}
+
+
 def _plain(name: str) -> str:
     """A name in BibTeX: braces and backslashes would end it."""
     return "".join(" " if c in "{}\\%" else c for c in name[:80])
 
 
 def _unit(unit: str) -> str:
-    return {"1": "", "1^2": "", "units^2": "squared units"}.get(unit, unit.replace("^2", "²"))
+    return {"1": "", "units^2": "squared units"}.get(unit, unit.replace("^2", "²"))
 
 
 def _exact(value: object) -> str:
@@ -129,8 +149,8 @@ def _places(stored: Stored) -> str:
     domain = stored.domain
     if domain.shape is None:
         return f"{domain.size:,} {'places' if domain.kind == 'points' or stored.metric.network else 'secrets'}"
-    grid = " × ".join(map(str, domain.shape))
-    cell = " × ".join(dict.fromkeys(short(h) for h in domain.cell or ()))
+    grid = f" {TIMES} ".join(map(str, domain.shape))
+    cell = f" {TIMES} ".join(dict.fromkeys(short(h) for h in domain.cell or ()))
     inside = "" if np.prod(domain.shape) == domain.size else f", {domain.size:,} of them secrets"
     return f"{grid} cells of {cell} {lengths(domain.unit, 1 + (cell != '1'))}{inside}"
 
@@ -140,11 +160,10 @@ def _listed(stored: Stored) -> dict[str, Any]:
     mechanism = stored.mechanism
     prior, points = mechanism["prior"].values, stored_points(mechanism, "secret")
     order = np.argsort(-prior, kind="stable")[:MOST_LISTED]
-    truth = [_truth(stored, int(u)) for u in order]
     lost = _losses(stored, order)
     axes = ["x", "y", "z"][: points.shape[1]]
     level = mechanism["level"].values if "level" in mechanism else None
-    head = ["place", *axes, "prior", *(["level"] if level is not None else []), "expected loss", "reported truly"]
+    head = ["place", *axes, "prior", *(["level"] if level is not None else []), "expected loss"]
     rows = [
         [
             str(u),
@@ -152,17 +171,10 @@ def _listed(stored: Stored) -> dict[str, Any]:
             f"{prior[u]:.3g}",
             *([f"{level[u]:.3g}"] if level is not None else []),
             f"{lost[k]:.6g}",
-            "-" if truth[k] is None else f"{100 * truth[k]:.3g} %",
         ]
         for k, u in enumerate(order.tolist())
     ]
     return {"head": head, "rows": rows, "rest": len(prior) - len(order)}
-
-
-def _truth(stored: Stored, secret: int) -> float | None:
-    if not stored.same_places:
-        return None
-    return float(rows_of(stored.mechanism).probabilities([secret])[0, secret])
 
 
 def _losses(stored: Stored, order: np.ndarray) -> list[float]:

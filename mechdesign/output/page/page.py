@@ -20,8 +20,8 @@ import xarray as xr
 
 from mechdesign.base.streams import visible
 from mechdesign.errors import InputError
-from mechdesign.mechanism.schema import FACTORED, TABLE
-from mechdesign.mechanism.storage.files import check_target, write_atomically
+from mechdesign.mechanism.schema import FACTORED, FACTORS, MECHANISM, TABLE
+from mechdesign.mechanism.storage.files import check_target, load_sealed, write_atomically
 from mechdesign.mechanism.stored import read
 from mechdesign.mechanism.table.dataset import checksum_faults
 from mechdesign.output.page.contents import curve_contents, mechanism_contents
@@ -35,16 +35,25 @@ PROOF = (
     *("arrays", "sha256", "checksum", "exponential", "fractions", "claim", "pairs", "table", "figures", "factors"),
     *("prove", "open"),
 )  # of handover/page/proof, in the order in which they are read
-VIEW = ("numbers", "model", "ground", "colours", "map", "compare", "curve", "panel", "explore", "main")  # of handover/page/view
+VIEW = (
+    "numbers",
+    "model",
+    "ground",
+    "colours",
+    "map",
+    "compare",
+    "curve",
+    "panel",
+    "explore",
+    "main",
+)  # of handover/page/view
 
 
 def check_page_target(path: str | Path, *, overwrite: bool = False) -> Path:
     """The path, if a page can be written there. Raises: InputError."""
     target = check_target(path, overwrite=overwrite)
     if target.suffix.lower() not in SUFFIXES:
-        raise InputError(
-            "unknown kind of page", field="page", value=target.name, remedy="use a name ending in .html"
-        )
+        raise InputError("unknown kind of page", field="page", value=target.name, remedy="use a name ending in .html")
     return target
 
 
@@ -60,8 +69,13 @@ def save_page(
     """
     target = check_page_target(path, overwrite=overwrite)
     text = page_text(result, comparison=comparison)
-    write_atomically(target, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    write_atomically(target, lambda temporary: _write(text, temporary))
     return target
+
+
+def load_shown(path: str | Path) -> xr.Dataset:
+    """Read a file that `save_page` shows: a mechanism or a sweep. Raises what `load` raises."""
+    return load_sealed(path, MECHANISM, FACTORS, SWEEP, what="a mechanism or sweep")
 
 
 def page_text(result: xr.Dataset, *, comparison: Sequence[Row] | None = None) -> str:
@@ -76,9 +90,16 @@ def page_text(result: xr.Dataset, *, comparison: Sequence[Row] | None = None) ->
         (contents, packed), facts = curve_contents(result), curve_facts(result)
     else:
         raise InputError(
-            "has no page", field="file", value=visible(schema), remedy="give a mechanism or a sweep, as solve and sweep do"
+            "has no page",
+            field="file",
+            value=visible(schema),
+            remedy="give a mechanism or a sweep, as solve and sweep do",
         )
     return _rendered(contents | {"facts": facts}, packed, facts)
+
+
+def _write(text: str, path: Path) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n")
 
 
 def handed(*names: str) -> str:
@@ -96,17 +117,16 @@ def _rendered(contents: dict[str, Any], packed: bytes, facts: dict[str, Any]) ->
         "default-src 'none'", "img-src data:", "worker-src blob:", "base-uri 'none'", "form-action 'none'",
         f"script-src {_hashed(proof)} {_hashed(view)} blob:", f"style-src {_hashed(style)}",
     ]  # fmt: skip
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("mechdesign.output.page", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )  # fmt: skip
-    raw = {"data": data, "arrays": arrays, "proof": proof, "view": view, "style": style}
-    return environment.get_template("page.html").render(
+    loader = jinja2.PackageLoader("mechdesign.output.page", ".")
+    template = jinja2.Environment(
+        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    ).get_template("page.html")
+    return template.render(
         policy="; ".join(policy),
         seal=hashlib.sha256(f"{data}\n{arrays}".encode()).hexdigest(),
         contents=contents,
         facts=facts,
-        **{name: jinja2.utils.markupsafe.Markup(text) for name, text in raw.items()},
+        raw={"data": data, "arrays": arrays, "proof": proof, "view": view, "style": style},
     )
 
 

@@ -23,6 +23,8 @@ from mechdesign.setting.space.domain import Domain
 
 USUAL = 2.0  # the factor of odds that the sentence speaks of where nobody asked for another
 _AGREE = 1e-6  # relative, of a radius and nats that were asked for with the epsilon that they make
+TIMES = "\N{MULTIPLICATION SIGN}"
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 # By numbers of axes and of neighbours: how far a graph distance exceeds the Euclidean one at most, at constant eps.
 _STRETCH = {(2, 4): 1.41422, (2, 8): 1.08240, (2, 16): 1.02750, (2, 32): 1.01310, (2, 64): 1.00755}
 _STRETCH |= {(3, 6): 1.73206, (3, 18): 1.39400, (3, 26): 1.12800}
@@ -58,7 +60,8 @@ def short(value: float, *, upwards: bool | None = None) -> str:
         places = max(0, -math.floor(math.log10(power * 1.5)))
         text = f"{rounded:,.{places}f}"
         return text.rstrip("0").rstrip(".") if "." in text else text
-    return f"{rounded:.2e}".replace("e+0", "e").replace("e+", "e").replace("e-0", "e-")
+    shown, exponent = f"{rounded:.2e}".split("e")
+    return f"{shown} {TIMES} 10{str(int(exponent)).translate(_RAISED)}"
 
 
 def saying_of(stored: Stored) -> Saying:
@@ -68,12 +71,11 @@ def saying_of(stored: Stored) -> Saying:
     if "lower_bound" in attrs and "objective" not in attrs and float(attrs["lower_bound"]) > 0:
         parts.append(_bound(stored))
     words = "; ".join(part.template for part in parts)
-    joined = Saying(
+    return Saying(
         template=words[0].upper() + words[1:] + ".",
         values={name: value for part in parts for name, value in part.values.items()},
         texts={name: text for part in parts for name, text in part.texts.items()},
     )
-    return joined
 
 
 def lengths(unit: str, count: int = 2) -> str:
@@ -104,7 +106,7 @@ def _promise(stored: Stored) -> Saying:
     if domain.cell is not None:
         same = len(set(domain.cell)) == 1
         apart = f", {short(domain.cell[0])} {lengths(domain.unit, 1 + (domain.cell[0] != 1))} apart" if same else ""
-        beside = f"neighbouring cells{apart}"
+        beside = f"neighbouring {'values' if domain.dimension == 1 else 'cells'}{apart}"
     return _factor(f"between {beside}, {end}", float(_shortest(stored.edges, domain).max()))
 
 

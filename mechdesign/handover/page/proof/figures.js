@@ -75,6 +75,13 @@ function figureFaults(page, found) {
   return [...faults, ...sentenceFaults(page)];
 }
 
+/** The number in a text of the sentence, thousands apart, or times a raised power of ten. */
+function readNumber(text) {
+  const [digits, power = ""] = text.replaceAll(",", "").split(" × 10");
+  const lowered = [...power].map((c) => (c === "⁻" ? "-" : "⁰¹²³⁴⁵⁶⁷⁸⁹".indexOf(c))).join("");
+  return digits === "inf" ? Infinity : Number(`${digits}e${lowered || 0}`);
+}
+
 /** Faults of the sentence: every figure in it follows from those of the file, and its text from the figure. */
 function sentenceFaults(page) {
   const { values, texts } = page.contents.saying;
@@ -85,7 +92,7 @@ function sentenceFaults(page) {
     if (name in wanted && !agree(value, wanted[name])) {
       faults.push({ text: `the sentence says ${name} ${value}, the file ${wanted[name]}` });
     }
-    const read = Number(texts[name].replaceAll(",", ""));
+    const read = readNumber(texts[name]);
     if (!(read === value || Math.abs(read - value) <= SHOWN * Math.abs(value)))  {
       faults.push({ text: `the sentence shows ${name} as ${texts[name]}, and means ${value}` });
     }

@@ -2,7 +2,7 @@
 // the scale that it truly has; a slider over the scales.
 
 const STYLES = [["#0072B2", "D"], ["#D55E00", "s"], ["#009E73", "^"], ["#CC79A7", "v"], ["#E69F00", "x"], ["#56B4E9", "p"]];
-const BOX = { wide: 760, high: 420, left: 64, right: 20, top: 18, bottom: 52 };
+const BOX = { wide: 760, high: 420, left: 56, right: 12, top: 24, bottom: 48 };
 
 function svg(tag, attributes, text = "") {
   const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -21,11 +21,16 @@ class Curve {
       return { name, loss, level, ink: STYLES[k % STYLES.length][0], shape: STYLES[k % STYLES.length][1] };
     });
     this.axes();
-    this.draw(key);
+    for (const line of this.baselines) this.name(line, key);
     slider.max = this.scale.length - 1;
     slider.value = this.scale.reduce((best, s, k) => (Math.abs(Math.log(s)) < Math.abs(Math.log(this.scale[best])) ? k : best), 0);
     slider.addEventListener("input", () => this.at(slider));
-    this.at(slider);
+    new ResizeObserver(() => {
+      BOX.wide = Math.max(300, chart.parentElement.clientWidth);
+      BOX.high = Math.max(300, Math.min(440, 0.62 * BOX.wide));
+      this.draw();
+      this.at(slider);
+    }).observe(chart.parentElement);
   }
 
   axes() {
@@ -42,12 +47,21 @@ class Curve {
     this.toY = (value) => BOX.high - BOX.bottom - share(value, this.y) * (BOX.high - BOX.top - BOX.bottom);
   }
 
-  draw(key) {
+  /** A line of the key. */
+  name(line, key) {
+    const broken = line.level.some((level, k) => level > this.scale[k] * this.atClaim);
+    const mark = svg("svg", { viewBox: "-8 -8 16 16", width: 16, height: 16, "aria-hidden": "true" });
+    mark.append(svg("path", { d: symbol(line.shape, 0, 0), fill: broken ? "none" : line.ink, stroke: line.ink, "stroke-width": 2 }));
+    key.append(element("li", "", "", [mark, ` ${named(line.name)}${broken ? " (hollow: breaks its claim)" : ""}`]));
+  }
+
+  draw() {
     const { chart } = this;
+    chart.replaceChildren();
     chart.setAttribute("viewBox", `0 0 ${BOX.wide} ${BOX.high}`);
     for (const value of ticks(this.x)) this.tick(this.toX(value), null, value);
     for (const value of ticks(this.y)) this.tick(null, this.toY(value), value);
-    chart.append(svg("text", { x: (BOX.left + BOX.wide) / 2, y: BOX.high - 8, class: "axis" }, "times the privacy level"));
+    chart.append(svg("text", { x: (BOX.left + BOX.wide) / 2, y: BOX.high - 6, class: "axis" }, "times the privacy level"));
     chart.append(svg("text", { x: BOX.left, y: 12, class: "axis start" }, this.unit ? `loss (${this.unit})` : "loss"));
     for (const line of this.baselines) {
       for (let k = 0; k < this.scale.length; k++) {
@@ -55,10 +69,6 @@ class Curve {
         const broken = line.level[k] > this.scale[k] * this.atClaim;
         chart.append(svg("path", { d: symbol(line.shape, this.toX(line.level[k]), this.toY(line.loss[k])), fill: broken ? "none" : line.ink, stroke: line.ink, "stroke-width": 2 }));
       }
-      const broken = line.level.some((level, k) => level > this.scale[k] * this.atClaim);
-      const mark = svg("svg", { viewBox: "-8 -8 16 16", width: 16, height: 16, "aria-hidden": "true" });
-      mark.append(svg("path", { d: symbol(line.shape, 0, 0), fill: broken ? "none" : line.ink, stroke: line.ink, "stroke-width": 2 }));
-      key.append(element("li", "", "", [mark, ` ${named(line.name)}${broken ? " (hollow: breaks its claim)" : ""}`]));
     }
     const up = Array.from(this.scale, (s, k) => `${this.toX(s)},${this.toY(this.loss[k])}`);
     const down = Array.from(this.scale, (s, k) => `${this.toX(s)},${this.toY(Math.max(this.bound[k], Math.exp(this.y[0])))}`).reverse();
@@ -88,10 +98,10 @@ class Curve {
       const [own, level] = [line.loss[k], line.level[k]];
       const name = element("th", named(line.name));
       name.scope = "row";
-      if (!Number.isFinite(own)) return element("tr", "", "", [name, element("td", "–", "number"), element("td", "–", "number"), element("td", "does not fit")]);
       const broken = level > s * this.atClaim;
-      const verdict = broken ? element("td", "✗ breaks its claim", "bad") : element("td", "✓ as claimed", "good");
-      return element("tr", "", broken ? "broken" : "", [name, element("td", short(own), "number"), element("td", short(level), "number"), verdict]);
+      const kept = !Number.isFinite(own) ? element("td", "–") : broken ? element("td", "✗", "bad") : element("td", "✓", "good");
+      const figures = [own, level].map((value) => element("td", Number.isFinite(value) ? short(value) : "–", "number"));
+      return element("tr", "", broken ? "broken" : "", [name, ...figures, kept]);
     });
     this.table.tBodies[0].replaceChildren(...rows);
   }

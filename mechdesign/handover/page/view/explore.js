@@ -3,7 +3,7 @@
 const TABS = {
   prior: "Prior", level: "Privacy level", loss: "Expected loss", reports: "Reports from here", belief: "What an attacker believes",
 };
-const DEPTH = 1e-5; // of the largest probability shown: what is less likely has the darkest colour
+const DEPTH = 1e-6; // of the largest probability shown: what is less likely has the darkest colour
 
 class Explore {
   constructor(model, parts) {
@@ -12,13 +12,23 @@ class Explore {
     this.ground = groundOf(model.secrets, domain, model.page.contents.network, model.edges);
     this.reportGround = model.same ? this.ground : groundOf(model.reports, { kind: "points" }, false, null);
     this.map = new PlaceMap(parts.canvas, (place, way) => this.chosen(place, way), () => this.draw());
-    this.secret = model.prior.reduce((best, p, u) => (model.carries(u) && p > model.prior[best] ? u : best), model.rowOf ? model.rowOf.keys().next().value : 0);
+    this.secret = this.#likeliest();
     parts.draw.addEventListener("click", () => this.draw());
     parts.factor.addEventListener("input", () => this.show());
     this.#tabs();
     this.factor = this.#usualFactor();
     parts.factor.value = Math.log(Math.log(this.factor));
     this.choose(this.secret);
+  }
+
+  /** The likeliest place whose row is there; of several, the one nearest to the middle. */
+  #likeliest() {
+    const { model, ground } = this;
+    const { left, right, low, high } = ground.extent;
+    const off = (u) => Math.hypot(ground.x[u] - (left + right) / 2, ground.y[u] - (low + high) / 2);
+    const there = Array.from({ length: model.count }, (_, u) => u).filter((u) => model.carries(u));
+    const most = there.reduce((best, u) => Math.max(best, model.prior[u]), 0);
+    return there.filter((u) => model.prior[u] >= most * (1 - 1e-9)).reduce((best, u) => (off(u) < off(best) ? u : best));
   }
 
   #tabs() {
@@ -135,8 +145,9 @@ class Explore {
     legend.querySelector(".ramp").hidden = bars || scale.constant;
     const said = (value) => (this.tab === "reports" || this.tab === "belief" || this.tab === "prior" ? chance(value) : short(value));
     const known = Number.isFinite(scale.most);
-    legend.querySelector(".least").textContent = !known ? "…" : scale.constant ? said(scale.most) : `${scale.logarithmic ? "≤ " : ""}${said(scale.least)}`;
-    legend.querySelector(".most").textContent = !known || scale.constant ? "" : said(scale.most);
-    legend.querySelector(".words").textContent = words;
+    const one = bars || scale.constant;
+    legend.querySelector(".least").textContent = !known || one ? "" : `${scale.logarithmic ? "≤ " : ""}${said(scale.least)}`;
+    legend.querySelector(".most").textContent = !known || one ? "" : said(scale.most);
+    legend.querySelector(".words").textContent = known && one ? `${words}: ${bars && !scale.constant ? "at most " : ""}${said(scale.most)}` : words;
   }
 }

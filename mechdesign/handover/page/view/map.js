@@ -24,9 +24,10 @@ class PlaceMap {
     const wide = canvas.parentElement.clientWidth;
     if (!wide) return;
     const bars = ground.kind === "bars";
-    const [maximal, room] = [Math.max(240, Math.min(window.innerHeight * 0.62, 620)), bars ? 26 : 0];
+    const measured = !bars && shown.unit && !["units", "cells"].includes(shown.unit);
+    const [maximal, room] = [Math.max(260, Math.min(window.innerHeight * 0.62, 620)), bars ? 26 : measured ? 30 : 0];
     const shape = (high - low) / (right - left);
-    const height = bars ? Math.min(maximal, 300) : Math.min(maximal, wide * shape);
+    const height = (bars ? Math.min(maximal, 300) : Math.min(maximal, wide * shape)) + (bars ? 0 : room);
     const ratio = window.devicePixelRatio || 1;
     canvas.style.height = `${height}px`;
     [canvas.width, canvas.height] = [Math.round(wide * ratio), Math.round(height * ratio)];
@@ -34,8 +35,9 @@ class PlaceMap {
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     const style = getComputedStyle(document.documentElement);
     this.ink = (name) => style.getPropertyValue(`--${name}`).trim();
-    const scale = bars ? wide / (right - left) : Math.min(wide / (right - left), height / (high - low));
-    const [shiftX, shiftY] = bars ? [0, 0] : [(wide - scale * (right - left)) / 2, (height - scale * (high - low)) / 2];
+    const scale = bars ? wide / (right - left) : Math.min(wide / (right - left), (height - room) / (high - low));
+    const shiftX = bars ? 0 : Math.max(0, (Math.min(wide, 1.25 * height) - scale * (right - left)) / 2);
+    const shiftY = bars ? 0 : room + (height - room - scale * (high - low)) / 2;
     this.toX = (x) => shiftX + (x - left) * scale;
     this.toY = bars ? (y) => (height - room) * (1 - y) : (y) => height - shiftY - (y - low) * scale;
     this.fromX = (x) => left + (x - shiftX) / scale;
@@ -44,7 +46,7 @@ class PlaceMap {
     pen.clearRect(0, 0, wide, height);
     if (bars) this.#bars(pen, wide, height - room);
     else this.#area(pen);
-    if (!bars && shown.unit && !["units", "cells"].includes(shown.unit)) this.#scaleBar(pen, wide, height);
+    if (measured) this.#scaleBar(pen, shiftX, scale * (right - left), height);
   }
 
   #fill(k) {
@@ -173,19 +175,16 @@ class PlaceMap {
     });
   }
 
-  #scaleBar(pen, wide, height) {
+  /** A round length below the map, a quarter of it at most. */
+  #scaleBar(pen, from, wide, height) {
     const target = (0.25 * wide) / this.scale;
     const power = 10 ** Math.floor(Math.log10(target));
     const length = [5, 2, 1].map((k) => k * power).find((value) => value <= target);
-    const [size, text] = [length * this.scale, `${length.toLocaleString("en")} ${this.shown.unit}`];
-    pen.font = "600 12px system-ui, sans-serif";
-    const held = Math.max(size, pen.measureText(text).width) + 16;
-    pen.fillStyle = "rgba(0,0,0,.6)";
-    pen.beginPath(), pen.roundRect(8, height - 36, held, 28, 6), pen.fill();
-    pen.fillStyle = pen.strokeStyle = "#fff";
+    pen.font = "12px system-ui, sans-serif";
+    pen.fillStyle = this.ink("muted");
     pen.textAlign = "left";
-    pen.fillText(text, 16, height - 21);
-    pen.fillRect(16, height - 15, size, 2);
+    pen.fillRect(from, height - 16, length * this.scale, 3);
+    pen.fillText(`${length.toLocaleString("en")} ${this.shown.unit}`, from, height - 2);
   }
 
   #clicked(event) {

@@ -8,7 +8,7 @@ function where(model, k, axes = model.secrets, unit = model.facts.unit) {
     return `${told(north, "NS")}, ${told(east, "EW")}`;
   }
   if (model.facts.domain?.kind === "nodes" && axes.length === 1) return `secret ${k}`;
-  const numbers = axes.map((axis) => Number(axis[k].toPrecision(6)).toLocaleString("en"));
+  const numbers = axes.map((axis) => Number(axis[k].toPrecision(4)).toLocaleString("en"));
   return numbers.length === 1 ? `${numbers[0]} ${unit}` : `(${numbers.join(", ")})${unit ? ` ${unit}` : ""}`;
 }
 
@@ -37,10 +37,10 @@ function reportFacts(model, u, y, posterior) {
   const apart = model.apart(u, y);
   if (apart !== null && (model.facts.domain?.kind !== "nodes" || model.secrets.length > 1)) facts["off by"] = measured(apart, model.facts.unit);
   if (posterior) {
-    facts["attacker believed, of the place"] = chance(model.prior[u]);
-    facts["attacker believes now"] = chance(posterior[u]);
+    facts["belief before"] = chance(model.prior[u]);
+    facts["belief after"] = chance(posterior[u]);
     const best = posterior.reduce((top, p, k) => (p > posterior[top] ? k : top), 0);
-    facts["attacker's best guess"] = best === u ? `the place itself (${chance(posterior[best])})` : `${where(model, best)} (${chance(posterior[best])})`;
+    facts[best === u ? "best guess: right" : "best guess: elsewhere"] = chance(posterior[best]);
   }
   return facts;
 }
