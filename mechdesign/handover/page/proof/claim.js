@@ -43,8 +43,8 @@ function claimParts(sentence) {
   const said = SENTENCE.exec(sentence)?.groups;
   if (!said) return null;
   for (const [kind, pattern] of Object.entries(WORDS)) {
-    const words = new RegExp(`^${pattern}$`).exec(said.words)?.groups;
-    if (words) return { ...said, kind, ...words };
+    const words = new RegExp(`^${pattern}$`).exec(said.words);
+    if (words) return { ...said, kind, ...words.groups };
   }
   return { ...said, kind: null };
 }

@@ -67,6 +67,15 @@ function figureFaults(page, found) {
   if (found.violations !== undefined && verified.violations !== found.violations) {
     faults.push({ text: `violations: the page says ${verified.violations}, found ${found.violations}` });
   }
+  const bounded = attribute(page, "objective") ?? attribute(page, "expected_loss");
+  if (attribute(page, "lower_bound") > bounded * (1 + AGREE)) {
+    faults.push({ text: `lower_bound: ${attribute(page, "lower_bound")} exceeds what it should bound` });
+  }
+  const { facts } = page.contents;
+  if (facts.claim !== attribute(page, "claim")) faults.push({ text: "claim: the page shows another than the file" });
+  if (facts.provenance["checksum of the mechanism"] !== attribute(page, "sha256")) {
+    faults.push({ text: "checksum: the page shows another than the file" });
+  }
   if (verified.claim !== attribute(page, "claim")) faults.push({ text: "claim: the page says another than the file" });
   if (verified.certified !== true) faults.push({ text: "the page says that the mechanism is not certified" });
   if (found.worst !== undefined && verified.worst && !(found.worst !== null && agree(found.worst, found.value))) {

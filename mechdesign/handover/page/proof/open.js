@@ -2,16 +2,20 @@
 
 const SLICE = 24; // milliseconds of work between two looks at the clock, where there is no worker
 
-/** The page in its texts { contents, packed, seal }: { contents, bytes, sealed }. Rejects where they are damaged. */
-async function opened({ contents, packed, seal }) {
-  const sealed = sha256(new TextEncoder().encode(`${contents}\n${packed}`)) === seal;
-  return { contents: JSON.parse(contents), bytes: await unpacked(packed), sealed };
+/** The page in its texts { contents, packed, seal }: { contents, bytes }. Rejects where they are damaged. */
+async function opened({ contents, packed }) {
+  return { contents: JSON.parse(contents), bytes: await unpacked(packed) };
+}
+
+/** Whether the texts of a page have the checksum that stands beside them. */
+function isSealed({ contents, packed, seal }) {
+  return sha256(new TextEncoder().encode(`${contents}\n${packed}`)) === seal;
 }
 
 /** The outcome of `prove`; an error that came is a fault. tell({ words, share }) is called as it goes on. */
 async function provenHere(texts, options, tell) {
   try {
-    const steps = prove(await opened(texts), options);
+    const steps = prove({ ...(await opened(texts)), sealed: isSealed(texts) }, options);
     let until = Date.now() + SLICE;
     for (;;) {
       const { done, value } = steps.next();

@@ -33,6 +33,7 @@ function* prove(page, { all = false } = {}) {
   if (contents.kind !== "curve") {
     outcome.faults.push(...priorFaults(array(page, "prior")), ...figureFaults(page, outcome.found));
     outcome.given.push("Coordinates, units, prior and what the sentence calls things are as the file has them.");
+    if (contents.comparison) outcome.given.push("Figures of other mechanisms are those of mechdesign compare.");
     if (attribute(page, "lower_bound") !== undefined) {
       outcome.given.push("The lower bound was found again by mechdesign verify when this page was made, not here.");
     }

@@ -16,9 +16,9 @@ function named(mechanism) {
 /** Fill the table of a comparison. */
 function showComparison(table, rows, unit) {
   const figure = (value) => (value === null ? "–" : short(value));
-  const head = ["mechanism", unit ? `loss (${unit})` : "loss", "claimed epsilon", "smallest epsilon", "ratio", "verdict"];
+  const head = ["mechanism", "verdict", unit ? `loss (${unit})` : "loss", "claimed epsilon", "smallest epsilon", "ratio"];
   const columns = head.map((text, k) => {
-    const cell = element("th", text, k && k < 5 ? "number" : "");
+    const cell = element("th", text, k > 1 ? "number" : "");
     cell.scope = "col";
     return cell;
   });
@@ -29,6 +29,6 @@ function showComparison(table, rows, unit) {
     const figures = [row.loss, row.claimed_epsilon, row.smallest_epsilon, row.effective_epsilon];
     const cells = figures.map((value) => element("td", figure(value), "number"));
     const verdict = row.broken ? element("td", "✗ breaks its claim", "bad") : element("td", "✓ as claimed", "good");
-    table.tBodies[0].append(element("tr", "", row.broken ? "broken" : "", [name, ...cells, verdict]));
+    table.tBodies[0].append(element("tr", "", row.broken ? "broken" : "", [name, verdict, ...cells]));
   }
 }
