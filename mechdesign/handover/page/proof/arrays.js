@@ -2,7 +2,14 @@
 //
 // { contents, bytes } is what a page carries; `array` gives one of its arrays by name, first of the file, then beside it.
 
-const NUMBERS = { u8: BigUint64Array, i8: BigInt64Array, f8: Float64Array, u4: Uint32Array, u2: Uint16Array, u1: Uint8Array };
+const NUMBERS = {
+  u8: BigUint64Array,
+  i8: BigInt64Array,
+  f8: Float64Array,
+  u4: Uint32Array,
+  u2: Uint16Array,
+  u1: Uint8Array,
+};
 
 /** The bytes in a base64 text, unpacked. Rejects where they are damaged. */
 async function unpacked(text) {

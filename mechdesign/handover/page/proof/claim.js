@@ -26,14 +26,19 @@ const WORDS = {
   eikonal:
     `${TIMES}the shortest-path distance of the (?<stencil>[0-9]{1,2})-neighbour graph, every edge as long as the ` +
     `line integral of the (?:bi|tri)linear privacy level eps \\((?<least>${NUMBER}) to ${RATE}, map [0-9a-f]{12}\\)`,
-  streets:
-    `${TIMES}the shortest-path distance along the streets listed in this file, either way, times ${RATE}`,
+  streets: `${TIMES}the shortest-path distance along the streets listed in this file, either way, times ${RATE}`,
   graph: "the shortest-path distance of the edges listed in this file",
 };
 // By numbers of axes and of neighbours: steps to neighbours, in any order and direction.
 const STENCILS = { "3 6": ["100"], "3 18": ["100", "110"], "3 26": ["100", "110", "111"] };
 for (const k of [4, 8, 16, 32, 64]) STENCILS[`1 ${k}`] = ["1"];
-for (const [k, end] of [[4, 1], [8, 2], [16, 3], [32, 5], [64, 9]]) {
+for (const [k, end] of [
+  [4, 1],
+  [8, 2],
+  [16, 3],
+  [32, 5],
+  [64, 9],
+]) {
   STENCILS[`2 ${k}`] = ["10", "11", "21", "31", "32", "41", "43", "52", "53"].slice(0, end);
 }
 
@@ -52,7 +57,10 @@ function claimParts(sentence) {
 /** Twelve digits that the claim says of its list of edges: SHA-256 of tails, heads and lengths, little-endian. */
 function listFingerprint({ tail, head, length }) {
   const long = (values) => new Uint8Array(BigInt64Array.from(values, BigInt).buffer);
-  const digest = new Sha256().add(long(tail)).add(long(head)).add(new Uint8Array(Float64Array.from(length).buffer));
+  const digest = new Sha256()
+    .add(long(tail))
+    .add(long(head))
+    .add(new Uint8Array(Float64Array.from(length).buffer));
   return digest.hex().slice(0, 12);
 }
 
@@ -64,11 +72,13 @@ function* claimFaults(setting) {
     return [{ text: "the claim or the budget is no sentence that this page knows" }];
   }
   const own = { secrets: String(setting.count) };
-  if (setting.whole) Object.assign(own, { edges: String(setting.edges.tail.length), list: listFingerprint(setting.edges) });
+  if (setting.whole)
+    Object.assign(own, { edges: String(setting.edges.tail.length), list: listFingerprint(setting.edges) });
   const faults = Object.keys(own)
     .filter((what) => said[what] !== own[what])
     .map((what) => ({ text: `the claim says ${what} ${said[what]}, not ${own[what]}` }));
-  if (said.kind === null) return [...faults, { text: `the claim says of lengths what this page does not know: ${said.words}` }];
+  if (said.kind === null)
+    return [...faults, { text: `the claim says of lengths what this page does not know: ${said.words}` }];
   return [...faults, ...(yield* lengthFaults(setting, said))];
 }
 
@@ -98,7 +108,13 @@ function* lengthFaults({ points, unit, edges, whole }, said) {
   for (let e = 0; e < edges.tail.length; e++) {
     const [u, v, nats] = [edges.tail[e], edges.head[e], edges.length[e]];
     if (over(exactly(nats), u, v) || (said.kind === "eikonal" && nats === 0 && limit[0] > 0n)) {
-      return [{ text: `the edge from ${u} to ${v} is ${nats} nats long, which is not what the claim says`, secret: u, other: v }];
+      return [
+        {
+          text: `the edge from ${u} to ${v} is ${nats} nats long, which is not what the claim says`,
+          secret: u,
+          other: v,
+        },
+      ];
     }
     if (e % 512 === 0) yield (0.5 * e) / edges.tail.length;
   }
@@ -137,7 +153,11 @@ function missingNeighbours(names, position, steps, { tail, head }) {
   const turns = steps.flatMap((step) => turned([...step].map(Number)));
   for (let u = 0; u < names.length; u++) {
     for (const turn of turns) {
-      const v = at.get(position(u).map((k, axis) => k + turn[axis]).join());
+      const v = at.get(
+        position(u)
+          .map((k, axis) => k + turn[axis])
+          .join(),
+      );
       if (v !== undefined && !joined.has(`${Math.min(u, v)} ${Math.max(u, v)}`)) {
         return [{ text: `no edge joins the neighbours ${u} and ${v}`, secret: u, other: v }];
       }
@@ -151,6 +171,9 @@ function turned(step) {
   if (step.length === 0) return [[]];
   return step.flatMap((size, k) => {
     const rest = turned(step.filter((_, other) => other !== k));
-    return rest.flatMap((others) => [[size, ...others], [-size, ...others]]);
+    return rest.flatMap((others) => [
+      [size, ...others],
+      [-size, ...others],
+    ]);
   });
 }

@@ -27,7 +27,10 @@ class Factors {
     this.neighbour = new Int32Array(2 * tail.length);
     this.units = new Uint16Array(2 * tail.length);
     for (let e = 0; e < tail.length; e++) {
-      for (const [p, other] of [[tail[e], head[e]], [head[e], tail[e]]]) {
+      for (const [p, other] of [
+        [tail[e], head[e]],
+        [head[e], tail[e]],
+      ]) {
         this.neighbour[next[p]] = other;
         this.units[next[p]++] = units[e];
       }
@@ -46,8 +49,10 @@ class Factors {
     const longest = this.units.reduce((a, b) => Math.max(a, b), 0);
     const reach = Math.trunc(58 * 0.69 * 2 ** STEP_BITS);
     if (this.weight.some((w) => w < 1 || w > 2 ** 28)) faults.push({ text: "a weight is not within 1 and 2^28" });
-    if (longest > this.cap || this.cap + longest > 65535) faults.push({ text: "an edge is longer than the cap allows" });
-    if (!(this.step > 0 && this.step * this.cap < reach)) faults.push({ text: "step and cap leave the kernel no room" });
+    if (longest > this.cap || this.cap + longest > 65535)
+      faults.push({ text: "an edge is longer than the cap allows" });
+    if (!(this.step > 0 && this.step * this.cap < reach))
+      faults.push({ text: "step and cap leave the kernel no room" });
     if (new Set(this.inner).size < this.inner.length) faults.push({ text: "two secrets share a place" });
     return faults;
   }
@@ -140,7 +145,14 @@ function* factorFaults(page, factors, sums, asked) {
  * edge that `worst` names. */
 function* factorEdges(factors, sums, { tail, head, length }, worst) {
   const bounds = new Map();
-  const found = { faults: [], broken: 0, inequalities: 2 * tail.length, compared: 2 * tail.length, value: -1, said: null };
+  const found = {
+    faults: [],
+    broken: 0,
+    inequalities: 2 * tail.length,
+    compared: 2 * tail.length,
+    value: -1,
+    said: null,
+  };
   const logs = sums.map((sum) => Math.log(Number(sum)));
   for (let e = 0; e < tail.length; e++) {
     const [u, v] = [tail[e], head[e]];

@@ -56,11 +56,16 @@ function priorFaults(prior) {
 function figureFaults(page, found) {
   const [faults, verified] = [[], page.contents.verification];
   const compare = (name, said, value) => {
-    if (value !== undefined && !agree(value, said)) faults.push({ text: `${name}: the page says ${said}, found ${value}` });
+    if (value !== undefined && !agree(value, said))
+      faults.push({ text: `${name}: the page says ${said}, found ${value}` });
   };
   for (const name of ["expected_loss", "effective_epsilon"]) {
     compare(name, attribute(page, name), found[name]);
-    if (verified[name] !== null && verified[name] !== attribute(page, name) && !agree(verified[name], attribute(page, name))) {
+    if (
+      verified[name] !== null &&
+      verified[name] !== attribute(page, name) &&
+      !agree(verified[name], attribute(page, name))
+    ) {
       faults.push({ text: `${name}: the page says ${verified[name]}, the file ${attribute(page, name)}` });
     }
   }
@@ -102,7 +107,7 @@ function sentenceFaults(page) {
       faults.push({ text: `the sentence says ${name} ${value}, the file ${wanted[name]}` });
     }
     const read = readNumber(texts[name]);
-    if (!(read === value || Math.abs(read - value) <= SHOWN * Math.abs(value)))  {
+    if (!(read === value || Math.abs(read - value) <= SHOWN * Math.abs(value))) {
       faults.push({ text: `the sentence shows ${name} as ${texts[name]}, and means ${value}` });
     }
   }

@@ -20,7 +20,7 @@ class Sha256 {
 
   add(bytes) {
     this.#length += bytes.length;
-    for (let from = 0; from < bytes.length; ) {
+    for (let from = 0; from < bytes.length;) {
       const count = Math.min(64 - this.#held, bytes.length - from);
       this.#block.set(bytes.subarray(from, from + count), this.#held);
       this.#held += count;

@@ -1,8 +1,16 @@
 // Cividis: brightness ascends, so that it reads with any colour vision, and in grey.
 
 const STOPS = [
-  [0, 32, 77], [0, 53, 110], [55, 71, 107], [88, 89, 109], [113, 108, 113],
-  [139, 129, 120], [169, 151, 117], [202, 177, 103], [234, 204, 82], [255, 234, 70],
+  [0, 32, 77],
+  [0, 53, 110],
+  [55, 71, 107],
+  [88, 89, 109],
+  [113, 108, 113],
+  [139, 129, 120],
+  [169, 151, 117],
+  [202, 177, 103],
+  [234, 204, 82],
+  [255, 234, 70],
 ];
 
 /** The colour [r, g, b] of a share from 0 to 1. */
@@ -25,7 +33,13 @@ function scaleOf(values, depth = null) {
   if (constant) return { least, most, constant, share: () => 0.5 };
   if (depth === null) return { least, most, constant, share: (value) => (value - least) / (most - least) };
   least = Math.max(least, most * depth);
-  return { least, most, constant, logarithmic: true, share: (value) => Math.log(Math.max(value, least) / least) / Math.log(most / least) };
+  return {
+    least,
+    most,
+    constant,
+    logarithmic: true,
+    share: (value) => Math.log(Math.max(value, least) / least) / Math.log(most / least),
+  };
 }
 
 /** The legend's gradient. */

@@ -16,7 +16,14 @@ function named(mechanism) {
 /** Fill the table of a comparison. */
 function showComparison(table, rows, unit) {
   const figure = (value) => (value === null ? "–" : short(value));
-  const head = ["mechanism", "verdict", unit ? `loss (${unit})` : "loss", "claimed epsilon", "smallest epsilon", "ratio"];
+  const head = [
+    "mechanism",
+    "verdict",
+    unit ? `loss (${unit})` : "loss",
+    "claimed epsilon",
+    "smallest epsilon",
+    "ratio",
+  ];
   const columns = head.map((text, k) => {
     const cell = element("th", text, k > 1 ? "number" : "");
     cell.scope = "col";

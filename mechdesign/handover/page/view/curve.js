@@ -1,7 +1,14 @@
 // The curve of a sweep: loss against the scale of the metric, the interval that holds the optimum, and every baseline at
 // the scale that it truly has; a slider over the scales.
 
-const STYLES = [["#0072B2", "D"], ["#D55E00", "s"], ["#009E73", "^"], ["#CC79A7", "v"], ["#E69F00", "x"], ["#56B4E9", "p"]];
+const STYLES = [
+  ["#0072B2", "D"],
+  ["#D55E00", "s"],
+  ["#009E73", "^"],
+  ["#CC79A7", "v"],
+  ["#E69F00", "x"],
+  ["#56B4E9", "p"],
+];
 const BOX = { wide: 760, high: 420, left: 56, right: 12, top: 24, bottom: 48 };
 
 function svg(tag, attributes, text = "") {
@@ -23,7 +30,10 @@ class Curve {
     this.axes();
     for (const line of this.baselines) this.name(line, key);
     slider.max = this.scale.length - 1;
-    slider.value = this.scale.reduce((best, s, k) => (Math.abs(Math.log(s)) < Math.abs(Math.log(this.scale[best])) ? k : best), 0);
+    slider.value = this.scale.reduce(
+      (best, s, k) => (Math.abs(Math.log(s)) < Math.abs(Math.log(this.scale[best])) ? k : best),
+      0,
+    );
     slider.addEventListener("input", () => this.at(slider));
     new ResizeObserver(() => {
       BOX.wide = Math.max(300, chart.parentElement.clientWidth);
@@ -34,7 +44,8 @@ class Curve {
   }
 
   axes() {
-    const all = (name) => this.baselines.flatMap((line) => Array.from(line[name])).filter((value) => Number.isFinite(value) && value > 0);
+    const all = (name) =>
+      this.baselines.flatMap((line) => Array.from(line[name])).filter((value) => Number.isFinite(value) && value > 0);
     const levels = [...this.scale, ...all("level")];
     const losses = [...this.loss, ...all("loss")];
     const range = (values) => [Math.min(...values), Math.max(...values)];
@@ -51,7 +62,14 @@ class Curve {
   name(line, key) {
     const broken = line.level.some((level, k) => level > this.scale[k] * this.atClaim);
     const mark = svg("svg", { viewBox: "-8 -8 16 16", width: 16, height: 16, "aria-hidden": "true" });
-    mark.append(svg("path", { d: symbol(line.shape, 0, 0), fill: broken ? "none" : line.ink, stroke: line.ink, "stroke-width": 2 }));
+    mark.append(
+      svg("path", {
+        d: symbol(line.shape, 0, 0),
+        fill: broken ? "none" : line.ink,
+        stroke: line.ink,
+        "stroke-width": 2,
+      }),
+    );
     key.append(element("li", "", "", [mark, ` ${named(line.name)}${broken ? " (hollow: breaks its claim)" : ""}`]));
   }
 
@@ -61,17 +79,29 @@ class Curve {
     chart.setAttribute("viewBox", `0 0 ${BOX.wide} ${BOX.high}`);
     for (const value of ticks(this.x)) this.tick(this.toX(value), null, value);
     for (const value of ticks(this.y)) this.tick(null, this.toY(value), value);
-    chart.append(svg("text", { x: (BOX.left + BOX.wide) / 2, y: BOX.high - 6, class: "axis" }, "times the privacy level"));
+    chart.append(
+      svg("text", { x: (BOX.left + BOX.wide) / 2, y: BOX.high - 6, class: "axis" }, "times the privacy level"),
+    );
     chart.append(svg("text", { x: BOX.left, y: 12, class: "axis start" }, this.unit ? `loss (${this.unit})` : "loss"));
     for (const line of this.baselines) {
       for (let k = 0; k < this.scale.length; k++) {
         if (!(line.loss[k] > 0 && line.level[k] > 0 && Math.log(line.level[k]) <= this.x[1] + 1e-9)) continue;
         const broken = line.level[k] > this.scale[k] * this.atClaim;
-        chart.append(svg("path", { d: symbol(line.shape, this.toX(line.level[k]), this.toY(line.loss[k])), fill: broken ? "none" : line.ink, stroke: line.ink, "stroke-width": 2 }));
+        chart.append(
+          svg("path", {
+            d: symbol(line.shape, this.toX(line.level[k]), this.toY(line.loss[k])),
+            fill: broken ? "none" : line.ink,
+            stroke: line.ink,
+            "stroke-width": 2,
+          }),
+        );
       }
     }
     const up = Array.from(this.scale, (s, k) => `${this.toX(s)},${this.toY(this.loss[k])}`);
-    const down = Array.from(this.scale, (s, k) => `${this.toX(s)},${this.toY(Math.max(this.bound[k], Math.exp(this.y[0])))}`).reverse();
+    const down = Array.from(
+      this.scale,
+      (s, k) => `${this.toX(s)},${this.toY(Math.max(this.bound[k], Math.exp(this.y[0])))}`,
+    ).reverse();
     chart.append(svg("polygon", { points: [...up, ...down].join(" "), class: "interval" }));
     chart.append(svg("polyline", { points: up.join(" "), class: "optimum" }));
     this.cursor = svg("g", { class: "cursor" });
@@ -79,9 +109,16 @@ class Curve {
   }
 
   tick(x, y, value) {
-    const [across, text] = x === null
-      ? [{ x1: BOX.left, x2: BOX.wide - BOX.right, y1: y, y2: y }, { x: BOX.left - 8, y: y + 4, class: "tick end" }]
-      : [{ x1: x, x2: x, y1: BOX.top, y2: BOX.high - BOX.bottom }, { x, y: BOX.high - BOX.bottom + 18, class: "tick" }];
+    const [across, text] =
+      x === null
+        ? [
+            { x1: BOX.left, x2: BOX.wide - BOX.right, y1: y, y2: y },
+            { x: BOX.left - 8, y: y + 4, class: "tick end" },
+          ]
+        : [
+            { x1: x, x2: x, y1: BOX.top, y2: BOX.high - BOX.bottom },
+            { x, y: BOX.high - BOX.bottom + 18, class: "tick" },
+          ];
     this.chart.append(svg("line", { ...across, class: "grid" }), svg("text", text, short(value)));
   }
 
@@ -92,14 +129,19 @@ class Curve {
     this.told.textContent = `At ${short(s)} times the privacy level the least loss is between ${measured(bound, this.unit)} and ${measured(loss, this.unit)}.`;
     const x = this.toX(s);
     this.cursor.replaceChildren(
-      svg("line", { x1: x, x2: x, y1: BOX.top, y2: BOX.high - BOX.bottom }), svg("circle", { cx: x, cy: this.toY(loss), r: 6 }),
+      svg("line", { x1: x, x2: x, y1: BOX.top, y2: BOX.high - BOX.bottom }),
+      svg("circle", { cx: x, cy: this.toY(loss), r: 6 }),
     );
     const rows = this.baselines.map((line) => {
       const [own, level] = [line.loss[k], line.level[k]];
       const name = element("th", named(line.name));
       name.scope = "row";
       const broken = level > s * this.atClaim;
-      const kept = !Number.isFinite(own) ? element("td", "–") : broken ? element("td", "✗", "bad") : element("td", "✓", "good");
+      const kept = !Number.isFinite(own)
+        ? element("td", "–")
+        : broken
+          ? element("td", "✗", "bad")
+          : element("td", "✓", "good");
       const figures = [own, level].map((value) => element("td", Number.isFinite(value) ? short(value) : "–", "number"));
       return element("tr", "", broken ? "broken" : "", [name, ...figures, kept]);
     });
@@ -123,6 +165,9 @@ function symbol(shape, x, y, r = 5) {
   const turns = { s: [4, 45], D: [4, 0], "^": [3, 0], v: [3, 180], p: [5, 0] }[shape];
   if (!turns) return `M${x - r},${y - r}L${x + r},${y + r}M${x + r},${y - r}L${x - r},${y + r}`;
   const corner = (k) => ((360 * k) / turns[0] + turns[1] - 90) * (Math.PI / 180);
-  const points = Array.from({ length: turns[0] }, (_, k) => `${x + 1.2 * r * Math.cos(corner(k))},${y + 1.2 * r * Math.sin(corner(k))}`);
+  const points = Array.from(
+    { length: turns[0] },
+    (_, k) => `${x + 1.2 * r * Math.cos(corner(k))},${y + 1.2 * r * Math.sin(corner(k))}`,
+  );
   return `M${points.join("L")}Z`;
 }

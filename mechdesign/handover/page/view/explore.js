@@ -1,7 +1,11 @@
 // The map and what is done with it: tabs, a place that is chosen, a report that is drawn, the reach of a factor of odds.
 
 const TABS = {
-  prior: "Prior", level: "Privacy level", loss: "Expected loss", reports: "Reports from here", belief: "What an attacker believes",
+  prior: "Prior",
+  level: "Privacy level",
+  loss: "Expected loss",
+  reports: "Reports from here",
+  belief: "What an attacker believes",
 };
 const DEPTH = 1e-6; // of the largest probability shown: what is less likely has the darkest colour
 
@@ -11,7 +15,11 @@ class Explore {
     const { domain } = model.facts;
     this.ground = groundOf(model.secrets, domain, model.page.contents.network, model.edges);
     this.reportGround = model.same ? this.ground : groundOf(model.reports, { kind: "points" }, false, null);
-    this.map = new PlaceMap(parts.canvas, (place, way) => this.chosen(place, way), () => this.draw());
+    this.map = new PlaceMap(
+      parts.canvas,
+      (place, way) => this.chosen(place, way),
+      () => this.draw(),
+    );
     this.secret = this.#likeliest();
     parts.draw.addEventListener("click", () => this.draw());
     parts.factor.addEventListener("input", () => this.show());
@@ -28,7 +36,9 @@ class Explore {
     const off = (u) => Math.hypot(ground.x[u] - (left + right) / 2, ground.y[u] - (low + high) / 2);
     const there = Array.from({ length: model.count }, (_, u) => u).filter((u) => model.carries(u));
     const most = there.reduce((best, u) => Math.max(best, model.prior[u]), 0);
-    return there.filter((u) => model.prior[u] >= most * (1 - 1e-9)).reduce((best, u) => (off(u) < off(best) ? u : best));
+    return there
+      .filter((u) => model.prior[u] >= most * (1 - 1e-9))
+      .reduce((best, u) => (off(u) < off(best) ? u : best));
   }
 
   #tabs() {
@@ -92,14 +102,21 @@ class Explore {
   #values() {
     const { model } = this;
     const all = (value) => Float64Array.from({ length: model.count }, (_, u) => value(u));
-    if (this.tab === "belief" && this.posterior) return { values: this.posterior, depth: DEPTH, words: "probability of each place after the report" };
+    if (this.tab === "belief" && this.posterior)
+      return { values: this.posterior, depth: DEPTH, words: "probability of each place after the report" };
     if (this.tab === "loss") {
       const unit = model.facts.loss_unit ? `, ${model.facts.loss_unit}` : "";
       return { values: all((u) => model.losses?.get(u) ?? NaN), words: `expected loss of a report${unit}` };
     }
     if (this.tab === "prior") return { values: model.prior, words: "prior probability of each place" };
-    if (this.tab === "level") return { values: model.level, words: `privacy level, nats per ${model.facts.unit.replace(/s$/, "")}` };
-    return { values: this.row ?? all(() => NaN), depth: DEPTH, words: "probability that a person here reports it", reports: true };
+    if (this.tab === "level")
+      return { values: model.level, words: `privacy level, nats per ${model.facts.unit.replace(/s$/, "")}` };
+    return {
+      values: this.row ?? all(() => NaN),
+      depth: DEPTH,
+      words: "probability that a person here reports it",
+      reports: true,
+    };
   }
 
   show() {
@@ -119,7 +136,11 @@ class Explore {
     const round = parts_?.kind === "euclidean" && ground.kind !== "bars" && onSecrets;
     const radius = round ? Math.log(this.factor) / (Number(parts_.most) * Number(parts_.times ?? 1)) : null;
     this.map.show({
-      ground, values, scale, marks, unit: model.facts.unit,
+      ground,
+      values,
+      scale,
+      marks,
+      unit: model.facts.unit,
       circle: round && Number.isFinite(radius) ? { place: secret, radius } : null,
       inside: onSecrets ? inside : null,
       axis: reports && !model.same ? "answer" : model.facts.unit,
@@ -143,11 +164,14 @@ class Explore {
     legend.hidden = false;
     legend.querySelector(".ramp").style.background = bars ? "" : gradient();
     legend.querySelector(".ramp").hidden = bars || scale.constant;
-    const said = (value) => (this.tab === "reports" || this.tab === "belief" || this.tab === "prior" ? chance(value) : short(value));
+    const said = (value) =>
+      this.tab === "reports" || this.tab === "belief" || this.tab === "prior" ? chance(value) : short(value);
     const known = Number.isFinite(scale.most);
     const one = bars || scale.constant;
-    legend.querySelector(".least").textContent = !known || one ? "" : `${scale.logarithmic ? "≤ " : ""}${said(scale.least)}`;
+    legend.querySelector(".least").textContent =
+      !known || one ? "" : `${scale.logarithmic ? "≤ " : ""}${said(scale.least)}`;
     legend.querySelector(".most").textContent = !known || one ? "" : said(scale.most);
-    legend.querySelector(".words").textContent = known && one ? `${words}: ${bars && !scale.constant ? "at most " : ""}${said(scale.most)}` : words;
+    legend.querySelector(".words").textContent =
+      known && one ? `${words}: ${bars && !scale.constant ? "at most " : ""}${said(scale.most)}` : words;
   }
 }

@@ -6,8 +6,12 @@
 class Ground {
   constructor(kind, x, y, cell, streets = null) {
     Object.assign(this, { kind, x, y, cell, streets, count: x.length });
-    const [w, h] = kind === "cells" ? [cell[0] / 2, cell[1] / 2] : kind === "bars" ? [cell[0] / 2, 0.5] : cell.map((c) => 0.6 * c);
-    const ends = (axis, half) => [axis.reduce((a, b) => Math.min(a, b)) - half, axis.reduce((a, b) => Math.max(a, b)) + half];
+    const [w, h] =
+      kind === "cells" ? [cell[0] / 2, cell[1] / 2] : kind === "bars" ? [cell[0] / 2, 0.5] : cell.map((c) => 0.6 * c);
+    const ends = (axis, half) => [
+      axis.reduce((a, b) => Math.min(a, b)) - half,
+      axis.reduce((a, b) => Math.max(a, b)) + half,
+    ];
     const [[left, right], [low, high]] = [ends(x, w), ends(y, h)];
     this.extent = { left, right, low, high };
   }
@@ -20,7 +24,8 @@ class Ground {
       if (far < least) [best, least] = [k, far];
     }
     if (this.kind !== "cells" || best < 0) return best;
-    const inside = Math.abs(this.x[best] - x) <= this.cell[0] * 0.51 && Math.abs(this.y[best] - y) <= this.cell[1] * 0.51;
+    const inside =
+      Math.abs(this.x[best] - x) <= this.cell[0] * 0.51 && Math.abs(this.y[best] - y) <= this.cell[1] * 0.51;
     return inside ? best : -1;
   }
 
@@ -28,9 +33,13 @@ class Ground {
   step(k, dx, dy) {
     let [best, least] = [k, Infinity];
     for (let other = 0; other < this.count; other++) {
-      const [along, across] = this.kind === "bars"
-        ? [(this.x[other] - this.x[k]) * (dx || dy), 0]
-        : [(this.x[other] - this.x[k]) * dx + (this.y[other] - this.y[k]) * dy, (this.x[other] - this.x[k]) * dy + (this.y[other] - this.y[k]) * dx];
+      const [along, across] =
+        this.kind === "bars"
+          ? [(this.x[other] - this.x[k]) * (dx || dy), 0]
+          : [
+              (this.x[other] - this.x[k]) * dx + (this.y[other] - this.y[k]) * dy,
+              (this.x[other] - this.x[k]) * dy + (this.y[other] - this.y[k]) * dx,
+            ];
       if (along <= 1e-9 * this.cell[0] || Math.abs(across) > 1.001 * along) continue;
       const far = along + 2.1 * Math.abs(across);
       if (far < least) [best, least] = [other, far];
@@ -61,6 +70,8 @@ function barsOf(axis, cell) {
 
 /** A length by which dots are drawn: the side of a square that each would have of the whole. */
 function spacing(axes) {
-  const [wide, high] = axes.slice(0, 2).map((axis) => axis.reduce((a, b) => Math.max(a, b)) - axis.reduce((a, b) => Math.min(a, b)));
+  const [wide, high] = axes
+    .slice(0, 2)
+    .map((axis) => axis.reduce((a, b) => Math.max(a, b)) - axis.reduce((a, b) => Math.min(a, b)));
   return Math.sqrt(((wide || high || 1) * (high || wide || 1)) / axes[0].length);
 }

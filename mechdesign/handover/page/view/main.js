@@ -6,14 +6,22 @@ const byId = (id) => document.getElementById(id);
 function showFacts(page) {
   const { facts, saying, verification } = page.contents;
   const texts = saying ? saying.texts : {};
-  byId("sentence").textContent = saying ? saying.template.replace(/\{(\w+)\}/g, (_, name) => texts[name]) : facts.sentence;
+  byId("sentence").textContent = saying
+    ? saying.template.replace(/\{(\w+)\}/g, (_, name) => texts[name])
+    : facts.sentence;
   document.title = `${facts.name}: ${facts.kind}`;
   for (const part of document.querySelectorAll("[data-fact]")) part.textContent = facts[part.dataset.fact];
-  for (const part of document.querySelectorAll("[data-provenance]")) part.textContent = facts.provenance[part.dataset.provenance];
+  for (const part of document.querySelectorAll("[data-provenance]"))
+    part.textContent = facts.provenance[part.dataset.provenance];
   for (const part of document.querySelectorAll("[data-figure]")) {
     const name = part.dataset.figure;
     const value = name in verification ? verification[name] : attribute(page, name);
-    part.textContent = typeof value === "object" && value ? Object.entries(value).map(([k, v]) => `${k} ${v}`).join(", ") : String(value);
+    part.textContent =
+      typeof value === "object" && value
+        ? Object.entries(value)
+            .map(([k, v]) => `${k} ${v}`)
+            .join(", ")
+        : String(value);
   }
 }
 
@@ -29,15 +37,21 @@ function showOutcome(page, outcome) {
   byId("saying").textContent = good
     ? curve
       ? "A sweep carries no tables to prove."
-      : `${counted(found.rows)} rows, ${counted(found.inequalities)} inequalities, in whole numbers.`
+      : `${counted(found.rows)} rows, ${counted(found.inequalities)} inequalities${found.compared === found.inequalities ? ", in whole numbers" : ""}.`
     : outcome.faults[0].text;
   const list = (id, texts) => {
     byId(id).replaceChildren(...texts.map((text) => element("li", text)));
     byId(id).parentElement.hidden = texts.length === 0;
   };
-  list("proved", outcome.proved.filter(() => good));
+  list(
+    "proved",
+    outcome.proved.filter(() => good),
+  );
   list("given", outcome.given);
-  list("faults", outcome.faults.map((fault) => fault.text));
+  list(
+    "faults",
+    outcome.faults.map((fault) => fault.text),
+  );
   byId("all").hidden = !(good && found.partial && page.contents.kind === "factors");
 }
 
@@ -62,9 +76,18 @@ function runProof(page, texts, explore, options) {
 function startExplore(page) {
   byId("explore").hidden = false;
   return new Explore(new Model(page), {
-    canvas: byId("map"), tabs: byId("tabs"), legend: byId("legend"), title: byId("place-title"), place: byId("place"),
-    draw: byId("draw"), reportBox: byId("report-box"), report: byId("report"), factor: byId("factor"), reach: byId("reach"),
-    factorText: byId("factor-text"), missing: byId("missing"),
+    canvas: byId("map"),
+    tabs: byId("tabs"),
+    legend: byId("legend"),
+    title: byId("place-title"),
+    place: byId("place"),
+    draw: byId("draw"),
+    reportBox: byId("report-box"),
+    report: byId("report"),
+    factor: byId("factor"),
+    reach: byId("reach"),
+    factorText: byId("factor-text"),
+    missing: byId("missing"),
   });
 }
 
@@ -77,14 +100,23 @@ async function start() {
     showFacts(page);
     if (page.contents.kind === "curve") {
       byId("curve").hidden = false;
-      new Curve(page, { chart: byId("chart"), slider: byId("scale"), told: byId("at-scale"), table: byId("baselines"), key: byId("key") });
+      new Curve(page, {
+        chart: byId("chart"),
+        slider: byId("scale"),
+        told: byId("at-scale"),
+        table: byId("baselines"),
+        key: byId("key"),
+      });
     } else explore = startExplore(page);
     if (page.contents.comparison) {
       byId("comparison").hidden = false;
       showComparison(byId("compared"), page.contents.comparison, page.contents.facts.loss_unit);
     }
   } catch (error) {
-    showOutcome({ contents: { kind: "none" } }, { faults: [{ text: `the data cannot be shown: ${error.message}` }], proved: [], given: [], found: {} });
+    showOutcome(
+      { contents: { kind: "none" } },
+      { faults: [{ text: `the data cannot be shown: ${error.message}` }], proved: [], given: [], found: {} },
+    );
     return;
   }
   byId("all").addEventListener("click", () => runProof(page, texts, explore, { all: true }));

@@ -25,7 +25,7 @@ class PlaceMap {
     if (!wide) return;
     const bars = ground.kind === "bars";
     const measured = !bars && shown.unit && !["units", "cells"].includes(shown.unit);
-    const [maximal, room] = [Math.max(260, Math.min(window.innerHeight * 0.62, 620)), bars ? 26 : measured ? 30 : 0];
+    const [maximal, room] = [Math.max(260, Math.min(window.innerHeight * 0.56, 620)), bars ? 26 : measured ? 30 : 0];
     const shape = (high - low) / (right - left);
     const height = (bars ? Math.min(maximal, 300) : Math.min(maximal, wide * shape)) + (bars ? 0 : room);
     const ratio = window.devicePixelRatio || 1;
@@ -78,12 +78,13 @@ class PlaceMap {
       pen.arc(this.toX(ground.x[circle.place]), this.toY(ground.y[circle.place]), circle.radius * this.scale, 0, 7);
       this.#outlined(pen, [6, 4]);
     } else if (inside) this.#outline(pen, inside, dot);
-    for (const { place, kind } of marks) this.#mark(pen, place, kind, ground.kind === "cells" ? Math.min(w, h) : 3 * dot);
+    for (const { place, kind } of marks)
+      this.#mark(pen, place, kind, ground.kind === "cells" ? Math.min(w, h) : 3 * dot);
   }
 
   #outlined(pen, dashes = []) {
     pen.setLineDash(dashes);
-    for (const [width, style] of [[3.5, "rgba(0,0,0,.65)"], [1.75, "#fff"]]) [pen.lineWidth, pen.strokeStyle] = [width, style], pen.stroke();
+    this.#twice(pen, 3.5, 1.75);
     pen.setLineDash([]);
   }
 
@@ -99,12 +100,17 @@ class PlaceMap {
       }
     } else {
       const [w, h] = ground.cell;
-      const key = (x, y) => `${Math.round(x / w * 2)},${Math.round(y / h * 2)}`;
+      const key = (x, y) => `${Math.round((x / w) * 2)},${Math.round((y / h) * 2)}`;
       const held = new Set(Array.from(inside, (is, k) => (is ? key(ground.x[k], ground.y[k]) : "")));
       for (let k = 0; k < ground.count; k++) {
         if (!inside[k]) continue;
         const [x, y] = [ground.x[k], ground.y[k]];
-        for (const [dx, dy] of [[1, 0], [-1, 0], [0, 1], [0, -1]]) {
+        for (const [dx, dy] of [
+          [1, 0],
+          [-1, 0],
+          [0, 1],
+          [0, -1],
+        ]) {
           if (held.has(key(x + dx * w, y + dy * h))) continue;
           const [cx, cy] = [x + (dx * w) / 2, y + (dy * h) / 2];
           pen.moveTo(this.toX(cx - (dy * w) / 2), this.toY(cy - (dx * h) / 2));
@@ -134,11 +140,27 @@ class PlaceMap {
     const r = Math.max(6, Math.min(11, 0.42 * size));
     pen.beginPath();
     if (kind === "person") pen.arc(x, y, r, 0, 7);
-    else {
-      pen.moveTo(x - r, y - r), pen.lineTo(x + r, y + r);
-      pen.moveTo(x - r, y + r), pen.lineTo(x + r, y - r);
+    else this.#cross(pen, x, y, r);
+    this.#twice(pen, 6, 2.5);
+  }
+
+  #cross(pen, x, y, r) {
+    pen.moveTo(x - r, y - r);
+    pen.lineTo(x + r, y + r);
+    pen.moveTo(x - r, y + r);
+    pen.lineTo(x + r, y - r);
+  }
+
+  /** A line in white within one in black, so that it shows on every colour. */
+  #twice(pen, outer, inner) {
+    for (const [width, style] of [
+      [outer, "#000"],
+      [inner, "#fff"],
+    ]) {
+      pen.lineWidth = width;
+      pen.strokeStyle = style;
+      pen.stroke();
     }
-    for (const [width, style] of [[6, "#000"], [2.5, "#fff"]]) [pen.lineWidth, pen.strokeStyle] = [width, style], pen.stroke();
   }
 
   #bars(pen, wide, height) {
@@ -149,7 +171,8 @@ class PlaceMap {
     const width = Math.max(1.5, ground.cell[0] * this.scale - 1);
     if (inside) {
       pen.fillStyle = this.ink("soft");
-      for (let k = 0; k < ground.count; k++) if (inside[k]) pen.fillRect(this.toX(ground.x[k]) - width / 2 - 1, 0, width + 2, height);
+      for (let k = 0; k < ground.count; k++)
+        if (inside[k]) pen.fillRect(this.toX(ground.x[k]) - width / 2 - 1, 0, width + 2, height);
     }
     for (let k = 0; k < ground.count; k++) {
       const tallness = Number.isFinite(values[k]) ? Math.max(1.5, tall(values[k])) : 0;
@@ -160,16 +183,24 @@ class PlaceMap {
       const x = this.toX(ground.x[place]);
       pen.beginPath();
       if (kind === "person") pen.arc(x, 9, 6, 0, 7);
-      else pen.moveTo(x - 5, 4), pen.lineTo(x + 5, 14), pen.moveTo(x + 5, 4), pen.lineTo(x - 5, 14);
-      pen.moveTo(x, 16), pen.lineTo(x, height);
+      else this.#cross(pen, x, 9, 5);
+      pen.moveTo(x, 16);
+      pen.lineTo(x, height);
       [pen.lineWidth, pen.strokeStyle] = [2, this.ink("accent")];
       pen.stroke();
     }
     pen.fillStyle = pen.strokeStyle = this.ink("muted");
     [pen.font, pen.lineWidth] = ["12px system-ui, sans-serif", 1];
-    pen.beginPath(), pen.moveTo(0, height + 0.5), pen.lineTo(wide, height + 0.5), pen.stroke();
+    pen.beginPath();
+    pen.moveTo(0, height + 0.5);
+    pen.lineTo(wide, height + 0.5);
+    pen.stroke();
     const { left, right } = ground.extent;
-    [[left, "left"], [(left + right) / 2, "center"], [right, "right"]].forEach(([at, align]) => {
+    [
+      [left, "left"],
+      [(left + right) / 2, "center"],
+      [right, "right"],
+    ].forEach(([at, align]) => {
       pen.textAlign = align;
       pen.fillText(align === "center" && axis ? axis : short(at), this.toX(at), height + 17);
     });

@@ -31,7 +31,12 @@ class Model {
     if (this.factors) {
       const { weight, kernel, target, inner } = this.factors;
       const distances = this.factors.distances(inner[u]);
-      return { count: weight.length, mass: (p) => kernel[distances[p]] * BigInt(weight[p]), report: (p) => target[p], sum: this.sums[u] };
+      return {
+        count: weight.length,
+        mass: (p) => kernel[distances[p]] * BigInt(weight[p]),
+        report: (p) => target[p],
+        sum: this.sums[u],
+      };
     }
     const from = (this.rowOf ? this.rowOf.get(u) : u) * this.width;
     return { count: this.width, mass: (y) => this.mass[from + y], report: (y) => y, sum: ROW_SUM };
@@ -65,7 +70,8 @@ class Model {
       for (let p = 0; p < weight.length; p++) {
         if (target[p] !== y) continue;
         const distances = this.factors.distances(p);
-        for (let u = 0; u < this.count; u++) joint[u] += (this.kernel[distances[inner[u]]] * weight[p]) / Number(this.sums[u]);
+        for (let u = 0; u < this.count; u++)
+          joint[u] += (this.kernel[distances[inner[u]]] * weight[p]) / Number(this.sums[u]);
       }
     } else {
       for (let u = 0; u < this.count; u++) joint[u] = Number(this.mass[u * this.width + y]);
@@ -133,7 +139,7 @@ function shortestPaths(beside, count, source) {
     const [distance, place] = heap[0];
     const last = heap.pop();
     if (heap.length) heap[0] = last;
-    for (let i = 0; ; ) {
+    for (let i = 0; ;) {
       const least = [2 * i + 1, 2 * i + 2].reduce((a, b) => (b < heap.length && heap[b][0] < heap[a][0] ? b : a), i);
       if (least === i) break;
       swap(i, (i = least));

@@ -14,7 +14,9 @@ function where(model, k, axes = model.secrets, unit = model.facts.unit) {
 
 /** Fill a list of terms and what they are. */
 function describe(list, facts) {
-  list.replaceChildren(...Object.entries(facts).flatMap(([term, value]) => [element("dt", term), element("dd", value)]));
+  list.replaceChildren(
+    ...Object.entries(facts).flatMap(([term, value]) => [element("dt", term), element("dd", value)]),
+  );
 }
 
 function placeFacts(model, u, row) {
@@ -35,7 +37,8 @@ function placeFacts(model, u, row) {
 function reportFacts(model, u, y, posterior) {
   const facts = { reported: model.same ? where(model, y) : where(model, y, model.reports, model.facts.report_unit) };
   const apart = model.apart(u, y);
-  if (apart !== null && (model.facts.domain?.kind !== "nodes" || model.secrets.length > 1)) facts["off by"] = measured(apart, model.facts.unit);
+  if (apart !== null && (model.facts.domain?.kind !== "nodes" || model.secrets.length > 1))
+    facts["off by"] = measured(apart, model.facts.unit);
   if (posterior) {
     facts["belief before"] = chance(model.prior[u]);
     facts["belief after"] = chance(posterior[u]);
