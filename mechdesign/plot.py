@@ -1,17 +1,18 @@
-"""Pictures as matplotlib figures (extra `plot`), and files of them."""
+"""Pictures as matplotlib figures (extra `plot`), files of them, and pages for the browser."""
 
 import sys
 from types import ModuleType
 from typing import NoReturn
 
 from mechdesign.errors import InputError
+from mechdesign.output.page.page import save_page as page
 from mechdesign.output.pictures.diagnosis import plot_diagnosis as diagnosis
 from mechdesign.output.pictures.maps import plot_mechanism as mechanism
 from mechdesign.output.pictures.plot import load_drawable as load
 from mechdesign.output.pictures.plot import save_plot as save
 from mechdesign.output.pictures.sweeps import plot_sweep as sweep
 
-__all__ = ["diagnosis", "load", "mechanism", "save", "sweep"]
+__all__ = ["diagnosis", "load", "mechanism", "page", "save", "sweep"]
 
 
 class _Room(ModuleType):

@@ -126,6 +126,8 @@ ENTRIES = [
           options={"--lon": REAL, "--lat": REAL, "-n": WHOLE}),
     Entry(command="plot", arguments=("line.nc",), small={"-o": "x.png"}, files=(0,),
           options={"-o": OUTPUT, "--secret": WHOLE}),
+    Entry(command="page", arguments=("line.nc",), small={"-o": "x.html"}, files=(0,), options={"-o": OUTPUT}),
+    Entry(command="verify", arguments=("line.nc",), small={"--page": "x.html"}, options={"--page": OUTPUT}),
     Entry(command="area", arguments=("park.geojson",), files=(0,),
           small={"--cell": "600", "--radius": "200", "--level": "0.7", "-o": "a.nc", "--program": "planar-laplace"},
           options={"--cell": REAL, "--radius": REAL, "--level": REAL, "--unit": WORD, "--forbidden": FILE,
@@ -166,10 +168,10 @@ ENTRIES = [
 CONSUMERS = {  # which commands read a file of a kind; the mutated one stands for @
     "two.nc": ["compare line --cells 2 --with @", "sweep line --cells 2 --points 2 --with @"],
     "line.nc": ["verify @", "sample @ --secret 0", "export @ -o x.csv", "export @ -o x.json", "plot @ -o x.png",
-                "audit table.csv --mechanism @", "solve philadelphia --cells 2 --raster @"],
-    "factored.nc": ["verify @", "sample @ --secret 0", "export @ -o x.csv", "plot @ -o x.png"],
+                "page @ -o x.html", "audit table.csv --mechanism @", "solve philadelphia --cells 2 --raster @"],
+    "factored.nc": ["verify @", "sample @ --secret 0", "export @ -o x.csv", "plot @ -o x.png", "page @ -o x.html"],
     "area.nc": ["verify @", "sample @ --lon 2.34 --lat 48.86", "export @ --degrees -o x.csv"],
-    "curve.nc": ["plot @ -o x.png", "verify @"],
+    "curve.nc": ["plot @ -o x.png", "page @ -o x.html", "verify @"],
     "map.nc": ["solve philadelphia --cells 2 --raster-unit m --raster @", "solve neighbourhoods --label-map @"],
     "map.asc": ["solve philadelphia --cells 2 --raster @", "area park.geojson --cell 600 --radius 200 --level 0.7 "
                 "--levels @ --slope 1e-4 -o a.nc", "solve neighbourhoods --cells 4 --label-map @"],

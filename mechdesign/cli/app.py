@@ -11,6 +11,7 @@ from mechdesign.cli.compare import compare
 from mechdesign.cli.estimate import estimate
 from mechdesign.cli.export import export
 from mechdesign.cli.level import level
+from mechdesign.cli.page import page
 from mechdesign.cli.plan import plan
 from mechdesign.cli.plot import plot
 from mechdesign.cli.problems import problems
@@ -26,7 +27,7 @@ app = typer.Typer(
 )
 TAKES_PARAMETERS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
-for exact in (area, problems, verify, export, client, plot, level, estimate):
+for exact in (area, problems, verify, export, page, client, plot, level, estimate):
     app.command()(exact)
 for open_ended in (solve, compare, sweep, audit, sample, plan):
     app.command(context_settings=TAKES_PARAMETERS)(open_ended)

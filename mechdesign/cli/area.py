@@ -17,6 +17,7 @@ from mechdesign.cli.options import (
     LimitOption,
     NatsOption,
     OverwriteOption,
+    PageOption,
     RadiusOption,
     VerboseOption,
     WithinOption,
@@ -60,6 +61,7 @@ def area(
     time_limit: LimitOption = 90.0,
     radius: RadiusOption = None,
     level: Annotated[float | None, real("--level", help="As --nats.", hidden=True)] = None,
+    page: PageOption = None,
     overwrite: OverwriteOption = False,
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
@@ -68,6 +70,7 @@ def area(
     started = time.monotonic()
     from mechdesign.base.memory import require_memory
     from mechdesign.mechanism.storage.files import check_target, save
+    from mechdesign.output.page.page import check_page_target, save_page
     from mechdesign.output.terminal import printing
     from mechdesign.output.terminal.chosen import alternative, chosen_for, sentences
     from mechdesign.output.terminal.summary import print_summary, proved, summarise
@@ -76,6 +79,8 @@ def area(
     from mechdesign.setting.readers.georeferenced import raster_on
 
     check_target(output, overwrite=overwrite)
+    if page is not None:
+        check_page_target(page, overwrite=overwrite)
     if (area is None) == (box is None):
         raise InputError(
             "one area is needed", field="area", value=box or "none", remedy="give a GeoJSON file, or --box W,S,E,N"
@@ -106,6 +111,8 @@ def area(
     assert domain.plane is not None
     summary |= {"plane": domain.plane.words(), "geodesic_epsilon": eps, "chosen": why, **alternative(problem, program)}
     save(mechanism, output, overwrite=overwrite)
+    if page is not None:
+        save_page(mechanism, page, overwrite=overwrite)
     if as_json:
         printing.print_json(summary)
     else:

@@ -10,6 +10,7 @@ from mechdesign.cli.options import (
     JsonOption,
     LimitOption,
     OverwriteOption,
+    PageOption,
     ProblemArgument,
     WithOption,
 )
@@ -27,12 +28,14 @@ def compare(
     mine: WithOption = None,
     gap: GapOption = 1e-3,
     time_limit: LimitOption = float("inf"),
+    page: PageOption = None,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Compare the optimal, the eikonal and the closed-form mechanisms, and your own, on one problem."""
     file, parameters = problem_asked(problem, context)
-    from mechdesign.output.tables.compare import Row, bounded, each_mechanism, judged
+    from mechdesign.output.page.page import check_page_target, save_page
+    from mechdesign.output.tables.compare import Row, best_private, bounded, each_mechanism, judged
     from mechdesign.output.tables.files import check_table_target, documented, write_rows
     from mechdesign.output.tables.given import read_mechanisms
     from mechdesign.output.terminal import printing
@@ -42,6 +45,8 @@ def compare(
     check_targets(gap, time_limit)
     if output is not None:
         check_table_target(output, overwrite=overwrite)
+    if page is not None:
+        check_page_target(page, overwrite=overwrite)
     built = file.build(**parameters)
     given = read_mechanisms(mine or ())
     printing.note_compiling()
@@ -70,6 +75,8 @@ def compare(
     table = bounded(table, made)
     if output is not None:
         write_rows(table, output, overwrite=overwrite)
+    if page is not None:
+        save_page(best_private(table, made), page, comparison=table, overwrite=overwrite)
     if as_json:
         printing.print_json(documented(table))
     else:

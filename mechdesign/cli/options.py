@@ -53,6 +53,7 @@ WithOption = Annotated[
     list[Path] | None,
     typer.Option("--with", help="A mechanism of yours beside them: a table (.npy, .csv, ...) or .nc; repeatable."),
 ]
+PageOption = Annotated[Path | None, typer.Option("--page", help="Page to write: one .html that proves its own table.")]
 _WITHIN_HELP = "Places up to this far apart stay hard to tell apart; in --unit, metres without it."
 _FACTOR_HELP = "What a report may multiply an attacker's odds between such places by, 2 for example."
 WithinOption = Annotated[float | None, real("--within", metavar="METRES", help=_WITHIN_HELP)]

@@ -13,6 +13,7 @@ from mechdesign.cli.options import (
     JsonOption,
     LimitOption,
     OverwriteOption,
+    PageOption,
     ProblemArgument,
     VerboseOption,
     real,
@@ -42,6 +43,7 @@ def solve(
     scheduler: Annotated[
         str | None, typer.Option("--scheduler", help="For the factored form: address of a dask scheduler.")
     ] = None,
+    page: PageOption = None,
     overwrite: OverwriteOption = False,
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
@@ -50,6 +52,7 @@ def solve(
     started = time.monotonic()
     file, parameters = problem_asked(problem, context)
     from mechdesign.mechanism.storage.files import check_target, save
+    from mechdesign.output.page.page import check_page_target, save_page
     from mechdesign.output.terminal import printing
     from mechdesign.output.terminal.summary import print_summary, proved, summarise
     from mechdesign.solvers.factored.work_folder import discard_finished
@@ -60,6 +63,8 @@ def solve(
     check_targets(gap, time_limit)
     if output is not None:
         check_target(output, overwrite=overwrite)
+    if page is not None:
+        check_page_target(page, overwrite=overwrite)
     built = file.build(**parameters)
     printing.note_compiling()
     beside = {"published": file.published(built.parameters), "remark": file.remark(built)}
@@ -81,6 +86,8 @@ def solve(
         save(mechanism, output, overwrite=overwrite)
         if work is not None:
             discard_finished(work)
+    if page is not None:
+        save_page(mechanism, page, overwrite=overwrite)
     if as_json:
         printing.print_json(summary)
     else:

@@ -6,7 +6,16 @@ from typing import Annotated
 
 import typer
 
-from mechdesign.cli.options import GapOption, JsonOption, OverwriteOption, ProblemArgument, WithOption, real, whole
+from mechdesign.cli.options import (
+    GapOption,
+    JsonOption,
+    OverwriteOption,
+    PageOption,
+    ProblemArgument,
+    WithOption,
+    real,
+    whole,
+)
 from mechdesign.cli.parsing import problem_asked
 
 
@@ -21,11 +30,13 @@ def sweep(
     mine: WithOption = None,
     gap: GapOption = 1e-3,
     time_limit: Annotated[float, real("--time-limit", help="Seconds for each scale.")] = float("inf"),
+    page: PageOption = None,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Trace the optimal loss against a scale of the metric: the privacy-utility curve, baselines beside it."""
     file, parameters = problem_asked(problem, context)
+    from mechdesign.output.page.page import check_page_target, save_page
     from mechdesign.output.pictures.plot import check_plot_target, save_plot
     from mechdesign.output.tables.files import check_curve_target, save_curve
     from mechdesign.output.tables.given import read_mechanisms
@@ -41,6 +52,8 @@ def sweep(
         check_curve_target(output, overwrite=overwrite)
     if plot is not None:
         check_plot_target(plot, overwrite=overwrite)
+    if page is not None:
+        check_page_target(page, overwrite=overwrite)
     built = file.build(**parameters)
     given = read_mechanisms(mine or ())
     printing.note_compiling()
@@ -58,6 +71,8 @@ def sweep(
         save_curve(curve, output, overwrite=overwrite)
     if plot is not None:
         save_plot(curve, plot, overwrite=overwrite)
+    if page is not None:
+        save_page(curve, page, overwrite=overwrite)
     rows = sweep_rows(curve)
     if as_json:
         printing.print_json(rows)

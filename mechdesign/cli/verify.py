@@ -2,17 +2,29 @@
 
 import typer
 
-from mechdesign.cli.options import FileArgument, JsonOption, VerboseOption
+from mechdesign.cli.options import FileArgument, JsonOption, OverwriteOption, PageOption, VerboseOption
 
 
-def verify(file: FileArgument, verbose: VerboseOption = False, as_json: JsonOption = False) -> None:
+def verify(
+    file: FileArgument,
+    page: PageOption = None,
+    overwrite: OverwriteOption = False,
+    verbose: VerboseOption = False,
+    as_json: JsonOption = False,
+) -> None:
     """Prove or refuse the claim of a mechanism file, from its integers alone."""
+    from mechdesign.mechanism.storage.files import load
+    from mechdesign.output.page.page import check_page_target, save_page
     from mechdesign.output.terminal import printing
     from mechdesign.output.terminal.verdicts import print_verification
     from mechdesign.verification.verify import verify as verify_file
 
+    if page is not None:
+        check_page_target(page, overwrite=overwrite)
     printing.note_compiling()
     result = verify_file(file)
+    if page is not None and result.certified:
+        save_page(load(file), page, overwrite=overwrite)
     if as_json:
         printing.print_json(result.as_dict())
     else:

@@ -182,6 +182,14 @@ def bounded(rows: Sequence[Row], made: Mapping[str, xr.Dataset | InputError]) ->
     return told
 
 
+def best_private(rows: Sequence[Row], made: Mapping[str, xr.Dataset | InputError]) -> xr.Dataset:
+    """The mechanism of the row that is private as claimed with the least loss; the first where none is."""
+    private = [row for row in rows if row["effective_epsilon"] <= AT_CLAIM] or list(rows[:1])
+    found = made[min(private, key=lambda row: row["loss"])["mechanism"]]
+    assert isinstance(found, xr.Dataset)
+    return found
+
+
 def printed(row: Mapping[str, Any]) -> list[str]:
     """The figures of a row as people read them, in the order of COLUMNS; - where there is none."""
     return ["-" if row[key] is None else format(row[key], form) for _, key, form in COLUMNS]

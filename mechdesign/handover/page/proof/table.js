@@ -1,0 +1,101 @@
+// The proof of a table: whole numbers >= 1, rows that sum to exactly 2^62, and every inequality of every edge.
+//
+// a(u, y) 2^s <= R a(v, y) with R 2^-s <= e^d for every edge (u, v) of d nats, both ways, and every report y, each compared
+// in BigInt. Beyond 20 million of them an edge is let through where the largest ratio of its two rows, in doubles, stays
+// below R 2^-s by more than eight roundings (8 u, u = 2^-53: a mass, a bound and a quotient are each right to u), so that
+// none of its inequalities can be broken. Generators say how far they are, as shares of one.
+
+const ROW_SUM = 1n << 62n;
+const SAFE = 1 - 2 ** -50;
+const MOST_COMPARED = 2e7; // inequalities compared in BigInt, whatever their margin: seconds
+
+/** Faults of masses and of row sums. `rows` names the secrets whose rows there are. */
+function* rowFaults(mass, rows, reports) {
+  const faults = [];
+  for (let r = 0; r < rows.length; r++) {
+    let sum = 0n;
+    let least = ROW_SUM;
+    for (let k = r * reports; k < (r + 1) * reports; k++) {
+      sum += mass[k];
+      if (mass[k] < least) least = mass[k];
+    }
+    const secret = rows[r];
+    if (least < 1n) faults.push({ text: `secret ${secret}: a mass is below 1`, secret });
+    if (sum !== ROW_SUM) faults.push({ text: `secret ${secret}: the masses sum to ${sum}, not to 2^62`, secret });
+    if (r % 32 === 0) yield r / rows.length;
+  }
+  return faults;
+}
+
+/** Every inequality of `edges` = { tail, head, length }, row numbers. Returns faults, how many inequalities there are,
+ * how many were compared in BigInt, the largest log-ratio over length in doubles, and the same of the edge and report that
+ * `worst` = { secret, other, report } names. */
+function* edgeFaults(mass, rows, reports, { tail, head, length }, worst) {
+  const rounded = Float64Array.from(mass, Number);
+  const bounds = new Map();
+  const found = { faults: [], broken: 0, inequalities: 2 * tail.length * reports, compared: 0, value: -1, said: null };
+  const margin = found.inequalities > MOST_COMPARED ? SAFE : 0;
+  for (let e = 0; e < tail.length; e++) {
+    if (!bounds.has(length[e])) bounds.set(length[e], expLower(length[e]));
+    const bound = bounds.get(length[e]);
+    const [u, v] = [tail[e] * reports, head[e] * reports];
+    const steep = steepest(rounded, u, v, reports);
+    const rise = Math.max(Math.log(steep.high), -Math.log(steep.low));
+    found.value = Math.max(found.value, overLength(rise, length[e]));
+    if (worst && isEdge(worst, rows[tail[e]], rows[head[e]])) {
+      const [high, low] = worst.secret === rows[tail[e]] ? [u, v] : [v, u];
+      found.said = overLength(Math.log(rounded[high + worst.report] / rounded[low + worst.report]), length[e]);
+    }
+    const limit = Number(bound[0]) * 2 ** -bound[1] * margin;
+    if (!(steep.high <= limit && 1 <= steep.low * limit)) {
+      for (let y = 0; y < reports; y++) {
+        const [a, b] = [mass[u + y], mass[v + y]];
+        found.compared += 2;
+        const over = a > b ? exceeds(a, bound, b) : exceeds(b, bound, a);
+        if (!over) continue;
+        found.broken++;
+        const [secret, other] = a > b ? [rows[tail[e]], rows[head[e]]] : [rows[head[e]], rows[tail[e]]];
+        if (found.faults.length === 0) {
+          const text = `P(${y}|${secret}) exceeds e^d P(${y}|${other}), with d = ${length[e]} nats`;
+          found.faults.push({ text, secret, other, report: y });
+        }
+      }
+    }
+    if (e % 64 === 0) yield e / tail.length;
+  }
+  return found;
+}
+
+/** The largest and the least ratio of two rows in doubles. */
+function steepest(rounded, u, v, reports) {
+  let [high, low] = [-Infinity, Infinity];
+  for (let y = 0; y < reports; y++) {
+    const ratio = rounded[u + y] / rounded[v + y];
+    if (ratio > high) high = ratio;
+    if (ratio < low) low = ratio;
+  }
+  return { high, low };
+}
+
+function overLength(rise, length) {
+  return length > 0 ? rise / length : rise > 0 ? Infinity : 0;
+}
+
+function isEdge({ secret, other }, u, v) {
+  return (secret === u && other === v) || (secret === v && other === u);
+}
+
+/** Whether edges join all of `count` places. */
+function connected(count, { tail, head }) {
+  const root = Int32Array.from({ length: count }, (_, k) => k);
+  const top = (k) => {
+    while (root[k] !== k) k = root[k] = root[root[k]];
+    return k;
+  };
+  let parts = count;
+  for (let e = 0; e < tail.length; e++) {
+    const [a, b] = [top(tail[e]), top(head[e])];
+    if (a !== b) [root[a], parts] = [b, parts - 1];
+  }
+  return parts === 1;
+}

@@ -1,0 +1,177 @@
+// The map and what is done with it: tabs, a place that is chosen, a report that is drawn, the reach of a factor of odds.
+
+const TABS = {
+  prior: "Prior",
+  level: "Privacy level",
+  loss: "Expected loss",
+  reports: "Reports from here",
+  belief: "What an attacker believes",
+};
+const DEPTH = 1e-6; // of the largest probability shown: what is less likely has the darkest colour
+
+class Explore {
+  constructor(model, parts) {
+    Object.assign(this, { model, parts, report: null, posterior: null, tab: "reports" });
+    const { domain } = model.facts;
+    this.ground = groundOf(model.secrets, domain, model.page.contents.network, model.edges);
+    this.reportGround = model.same ? this.ground : groundOf(model.reports, { kind: "points" }, false, null);
+    this.map = new PlaceMap(
+      parts.canvas,
+      (place, way) => this.chosen(place, way),
+      () => this.draw(),
+    );
+    this.secret = this.#likeliest();
+    parts.draw.addEventListener("click", () => this.draw());
+    parts.factor.addEventListener("input", () => this.show());
+    this.#tabs();
+    this.factor = this.#usualFactor();
+    parts.factor.value = Math.log(Math.log(this.factor));
+    this.choose(this.secret);
+  }
+
+  /** The likeliest place whose row is there; of several, the one nearest to the middle. */
+  #likeliest() {
+    const { model, ground } = this;
+    const { left, right, low, high } = ground.extent;
+    const off = (u) => Math.hypot(ground.x[u] - (left + right) / 2, ground.y[u] - (low + high) / 2);
+    const there = Array.from({ length: model.count }, (_, u) => u).filter((u) => model.carries(u));
+    const most = there.reduce((best, u) => Math.max(best, model.prior[u]), 0);
+    return there
+      .filter((u) => model.prior[u] >= most * (1 - 1e-9))
+      .reduce((best, u) => (off(u) < off(best) ? u : best));
+  }
+
+  #tabs() {
+    const { model, parts } = this;
+    const there = { level: model.level !== null, belief: !model.rowOf };
+    const constant = (values) => scaleOf(values).constant;
+    if (model.level && constant(model.level)) there.level = false;
+    if (constant(model.prior)) there.prior = false;
+    this.buttons = new Map();
+    for (const [name, text] of Object.entries(TABS)) {
+      if (there[name] === false) continue;
+      const button = element("button", name === "reports" && !model.same ? "Answers from here" : text);
+      button.type = "button";
+      button.addEventListener("click", () => this.turn(name));
+      this.buttons.set(name, button);
+      parts.tabs.append(button);
+    }
+  }
+
+  /** The factor of the sentence where the slider reaches it, else the middle of the slider. */
+  #usualFactor() {
+    const said = this.model.page.contents.saying.values.factor ?? 2;
+    return said > 1.05 && said < 50 ? said : 2;
+  }
+
+  turn(tab) {
+    this.tab = tab;
+    this.show();
+  }
+
+  /** A place that was clicked, or the next one in a direction. */
+  chosen(place, way) {
+    const onReports = this.tab === "reports" && !this.model.same;
+    if (onReports && place !== null) return this.choose(this.secret);
+    this.choose(place ?? this.ground.step(this.secret, ...way));
+  }
+
+  choose(u) {
+    this.secret = u;
+    this.row = this.model.row(u);
+    [this.report, this.posterior] = [null, null];
+    if (["prior", "level", "loss"].includes(this.tab) === false) this.tab = "reports";
+    this.parts.draw.disabled = !this.row;
+    this.show();
+  }
+
+  draw() {
+    if (!this.row) return;
+    this.report = this.model.draw(this.secret);
+    this.posterior = this.model.posterior(this.report);
+    if (this.posterior) this.tab = "belief";
+    this.show();
+  }
+
+  /** The losses of the secrets `rows`, once the proof has them. */
+  lost(losses, rows) {
+    this.model.losses = new Map(Array.from(losses, (loss, k) => [rows ? rows[k] : k, loss]));
+    this.show();
+  }
+
+  #values() {
+    const { model } = this;
+    const all = (value) => Float64Array.from({ length: model.count }, (_, u) => value(u));
+    if (this.tab === "belief" && this.posterior)
+      return { values: this.posterior, depth: DEPTH, words: "probability of each place after the report" };
+    if (this.tab === "loss") {
+      const unit = model.facts.loss_unit ? `, ${model.facts.loss_unit}` : "";
+      return { values: all((u) => model.losses?.get(u) ?? NaN), words: `expected loss of a report${unit}` };
+    }
+    if (this.tab === "prior") return { values: model.prior, words: "prior probability of each place" };
+    if (this.tab === "level")
+      return { values: model.level, words: `privacy level, nats per ${model.facts.unit.replace(/s$/, "")}` };
+    return {
+      values: this.row ?? all(() => NaN),
+      depth: DEPTH,
+      words: "probability that a person here reports it",
+      reports: true,
+    };
+  }
+
+  show() {
+    const { model, parts, secret } = this;
+    if (this.tab === "belief" && !this.posterior) this.draw();
+    const { values, depth = null, words, reports = false } = this.#values();
+    const ground = reports ? this.reportGround : this.ground;
+    const onSecrets = ground === this.ground;
+    const bars = ground.kind === "bars";
+    const scale = bars && depth !== null ? { ...scaleOf(values), least: 0 } : scaleOf(values, depth);
+    const marks = onSecrets ? [{ place: secret, kind: "person" }] : [];
+    if (this.report !== null && (model.same || reports)) marks.push({ place: this.report, kind: "report" });
+    this.factor = Math.exp(Math.exp(Number(parts.factor.value)));
+    const nats = model.nats(secret);
+    const inside = Array.from(nats, (d) => d <= Math.log(this.factor) * (1 + 1e-9));
+    const parts_ = claimParts(attribute(model.page, "claim"));
+    const round = parts_?.kind === "euclidean" && ground.kind !== "bars" && onSecrets;
+    const radius = round ? Math.log(this.factor) / (Number(parts_.most) * Number(parts_.times ?? 1)) : null;
+    this.map.show({
+      ground,
+      values,
+      scale,
+      marks,
+      unit: model.facts.unit,
+      circle: round && Number.isFinite(radius) ? { place: secret, radius } : null,
+      inside: onSecrets ? inside : null,
+      axis: reports && !model.same ? "answer" : model.facts.unit,
+    });
+    for (const [name, button] of this.buttons) button.setAttribute("aria-pressed", String(name === this.tab));
+    this.#legend(scale, words, bars);
+    parts.title.textContent = where(model, secret);
+    describe(parts.place, placeFacts(model, secret, this.row));
+    const within = inside.filter(Boolean).length - 1;
+    const reach = radius === null ? "" : `, all within ${measured(radius, model.facts.unit)}`;
+    parts.reach.textContent = `A report changes the odds between here and ${within === 0 ? "any other place by more" : `${counted(within)} other ${within === 1 ? "place" : "places"} by no more`} than a factor of ${short(this.factor)}${reach}.`;
+    parts.factor.setAttribute("aria-valuetext", `factor ${short(this.factor)}`);
+    parts.factorText.textContent = short(this.factor);
+    parts.reportBox.hidden = this.report === null;
+    if (this.report !== null) describe(parts.report, reportFacts(model, secret, this.report, this.posterior));
+    parts.missing.hidden = this.row !== null;
+  }
+
+  #legend(scale, words, bars) {
+    const { legend } = this.parts;
+    legend.hidden = false;
+    legend.querySelector(".ramp").style.background = bars ? "" : gradient();
+    legend.querySelector(".ramp").hidden = bars || scale.constant;
+    const said = (value) =>
+      this.tab === "reports" || this.tab === "belief" || this.tab === "prior" ? chance(value) : short(value);
+    const known = Number.isFinite(scale.most);
+    const one = bars || scale.constant;
+    legend.querySelector(".least").textContent =
+      !known || one ? "" : `${scale.logarithmic ? "≤ " : ""}${said(scale.least)}`;
+    legend.querySelector(".most").textContent = !known || one ? "" : said(scale.most);
+    legend.querySelector(".words").textContent =
+      known && one ? `${words}: ${bars && !scale.constant ? "at most " : ""}${said(scale.most)}` : words;
+  }
+}

@@ -1,0 +1,77 @@
+// Where places lie on the picture: cells of a grid, dots, or bars along a line.
+//
+// A ground has kind, extent { left, right, low, high } in the unit of its axes, and for every place its middle (x, y). Three
+// axes are laid out as floors side by side.
+
+class Ground {
+  constructor(kind, x, y, cell, streets = null) {
+    Object.assign(this, { kind, x, y, cell, streets, count: x.length });
+    const [w, h] =
+      kind === "cells" ? [cell[0] / 2, cell[1] / 2] : kind === "bars" ? [cell[0] / 2, 0.5] : cell.map((c) => 0.6 * c);
+    const ends = (axis, half) => [
+      axis.reduce((a, b) => Math.min(a, b)) - half,
+      axis.reduce((a, b) => Math.max(a, b)) + half,
+    ];
+    const [[left, right], [low, high]] = [ends(x, w), ends(y, h)];
+    this.extent = { left, right, low, high };
+  }
+
+  /** The place whose middle is nearest to a point; within its cell, on cells. */
+  nearest(x, y) {
+    let [best, least] = [-1, Infinity];
+    for (let k = 0; k < this.count; k++) {
+      const far = this.kind === "bars" ? Math.abs(this.x[k] - x) : Math.hypot(this.x[k] - x, this.y[k] - y);
+      if (far < least) [best, least] = [k, far];
+    }
+    if (this.kind !== "cells" || best < 0) return best;
+    const inside =
+      Math.abs(this.x[best] - x) <= this.cell[0] * 0.51 && Math.abs(this.y[best] - y) <= this.cell[1] * 0.51;
+    return inside ? best : -1;
+  }
+
+  /** The next place from `k` in a direction; `k` itself where there is none. */
+  step(k, dx, dy) {
+    let [best, least] = [k, Infinity];
+    for (let other = 0; other < this.count; other++) {
+      const [along, across] =
+        this.kind === "bars"
+          ? [(this.x[other] - this.x[k]) * (dx || dy), 0]
+          : [
+              (this.x[other] - this.x[k]) * dx + (this.y[other] - this.y[k]) * dy,
+              (this.x[other] - this.x[k]) * dy + (this.y[other] - this.y[k]) * dx,
+            ];
+      if (along <= 1e-9 * this.cell[0] || Math.abs(across) > 1.001 * along) continue;
+      const far = along + 2.1 * Math.abs(across);
+      if (far < least) [best, least] = [other, far];
+    }
+    return best;
+  }
+}
+
+/** The ground of secrets. `domain` is the description of the file. */
+function groundOf(axes, domain, network, edges) {
+  const kind = axes.length === 1 ? "bars" : domain.kind === "grid" ? "cells" : "dots";
+  if (kind === "bars") return barsOf(axes[0], domain.cell?.[0]);
+  const cell = kind === "cells" ? domain.cell : Array(2).fill(spacing(axes));
+  let x = Array.from(axes[0]);
+  if (axes.length === 3) {
+    const floors = [...new Set(axes[2])].sort((a, b) => a - b);
+    const wide = Math.max(...x) - Math.min(...x) + 2 * cell[0];
+    x = x.map((at, k) => at + wide * floors.indexOf(axes[2][k]));
+  }
+  return new Ground(kind, x, Array.from(axes[1]), cell, network ? edges : null);
+}
+
+function barsOf(axis, cell) {
+  const sorted = [...new Set(axis)].sort((a, b) => a - b);
+  const gap = cell ?? sorted.slice(1).reduce((least, at, k) => Math.min(least, at - sorted[k]), Infinity);
+  return new Ground("bars", Array.from(axis), Array(axis.length).fill(0.5), [Number.isFinite(gap) ? gap : 1, 1]);
+}
+
+/** A length by which dots are drawn: the side of a square that each would have of the whole. */
+function spacing(axes) {
+  const [wide, high] = axes
+    .slice(0, 2)
+    .map((axis) => axis.reduce((a, b) => Math.max(a, b)) - axis.reduce((a, b) => Math.min(a, b)));
+  return Math.sqrt(((wide || high || 1) * (high || wide || 1)) / axes[0].length);
+}

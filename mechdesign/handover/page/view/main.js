@@ -1,0 +1,127 @@
+// The page: its texts from its data, the map or the curve, and the proof.
+
+const byId = (id) => document.getElementById(id);
+
+/** Put the texts that the data have in place of those that stand in the HTML. */
+function showFacts(page) {
+  const { facts, saying, verification } = page.contents;
+  const texts = saying ? saying.texts : {};
+  byId("sentence").textContent = saying
+    ? saying.template.replace(/\{(\w+)\}/g, (_, name) => texts[name])
+    : facts.sentence;
+  document.title = `${facts.name}: ${facts.kind}`;
+  for (const part of document.querySelectorAll("[data-fact]")) part.textContent = facts[part.dataset.fact];
+  for (const part of document.querySelectorAll("[data-provenance]"))
+    part.textContent = facts.provenance[part.dataset.provenance];
+  for (const part of document.querySelectorAll("[data-figure]")) {
+    const name = part.dataset.figure;
+    const value = name in verification ? verification[name] : attribute(page, name);
+    part.textContent =
+      typeof value === "object" && value
+        ? Object.entries(value)
+            .map(([k, v]) => `${k} ${v}`)
+            .join(", ")
+        : String(value);
+  }
+}
+
+/** The verdict of the proof, and what it said. */
+function showOutcome(page, outcome) {
+  const [badge, good] = [byId("proof"), outcome.faults.length === 0];
+  const { found } = outcome;
+  const curve = page.contents.kind === "curve";
+  badge.className = `badge ${good ? (curve || found.partial ? "partly" : "proved") : "refused"}`;
+  byId("progress").hidden = true;
+  const partly = found.partial ? "Proved in part" : "Proved in this browser";
+  byId("verdict").textContent = good ? (curve ? "Checksum and figures hold together" : partly) : "Refused";
+  byId("saying").textContent = good
+    ? curve
+      ? "A sweep carries no tables to prove."
+      : `${counted(found.rows)} rows, ${counted(found.inequalities)} inequalities${found.compared === found.inequalities ? ", in whole numbers" : ""}.`
+    : outcome.faults[0].text;
+  const list = (id, texts) => {
+    byId(id).replaceChildren(...texts.map((text) => element("li", text)));
+    byId(id).parentElement.hidden = texts.length === 0;
+  };
+  list(
+    "proved",
+    outcome.proved.filter(() => good),
+  );
+  list("given", outcome.given);
+  list(
+    "faults",
+    outcome.faults.map((fault) => fault.text),
+  );
+  byId("all").hidden = !(good && found.partial && page.contents.kind === "factors");
+}
+
+function runProof(page, texts, explore, options) {
+  byId("proof").className = "badge waiting";
+  byId("verdict").textContent = "Proving";
+  byId("progress").hidden = false;
+  const tell = ({ words, share }) => {
+    byId("progress").value = share;
+    byId("saying").textContent = words;
+  };
+  const source = byId("program").textContent;
+  return proven(texts, options, tell, source).then((outcome) => {
+    showOutcome(page, outcome);
+    if (!explore) return;
+    if (outcome.found.losses) explore.lost(outcome.found.losses, has(page, "carried") ? places(page, "carried") : null);
+    const at = outcome.faults.find((fault) => fault.secret !== undefined);
+    if (at && at.secret < explore.model.count) explore.choose(at.secret);
+  });
+}
+
+function startExplore(page) {
+  byId("explore").hidden = false;
+  return new Explore(new Model(page), {
+    canvas: byId("map"),
+    tabs: byId("tabs"),
+    legend: byId("legend"),
+    title: byId("place-title"),
+    place: byId("place"),
+    draw: byId("draw"),
+    reportBox: byId("report-box"),
+    report: byId("report"),
+    factor: byId("factor"),
+    reach: byId("reach"),
+    factorText: byId("factor-text"),
+    missing: byId("missing"),
+  });
+}
+
+async function start() {
+  const [contents, packed] = [byId("data").textContent, byId("arrays").textContent];
+  const texts = { contents, packed, seal: byId("data").dataset.seal };
+  let [page, explore] = [null, null];
+  try {
+    page = await opened(texts);
+    showFacts(page);
+    if (page.contents.kind === "curve") {
+      byId("curve").hidden = false;
+      new Curve(page, {
+        chart: byId("chart"),
+        slider: byId("scale"),
+        told: byId("at-scale"),
+        table: byId("baselines"),
+        key: byId("key"),
+      });
+    } else explore = startExplore(page);
+    if (page.contents.comparison) {
+      byId("comparison").hidden = false;
+      showComparison(byId("compared"), page.contents.comparison, page.contents.facts.loss_unit);
+    }
+  } catch (error) {
+    showOutcome(
+      { contents: { kind: "none" } },
+      { faults: [{ text: `the data cannot be shown: ${error.message}` }], proved: [], given: [], found: {} },
+    );
+    return;
+  }
+  byId("all").addEventListener("click", () => runProof(page, texts, explore, { all: true }));
+  byId("copy").addEventListener("click", () => navigator.clipboard?.writeText(byId("bibtex").textContent));
+  await runProof(page, texts, explore, {});
+}
+
+start();

@@ -1,0 +1,49 @@
+// The figures beside the map: of the place that was chosen, and of a report from it.
+
+/** Coordinates of a place in words. */
+function where(model, k, axes = model.secrets, unit = model.facts.unit) {
+  if (axes === model.secrets && model.degrees) {
+    const [east, north] = [model.degrees[2 * k], model.degrees[2 * k + 1]];
+    const told = (value, [plus, minus]) => `${Math.abs(value).toFixed(4)}° ${value < 0 ? minus : plus}`;
+    return `${told(north, "NS")}, ${told(east, "EW")}`;
+  }
+  if (model.facts.domain?.kind === "nodes" && axes.length === 1) return `secret ${k}`;
+  const numbers = axes.map((axis) => Number(axis[k].toPrecision(4)).toLocaleString("en"));
+  return numbers.length === 1 ? `${numbers[0]} ${unit}` : `(${numbers.join(", ")})${unit ? ` ${unit}` : ""}`;
+}
+
+/** Fill a list of terms and what they are. */
+function describe(list, facts) {
+  list.replaceChildren(
+    ...Object.entries(facts).flatMap(([term, value]) => [element("dt", term), element("dd", value)]),
+  );
+}
+
+function placeFacts(model, u, row) {
+  const facts = { prior: chance(model.prior[u]) };
+  if (model.level) facts["privacy level"] = `${short(model.level[u])} nats per ${model.facts.unit.replace(/s$/, "")}`;
+  if (model.losses?.has(u)) facts["expected loss"] = measured(model.losses.get(u), model.facts.loss_unit);
+  if (!row) return facts;
+  if (model.same) {
+    facts["reported truly"] = chance(row[u]);
+    if (model.facts.domain?.kind !== "nodes" || model.secrets.length > 1) {
+      facts["95 % of reports within"] = measured(model.radius(u, row, 0.95), model.facts.unit);
+    }
+  }
+  return facts;
+}
+
+/** What a report tells an attacker of the person. */
+function reportFacts(model, u, y, posterior) {
+  const facts = { reported: model.same ? where(model, y) : where(model, y, model.reports, model.facts.report_unit) };
+  const apart = model.apart(u, y);
+  if (apart !== null && (model.facts.domain?.kind !== "nodes" || model.secrets.length > 1))
+    facts["off by"] = measured(apart, model.facts.unit);
+  if (posterior) {
+    facts["belief before"] = chance(model.prior[u]);
+    facts["belief after"] = chance(posterior[u]);
+    const best = posterior.reduce((top, p, k) => (p > posterior[top] ? k : top), 0);
+    facts[best === u ? "best guess: right" : "best guess: elsewhere"] = chance(posterior[best]);
+  }
+  return facts;
+}

@@ -1,0 +1,185 @@
+"""What a page says in words beside its arrays: names, provenance, how to cite, a table for readers without scripts."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from mechdesign.base.streams import visible
+from mechdesign.mechanism.sampling.sampler import rows_of
+from mechdesign.mechanism.stored import Stored
+from mechdesign.mechanism.table.dataset import stored_points, versions
+from mechdesign.output.page.sentence import TIMES, lengths, saying_of, short
+from mechdesign.output.tables.sweep import sweep_rows
+from mechdesign.setting.objective.losses import LOSSES
+from mechdesign.utility.loss.loss import loss_matrix
+from mechdesign.verification.verify import Verification
+
+MOST_LISTED = 60  # places in the table for readers without scripts
+
+
+def mechanism_facts(stored: Stored, checked: Verification) -> dict[str, Any]:
+    """Texts of the page of a mechanism; every one is one line that shows what it is."""
+    mechanism = stored.mechanism
+    attrs, domain = mechanism.attrs, stored.domain
+    judged = _unit(stored.loss.unit(domain.unit))
+    told = {
+        "expected_loss": (checked.expected_loss, judged),
+        "lower_bound": (attrs.get("lower_bound"), judged),
+        "objective": (attrs.get("objective"), ""),
+        "effective_epsilon": (checked.effective_epsilon, "of the claim"),
+        "violations": (checked.violations, ""),
+        "lower_bound_checked": (checked.lower_bound_checked, ""),
+        "rebuilt": (checked.rebuilt, ""),
+        "worst": (checked.worst, ""),
+    }
+    return _said(mechanism, checked.claim or "") | {
+        "sentence": saying_of(stored).sentence,
+        "subtitle": f"{_places(stored)} · {visible(attrs['program']).replace('_', ' ')} mechanism",
+        "unit": lengths(domain.unit),
+        "loss_unit": judged,
+        "report_unit": lengths(stored.report_unit),
+        "same_places": stored.same_places,
+        "domain": json.loads(domain.describe_json())
+        | ({} if domain.plane is None else {"plane": domain.plane.words()}),
+        "figures": [
+            {"key": key, "name": key.replace("_", " "), "text": _exact(value), "unit": unit}
+            for key, (value, unit) in told.items()
+            if value is not None
+        ],
+        "listed": _listed(stored),
+    }
+
+
+def curve_facts(curve: xr.Dataset) -> dict[str, Any]:
+    """Texts of the page of a sweep."""
+    attrs, rows = curve.attrs, sweep_rows(curve)
+    unit = json.loads(attrs["domain"])["unit"]
+    loss = LOSSES.get(attrs["loss"])
+    judged = _unit("1" if loss is None else loss.unit(unit))
+    first, last = rows[0], rows[-1]
+    ends = _ends(attrs["loss"], [float(first["loss"]), float(last["loss"])], judged, lengths(unit))
+    sentence = f"From {short(first['scale'])} to {short(last['scale'])} times the privacy level, {ends}."
+    columns = ("scale", "loss", "lower_bound", "gap")
+    return _said(curve, "") | {
+        "sentence": visible(sentence),
+        "subtitle": f"{attrs['secrets']} secrets · sweep of {len(rows)} levels",
+        "unit": lengths(unit),
+        "loss_unit": judged,
+        "figures": [],
+        "listed": {
+            "head": ["scale", "loss", "lower bound", "gap"],
+            "rows": [[f"{row[name]:.9g}" for name in columns] for row in rows],
+            "rest": 0,
+        },
+    }
+
+
+def _ends(loss: str, values: list[float], judged: str, unit: str) -> str:
+    """What becomes of the best loss from one end of a sweep to the other."""
+    if loss == "squared":
+        high, low = (short(math.sqrt(value)) for value in values)
+        return f"the best mechanism's reports go from {high} to {low} {unit} off (root mean square)"
+    if loss == "distance":
+        return f"the best mechanism's reports go from {short(values[0])} to {short(values[1])} {unit} off on average"
+    if loss == "zero-one":
+        high, low = (short(100 * (1 - value)) for value in values)
+        return f"the best mechanism's reports are right with probability {high} to {low} %"
+    high, low = (f"{short(value)} {judged}".strip() for value in values)
+    return f"the least loss falls from {high} to {low}"
+
+
+def _said(held: xr.Dataset, claim: str) -> dict[str, Any]:
+    attrs = held.attrs
+    name, digest = visible(attrs["problem"]), visible(attrs["sha256"])
+    made, now = json.loads(attrs["versions"]), json.loads(versions())
+    with_ = ", ".join(f"{visible(key)} {visible(value)}" for key, value in made.items())
+    version = visible(made.get("mechdesign", "?"))
+    kind = "sweep" if "multiplier" in held.coords else "mechanism"
+    return {
+        "name": name,
+        "kind": kind,
+        "claim": visible(claim),
+        "provenance": {
+            "problem": name,
+            "parameters": ", ".join(f"{visible(key)} {visible(value)}" for key, value in _parameters(held).items())[
+                :2000
+            ],
+            "made with": with_,
+            "page by": f"mechdesign {now['mechdesign']}",
+            f"checksum of the {kind}": digest,
+        },
+        "cite": f"{name[:80]} ({kind}, SHA-256 {digest[:16]}…), made with mechdesign {version}.",
+        "bibtex": (
+            f"@misc{{mechdesign-{digest[:8]},\n  title = {{{_plain(name)}: a certified privacy {kind}}},\n"
+            f"  howpublished = {{mechdesign {version}}},\n  note = {{SHA-256 {digest}}}\n}}"
+        ),
+    }
+
+
+def _parameters(held: xr.Dataset) -> dict[str, Any]:
+    """The parameters of the problem, then what the program kept beside them."""
+    kept = dict(json.loads(held.attrs["parameters"]))
+    return {**kept.pop("knobs", {}), **kept}
+
+
+def _plain(name: str) -> str:
+    """A name in BibTeX: braces and backslashes would end it."""
+    return "".join(" " if c in "{}\\%" else c for c in name[:80])
+
+
+def _unit(unit: str) -> str:
+    return {"1": "", "units^2": "squared units"}.get(unit, unit.replace("^2", "²"))
+
+
+def _exact(value: object) -> str:
+    """A figure in all its digits."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {part}" for key, part in value.items())
+    if isinstance(value, (bool, int, str)):
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    return repr(float(value))  # type: ignore[arg-type]
+
+
+def _places(stored: Stored) -> str:
+    domain = stored.domain
+    if domain.shape is None:
+        return f"{domain.size:,} {'places' if domain.kind == 'points' or stored.metric.network else 'secrets'}"
+    grid = f" {TIMES} ".join(map(str, domain.shape))
+    cell = f" {TIMES} ".join(dict.fromkeys(short(h) for h in domain.cell or ()))
+    inside = "" if np.prod(domain.shape) == domain.size else f", {domain.size:,} of them secrets"
+    return f"{grid} cells of {cell} {lengths(domain.unit, 1 + (cell != '1'))}{inside}"
+
+
+def _listed(stored: Stored) -> dict[str, Any]:
+    """The likeliest places with prior, level and expected loss."""
+    mechanism = stored.mechanism
+    prior, points = mechanism["prior"].values, stored_points(mechanism, "secret")
+    order = np.argsort(-prior, kind="stable")[:MOST_LISTED]
+    lost = _losses(stored, order)
+    axes = ["x", "y", "z"][: points.shape[1]]
+    level = mechanism["level"].values if "level" in mechanism else None
+    head = ["place", *axes, "prior", *(["level"] if level is not None else []), "expected loss"]
+    rows = [
+        [
+            str(u),
+            *(f"{x:.6g}" for x in points[u]),
+            f"{prior[u]:.3g}",
+            *([f"{level[u]:.3g}"] if level is not None else []),
+            f"{lost[k]:.6g}",
+        ]
+        for k, u in enumerate(order.tolist())
+    ]
+    return {"head": head, "rows": rows, "rest": len(prior) - len(order)}
+
+
+def _losses(stored: Stored, order: np.ndarray) -> list[float]:
+    if stored.factored:
+        return [float(x) for x in stored.mechanism["row_loss"].values[order]]
+    loss = loss_matrix(stored.mechanism)
+    rows = rows_of(stored.mechanism).probabilities(order)
+    return [float(x) for x in (rows * loss[order]).sum(axis=1)]

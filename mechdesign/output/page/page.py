@@ -1,0 +1,143 @@
+"""page: a mechanism or a sweep as one HTML file that needs nothing else, not even a network.
+
+The file carries the data in exact integers (contents.py), the program that proves and shows them (handover/page), and a
+policy that lets it load nothing. Its sentence and figures stand in the HTML too, for readers without scripts; a browser
+that runs them takes every figure from the data, and says what it proved of them.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import xarray as xr
+
+from mechdesign.base.streams import visible
+from mechdesign.errors import InputError
+from mechdesign.mechanism.schema import FACTORED, FACTORS, MECHANISM, TABLE
+from mechdesign.mechanism.storage.files import check_target, load_sealed, write_atomically
+from mechdesign.mechanism.stored import read
+from mechdesign.mechanism.table.dataset import checksum_faults
+from mechdesign.output.page.contents import curve_contents, mechanism_contents
+from mechdesign.output.page.facts import curve_facts, mechanism_facts
+from mechdesign.output.tables.compare import Row
+from mechdesign.output.tables.sweep import SWEEP
+from mechdesign.verification.verify import certified
+
+SUFFIXES = (".html", ".htm")
+PROOF = (
+    *("arrays", "sha256", "checksum", "exponential", "fractions", "claim", "pairs", "table", "figures", "factors"),
+    *("prove", "open"),
+)  # of handover/page/proof, in the order in which they are read
+VIEW = (
+    "numbers",
+    "model",
+    "ground",
+    "colours",
+    "map",
+    "compare",
+    "curve",
+    "panel",
+    "explore",
+    "main",
+)  # of handover/page/view
+
+
+def check_page_target(path: str | Path, *, overwrite: bool = False) -> Path:
+    """The path, if a page can be written there. Raises: InputError."""
+    target = check_target(path, overwrite=overwrite)
+    if target.suffix.lower() not in SUFFIXES:
+        raise InputError("unknown kind of page", field="page", value=target.name, remedy="use a name ending in .html")
+    return target
+
+
+def save_page(
+    result: xr.Dataset, path: str | Path, *, comparison: Sequence[Row] | None = None, overwrite: bool = False
+) -> Path:
+    """Write the page of a mechanism, a table or a factored one, or of a sweep, atomically.
+
+    Parameters: comparison, rows of `compare` to show beside the mechanism.
+    Raises: InputError for another suffix, a file that exists, another Dataset, and factors of more than 50,000 places;
+        VerificationError for a mechanism that `verify` does not certify, or a sweep that was altered.
+    Cost: that of `verify`, and 12 bytes a mass before compression.
+    """
+    target = check_page_target(path, overwrite=overwrite)
+    text = page_text(result, comparison=comparison)
+    write_atomically(target, lambda temporary: _write(text, temporary))
+    return target
+
+
+def load_shown(path: str | Path) -> xr.Dataset:
+    """Read a file that `save_page` shows: a mechanism or a sweep. Raises what `load` raises."""
+    return load_sealed(path, MECHANISM, FACTORS, SWEEP, what="a mechanism or sweep")
+
+
+def page_text(result: xr.Dataset, *, comparison: Sequence[Row] | None = None) -> str:
+    """The HTML of `save_page`. Raises: as `save_page`."""
+    schema = result.attrs.get("schema")
+    if schema in (TABLE, FACTORED):
+        checked, stored = certified(result), read(result)
+        (contents, packed), facts = mechanism_contents(stored, checked, comparison), mechanism_facts(stored, checked)
+    elif schema == SWEEP.name and comparison is None:
+        if faults := checksum_faults(result):
+            raise InputError("was altered", field="sweep", value=faults[0], remedy="use an unaltered sweep")
+        (contents, packed), facts = curve_contents(result), curve_facts(result)
+    else:
+        raise InputError(
+            "has no page",
+            field="file",
+            value=visible(schema),
+            remedy="give a mechanism or a sweep, as solve and sweep do",
+        )
+    return _rendered(contents | {"facts": facts}, packed, facts)
+
+
+def _write(text: str, path: Path) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def handed(*names: str) -> str:
+    """Files of handover/page, one after another."""
+    folder = resources.files("mechdesign").joinpath("handover", "page")
+    return "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
+
+
+def _rendered(contents: dict[str, Any], packed: bytes, facts: dict[str, Any]) -> str:
+    data, arrays = _harmless(contents), base64.b64encode(packed).decode()
+    proof = "\n" + handed(*(f"proof/{name}.js" for name in PROOF))
+    view = "\n" + handed(*(f"view/{name}.js" for name in VIEW))
+    style = "\n" + handed("page.css")
+    policy = [
+        "default-src 'none'", "img-src data:", "worker-src blob:", "base-uri 'none'", "form-action 'none'",
+        f"script-src {_hashed(proof)} {_hashed(view)} blob:", f"style-src {_hashed(style)}",
+    ]  # fmt: skip
+    loader = jinja2.PackageLoader("mechdesign.output.page", ".")
+    template = jinja2.Environment(
+        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    ).get_template("page.html")
+    return template.render(
+        policy="; ".join(policy),
+        seal=hashlib.sha256(f"{data}\n{arrays}".encode()).hexdigest(),
+        contents=contents,
+        facts=facts,
+        raw={"data": data, "arrays": arrays, "proof": proof, "view": view, "style": style},
+    )
+
+
+def _harmless(contents: dict[str, Any]) -> str:
+    """JSON that ends no script element and starts no comment: angle brackets and ampersands as escapes, ASCII alone."""
+    text = json.dumps(contents, allow_nan=False, separators=(",", ":"))
+    for letter in "<>&":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text
+
+
+def _hashed(text: str) -> str:
+    """What a content security policy names an inline text by."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,238 @@
+"""The proof of a page, in Node: every kind of mechanism ends without a fault, and every forgery with one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import random
+import re
+
+import numpy as np
+import pytest
+from exported import MAKERS, factored, made
+from kinds import KINDS
+from pages import CLAIMS, NODE, RUN, Texts, forged, forged_words, honest, in_node, program, proved_in_node, texts_of
+from tolerances import LINEAR_ALGEBRA
+
+import mechdesign as md
+from mechdesign.handover import verify_table
+from mechdesign.mechanism.factored.certificate import Factors
+from mechdesign.mechanism.stored import read
+from mechdesign.mechanism.table.certificate import exp_lower
+from mechdesign.output.page import contents as carried
+
+pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the proof is JavaScript")
+NAMES = [*MAKERS, "factored", *(kind for kind in KINDS if kind not in MAKERS)]
+PARTS = """
+const given = JSON.parse(require("node:fs").readFileSync("given.json", "utf8"));
+const bytes = Uint8Array.from({ length: 300 }, (_, k) => (7 * k) % 256);
+console.log(JSON.stringify({
+  bounds: given.lengths.map((length) => expLower(length).map(String)),
+  digests: Array.from({ length: 300 }, (_, k) => sha256(bytes.subarray(0, k))),
+  hexadecimal: given.floats.map(hexadecimal),
+  exact: given.floats.map((value) => exactly(value).map(String)),
+  most: given.printed.map(([text, digits]) => most(text, digits).map(String)),
+}));
+"""
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory):
+    return dict(zip(NAMES, proved_in_node(tmp_path_factory.mktemp("node"), list(map(honest, NAMES))), strict=True))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_kind_is_proved(outcomes, name):
+    outcome = outcomes[name]
+    assert outcome["faults"] == []
+    contents = json.loads(honest(name).contents)
+    assert outcome["found"]["rows"] == contents["arrays"]["prior"]["shape"][0]
+    assert outcome["found"]["inequalities"] == outcome["found"]["compared"] > 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_figures_are_those_of_verify(outcomes, name):
+    verified = json.loads(honest(name).contents)["verification"]
+    found = outcomes[name]["found"]
+    assert found["violations"] == verified["violations"] == 0
+    for key in ("expected_loss", "effective_epsilon"):
+        if verified[key] is not None:
+            assert found[key] == pytest.approx(verified[key], rel=LINEAR_ALGEBRA)
+
+
+def test_parts_are_those_of_python(tmp_path):
+    rng = random.Random(5)
+    lengths = [0.0, 1e-12, 0.5, math.log(2), 1.0, 43.0, 79.9, 81.0, *(rng.uniform(0, 90) for _ in range(300))]
+    floats = [0.0, 1.0, -1.5, 5e-324, 1e308, 0.1, 2.0**-1030, *(rng.gauss(0, 1) for _ in range(100))]
+    printed = [("0.9", 17), ("0.0034657356100088444", 17), ("1e-3", 9), ("12.50", 9), ("1234567891", 9), ("0", 9)]
+    (tmp_path / "given.json").write_text(json.dumps({"lengths": lengths, "floats": floats, "printed": printed}))
+    found = in_node(tmp_path, program() + PARTS)
+    assert [tuple(map(int, pair)) for pair in found["bounds"]] == [exp_lower(length) for length in lengths]
+    data = bytes(7 * k % 256 for k in range(300))
+    assert found["digests"] == [hashlib.sha256(data[:k]).hexdigest() for k in range(300)]
+    assert found["hexadecimal"] == [value.hex() for value in floats]
+    for value, (p, q) in zip(floats, found["exact"], strict=True):
+        a, b = value.as_integer_ratio()
+        assert int(p) * b == a * int(q)
+    for (text, digits), (p, q) in zip(printed, found["most"], strict=True):
+        exact = verify_table._most(text, digits)
+        assert int(p) * exact.denominator == exact.numerator * int(q)
+
+
+def moved(name: str, secret: int, report: int, amount: int) -> np.ndarray:
+    """Masses with `amount` moved to `report` from the next one: the row sums as before."""
+    mass = made(name)["mass"].values.copy()
+    mass[secret, report] += np.uint64(amount)
+    mass[secret, report - 1] -= np.uint64(amount)
+    return mass
+
+
+def one_off(name: str, secret: int) -> np.ndarray:
+    mass = made(name)["mass"].values.copy()
+    mass[secret, 0] += np.uint64(1)
+    return mass
+
+
+def lengths(name: str, edge: int, factor: float) -> np.ndarray:
+    length = made(name)["edge_length"].values.copy()
+    length[edge] *= factor
+    return length
+
+
+def claims(name: str) -> list[str]:
+    """The sentence with every number in it made another, one at a time."""
+    claim = made(name).attrs["claim"]
+    spots = [at for at in re.finditer(r"(?<![\w^])\d[\d.]*|(?<=list )\w+", claim) if at.group() not in ("84",)]
+    return [
+        claim[: at.start()] + str(int(at.group()[0], 16) % 8 + 1) + at.group()[1:] + claim[at.end() :] for at in spots
+    ]
+
+
+FORGED = {
+    "a mass is one off": (lambda: forged("line", mass=one_off("line", 2)), "secret 2: the masses sum to"),
+    "a mass is one off, all pairs": (lambda: forged("all pairs", mass=one_off("all pairs", 7)), "secret 7: the masses"),
+    "mass moved": (lambda: forged("line", mass=moved("line", 1, 1, 2**50)), "P("),
+    "mass moved, plane": (lambda: forged("plane", mass=moved("plane", 4, 4, 2**55)), "P("),
+    "mass moved, discrete": (lambda: forged("discrete", mass=moved("discrete", 1, 1, 2**52)), "P("),
+    "an edge is shorter": (lambda: forged("line", edge_length=lengths("line", 0, 0.5)), "the claim says list"),
+    "an edge is longer": (lambda: forged("all pairs", edge_length=lengths("all pairs", 3, 1.5)), "the claim says list"),
+    "edges elsewhere": (lambda: forged("levels", edge_head=made("levels")["edge_head"].values[::-1]), "the claim"),
+    "another prior": (lambda: forged("plane", prior=made("plane")["prior"].values[::-1] * 1.1), "the prior sums to"),
+    "coordinates": (lambda: forged("holes", secret_x=made("holes")["secret_x"].values / 3), "the edge"),
+    "a loss": (lambda: forged_words("line", expected_loss=0.1), "expected_loss"),
+    "an epsilon": (lambda: forged_words("all pairs", effective_epsilon=0.5), "effective_epsilon"),
+    "a bound": (lambda: forged_words("line", lower_bound=0.9), "lower_bound"),
+    "a budget": (lambda: forged_words("line", cost="all reports"), "the claim or the budget"),
+    "a loss of verify": (lambda: honest("line").changed(said={"verification/expected_loss": 0.1}), "expected_loss"),
+    "a verdict": (lambda: honest("line").changed(said={"verification/certified": False}), "not certified"),
+    "violations": (lambda: honest("line").changed(said={"verification/violations": 1}), "violations"),
+    "the worst": (lambda: honest("line").changed(said={"verification/worst/secret": 9}), "worst"),
+    "a claim shown": (lambda: honest("line").changed(said={"facts/claim": "private"}), "claim"),
+    "a figure shown": (lambda: honest("plane").changed(said={"saying/texts/loss": "0.01"}), "the sentence shows"),
+    "a figure meant": (lambda: honest("plane").changed(said={"saying/values/loss": 0.01}), "the sentence says"),
+    "weight": (lambda: factors("weight", 5, 1), "the row sums to"),
+    "units": (lambda: factors("edge_units", 9, 1), "the row sums to"),
+    "row sums": (lambda: factors("row_sum", 3, 1), "the row sums to"),
+    "row loss": (lambda: factors("row_loss", 3, 0.5), "its loss is not"),
+}  # fmt: skip
+
+
+def factors(name: str, place: int, amount: float) -> Texts:
+    """The page of the factored mechanism with one number changed."""
+    values = factored()[name].values.copy()
+    values.flat[place] += np.array(amount).astype(values.dtype)
+    return forged("factored", **{name: values})
+
+
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory):
+    made_up = {name: maker() for name, (maker, _) in FORGED.items()}
+    found = proved_in_node(tmp_path_factory.mktemp("forged"), list(made_up.values()))
+    return dict(zip(made_up, found, strict=True))
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_forgeries_are_found_though_every_checksum_is_right(refused, name):
+    said = [fault["text"] for fault in refused[name]["faults"]]
+    assert any(text.startswith(FORGED[name][1]) or FORGED[name][1] in text for text in said), said
+    assert not any("altered" in text or "checksum of the file" in text for text in said)
+
+
+@pytest.mark.parametrize("name", ["line", "all pairs", "discrete", "holes", "levels", "park", "roads"])
+def test_claims_are_refused_as_the_other_verifier_refuses_them(tmp_path, name):
+    """Both are given every sentence; they differ nowhere."""
+    table = verify_table.read(md.export(made(name), tmp_path / "t.json"))
+    sentences = [made(name).attrs["claim"], *claims(name)]
+    wanted = [bool(verify_table.claim_faults(table._replace(told=table.told | {"claim": one}))) for one in sentences]
+    texts = [honest(name), *(forged_words(name, claim=one) for one in sentences[1:])]
+    found = proved_in_node(tmp_path, texts, run=CLAIMS)
+    assert wanted[0] is False
+    assert any(wanted)
+    assert [bool(outcome["faults"]) for outcome in found] == wanted
+
+
+def test_a_place_is_named(refused):
+    (fault,) = [f for f in refused["a mass is one off"]["faults"] if "sum" in f["text"] and "masses" in f["text"]]
+    assert fault["secret"] == 2
+    broken = next(f for f in refused["mass moved"]["faults"] if f["text"].startswith("P("))
+    assert {broken["secret"], broken["other"]} <= {0, 1, 2}
+
+
+def test_a_boundary_is_exact(tmp_path):
+    """The largest mass that the bound allows is taken, one more is not, as by Python's certificate."""
+    factor, shift = exp_lower(float(made("line")["edge_length"].values[0]))
+    low = 10**17 + 7
+    most = factor * low >> shift
+    length = float(made("line")["edge_length"].values[0])
+    text = (
+        program()
+        + f"""const bound = expLower({length!r});
+    console.log(JSON.stringify([exceeds({most}n, bound, {low}n), exceeds({most + 1}n, bound, {low}n)]));"""
+    )
+    assert in_node(tmp_path, text) == [False, True]
+
+
+def test_large_tables_are_proved_in_part_and_say_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(carried, "MOST_MASSES", 6 * 9)
+    texts = texts_of(made("plane"))
+    (outcome,) = proved_in_node(tmp_path, [texts])
+    assert json.loads(texts.contents)["kind"] == "rows"
+    assert outcome["faults"] == []
+    assert outcome["found"]["rows"] == 6
+    assert outcome["found"]["partial"] is True
+    assert outcome["proved"][0].startswith("The 6 rows of 9 that this page carries")
+    assert any("other rows" in text for text in outcome["given"])
+
+
+def test_margins_of_doubles_find_what_whole_numbers_find(tmp_path):
+    """With the threshold at 0 every edge goes through the test in doubles first; the verdicts are the same."""
+    text = program().replace("const MOST_COMPARED = 2e7;", "const MOST_COMPARED = 0;")
+    assert "const MOST_COMPARED = 0;" in text
+    mass = moved("line", 1, 1, 2**20)
+    given = [honest("all pairs"), honest("nothing"), forged("line", mass=mass)]
+    (tmp_path / "texts.json").write_text(json.dumps([vars(texts) for texts in given]))
+    pairs, nothing, broken = in_node(tmp_path, text + RUN)
+    assert pairs["faults"] == nothing["faults"] == []
+    assert pairs["found"]["compared"] < pairs["found"]["inequalities"]
+    assert nothing["found"]["compared"] == nothing["found"]["inequalities"]
+    assert broken["faults"]
+
+
+def test_the_kernel_and_the_distances_are_those_of_python(tmp_path):
+    stored = read(factored())
+    factors_: Factors = stored.factors
+    (tmp_path / "texts.json").write_text(json.dumps(vars(honest("factored"))))
+    text = (
+        program()
+        + """
+    const texts = JSON.parse(require("node:fs").readFileSync("texts.json", "utf8"));
+    opened(texts).then((page) => {
+      const factors = new Factors(page);
+      const distances = Array.from({ length: 4 }, (_, p) => Array.from(factors.distances(p)));
+      console.log(JSON.stringify({ kernel: factors.kernel.map(String), distances }));
+    });"""
+    )
+    found = in_node(tmp_path, text)
+    assert list(map(int, found["kernel"])) == factors_.kernel.tolist()
+    assert found["distances"] == factors_.metric.from_sources(np.arange(4)).T.tolist()

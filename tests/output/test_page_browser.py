@@ -1,0 +1,299 @@
+"""Pages in a browser, from file:// and without a network: what they show, what they prove, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pages import Texts, forged, honest, mechanism_of
+
+import mechdesign as md
+from mechdesign.mechanism.sampling.sampler import rows_of
+from mechdesign.mechanism.stored import read
+from mechdesign.mechanism.table.dataset import seal
+from mechdesign.output.page.page import page_text, save_page
+from mechdesign.output.tables.compare import rows
+
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra `test`")
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [
+    pytest.mark.skipif(BROWSER is None, reason="needs a Chromium"),
+]
+FORGERIES = 50
+HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>{{ 7 * 7 }}<!--"
+FORGED = """async (texts) => {
+  await runProof({ contents: JSON.parse(texts.contents) }, texts, null, {});
+  return [document.getElementById("proof").className, document.getElementById("saying").textContent];
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as started:
+        launched = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Pages of every kind: cells, streets, a line, factors, 225 cells, answers, a sweep, a comparison."""
+    place = tmp_path_factory.mktemp("pages")
+    problem = md.load_problem("euclidean", cells=3)
+    for name in ("plane", "park", "roads", "line", "factored"):
+        save_page(mechanism_of(name), place / f"{name}.html")
+    save_page(md.solve(md.EikonalWeights(md.load_problem("flat", cells=15))), place / "225.html")
+    save_page(md.solve(md.load_problem("income", cells=12, outputs=9)), place / "income.html")
+    save_page(md.sweep(problem, [0.5, 1.0, 2.0]), place / "sweep.html")
+    made = {"optimal": md.solve(problem), "geometric_normalised": md.baselines.geometric(problem, border="normalised")}
+    save_page(made["optimal"], place / "compare.html", comparison=rows(made, problem))
+    return place
+
+
+class Opened:
+    """A page that was opened, what it asked for and what it complained of."""
+
+    def __init__(self, browser, path, **options):
+        self.context = browser.new_context(offline=True, **options)
+        self.page = self.context.new_page()
+        self.requests, self.complaints = [], []
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("console", lambda said: self.complaints.append(said.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.goto(path.as_uri())
+        self.page.wait_for_selector(".badge:not(.waiting)")
+
+    def asked_for(self):
+        """What was asked for beside the file, the program of the worker and an empty icon."""
+        return [url for url in self.requests if not url.startswith(("file:", "blob:", "data:"))]
+
+
+@pytest.fixture
+def opened(browser):
+    kept = []
+
+    def call(path, **options):
+        kept.append(Opened(browser, path, **options))
+        return kept[-1]
+
+    yield call
+    for one in kept:
+        one.context.close()
+
+
+@pytest.mark.parametrize("name", ["plane", "park", "roads", "line", "225", "income", "factored", "compare", "sweep"])
+def test_every_page_proves_itself_and_asks_for_nothing(folder, opened, name):
+    shown = opened(folder / f"{name}.html")
+    wanted = "partly" if name == "sweep" else "proved"
+    assert wanted in shown.page.get_attribute("#proof", "class"), shown.page.inner_text("#proof")
+    assert shown.asked_for() == shown.complaints == []
+    assert len([url for url in shown.requests if url.startswith("file:")]) == 1
+    assert shown.page.inner_text("#sentence").endswith(".")
+
+
+@pytest.mark.slow
+def test_900_cells_are_proved(tmp_path, opened):
+    save_page(md.solve(md.EikonalWeights(md.load_problem("flat", cells=30)), method="table"), tmp_path / "p.html")
+    shown = opened(tmp_path / "p.html")
+    assert shown.page.inner_text("#saying") == "900 rows, 6,159,600 inequalities, in whole numbers."
+    assert "proved" in shown.page.get_attribute("#proof", "class")
+
+
+def test_figures_are_those_of_verify(folder, opened, tmp_path, run_json):
+    md.save(mechanism_of("plane"), tmp_path / "m.nc")
+    _, verified = run_json("verify", tmp_path / "m.nc")
+    shown = opened(folder / "plane.html").page
+    for name in ("expected_loss", "effective_epsilon", "violations", "lower_bound_checked", "rebuilt"):
+        said = shown.inner_text(f'[data-figure="{name}"]')
+        assert said == (verified[name] if isinstance(verified[name], str) else json.dumps(verified[name]))
+    assert shown.inner_text('[data-fact="claim"]') == verified["claim"]
+    assert shown.inner_text('[data-provenance="checksum of the mechanism"]') == mechanism_of("plane").attrs["sha256"]
+
+
+def forgeries():
+    """Pages of which one digit, bit or figure was changed: half of them with every checksum made to fit."""
+    texts, rng = honest("plane"), random.Random(8)
+    mass = mechanism_of("plane")["mass"].values
+    digits = [k for k, letter in enumerate(texts.contents) if letter.isdigit()]
+    for at in rng.sample(digits, 15):
+        other = str((int(texts.contents[at]) + rng.randrange(1, 10)) % 10)
+        yield replace(texts, contents=texts.contents[:at] + other + texts.contents[at + 1 :])
+    for at in rng.sample(range(len(texts.packed) - 2), 10):
+        other = "B" if texts.packed[at] == "A" else "A"
+        yield replace(texts, packed=texts.packed[:at] + other + texts.packed[at + 1 :])
+    for _ in range(15):
+        changed = mass.copy()
+        changed.flat[rng.randrange(mass.size)] += np.uint64(10 ** rng.randrange(17))
+        yield forged("plane", mass=changed)
+    for edge in rng.sample(range(mechanism_of("plane").sizes["edge"]), 5):
+        length = mechanism_of("plane")["edge_length"].values.copy()
+        length[edge] *= 1 + 2.0 ** -rng.randrange(20)
+        yield forged("plane", edge_length=length)
+    for figure in ("loss", "factor", "bound"):
+        value = json.loads(texts.contents)["saying"]["values"][figure]
+        yield texts.changed(said={f"saying/texts/{figure}": f"{1.3 * value:.3g}"})
+    for name, value in (("expected_loss", 0.5), ("violations", 3)):
+        yield texts.changed(said={f"verification/{name}": value})
+
+
+def test_every_forgery_is_refused(folder, opened):
+    page = opened(folder / "plane.html").page
+    made_up = list(forgeries())
+    assert len(made_up) == FORGERIES
+    for number, texts in enumerate(made_up):
+        kind, said = page.evaluate(FORGED, vars(texts))
+        assert kind == "badge refused", (number, said)
+        assert said
+    kind, said = page.evaluate(FORGED, vars(honest("plane")))
+    assert kind == "badge proved", said
+
+
+def test_a_forged_file_turns_red_and_shows_the_place(tmp_path, opened):
+    html = page_text(mechanism_of("plane"))
+    texts, mass = Texts.in_page(html), mechanism_of("plane")["mass"].values.copy()
+    mass[7, 2] -= np.uint64(1)
+    other = forged("plane", mass=mass)
+    for was, becomes in ((texts.contents, other.contents.replace("<", "\\u003c")), (texts.packed, other.packed)):
+        html = html.replace(was, becomes)
+    (tmp_path / "p.html").write_text(html)
+    page = opened(tmp_path / "p.html").page
+    assert "refused" in page.get_attribute("#proof", "class")
+    assert page.locator("#faults li").count() >= 1
+    assert any("secret 7: the masses sum to" in text for text in page.locator("#faults li").all_inner_texts())
+
+
+def test_without_workers_the_page_proves_in_its_own_thread(folder, browser):
+    context = browser.new_context(offline=True)
+    context.add_init_script("window.Worker = undefined")
+    page = context.new_page()
+    page.goto((folder / "plane.html").as_uri())
+    page.wait_for_selector(".badge.proved")
+    context.close()
+
+
+def test_hostile_names_stay_texts(tmp_path, opened):
+    mechanism = seal(mechanism_of("plane").assign_attrs(problem=HOSTILE))
+    save_page(mechanism, tmp_path / "p.html")
+    shown = opened(tmp_path / "p.html")
+    assert shown.page.evaluate("window.hacked") is None
+    assert shown.page.inner_text('[data-fact="name"]') == HOSTILE
+    assert "proved" in shown.page.get_attribute("#proof", "class")
+    assert shown.complaints == []
+
+
+def test_clicks_keys_and_draws(folder, opened):
+    page = opened(folder / "plane.html").page
+    box = page.locator("#map").bounding_box()
+    title = page.inner_text("#place-title")
+    side = box["height"] / 3  # the map is as high as its three rows
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + side / 2)
+    clicked = page.inner_text("#place-title")
+    assert clicked != title
+    page.focus("#map")
+    page.keyboard.press("ArrowDown")
+    assert page.inner_text("#place-title") == title
+    page.keyboard.press("ArrowLeft")
+    assert page.inner_text("#place-title") not in (title, clicked)
+    assert page.is_hidden("#report-box")
+    page.keyboard.press("Enter")
+    assert page.is_visible("#report-box")
+    assert "belief after" in page.inner_text("#report")
+    assert page.get_attribute("#tabs button:last-child", "aria-pressed") == "true"
+    page.click("#tabs button >> text=Expected loss")
+    assert "expected loss" in page.inner_text("#legend")
+
+
+def test_draws_follow_the_masses(folder, opened):
+    """2,000 draws from the browser's random source: every report within six standard deviations."""
+    page = opened(folder / "plane.html").page
+    counts = page.evaluate("""async () => {
+      const [contents, packed] = ["data", "arrays"].map((id) => document.getElementById(id).textContent);
+      const model = new Model(await opened({ contents, packed }));
+      const counts = new Array(model.width).fill(0);
+      for (let k = 0; k < 2000; k++) counts[model.draw(4)]++;
+      return counts;
+    }""")
+    wanted = md.probabilities(mechanism_of("plane")).values[4]
+    assert sum(counts) == 2000
+    assert (np.abs(counts - 2000 * wanted) <= 6 * np.sqrt(2000 * wanted) + 1).all()
+
+
+def test_rows_beliefs_and_distances_are_those_of_python(folder, opened):
+    for name in ("plane", "factored"):
+        page, mechanism = opened(folder / f"{name}.html").page, mechanism_of(name)
+        found = page.evaluate("""async () => {
+          const [contents, packed] = ["data", "arrays"].map((id) => document.getElementById(id).textContent);
+          const model = new Model(await opened({ contents, packed }));
+          return [model.row(1), model.posterior(2), model.nats(3)].map((values) => Array.from(values));
+        }""")
+        whole = rows_of(mechanism).probabilities(np.arange(mechanism.sizes["secret"]))
+        belief = mechanism["prior"].values * whole[:, 2]
+        wanted = [whole[1], belief / belief.sum(), read(mechanism).problem.distances[3]]
+        for values, right in zip(found, wanted, strict=True):
+            assert values == pytest.approx(right, rel=1e-12, abs=1e-300)  # sums of a few products
+
+
+def test_the_slider_of_odds_tells_its_reach(folder, opened):
+    page = opened(folder / "park.html").page
+    page.evaluate("""() => {
+      const factor = document.getElementById("factor");
+      factor.value = factor.max;
+      factor.dispatchEvent(new Event("input"));
+    }""")
+    assert "8 other places by no more" in page.inner_text("#reach")
+
+
+def test_the_slider_of_a_sweep(folder, opened):
+    page = opened(folder / "sweep.html").page
+    assert page.inner_text("#at-scale").startswith("At 1 times the privacy level")
+    page.focus("#scale")
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text("#at-scale").startswith("At 2 times the privacy level")
+    assert page.locator("#baselines tbody tr").count() >= 5
+    assert page.locator("#baselines tr.broken").count() >= 1
+
+
+def test_a_comparison_marks_broken_claims(folder, opened):
+    page = opened(folder / "compare.html").page
+    kept, broken = page.locator("#compared tbody tr").all_inner_texts()
+    assert "as claimed" in kept
+    assert "breaks its claim" in broken
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "scheme"),
+    [
+        ("park", 390, "dark"),
+        ("park", 1280, "light"),
+        ("income", 390, "light"),
+        ("sweep", 390, "dark"),
+        ("compare", 1280, "dark"),
+    ],
+)
+def test_pages_fit_phones_and_are_accessible(folder, opened, name, width, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
+    page = opened(folder / f"{name}.html", viewport={"width": width, "height": 844}, color_scheme=scheme).page
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    top = page.locator("#proof").bounding_box()
+    assert top["y"] + top["height"] < 844
+    if page.locator("#draw").count():
+        page.click("#draw")
+    found = axe.Axe().run(page).response
+    assert len(found["passes"]) > 15
+    assert [one["id"] for one in found["violations"] if one["impact"] in ("serious", "critical")] == []
+    dark = page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--paper').trim()")
+    assert (dark == "#10151c") is (scheme == "dark")
+
+
+def test_without_scripts_a_table_is_there(folder, browser):
+    context = browser.new_context(offline=True, java_script_enabled=False)
+    page = context.new_page()
+    page.goto((folder / "plane.html").as_uri())
+    assert page.locator("noscript table tbody tr").count() == 9 or page.locator("table tbody tr").count() == 9
+    assert "Nothing was proved" in page.inner_text("body")
+    assert page.inner_text("#sentence").startswith("Between neighbouring cells")
+    context.close()
