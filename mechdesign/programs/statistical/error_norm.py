@@ -52,9 +52,7 @@ def check_kind(kind: str, areas: ArrayLike | None, n: int) -> NDArray[np.int64] 
         not one for each secret, or all the same.
     """
     if kind not in KINDS:
-        raise InputError(
-            "unknown kind of error", field="error", value=kind, remedy="use transport, square or areas"
-        )
+        raise InputError("unknown kind of error", field="error", value=kind, remedy="use transport, square or areas")
     if (areas is None) != (kind != "areas"):
         raise InputError(
             "labels of areas go with the error of areas, and only with it",

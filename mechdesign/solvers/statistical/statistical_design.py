@@ -15,21 +15,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.spatial.distance import pdist
 from threadpoolctl import ThreadpoolController
 
 from mechdesign.mechanism.table.certificate import ROW_SUM
 from mechdesign.mechanism.table.dataset import expected_loss, relative_gap
 from mechdesign.mechanism.table.repair import repair
 from mechdesign.programs.statistical.statistical_design import LARGEST, StatisticalDesign
-from mechdesign.setting.objective.losses import TableLoss
-from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.setting.space.domain import Domain
+from mechdesign.setting.problems.estimates import judged_by_estimates
 from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.kernels.progress import Progress
 from mechdesign.solvers.statistical.a_optimal import optimal_weights
@@ -127,22 +122,3 @@ def _search(
         rays = rays[:, theta > LIGHT]
     table = rays * optimal_weights(rays, norm, charge=program.charges(rays)).theta
     return Found(table=table, stopped=stopped, rounds=number, gain=gain, bound=bound)
-
-
-def judged_by_estimates(problem: DesignProblem, table: NDArray[np.float64]) -> tuple[DesignProblem, NDArray[np.int64]]:
-    """The problem with the m reports of `table` (n, m), and the estimates z(y) (m,) that judge them.
-
-    z(y) is the report of the problem with the least posterior expected loss after y, and the loss of y is that of z(y):
-    what the design costs when each report has to be read as one place. The reports of one estimate stand in a row
-    through its place, along the first axis, shorter than half the least distance of two places.
-    """
-    loss, places = problem.loss_matrix, problem.reports
-    estimates = np.argmin((problem.prior_array[:, None] * table).T @ loss, axis=1)
-    gap = float(pdist(places.points).min())
-    points = places.points[estimates]
-    for place in np.unique(estimates):
-        row = np.flatnonzero(estimates == place)
-        points[row, 0] += gap / 4 * (2 * np.arange(1, len(row) + 1) / (len(row) + 1) - 1)
-    kind: Literal["nodes", "points"] = "nodes" if places.kind == "nodes" else "points"
-    reports = Domain(kind=kind, points=points, unit=places.unit)
-    return replace(problem, loss=TableLoss(values=loss[:, estimates]), reports=reports, query=None), estimates

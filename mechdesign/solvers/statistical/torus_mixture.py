@@ -69,7 +69,9 @@ class Torus:
     def images(self, cluster: Cluster) -> list[Cluster]:
         """The mirror images of a cluster, itself among them, each moved to the corner."""
         found = {
-            cornered(tuple(tuple(sign * cell[axis] for sign, axis in zip(signs, order, strict=True)) for cell in cluster))
+            cornered(
+                tuple(tuple(sign * cell[axis] for sign, axis in zip(signs, order, strict=True)) for cell in cluster)
+            )
             for order in self.orders
             for signs in itertools.product((1, -1), repeat=len(self.shape))
         }
