@@ -1,8 +1,8 @@
 """Closed-form mechanisms to compare a design with: each takes a problem and returns a certified mechanism.
 
-BASELINES is the table of those that `compare` and `sweep` run: BASELINES["mine"] = f adds one; `from_table` makes a
-mechanism of probabilities (n, m), at the smallest scale of the problem's metric that they satisfy. RIVALS is the table of the
-mechanisms of the literature on estimating distributions, which `compare` runs with rivals=True.
+BASELINES is the table of those that `compare` and `sweep` run: BASELINES["mine"] = f adds one; RIVALS that of the
+mechanisms of the literature on estimating distributions, which `compare` runs with rivals=True. `from_table` makes a
+mechanism of probabilities (n, m), at the smallest scale of the problem's metric that they satisfy.
 """
 
 from mechdesign.closed_forms.mechanisms.baselines import BASELINES, RIVALS

@@ -462,7 +462,7 @@ def _run(script, file):
 @pytest.mark.parametrize(
     ("make", "field"),
     [
-        (lambda: StatisticalDesign(problem=square(9, 0.6)), "cells"),
+        (lambda: StatisticalDesign(problem=square(41, 0.6)), "cells"),
         (lambda: StatisticalDesign(problem=replace(square(2, 0.6), prior=[0.5, 0.5, 0.0, 0.0])), "prior"),
         (lambda: StatisticalDesign(problem=square(2, 0.6), given=np.ones((3, 5))), "given"),
         (lambda: StatisticalDesign(problem=square(2, 0.6), given=np.eye(4)), "given"),

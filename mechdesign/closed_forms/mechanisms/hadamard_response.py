@@ -2,8 +2,8 @@ r"""Hadamard response: a report among K = 2^ceil(log2(n + 1)), with odds e^eps f
 
     P(y|u) = e^eps c  where H(u + 1, y) = 1, c elsewhere,    c = 2 / (K (1 + e^eps))
 
-H the K x K Hadamard matrix of Sylvester, whose rows but the first have K/2 ones, and of which two share K/4: eps-locally
-private, and exactly so for n >= 2. n reports would do for the same information: K < 2 (n + 1) of log2 K bits each.
+H the K x K Hadamard matrix of Sylvester, whose rows but the first have K/2 ones, of which any two share K/4:
+eps-locally private, and exactly so for n >= 2.
 Known: N times the mean squared error is at most 4 n (e^eps + 1)^2 / (e^eps - 1)^2, the bound of the paper.
 Source: Acharya, Sun and Zhang, Hadamard response, AISTATS 2019, sections 3 and 4 (high privacy).
 """

@@ -4,8 +4,8 @@ r"""The square wave mechanism on a line of cells: a report within b cells of the
 
 eps-locally private, and exactly so. b = floor(n beta), beta = (eps e^eps - e^eps + 1) / (2 e^eps (e^eps - 1 - eps)) the
 width that maximises a bound of the mutual information on the unit interval: it falls from 1/2 at eps = 0 to 0.
-Source: Li, Wang, Lopuhaa-Zwakenberg, Skoric and Li, Estimating numerical distributions under local differential privacy,
-SIGMOD 2020, section 5 (cells first, then noise).
+Source: Li, Wang, Lopuhaa-Zwakenberg, Skoric and Li, Estimating numerical distributions under local differential
+privacy, SIGMOD 2020, section 5 (cells first, then noise).
 """
 
 from __future__ import annotations

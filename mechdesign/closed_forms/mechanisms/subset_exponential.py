@@ -4,8 +4,8 @@ r"""The subset exponential mechanism for geo-indistinguishability: k secrets, od
     P(nothing|u) = 1 - T(u) / C,    T(u) = sum over S of e^{-d(u, S)}
     C = max over u != v of (e^{d(u, v)} max(T(u), T(v)) - min(T(u), T(v))) / (e^{d(u, v)} - 1)
 
-d-private for the metric itself, in place of a local privacy that knows no distances: e^{-d(u, S)} is, and C is the least
-divisor for which the empty report is. For k = 1 the law is a table of n + 1 reports.
+d-private for the metric itself, in place of a local privacy that knows no distances: e^{-d(u, S)} is, and C is the
+least divisor for which the empty report is. For k = 1 the law is a table of n + 1 reports.
 Source: Wang et al., Local private ordinal data distribution estimation, INFOCOM 2017, for subsets and the divisor as in
 its public code; a rival in arXiv 2412.06541.
 """

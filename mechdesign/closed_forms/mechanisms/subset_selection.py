@@ -45,7 +45,7 @@ def mechanism(problem: DesignProblem, epsilon: float | None = None) -> xr.Datase
 
 
 def subset_size(size: int, epsilon: float) -> int:
-    """k for n = size."""
+    """The size k of the subsets of n = size secrets."""
     return min(size - 1, max(1, round(size / (math.exp(min(epsilon, 700.0)) + 1))))
 
 

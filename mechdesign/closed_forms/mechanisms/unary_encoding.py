@@ -3,8 +3,8 @@ r"""Optimised unary encoding: one bit for each secret, the true one 1 with proba
     P(b|u) = 1/2 prod over c != u of q^{b_c} (1 - q)^{1 - b_c},    q = 1 / (e^eps + 1)
 
 eps-locally private, and exactly so: the bits of u and v change odds by (1 - q) / q = e^eps.
-Known: the variance of the estimated frequency of a rare secret is 4 e^eps / (e^eps - 1)^2 / N, the figure that the paper
-prints for it, the least of unary encodings.
+Known: the variance of the estimated frequency of a rare secret is 4 e^eps / (e^eps - 1)^2 / N, as the paper prints
+it, the least of unary encodings.
 Source: Wang, Blocki, Li and Jha, Locally differentially private protocols for frequency estimation, USENIX Security
 2017, section 4.2 (their table 2).
 """

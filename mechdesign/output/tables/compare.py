@@ -107,8 +107,9 @@ def each_mechanism(
 ) -> Iterator[tuple[str, xr.Dataset | InputError]]:
     """Each mechanism with its row name as it is made, or the reason why it does not fit the problem.
 
-    only: the rows to make, all by default, rivals among them; given: mechanisms of the user's own, by name, as `compare` takes them;
-    on_progress: called with "3 of 8: NAME" before each is made. A design that Ctrl-C ended is the last.
+    only: the rows to make, rivals among them, all but those by default; rivals: with them; given: mechanisms of the
+    user's own, by name, as `compare` takes them; on_progress: called with "3 of 8: NAME" before each is made. A design
+    that Ctrl-C ended is the last.
     Raises: InputError for an unknown row name, a bad target, a metric that does not fit the domain or a mechanism given
         that is none; SizeError.
     """

@@ -5,8 +5,8 @@ r"""What a statistical design takes for the error of an estimated distribution: 
     areas       W = A A^T, A (n, k) with A(u, j) = 1 where secret u lies in area j: the squared error of the areas'
                 shares, summed over the areas
 
-z (n,) is the difference of two distributions and sums to 0, so that W may be replaced by C W C, C = I - 1 1^T / n, whose
-rows sum to 0: that is the form returned. Unit: squared units of the domain for transport, 1 for the others.
+z (n,) is the difference of two distributions and sums to 0, so that W may be replaced by C W C, C = I - 1 1^T / n,
+whose rows sum to 0: that is the form returned. Unit: squared units of the domain for transport, 1 for the others.
 """
 
 from __future__ import annotations

@@ -132,11 +132,11 @@ class StatisticalDesign(Program):
 
     @cached_property
     def prices(self) -> NDArray[np.float64]:
-        """c pi(u) l(u, z), (n, m)."""
+        """The price c pi(u) l(u, z) of reading a report as place z, (n, m)."""
         return np.asarray(self.loss_weight * self.problem.weighted_loss)
 
     def charges(self, rays: NDArray[np.float64]) -> NDArray[np.float64]:
-        """c times the loss of each ray (n, k) with pi^T v = 1, read as the place that suits it best: (k,)."""
+        """Of rays (n, k) with pi^T v = 1, each read as the place that suits it best: c times the loss, (k,)."""
         if not self.loss_weight:
             return np.zeros(rays.shape[1])
         return np.asarray((self.prices.T @ rays).min(axis=0))
@@ -175,8 +175,8 @@ def check_size(problem: DesignProblem) -> None:
     most = LARGEST_ON_GRIDS if flat else LARGEST
     if n > most:
         raise SizeError(
-            f"a statistical design takes at most {LARGEST} secrets, and {LARGEST_ON_GRIDS} on a grid of one or two axes "
-            "with a Euclidean metric",
+            f"a statistical design takes at most {LARGEST} secrets, on a grid of one or two axes with a Euclidean metric "
+            f"{LARGEST_ON_GRIDS:,}",
             field="cells",
             value=n,
             remedy="use fewer cells, or design for the expected loss and look at asymptotic_mse",

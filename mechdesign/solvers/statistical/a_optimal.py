@@ -1,8 +1,8 @@
 r"""A-optimal weights of given rays: a primal-dual interior-point method on the convex master problem.
 
-    minimise    f(theta) = tr(W I^-1) + charge^T theta,  I = V diag(theta) V^T   V (n, k), W (n, n) positive semidefinite
+    minimise    f(theta) = tr(W I^-1) + charge^T theta,  I = V diag(theta) V^T
     over        theta >= 0 (k,)
-    subject to  V theta = 1
+    subject to  V theta = 1                 V (n, k), W (n, n) positive semidefinite
 
 With G = I^-1 W I^-1 the gradient is charge - diag(V^T G V) and the Hessian 2 (V^T I^-1 V) * (V^T G V), entry by entry,
 which is positive semidefinite. Optimal where multipliers lambda (n,) of the rows satisfy

@@ -1,14 +1,14 @@
 r"""A statistical design on a grid of many cells: kernels of small clusters, chosen on a torus, weighted on the grid.
 
-1. The grid lies in a torus a quarter wider. The clusters are chosen there (solvers/statistical/torus_mixture.py), where
-   the criterion of a mixture takes no more than a Fourier transform.  2. Each kernel at each position of the torus,
-   restricted to the grid, is a ray: around a torus distances are at most those of the grid, and the mixture of the
-   torus gives every row the sum 1.  3. The weights of the rays, one for each ray and its mirror images, are found
+1. The grid lies in a torus a quarter wider. The clusters are chosen there (solvers/statistical/torus_mixture.py),
+   where the criterion of a mixture takes no more than a Fourier transform.  2. Each kernel at each position of the
+   torus, restricted to the grid, is a ray: around a torus distances are at most those of the grid, and the mixture of
+   the torus gives every row the sum 1.  3. The weights of the rays, one for each ray and its mirror images, are found
    exactly for the prior and error of the program (solvers/statistical/a_optimal.py), first of the heaviest kernels,
    then with the rays of the others that their multipliers say improve the mixture, in rounds.  4. Light rays go, the
    table is repaired and certified as any other.
 The border is where this differs from the torus: there positions outside the grid have their own weights.
-What it finds is the best mixture of these kernels to the gap that is asked; nothing bounds how far other rays would get.
+What it finds is a mixture of these kernels near the best one; nothing bounds how far other rays would get.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def design_on_grid(
 ) -> Found:
     """The table of the design, unrepaired; see the module docstring.
 
-    Parameters: gap, what a ray has to gain, relative to the objective, to be worth another round, ten times that for
-    all but the last; time_limit in seconds, after which no round starts.
+    Parameters: gap, what a ray of the pool has to gain, relative to the objective, to be worth another round; none
+    follows either where the last one improved by less than 1.5 %; time_limit in seconds, after which no round starts.
     Raises: SizeError where the table would not fit.
     Cost: 10 to 30 s for 400 secrets, a minute for 900, most of it for weights and certificate.
     """
@@ -139,7 +139,7 @@ def _pool(program: StatisticalDesign, torus: Torus, mixture: Mixture, group: Sym
     mark = np.random.default_rng(program.seed).normal(size=program.problem.domain.size)
     place: dict[int, int] = {}
     rays: list[_Floats] = []
-    start = np.zeros(0)
+    start: _Floats = np.zeros(0)
     for image, share in _layers(torus, mixture):
         if len(place) > _POOL:
             break
@@ -149,7 +149,7 @@ def _pool(program: StatisticalDesign, torus: Torus, mixture: Mixture, group: Sym
         _, first = np.unique(at, return_index=True)
         rays.append(columns[:, first[at[first] >= known]])
         if known == 0 or (len(place) <= _FIRST and share > 0):
-            start = np.bincount(at, share * weight, len(place)) + np.pad(start, (0, len(place) - len(start)))
+            start = np.pad(start, (0, len(place) - len(start))) + np.bincount(at, share * weight, len(place))
     return _Pool(rays=np.column_stack(rays), start=start / start.sum())
 
 

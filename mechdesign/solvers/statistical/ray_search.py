@@ -2,8 +2,9 @@ r"""Search for rays of the privacy cone that improve a mixture: v^T G v - lambda
 
 A convex function over a polytope, the charge being a minimum of linear ones: its maximum is at an extreme ray, and
 finding it is hard in general. From every start the function is replaced by a tangent, (2 G v - lambda - price_z)^T v
-for the place z that v is read as, whose maximum is a linear program; it never falls, and ends at a vertex that no tangent improves. The largest value over many starts is what the search says: a lower bound of
-the maximum, no proof that there is no better ray.
+for the place z that v is read as, whose maximum is a linear program; it never falls, and ends at a vertex that no
+tangent improves. The largest value over many starts is what the search says: a lower bound of the maximum, no proof
+that there is no better ray.
 """
 
 from __future__ import annotations

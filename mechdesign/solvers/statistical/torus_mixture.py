@@ -1,7 +1,7 @@
 r"""Kernels of small clusters on a torus, mixed for the least error of an estimated distribution.
 
-A cell u of the torus Z_T1 x Z_T2 reports y with probability k(u - y), k(u) = e^{-d(u, S)} / sum, d the distance around
-the torus to the nearest cell of a cluster S: private for d, and so for the longer distances of the grid that lies in it.
+A cell u of the torus Z_T1 x Z_T2 reports y with probability k(u - y), k(u) = e^{-d(u, S)} / sum, d the distance
+around the torus to the nearest cell of a cluster S: private for d, and so for the longer distances of the grid in it.
 Sums over y are 1 at every cell by themselves, whatever S. With a share w_S of the reports for each cluster and uniform
 truth the information is diagonal in Fourier modes, and
 
@@ -61,7 +61,7 @@ class Torus:
         return [order for order in itertools.permutations(range(len(sides))) if [sides[i] for i in order] == sides]
 
     def kernel(self, cluster: Cluster) -> NDArray[np.float64]:
-        """k (T1, T2), of sum 1."""
+        """The kernel k (T1, T2), of sum 1."""
         axes = tuple(range(len(self.shape)))
         value = np.maximum.reduce([np.roll(self.single, cell, axes) for cell in cluster])
         return np.asarray(value / value.sum())
