@@ -26,6 +26,9 @@ def compare(
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Table to write: .csv, .json or .tex.")] = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="Only this mechanism; may be repeated.")] = None,
     mine: WithOption = None,
+    rivals: Annotated[
+        bool, typer.Option("--rivals", help="With the mechanisms of the literature on estimating distributions.")
+    ] = False,
     gap: GapOption = 1e-3,
     time_limit: LimitOption = float("inf"),
     page: PageOption = None,
@@ -55,7 +58,13 @@ def compare(
     try:
         with printing.steps(built.name) as on_progress:
             for name, mechanism in each_mechanism(
-                built, gap=gap, time_limit=time_limit, only=only, given=given, on_progress=on_progress
+                built,
+                gap=gap,
+                time_limit=time_limit,
+                only=only,
+                given=given,
+                rivals=rivals,
+                on_progress=on_progress,
             ):
                 made[name] = mechanism
                 if not isinstance(mechanism, InputError):

@@ -48,7 +48,8 @@ def solve(
     `Bounded` and `Constrained` as one whole linear program (solvers/optimal/coupled.py), through cvxpy where a
     constraint is not affine (solvers/optimal/convex.py); `EdgeAverage` as optimal programs of its own edge lengths
     (solvers/optimal/edge_average.py); `StatisticalDesign` by weights of rays that a search extends
-    (solvers/statistical/statistical_design.py), with reports of its own, each judged as the best place to read it as.
+    (solvers/statistical/statistical_design.py), on grids of more than 64 secrets by weights of kernels of small
+    clusters (solvers/statistical/grid_design.py), with reports of its own, each judged as the best place to read it as.
     Parameters: gap, target of (loss - lower_bound) / loss, not used for weights; time_limit in seconds; method, for
     `Optimal`: "auto", "whole", "blocks", "aggregation" or "graph" (of near pairs), for `EikonalWeights`: "auto",
     "table" or "factored"; on_progress, called with where the solve stands, after every round, iteration or block. For

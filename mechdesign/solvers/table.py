@@ -169,7 +169,13 @@ SOLVERS: dict[type[Program], Entry] = {
         ),
     ),
     StatisticalDesign: Entry(
-        solve=_tabled(_towards(solve_statistical)), rebuild=lambda problem, kept: StatisticalDesign(problem)
+        solve=_tabled(_towards(solve_statistical)),
+        rebuild=lambda problem, kept: StatisticalDesign(
+            problem,
+            error=kept.get("error", "transport"),
+            areas=kept.get("areas"),
+            loss_weight=kept.get("loss_weight", 0.0),
+        ),
     ),
     MatchedOptimal: Entry(solve=_tabled(_towards(solve_matched_optimal))),
     EdgeAverage: Entry(solve=_tabled(_towards(solve_edge_average))),

@@ -11,12 +11,12 @@ import xarray as xr
 from mechdesign.mechanism.stored import Stored
 from mechdesign.mechanism.table.certificate import ROW_SUM
 from mechdesign.programs.optimal.coupled import Coupled, SideRows, objective
-from mechdesign.programs.statistical.fisher_information import criterion
 from mechdesign.programs.statistical.statistical_design import StatisticalDesign
 from mechdesign.solvers.kernels.pricing import ConePricer
 from mechdesign.solvers.optimal.coupled import coupled_bound, project_dual
 from mechdesign.solvers.statistical.criterion_bound import proved_bound, sides
 from mechdesign.solvers.table import rebuilt_program
+from mechdesign.utility.loss.loss import mechanism_loss
 
 AGREE = 1e-9  # relative agreement asked of figures that are recomputed in floating point
 
@@ -32,7 +32,7 @@ def check_objective(stored: Stored) -> tuple[list[str], bool | None]:
     program = rebuilt_program(mechanism.attrs["program"], stored.problem, stored.parameters)
     table = mechanism["mass"].values / float(ROW_SUM)
     if isinstance(program, StatisticalDesign):
-        value = criterion(table, program.problem.prior_array, program.norm)
+        value = program.objective(table, mechanism_loss(mechanism))
         return figure_differences(mechanism, {"objective": value}), _criterion_follows(mechanism, program)
     if not isinstance(program, Coupled):
         raise KeyError(program.name)

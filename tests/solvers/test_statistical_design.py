@@ -29,7 +29,8 @@ from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain
 from mechdesign.solvers.statistical.a_optimal import optimal_weights
 from mechdesign.solvers.statistical.criterion_bound import bound_criterion, proved_bound, sides
-from mechdesign.solvers.statistical.ray_search import RaySearch, distinct, symmetries
+from mechdesign.solvers.statistical.ray_search import RaySearch, distinct
+from mechdesign.solvers.statistical.symmetry import symmetries
 from mechdesign.utility.population.identifiability import asymptotic_mse, channel_rank
 
 CONVERGED = 1e-8  # the master problem is solved to a relative 1e-9
@@ -139,7 +140,7 @@ def test_worth_is_the_slope_of_the_value(kind):
     program = program_of(kind)
     found = optimal_weights(program.rays, program.norm)
     random = np.random.default_rng(0)
-    search = RaySearch(program.problem, program.norm, random)
+    search = RaySearch(program, random)
     ray = search._disturbed(np.ones(program.problem.domain.size))
     information = (program.rays * found.theta) @ program.rays.T
     step = 1e-6
@@ -158,7 +159,7 @@ def test_rays_found_are_in_the_cone_and_improve_the_mixture(kind):
     half = np.exp(-problem.distances / 2)
     start = StatisticalDesign(problem=problem, given=np.column_stack([np.ones(len(half)), half]))
     mixture = optimal_weights(start.rays, start.norm)
-    search = RaySearch(problem, start.norm, np.random.default_rng(0))
+    search = RaySearch(start, np.random.default_rng(0))
     rays, worth = search.find(mixture, start.rays, start.rays, 16)
     assert worth > 0
     assert mixture.worth(rays).max() == pytest.approx(worth, rel=CONVERGED)
@@ -174,7 +175,7 @@ def test_an_ascent_ends_where_no_tangent_rises(kind):
     program = program_of(kind)
     problem, n = program.problem, program.problem.domain.size
     mixture = optimal_weights(program.rays, program.norm)
-    search = RaySearch(problem, program.norm, np.random.default_rng(0))
+    search = RaySearch(program, np.random.default_rng(0))
     pairs = np.array([(u, v) for u in range(n) for v in range(n) if u != v])
     cone = np.eye(n)[pairs[:, 0]] - np.exp(problem.distances[tuple(pairs.T)])[:, None] * np.eye(n)[pairs[:, 1]]
     for _ in range(5):
@@ -461,7 +462,7 @@ def _run(script, file):
 @pytest.mark.parametrize(
     ("make", "field"),
     [
-        (lambda: StatisticalDesign(problem=square(9, 0.6)), "cells"),
+        (lambda: StatisticalDesign(problem=square(41, 0.6)), "cells"),
         (lambda: StatisticalDesign(problem=replace(square(2, 0.6), prior=[0.5, 0.5, 0.0, 0.0])), "prior"),
         (lambda: StatisticalDesign(problem=square(2, 0.6), given=np.ones((3, 5))), "given"),
         (lambda: StatisticalDesign(problem=square(2, 0.6), given=np.eye(4)), "given"),

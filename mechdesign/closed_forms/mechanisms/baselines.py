@@ -1,4 +1,6 @@
-"""The table of baselines: what `compare` and `sweep` set beside a design, and pictures draw.
+"""The tables of baselines and rivals: what `compare` and `sweep` set beside a design, and pictures draw.
+
+Rivals are the mechanisms of the literature on estimating distributions; `compare` adds them where it is asked to.
 
 Add yours with BASELINES["mine"] = f, where f takes a DesignProblem and returns a certified mechanism, as
 `closed_form_mechanism` makes one of a table; it raises UnsuitableError for problems that it is not for.
@@ -11,7 +13,19 @@ from functools import partial
 
 import xarray as xr
 
-from mechdesign.closed_forms.mechanisms import constant, exponential, geometric, planar_laplace, randomized_response
+from mechdesign.closed_forms.mechanisms import (
+    constant,
+    disk_area,
+    exponential,
+    geometric,
+    hadamard_response,
+    planar_laplace,
+    randomized_response,
+    square_wave,
+    subset_exponential,
+    subset_selection,
+    unary_encoding,
+)
 from mechdesign.setting.problems.problem import DesignProblem
 
 BASELINES: dict[str, Callable[[DesignProblem], xr.Dataset]] = {
@@ -21,4 +35,13 @@ BASELINES: dict[str, Callable[[DesignProblem], xr.Dataset]] = {
     "planar_laplace": planar_laplace.mechanism,
     "randomized_response": randomized_response.mechanism,
     "constant": constant.mechanism,
+}
+
+RIVALS: dict[str, Callable[[DesignProblem], xr.Dataset]] = {
+    "subset_selection": subset_selection.mechanism,
+    "unary_encoding": unary_encoding.mechanism,
+    "hadamard_response": hadamard_response.mechanism,
+    "subset_exponential": subset_exponential.mechanism,
+    "square_wave": square_wave.mechanism,
+    "disk_area": disk_area.mechanism,
 }

@@ -14,6 +14,7 @@ from mechdesign.base.checks import check_epsilon
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.table.dataset import certified_scale, make_mechanism
 from mechdesign.mechanism.table.repair import round_to_integers
+from mechdesign.setting.problems.estimates import judged_by_estimates
 from mechdesign.setting.problems.problem import DesignProblem
 
 Border = Literal["normalised", "clamped"]
@@ -40,6 +41,30 @@ def closed_form_mechanism(
     return make_mechanism(
         problem, mass, program=name, scale=scale, parameters=parameters, claimed_epsilon=claimed_epsilon
     )
+
+
+def estimating_mechanism(
+    problem: DesignProblem,
+    table: NDArray[np.float64],
+    *,
+    name: str,
+    claimed_epsilon: float | None,
+    parameters: Mapping[str, Any] | None = None,
+) -> xr.Dataset:
+    """As `closed_form_mechanism`, of a table (n, m) whose reports have no place of their own.
+
+    They are judged as `judged_by_estimates` says, and the parameters keep the places that they are read as.
+    """
+    judged, estimates = judged_by_estimates(problem, table)
+    kept = {**(parameters or {}), "estimates": estimates.tolist(), "loss_of_estimates": problem.loss.name}
+    return closed_form_mechanism(judged, table, name=name, claimed_epsilon=claimed_epsilon, parameters=kept)
+
+
+def shortest_edge(problem: DesignProblem, epsilon: float | None) -> float:
+    """`epsilon` in nats, or by default the smallest distance between two secrets, so that epsilon-local privacy is
+    privacy for the metric.
+    """
+    return float(problem.edges.length.min()) if epsilon is None else check_epsilon(epsilon, "epsilon")
 
 
 def bordered(border: Border, *, normalised: Tables, clamped: Tables) -> Tables:

@@ -12,7 +12,7 @@ import xarray as xr
 
 from mechdesign.base.arguments import asked
 from mechdesign.base.memory import require_memory
-from mechdesign.closed_forms.mechanisms.baselines import BASELINES
+from mechdesign.closed_forms.mechanisms.baselines import BASELINES, RIVALS
 from mechdesign.errors import InputError, SizeError, UnsuitableError
 from mechdesign.mechanism.table.dataset import relative_gap
 from mechdesign.output.tables.given import Given, given_mechanisms
@@ -75,8 +75,11 @@ COLUMNS = (  # heading, key and format of what people read
 )
 
 
-def makers(problem: DesignProblem, *, gap: float = 1e-3, time_limit: float = float("inf")) -> dict[str, Maker]:
-    """What `compare` runs, by row name.
+def makers(
+    problem: DesignProblem, *, gap: float = 1e-3, time_limit: float = float("inf"), rivals: bool = False
+) -> dict[str, Maker]:
+    """What `compare` runs, by row name; rivals, with the mechanisms of the literature on estimating distributions,
+    which are tuned to no `matched_distance`.
 
     Raises: UnsuitableError where a problem with a `matched_distance` has a metric that is not Euclidean.
     """
@@ -89,7 +92,7 @@ def makers(problem: DesignProblem, *, gap: float = 1e-3, time_limit: float = flo
         "optimal": lambda: solve(Optimal(problem=problem), gap=gap, time_limit=time_limit),
         **asked,
         "eikonal": lambda: solve(EikonalWeights(problem=problem), method="table"),
-        **{name: partial(make, problem) for name, make in BASELINES.items()},
+        **{name: partial(make, problem) for name, make in (BASELINES | (RIVALS if rivals else {})).items()},
     }
 
 
@@ -100,17 +103,19 @@ def each_mechanism(
     time_limit: float = float("inf"),
     only: Sequence[str] | None = None,
     given: Given | None = None,
+    rivals: bool = False,
     on_progress: Callable[[str], None] | None = None,
 ) -> Iterator[tuple[str, xr.Dataset | InputError]]:
     """Each mechanism with its row name as it is made, or the reason why it does not fit the problem.
 
-    only: the rows to make, all by default; given: mechanisms of the user's own, by name, as `compare` takes them;
-    on_progress: called with "3 of 8: NAME" before each is made. A design that Ctrl-C ended is the last.
+    only: the rows to make, rivals among them, all but those by default; rivals: with them; given: mechanisms of the
+    user's own, by name, as `compare` takes them; on_progress: called with "3 of 8: NAME" before each is made. A design
+    that Ctrl-C ended is the last.
     Raises: InputError for an unknown row name, a bad target, a metric that does not fit the domain or a mechanism given
         that is none; SizeError.
     """
     check_targets(gap, time_limit)
-    known = makers(problem, gap=gap, time_limit=time_limit)
+    known = makers(problem, gap=gap, time_limit=time_limit, rivals=rivals or bool(only))
     for name in only or ():
         if name not in known and name not in (given or ()):
             raise InputError(
@@ -141,6 +146,7 @@ def compare(
     problem: DesignProblem,
     *,
     mechanisms: Given | None = None,
+    rivals: bool = False,
     gap: float = 1e-3,
     time_limit: float = float("inf"),
     on_progress: Callable[[str], None] | None = None,
@@ -149,13 +155,16 @@ def compare(
 
     mechanisms: yours by name: tables (n, m) of probabilities, or mechanism Datasets over the same secrets. They are
     judged as they are, unrepaired, at the smallest scale of the metric that their integers satisfy, by the prior and
-    loss of the problem.
+    loss of the problem. rivals: with those of the literature on estimating distributions, each report judged as the
+    best place to read it as, and left out where their reports are too many for a table.
     The lower bound is the best one proved for the optimal program; it stands in every row whose mechanism satisfies the
     problem's claim, so that `gap` = (loss - lower_bound) / loss says how far that mechanism is from optimal.
     Returns: a DataFrame with the columns of `Row`, missing figures NaN.
     Raises: InputError for a mechanism that is none, or not over the secrets; what `solve` raises.
     """
-    made = each_mechanism(problem, gap=gap, time_limit=time_limit, given=mechanisms, on_progress=on_progress)
+    made = each_mechanism(
+        problem, gap=gap, time_limit=time_limit, given=mechanisms, rivals=rivals, on_progress=on_progress
+    )
     table = pd.DataFrame(rows(dict(made), problem), columns=list(Row.__annotations__))
     figures = [name for name in table.columns if name not in ("mechanism", "rank")]
     return table.astype(dict.fromkeys(figures, float) | {"rank": "Int64"})

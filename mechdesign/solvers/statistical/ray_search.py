@@ -1,24 +1,24 @@
-r"""Search for rays of the privacy cone that improve a mixture: v^T G v - lambda^T v at most, over pi^T v = 1.
+r"""Search for rays of the privacy cone that improve a mixture: v^T G v - lambda^T v - charge(v), over pi^T v = 1.
 
-A convex function over a polytope: its maximum is at an extreme ray, and finding it is hard in general. From every start
-the function is replaced by its tangent, (2 G v - lambda)^T v, whose maximum is a linear program; it never falls, and
-ends at a vertex that no tangent improves. The largest value over many starts is what the search says: a lower bound of
-the maximum, no proof that there is no better ray.
+A convex function over a polytope, the charge being a minimum of linear ones: its maximum is at an extreme ray, and
+finding it is hard in general. From every start the function is replaced by a tangent, (2 G v - lambda - price_z)^T v
+for the place z that v is read as, whose maximum is a linear program; it never falls, and ends at a vertex that no
+tangent improves. The largest value over many starts is what the search says: a lower bound of the maximum, no proof
+that there is no better ray.
 """
 
 from __future__ import annotations
-
-import itertools
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mechdesign.programs.program import LinearProgram
-from mechdesign.programs.statistical.statistical_design import FAR
+from mechdesign.programs.statistical.statistical_design import FAR, StatisticalDesign
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.kernels.highs import CostSeries
 from mechdesign.solvers.statistical.a_optimal import Experiment
+from mechdesign.solvers.statistical.symmetry import symmetries
 
 _ASCENTS = 50  # tangents from one start, at most
 _RISE = 1e-9  # relative rise under which an ascent ends
@@ -30,11 +30,12 @@ _SAME = 1e-7  # relative difference under which two rays are one
 class RaySearch:
     """The search over the cone of one problem; repeatable for one sequence of random numbers."""
 
-    def __init__(self, problem: DesignProblem, norm: NDArray[np.float64], random: np.random.Generator) -> None:
-        self._prior, self._random = problem.prior_array, random
+    def __init__(self, program: StatisticalDesign, random: np.random.Generator) -> None:
+        problem = program.problem
+        self._program, self._prior, self._random = program, problem.prior_array, random
         self._shrink = np.exp(-np.minimum(problem.distances, FAR))
         self._cone = CostSeries(_slice_of_the_cone(problem))
-        self.symmetries = symmetries(problem, norm)
+        self.symmetries = symmetries(problem, program.norm, with_loss=program.loss_weight > 0)
 
     def find(
         self, mixture: Experiment, pool: NDArray[np.float64], rays: NDArray[np.float64], starts: int
@@ -44,18 +45,22 @@ class RaySearch:
         A quarter of the starts are the best of the `pool` (n, j), a half those of the mixture, `rays` (n, i), at
         random and disturbed, the rest random.
         """
-        best = np.argsort(-mixture.worth(pool), kind="stable")[: starts // 4]
+        best = np.argsort(-self.worth(mixture, pool), kind="stable")[: starts // 4]
         found = [self._ascend(mixture, v) for v in pool[:, best].T]
         for _ in range(starts // 2):
             found.append(self._ascend(mixture, self._disturbed(rays[:, self._random.integers(rays.shape[1])])))
         while len(found) < starts:
             found.append(self._ascend(mixture, self._disturbed(np.ones(len(rays)))))
         reached = np.column_stack(found)
-        worth = mixture.worth(reached)
+        worth = self.worth(mixture, reached)
         order = np.argsort(-worth, kind="stable")
         kept = reached[:, order[: int((worth > 0).sum())]]
         images = np.stack([kept[way] for way in self.symmetries], axis=2).reshape(len(kept), -1)
         return distinct(images), float(worth.max())
+
+    def worth(self, mixture: Experiment, rays: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What rays (n, k) with pi^T v = 1 are worth after their charge: above 0 where one improves the mixture."""
+        return np.asarray(mixture.worth(rays) - self._program.charges(rays))
 
     def _disturbed(self, ray: NDArray[np.float64]) -> NDArray[np.float64]:
         """The ray with a random change of its logarithm, cut to the cone."""
@@ -65,9 +70,11 @@ class RaySearch:
     def _ascend(self, mixture: Experiment, ray: NDArray[np.float64]) -> NDArray[np.float64]:
         value = -np.inf
         for _ in range(_ASCENTS):
-            vertex = self._cone.minimise(mixture.multipliers - 2 * mixture.gain @ ray)
-            moved = self._scaled(vertex)
-            reached = float(mixture.worth(moved[:, None])[0])
+            slope = mixture.multipliers - 2 * mixture.gain @ ray
+            if self._program.loss_weight:
+                slope = slope + self._program.prices[:, np.argmin(self._program.prices.T @ ray)]
+            moved = self._scaled(self._cone.minimise(slope))
+            reached = float(self.worth(mixture, moved[:, None])[0])
             if reached <= value + _RISE * mixture.value:
                 break
             ray, value = moved, reached
@@ -83,32 +90,6 @@ def distinct(rays: NDArray[np.float64]) -> NDArray[np.float64]:
     """The columns (n, k) without repetitions, in order: logarithms that agree to 1e-7 are the same."""
     _, first = np.unique(np.rint(np.log(rays) / _SAME), axis=1, return_index=True)
     return rays[:, np.sort(first)]
-
-
-def symmetries(problem: DesignProblem, norm: NDArray[np.float64]) -> list[NDArray[np.int64]]:
-    """Renumberings (n,) of the cells of a whole grid that change neither distances, nor prior, nor norm; at least one.
-
-    Flips of axes and exchanges of axes: mirror images of a ray are as good as the ray.
-    """
-    domain = problem.domain
-    everywhere = np.arange(domain.size)
-    if domain.shape is None or domain.size != int(np.prod(domain.shape)):
-        return [everywhere]
-    cells, found = everywhere.reshape(domain.shape), []
-    for order in itertools.permutations(range(domain.dimension)):
-        turned = cells.transpose(order)
-        if turned.shape != cells.shape:
-            continue
-        for flips in itertools.product((1, -1), repeat=domain.dimension):
-            way = turned[tuple(slice(None, None, step) for step in flips)].ravel()
-            pairs = np.ix_(way, way)
-            if (
-                np.allclose(problem.prior_array[way], problem.prior_array, rtol=_SAME, atol=0)
-                and np.allclose(problem.distances[pairs], problem.distances, rtol=_SAME, atol=0)
-                and np.allclose(norm[pairs], norm, rtol=_SAME, atol=_SAME * abs(norm).max())
-            ):
-                found.append(way)
-    return found
 
 
 def _slice_of_the_cone(problem: DesignProblem) -> LinearProgram:
