@@ -40,8 +40,9 @@ from mechdesign.solvers.kernels.highs import solve_linear_program
 from mechdesign.solvers.kernels.pricing import ConePricer, lower_bound
 from mechdesign.solvers.kernels.progress import Progress
 from mechdesign.solvers.optimal.block_interior_point import solve_blocks
+from mechdesign.solvers.optimal.pair_rows import PairRows, levelled, suits_rows
 
-Method = Literal["auto", "whole", "blocks", "aggregation"]
+Method = Literal["auto", "whole", "blocks", "aggregation", "rows"]
 METHODS: tuple[Method, ...] = get_args(Method)
 
 WHOLE_LIMIT = 60_000  # constraints of the whole program up to which it is solved at once
@@ -50,6 +51,8 @@ SIMPLEX_LIMIT = 3_000  # variables up to which the simplex method is used
 _CAPS = {"simplex": (18.0, 9.0), "ipm": (9.0, 18.0)}  # nats up to which far entries are scaled; first and second choice
 _FAR = 20.0  # nats from the anchor beyond which the whole program starts from the eikonal profile
 _NEAR = 5.0  # nats from the anchor within which every node is cut at first where eikonal kernels do not fit
+_ROWS = 30  # secrets from which rows of a metric over all pairs are generated
+_FIRST = 1e-2  # gap to which the first program of rows is solved: most rows are yet to come
 _SPREAD_LIMIT = 1_000_000  # entries of a table up to which its repair may solve a system of eikonal weights
 _ROUNDS = 40
 _ROUGH = 5e-4  # gap to which the first blocks are solved: their cuts are incomplete, and a first bound is soon there
@@ -115,6 +118,9 @@ class _Attempt:
 def _attempts(problem: DesignProblem, method: Method) -> list[_Attempt]:
     edges, size = len(problem.edges.tail), problem.domain.size
     network = problem.domain.kind != "grid" and edges < 2 * size
+    rows = _Attempt(method="rows", whole=True)
+    if method == "rows" or (method == "auto" and problem.domain.kind != "grid" and size >= _ROWS and suits_rows(problem)):
+        return [rows]
     small = 2 * edges * problem.reports.size <= (NETWORK_LIMIT if network else WHOLE_LIMIT)
     whole = [_Attempt(method="whole", whole=True, scaling=k) for k in (0, 1)]
     restricted = [_Attempt(method="aggregation", whole=False, scaling=k) for k in (0, 1)]
@@ -205,16 +211,23 @@ class _Search:
     def _rounds(self, attempt: _Attempt) -> str:
         finest = self.gap / 2
         tolerance = max(finest, _ROUGH) if attempt.method == "blocks" else min(1e-4, self.gap)
+        rows = None
+        if attempt.method == "rows":
+            rows, tolerance = PairRows(problem=self.problem, pricer=self.pricer), _FIRST
         for number in range(_ROUNDS):
             if time.monotonic() >= self.deadline:
                 return "time"
-            restricted = restrict(self.problem, self.scale, self.pricer.distance, self.pricer.parent, self.cut)
-
+            if rows is not None:
+                restricted = rows.program(self.scale)
+            else:
+                restricted = restrict(self.problem, self.scale, self.pricer.distance, self.pricer.parent, self.cut)
             tell = partial(self._tell, attempt, number, restricted)
-            solve = self._solve_blocks if attempt.method == "blocks" else self._solve_highs
+            solve = self._solve_highs if attempt.method in ("whole", "aggregation") else self._solve_blocks
             solved = solve(restricted, attempt, tolerance, tell)
             self.latest = solved.dual / self.scale
-            gained = self._offer(restricted.table(solved.point))
+            table = restricted.table(solved.point)
+            broken = rows is not None and rows.extend(table, self.gap)
+            gained = self._offer(table if rows is None else levelled(table, self.problem.edges))
             fresh, better = self._price(self.latest)
             gained |= better
             tell(None)
@@ -224,6 +237,9 @@ class _Search:
                 return solved.stopped
             fresh &= ~self.cut
             exact = solved.exact or tolerance <= _FINEST
+            if broken:
+                tolerance = max(finest, tolerance / 3)
+                continue
             if not fresh.any() and (exact or not gained):
                 return "precision"
             rough = attempt.method == "blocks" and tolerance > finest
