@@ -37,7 +37,7 @@ from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.kernels.highs import Method as HighsMethod
 from mechdesign.solvers.kernels.highs import solve_linear_program
-from mechdesign.solvers.kernels.pricing import ConePricer, lower_bound
+from mechdesign.solvers.kernels.pricing import ConePricer, homogeneous_bound
 from mechdesign.solvers.kernels.progress import Progress
 from mechdesign.solvers.optimal.block_interior_point import solve_blocks
 
@@ -56,11 +56,10 @@ _ROUGH = 5e-4  # gap to which the first blocks are solved: their cuts are incomp
 _CHEAP = 3_000  # variables up to which blocks are solved to a gap of 1e-6, if they can be
 _ACCURATE = 1e-6
 _FINEST = 1e-10  # tolerance of a solver below which nothing is gained
-# Before pricing, multipliers are lowered by these shares of themselves and of the loss per secret: a solver's
-# multipliers are infeasible by its tolerance, and rays that grow away from the anchor multiply that. A share t costs
-# 2 t of the bound.
-_SHRINK = (1e-7, 1e-9, 0.0)
-_FINE = 1e-6  # target gap from which the smaller shrinks are tried too
+# Before pricing, multipliers are lowered by this share of themselves and of the loss per secret: a solver's multipliers
+# are infeasible by its tolerance, and one pricing is then enough. A share t costs 2 t of the bound.
+_SHRINK = 1e-7
+_FINE = 1e-6  # target gap from which they are priced as they are, and lowered by what turns out to be needed
 
 
 def aggregate(
@@ -269,16 +268,20 @@ class _Search:
 
     def _price(self, multipliers: NDArray[np.float64]) -> tuple[NDArray[np.bool_], bool]:
         """Price every report: where cuts would pay (m, n), and whether the bound improved."""
-        turns, better = np.zeros_like(self.cut), False
         loss = self.loss if np.isfinite(self.loss) else self.problem.constant_loss
-        for shrink in _SHRINK if self.gap <= _FINE else _SHRINK[:1]:
-            trial = multipliers - shrink * (np.abs(multipliers) + loss / len(multipliers))
-            price = self.pricer.price(self.problem.weighted_loss, trial)
-            turns |= price.turns
-            bound = lower_bound(trial, price.value)
-            if bound > self.bound:
-                self.bound, self.dual, better = bound, trial, True
-        return turns, better
+        found = homogeneous_bound(
+            self.pricer,
+            self.problem.weighted_loss,
+            multipliers,
+            loss=loss,
+            start=_SHRINK if self.gap > _FINE else 0.0,
+            known=self.bound,
+            enough=loss * (1 - self.gap),
+        )
+        better = found.value > self.bound
+        if better:
+            self.bound, self.dual = found.value, found.dual
+        return found.first.turns, better
 
     def _tell(self, attempt: _Attempt, number: int, program: RestrictedProgram, iteration: int | None) -> None:
         if self.on_progress is not None:

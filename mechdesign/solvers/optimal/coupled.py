@@ -30,18 +30,13 @@ from mechdesign.setting.objective.priors import uniform
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.kernels.highs import LinearSolution, Method, solve_linear_program
-from mechdesign.solvers.kernels.pricing import ConePricer, lower_bound
+from mechdesign.solvers.kernels.pricing import ConePricer, homogeneous_bound, lower_bound
 from mechdesign.solvers.kernels.progress import Progress
 from mechdesign.solvers.optimal.aggregation import aggregate
 
 SIMPLEX_LIMIT = 10_000  # rows up to which the simplex method is used
 _SMALL: list[tuple[Method, float]] = [("simplex", 9.0), ("simplex", 18.0), ("ipm", 9.0)]  # method, cap in nats
 _LARGE: list[tuple[Method, float]] = [("ipm", 5.0), ("ipm", 9.0)]
-_SHRINK = (
-    1e-7,
-    1e-9,
-    0.0,
-)  # shares by which multipliers are lowered before pricing, see solvers/optimal/aggregation.py
 _ADMISSIBLE = 1 - 2.0**-45  # total share of the multipliers: rounding of sum, quotient and product stays below 1
 _MARGIN = 1e-9  # first margin of a limit, relative to it: what HiGHS is asked for
 _TRIALS = 8
@@ -84,7 +79,7 @@ class Task:
         return whole, solve_linear_program(whole.program, method=method, tolerance=tolerance, time_limit=time_limit)
 
     def bound(self, dual: NDArray[np.float64], multipliers: NDArray[np.float64]) -> Bound:
-        """The best bound over the shrinks of the multipliers of the row sums."""
+        """The best bound over multipliers of the row sums below `dual`."""
         admissible = project_dual(multipliers, self.rows.share)
         return self._bound(dual, admissible, self.rows.fold_down(self.cost, admissible))
 
@@ -103,10 +98,10 @@ class Task:
         return found if found.value > bound.value else bound
 
     def _bound(self, dual: NDArray[np.float64], admissible: NDArray[np.float64], folded: NDArray[np.float64]) -> Bound:
-        trials = [dual - share * (np.abs(dual) + np.abs(dual).mean()) for share in _SHRINK]
-        values = [coupled_bound(self.pricer, folded, self.rows.limit, trial, admissible) for trial in trials]
-        best = int(np.argmax(values))
-        return Bound(value=values[best], dual=trials[best], multipliers=admissible, folded=folded)
+        found = homogeneous_bound(
+            self.pricer, folded, dual, loss=self.unit, charge=charge_of(self.rows.limit, admissible)
+        )
+        return Bound(value=found.value, dual=found.dual, multipliers=admissible, folded=folded)
 
     def certify(
         self, table: NDArray[np.float64], charge: NDArray[np.float64]
@@ -233,8 +228,12 @@ def coupled_bound(
 
     dual lambda (n,), any numbers; multipliers mu (k,), as `project_dual` returns them; limit h (k,).
     """
-    charge = np.nextafter(-multipliers * limit, -np.inf)
-    return lower_bound(np.r_[dual, charge], pricer.price(folded, dual).value)
+    return lower_bound(np.r_[dual, charge_of(limit, multipliers)], pricer.price(folded, dual).value)
+
+
+def charge_of(limit: NDArray[np.float64], multipliers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The terms -mu h (k,) of the bound, rounded down."""
+    return np.nextafter(-multipliers * limit, -np.inf)
 
 
 def no_table(task: Task, program: Coupled) -> DesignError:
