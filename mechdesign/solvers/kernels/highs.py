@@ -13,12 +13,23 @@ from typing import Any, Literal
 
 import highspy
 import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mechdesign.errors import SolverError
 from mechdesign.programs.program import LinearProgram
 
 Method = Literal["simplex", "ipm"]
+_SMALL = 1e-12  # of a column, below which HiGHS may drop an entry: the least that it takes
+_INFEASIBLE = 1e-7  # below zero; a basis whose point is further off is not the one that HiGHS stands on
+_VERTEX: dict[str, Any] = {"output_flag": False, "solver": "simplex", "threads": 1}
+_FEASIBLE = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
+# A tolerance, a strategy (1 dual, 4 primal) and presolve, one after another until one ends at an optimal vertex.
+_TRIALS: list[dict[str, Any]] = [
+    {**dict.fromkeys(_FEASIBLE, tolerance), "simplex_strategy": strategy, "presolve": presolve}
+    for tolerance, strategy, presolve in ((1e-10, 1, "off"), (1e-9, 1, "off"), (1e-8, 1, "on"), (1e-7, 4, "on"))
+]
 _PRIMAL = 4  # HiGHS's number for the primal simplex method: a vertex stays feasible when only the cost changes
 
 
@@ -60,6 +71,97 @@ class CostSeries:
             word = self._solver.modelStatusToString(status)
             raise SolverError("HiGHS found no vertex", field="solver", value=word, remedy="use shorter edges")
         return np.array(self._solver.getSolution().col_value)
+
+
+class ColumnMaster:
+    """minimise c x subject to A x = 1, x >= 0, by the simplex method, over columns that are added (n rows each).
+
+    unit: of the costs, per row; columns are divided by their sums. Entries below 1e-12 of that are left out in HiGHS,
+    and taken up again when point and multipliers are solved for from its basis.
+    """
+
+    def __init__(self, *, rows: int, unit: float) -> None:
+        self._rows, self._unit, self._first = rows, unit, True
+        self._solver: Any = highspy.Highs()
+        for name, value in {**_VERTEX, "small_matrix_value": _SMALL}.items():
+            self._solver.setOptionValue(name, value)
+        empty = LinearProgram(
+            cost=np.zeros(0),
+            matrix=sp.csr_array((rows, 0)),
+            row_lower=np.ones(rows),
+            row_upper=np.ones(rows),
+            linking=rows,
+        )
+        self._solver.passModel(_model(empty))
+        self._columns, self._cost, self._sum = np.empty((0, rows)), np.empty(0), np.empty(0)
+
+    def add(self, columns: NDArray[np.float64], cost: NDArray[np.float64]) -> None:
+        """Add columns (k, n) >= 0 with their costs (k,). Raises: SolverError where HiGHS refuses them."""
+        total = columns.sum(axis=1)
+        scaled, k = columns / total[:, None], len(cost)
+        matrix = sp.csr_array(np.where(scaled > _SMALL, scaled, 0.0))
+        status = self._solver.addCols(
+            k, cost / (total * self._unit), np.zeros(k), np.full(k, highspy.kHighsInf), matrix.nnz,
+            matrix.indptr[:-1].astype(np.int32), matrix.indices.astype(np.int32), matrix.data,
+        )  # fmt: skip
+        if status != highspy.HighsStatus.kOk:
+            raise SolverError("HiGHS refused columns", field="rays", value=str(status), remedy="rescale the problem")
+        self._columns = np.concatenate([self._columns, scaled])
+        self._cost = np.concatenate([self._cost, cost / (total * self._unit)])
+        self._sum = np.concatenate([self._sum, total])
+
+    def solve(self, time_limit: float) -> LinearSolution:
+        """The optimal vertex and its multipliers. Raises: SolverError where no trial ends with one."""
+        for trial in _TRIALS:
+            options = {**trial, "time_limit": float(min(time_limit, 1e18))}
+            if not self._first and trial is _TRIALS[0]:
+                options["simplex_strategy"] = _PRIMAL
+            elif trial is not _TRIALS[0]:
+                self._solver.clearSolver()
+            for name, value in options.items():
+                self._solver.setOptionValue(name, value)
+            self._solver.run()
+            self._first = False
+            if self._solver.getModelStatus() in (
+                highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kTimeLimit
+            ):  # fmt: skip
+                break
+        word = self._solver.modelStatusToString(self._solver.getModelStatus())
+        if word != "Optimal":
+            raise SolverError("HiGHS found no vertex", field="solver", value=word, remedy="allow more time")
+        solution = self._solver.getSolution()
+        x, dual = np.array(solution.col_value), np.array(solution.row_dual)
+        x, dual = self._from_basis(x, dual)
+        return LinearSolution(
+            x=x / self._sum, dual=dual * self._unit, status=word, objective=float(self._cost @ x) * self._unit
+        )
+
+    def _from_basis(
+        self, x: NDArray[np.float64], dual: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Point and multipliers solved for from the basis, with one refinement; the given ones where that is no better.
+
+        A logical variable in the basis takes its row out, and leaves its multiplier 0.
+        """
+        basis = self._solver.getBasis()
+        basic = np.flatnonzero([status == highspy.HighsBasisStatus.kBasic for status in basis.col_status])
+        rows = np.flatnonzero([status != highspy.HighsBasisStatus.kBasic for status in basis.row_status])
+        if len(basic) != len(rows) or len(basic) == 0:
+            return x, dual
+        matrix, cost, one = self._columns[basic][:, rows], self._cost[basic], np.ones(len(rows))
+        try:
+            factors = scipy.linalg.lu_factor(matrix.T, check_finite=False)
+        except (scipy.linalg.LinAlgError, scipy.linalg.LinAlgWarning):
+            return x, dual
+        value = scipy.linalg.lu_solve(factors, one)
+        value += scipy.linalg.lu_solve(factors, one - matrix.T @ value)
+        price = scipy.linalg.lu_solve(factors, cost, trans=1)
+        price += scipy.linalg.lu_solve(factors, cost - matrix @ price, trans=1)
+        if not (np.isfinite(value).all() and np.isfinite(price).all()) or value.min() < -_INFEASIBLE:
+            return x, dual
+        found, multipliers = np.zeros_like(x), np.zeros_like(dual)
+        found[basic], multipliers[rows] = np.maximum(value, 0.0), price
+        return found, multipliers
 
 
 def solve_linear_program(

@@ -29,6 +29,7 @@ are floating point, enter its proof. Rounding of the pricing is covered by raisi
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -131,7 +132,7 @@ class ConePricer:
                     ratio[start:stop] = np.einsum("yu,yu->y", dual - own, flat) / (flat @ weight)
 
         in_blocks(block, m, _BLOCK)
-        largest = None if weight is None else float(np.nan_to_num(ratio, nan=np.inf).max())
+        largest = None if weight is None else float(np.nan_to_num(ratio, nan=-np.inf).max())
         return Pricing(value=value, turns=turns, rays=found if rays else None, ratio=largest)
 
 
@@ -151,19 +152,22 @@ def homogeneous_bound(
     known: float = 0.0,
     enough: float = math.inf,
     charge: NDArray[np.float64] = _NONE,
+    visit: Callable[[NDArray[np.float64], Pricing], None] | None = None,
 ) -> Bound:
     """The best `lower_bound` over trial multipliers dual - t w, with w = |dual| + loss / n, from t = `start` upwards.
 
     Parameters: cost (n, m), dual (n,); loss > 0, that of a table in hand; known, a bound in hand, below which nothing
     is gained; enough, a bound from which no other trial is made; charge (k,), further terms of the bound, as those of
-    side rows.
+    side rows; visit, called with every trial and its pricing, which has rays then.
     Cost: one pricing, and up to a dozen where the first leaves something to gain.
     """
     weight = np.abs(dual) + loss / len(dual)
     t, step, best, first = start, _RAISE, None, None
     for _ in range(_TRIALS):
         trial = dual - t * weight
-        price = pricer.price(cost, trial, weight=weight)
+        price = pricer.price(cost, trial, weight=weight, rays=visit is not None)
+        if visit is not None:
+            visit(trial, price)
         first = first or price
         value = lower_bound(np.r_[trial, charge], price.value)
         if best is None or value > best.value:

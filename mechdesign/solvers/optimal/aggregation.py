@@ -8,6 +8,9 @@ price leaves the eikonal profile, cut the tree of that report. Repeat until the 
 
 Methods, in the order in which `auto` tries them; the next one goes on where a method's accuracy ends above the target:
 
+    rays         a mixture of rays, which are added where a price is negative (rays.py): first where the median edge has
+                 1.3 nats or more and secrets are at most 450; zeros of the prior, and distances of hundreds of nats, do
+                 it no harm
     whole        the whole linear program by HiGHS (simplex up to 3,000 variables, else interior point), up to 60,000
                  constraints: the reference that all else is checked against
     blocks       restricted programs by the block interior-point method, whose cost hardly depends on the number of
@@ -40,8 +43,9 @@ from mechdesign.solvers.kernels.highs import solve_linear_program
 from mechdesign.solvers.kernels.pricing import ConePricer, homogeneous_bound
 from mechdesign.solvers.kernels.progress import Progress
 from mechdesign.solvers.optimal.block_interior_point import solve_blocks
+from mechdesign.solvers.optimal.rays import RayGeneration
 
-Method = Literal["auto", "whole", "blocks", "aggregation"]
+Method = Literal["auto", "rays", "whole", "blocks", "aggregation"]
 METHODS: tuple[Method, ...] = get_args(Method)
 
 WHOLE_LIMIT = 60_000  # constraints of the whole program up to which it is solved at once
@@ -52,6 +56,12 @@ _FAR = 20.0  # nats from the anchor beyond which the whole program starts from t
 _NEAR = 5.0  # nats from the anchor within which every node is cut at first where eikonal kernels do not fit
 _SPREAD_LIMIT = 1_000_000  # entries of a table up to which its repair may solve a system of eikonal weights
 _ROUNDS = 40
+_LONG = 1.3  # median edge in nats from which rays are few
+_RAY_SECRETS = 450  # up to which they are tried first
+_RAY_ROUNDS = 300
+_BETTER = 0.9  # a mixture of this share of the best loss is certified before the end
+_GAINED = 0.7  # factor by which the gap of the mixture falls, or a round gained nothing
+_NO_GAIN = 15  # such rounds after which rays are given up
 _ROUGH = 5e-4  # gap to which the first blocks are solved: their cuts are incomplete, and a first bound is soon there
 _CHEAP = 3_000  # variables up to which blocks are solved to a gap of 1e-6, if they can be
 _ACCURATE = 1e-6
@@ -117,10 +127,12 @@ def _attempts(problem: DesignProblem, method: Method) -> list[_Attempt]:
     small = 2 * edges * problem.reports.size <= (NETWORK_LIMIT if network else WHOLE_LIMIT)
     whole = [_Attempt(method="whole", whole=True, scaling=k) for k in (0, 1)]
     restricted = [_Attempt(method="aggregation", whole=False, scaling=k) for k in (0, 1)]
-    blocks = _Attempt(method="blocks", whole=False)
+    blocks, rays = _Attempt(method="blocks", whole=False), _Attempt(method="rays", whole=False)
     if method == "auto":
-        return [whole[0], blocks, restricted[0], whole[1], restricted[1]] if small else [blocks, *restricted]
-    return {"whole": whole, "blocks": [blocks], "aggregation": restricted}[method]
+        first = [rays] if size <= _RAY_SECRETS and np.median(problem.edges.length) >= _LONG else []
+        late = [rays] if small and not first else []
+        return [*first, *whole[:1] * small, blocks, *late, restricted[0], *whole[1:] * small, restricted[1]]
+    return {"rays": [rays], "whole": whole, "blocks": [blocks], "aggregation": restricted}[method]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -166,14 +178,16 @@ class _Search:
         """Try one attempt after another; returns why the search stopped."""
         stopped = "precision"
         for number, attempt in enumerate(attempts):
-            if attempt.whole:
+            if attempt.method == "rays":
+                pass
+            elif attempt.whole:
                 self.cut = self.pricer.distance <= _FAR
-            elif number == 0 or attempts[number - 1].whole:
+            elif number == 0 or attempts[number - 1].method in ("rays", "whole"):
                 self.cut = self._eikonal_cuts()
             if number == 0 and start is not None and start.cut is not None:
                 self.cut |= start.cut
             try:
-                stopped = self._rounds(attempt)
+                stopped = self._rays(attempt) if attempt.method == "rays" else self._rounds(attempt)
             except SolverError:  # HiGHS gave nothing to work on; what other attempts found is kept
                 stopped = "time" if time.monotonic() >= self.deadline else "precision"
             if stopped != "precision":
@@ -230,6 +244,33 @@ class _Search:
             self.cut |= fresh
         return "precision"
 
+    def _rays(self, attempt: _Attempt) -> str:
+        """Ray generation until the mixture is within the gap; its tables are certified where they are much better."""
+        rays = RayGeneration(problem=self.problem, pricer=self.pricer)
+        wanted, least, since = self.gap / 2, np.inf, 0
+        for number in range(_RAY_ROUNDS):
+            left = self.deadline - time.monotonic()
+            if left <= 0:
+                return "time"
+            rays.solve(max(left, 1.0))
+            found = rays.price(rays.objective * (1 - wanted))
+            if found.value > self.bound:
+                self.bound, self.dual = found.value, found.dual
+            near = relative_gap(rays.objective, found.value, self.problem.constant_loss)
+            since = 0 if near < least * _GAINED else since + 1
+            least = min(near, least) if since == 0 else least
+            close = near <= wanted or since == _NO_GAIN
+            if close or rays.objective < _BETTER * self.loss:
+                self._offer(rays.table())
+            self._tell(attempt, number, rays, None)
+            if self.reached <= self.gap:
+                return "gap"
+            if since == _NO_GAIN or (close and wanted <= _FINEST):
+                break
+            if close:
+                wanted = max(min(wanted, near) / 10, _FINEST)
+        return "precision"
+
     def _solve_blocks(
         self, program: RestrictedProgram, attempt: _Attempt, tolerance: float, tell: Callable[[int | None], None]
     ) -> _Solved:
@@ -283,7 +324,9 @@ class _Search:
             self.bound, self.dual = found.value, found.dual
         return found.first.turns, better
 
-    def _tell(self, attempt: _Attempt, number: int, program: RestrictedProgram, iteration: int | None) -> None:
+    def _tell(
+        self, attempt: _Attempt, number: int, program: RestrictedProgram | RayGeneration, iteration: int | None
+    ) -> None:
         if self.on_progress is not None:
             self.on_progress(
                 Progress(
