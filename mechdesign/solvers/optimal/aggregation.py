@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from typing import Literal, get_args
 
 import numpy as np
@@ -35,6 +36,7 @@ from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError, SolverError
 from mechdesign.mechanism.table.dataset import relative_gap, total_cost
 from mechdesign.mechanism.table.repair import repair
+from mechdesign.programs.optimal.coupled import stack_rows
 from mechdesign.programs.optimal.restricted import RestrictedProgram, linear_program, restrict
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.kernels.design import Design
@@ -43,7 +45,8 @@ from mechdesign.solvers.kernels.highs import solve_linear_program
 from mechdesign.solvers.kernels.pricing import ConePricer, homogeneous_bound
 from mechdesign.solvers.kernels.progress import Progress
 from mechdesign.solvers.optimal.block_interior_point import solve_blocks
-from mechdesign.solvers.optimal.rays import RayGeneration
+from mechdesign.solvers.optimal.coupled_bound import Bound
+from mechdesign.solvers.optimal.rays import RayGeneration, generate, suits
 
 Method = Literal["auto", "rays", "whole", "blocks", "aggregation"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -56,12 +59,7 @@ _FAR = 20.0  # nats from the anchor beyond which the whole program starts from t
 _NEAR = 5.0  # nats from the anchor within which every node is cut at first where eikonal kernels do not fit
 _SPREAD_LIMIT = 1_000_000  # entries of a table up to which its repair may solve a system of eikonal weights
 _ROUNDS = 40
-_LONG = 1.3  # median edge in nats from which rays are few
-_RAY_SECRETS = 450  # up to which they are tried first
-_RAY_ROUNDS = 300
 _BETTER = 0.9  # a mixture of this share of the best loss is certified before the end
-_GAINED = 0.7  # factor by which the gap of the mixture falls, or a round gained nothing
-_NO_GAIN = 15  # such rounds after which rays are given up
 _ROUGH = 5e-4  # gap to which the first blocks are solved: their cuts are incomplete, and a first bound is soon there
 _CHEAP = 3_000  # variables up to which blocks are solved to a gap of 1e-6, if they can be
 _ACCURATE = 1e-6
@@ -129,7 +127,7 @@ def _attempts(problem: DesignProblem, method: Method) -> list[_Attempt]:
     restricted = [_Attempt(method="aggregation", whole=False, scaling=k) for k in (0, 1)]
     blocks, rays = _Attempt(method="blocks", whole=False), _Attempt(method="rays", whole=False)
     if method == "auto":
-        first = [rays] if size <= _RAY_SECRETS and np.median(problem.edges.length) >= _LONG else []
+        first = [rays] if suits(problem.edges.length, size) else []
         late = [rays] if small and not first else []
         return [*first, *whole[:1] * small, blocks, *late, restricted[0], *whole[1:] * small, restricted[1]]
     return {"rays": [rays], "whole": whole, "blocks": [blocks], "aggregation": restricted}[method]
@@ -246,30 +244,29 @@ class _Search:
 
     def _rays(self, attempt: _Attempt) -> str:
         """Ray generation until the mixture is within the gap; its tables are certified where they are much better."""
-        rays = RayGeneration(problem=self.problem, pricer=self.pricer)
-        wanted, least, since = self.gap / 2, np.inf, 0
-        for number in range(_RAY_ROUNDS):
-            left = self.deadline - time.monotonic()
-            if left <= 0:
-                return "time"
-            rays.solve(max(left, 1.0))
-            found = rays.price(rays.objective * (1 - wanted))
+        problem = self.problem
+        rays = RayGeneration(
+            pricer=self.pricer,
+            cost=problem.weighted_loss,
+            rows=stack_rows([], problem.weighted_loss.size),
+            constant=problem.best_constant,
+            scale=problem.constant_loss,
+        )
+        number = count()
+
+        def take(found: Bound, close: bool) -> float:
             if found.value > self.bound:
                 self.bound, self.dual = found.value, found.dual
-            near = relative_gap(rays.objective, found.value, self.problem.constant_loss)
-            since = 0 if near < least * _GAINED else since + 1
-            least = min(near, least) if since == 0 else least
-            close = near <= wanted or since == _NO_GAIN
             if close or rays.objective < _BETTER * self.loss:
                 self._offer(rays.table())
-            self._tell(attempt, number, rays, None)
-            if self.reached <= self.gap:
-                return "gap"
-            if since == _NO_GAIN or (close and wanted <= _FINEST):
-                break
-            if close:
-                wanted = max(min(wanted, near) / 10, _FINEST)
-        return "precision"
+            self._tell(attempt, next(number), rays, None)
+            return self.reached
+
+        try:
+            return generate(rays, gap=self.gap, deadline=self.deadline, take=take)
+        finally:
+            if rays.objective < self.loss:
+                self._offer(rays.table())
 
     def _solve_blocks(
         self, program: RestrictedProgram, attempt: _Attempt, tolerance: float, tell: Callable[[int | None], None]
