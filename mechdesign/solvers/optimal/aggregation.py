@@ -8,8 +8,13 @@ price leaves the eikonal profile, cut the tree of that report. Repeat until the 
 
 Methods, in the order in which `auto` tries them; the next one goes on where a method's accuracy ends above the target:
 
+    rays         a mixture of rays, which are added where a price is negative (rays.py): first where the median edge has
+                 1.3 nats or more and secrets are at most 450; zeros of the prior, and distances of hundreds of nats, do
+                 it no harm
     whole        the whole linear program by HiGHS (simplex up to 3,000 variables, else interior point), up to 60,000
                  constraints: the reference that all else is checked against
+    rows         the program of a spanner by the block interior-point method, with further constraints as tables break
+                 them (pair_rows.py): first for scattered places and all their pairs, where eikonal kernels do not fit
     blocks       restricted programs by the block interior-point method, whose cost hardly depends on the number of
                  constraints: beyond 60,000 constraints always the first
     aggregation  restricted programs by HiGHS, with both of its scalings of far entries: which of them is accurate
@@ -22,6 +27,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from typing import Literal, get_args
 
 import numpy as np
@@ -32,17 +38,20 @@ from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError, SolverError
 from mechdesign.mechanism.table.dataset import relative_gap, total_cost
 from mechdesign.mechanism.table.repair import repair
+from mechdesign.programs.optimal.coupled import stack_rows
 from mechdesign.programs.optimal.restricted import RestrictedProgram, linear_program, restrict
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.kernels.highs import Method as HighsMethod
 from mechdesign.solvers.kernels.highs import solve_linear_program
-from mechdesign.solvers.kernels.pricing import ConePricer, lower_bound
+from mechdesign.solvers.kernels.pricing import ConePricer, homogeneous_bound
 from mechdesign.solvers.kernels.progress import Progress
 from mechdesign.solvers.optimal.block_interior_point import solve_blocks
+from mechdesign.solvers.optimal.coupled_bound import Bound
 from mechdesign.solvers.optimal.pair_rows import PairRows, levelled, suits_rows
+from mechdesign.solvers.optimal.rays import RayGeneration, generate, suits
 
-Method = Literal["auto", "whole", "blocks", "aggregation", "rows"]
+Method = Literal["auto", "rays", "rows", "whole", "blocks", "aggregation"]
 METHODS: tuple[Method, ...] = get_args(Method)
 
 WHOLE_LIMIT = 60_000  # constraints of the whole program up to which it is solved at once
@@ -51,19 +60,19 @@ SIMPLEX_LIMIT = 3_000  # variables up to which the simplex method is used
 _CAPS = {"simplex": (18.0, 9.0), "ipm": (9.0, 18.0)}  # nats up to which far entries are scaled; first and second choice
 _FAR = 20.0  # nats from the anchor beyond which the whole program starts from the eikonal profile
 _NEAR = 5.0  # nats from the anchor within which every node is cut at first where eikonal kernels do not fit
-_ROWS = 30  # secrets from which rows of a metric over all pairs are generated
+_FEW = 0.1  # share of nodes that eikonal multipliers cut, below which all pairs of so few components are in hand
 _FIRST = 1e-2  # gap to which the first program of rows is solved: most rows are yet to come
 _SPREAD_LIMIT = 1_000_000  # entries of a table up to which its repair may solve a system of eikonal weights
 _ROUNDS = 40
+_BETTER = 0.9  # a mixture of this share of the best loss is certified before the end
 _ROUGH = 5e-4  # gap to which the first blocks are solved: their cuts are incomplete, and a first bound is soon there
 _CHEAP = 3_000  # variables up to which blocks are solved to a gap of 1e-6, if they can be
 _ACCURATE = 1e-6
 _FINEST = 1e-10  # tolerance of a solver below which nothing is gained
-# Before pricing, multipliers are lowered by these shares of themselves and of the loss per secret: a solver's
-# multipliers are infeasible by its tolerance, and rays that grow away from the anchor multiply that. A share t costs
-# 2 t of the bound.
-_SHRINK = (1e-7, 1e-9, 0.0)
-_FINE = 1e-6  # target gap from which the smaller shrinks are tried too
+# Before pricing, multipliers are lowered by this share of themselves and of the loss per secret: a solver's multipliers
+# are infeasible by its tolerance, and one pricing is then enough. A share t costs 2 t of the bound.
+_SHRINK = 1e-7
+_FINE = 1e-6  # target gap from which they are priced as they are, and lowered by what turns out to be needed
 
 
 def aggregate(
@@ -118,16 +127,17 @@ class _Attempt:
 def _attempts(problem: DesignProblem, method: Method) -> list[_Attempt]:
     edges, size = len(problem.edges.tail), problem.domain.size
     network = problem.domain.kind != "grid" and edges < 2 * size
-    rows = _Attempt(method="rows", whole=True)
-    if method == "rows" or (method == "auto" and problem.domain.kind != "grid" and size >= _ROWS and suits_rows(problem)):
-        return [rows]
     small = 2 * edges * problem.reports.size <= (NETWORK_LIMIT if network else WHOLE_LIMIT)
     whole = [_Attempt(method="whole", whole=True, scaling=k) for k in (0, 1)]
     restricted = [_Attempt(method="aggregation", whole=False, scaling=k) for k in (0, 1)]
-    blocks = _Attempt(method="blocks", whole=False)
+    blocks, rays, rows = (_Attempt(method=one, whole=False) for one in ("blocks", "rays", "rows"))
+    if method == "auto" and not small and problem.domain.kind != "grid" and suits_rows(problem):
+        return [rows, blocks]
     if method == "auto":
-        return [whole[0], blocks, restricted[0], whole[1], restricted[1]] if small else [blocks, *restricted]
-    return {"whole": whole, "blocks": [blocks], "aggregation": restricted}[method]
+        first = [rays] if suits(problem.edges.length, size) else []
+        late = [rays] if small and not first else []
+        return [*first, *whole[:1] * small, blocks, *late, restricted[0], *whole[1:] * small, restricted[1]]
+    return {"rays": [rays], "rows": [rows], "whole": whole, "blocks": [blocks], "aggregation": restricted}[method]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -173,14 +183,20 @@ class _Search:
         """Try one attempt after another; returns why the search stopped."""
         stopped = "precision"
         for number, attempt in enumerate(attempts):
-            if attempt.whole:
+            if attempt.method == "rays":
+                pass
+            elif attempt.method == "rows":
+                self.cut = self._eikonal_cuts()
+                if len(attempts) > 1 and self.cut.mean() < _FEW:
+                    continue
+            elif attempt.whole:
                 self.cut = self.pricer.distance <= _FAR
-            elif number == 0 or attempts[number - 1].whole:
+            elif number == 0 or attempts[number - 1].method in ("rays", "whole"):
                 self.cut = self._eikonal_cuts()
             if number == 0 and start is not None and start.cut is not None:
                 self.cut |= start.cut
             try:
-                stopped = self._rounds(attempt)
+                stopped = self._rays(attempt) if attempt.method == "rays" else self._rounds(attempt)
             except SolverError:  # HiGHS gave nothing to work on; what other attempts found is kept
                 stopped = "time" if time.monotonic() >= self.deadline else "precision"
             if stopped != "precision":
@@ -247,6 +263,32 @@ class _Search:
             self.cut |= fresh
         return "precision"
 
+    def _rays(self, attempt: _Attempt) -> str:
+        """Ray generation until the mixture is within the gap; its tables are certified where they are much better."""
+        problem = self.problem
+        rays = RayGeneration(
+            pricer=self.pricer,
+            cost=problem.weighted_loss,
+            rows=stack_rows([], problem.weighted_loss.size),
+            constant=problem.best_constant,
+            scale=problem.constant_loss,
+        )
+        number = count()
+
+        def take(found: Bound, close: bool) -> float:
+            if found.value > self.bound:
+                self.bound, self.dual = found.value, found.dual
+            if close or rays.objective < _BETTER * self.loss:
+                self._offer(rays.table())
+            self._tell(attempt, next(number), rays, None)
+            return self.reached
+
+        try:
+            return generate(rays, gap=self.gap, deadline=self.deadline, take=take)
+        finally:
+            if rays.objective < self.loss:
+                self._offer(rays.table())
+
     def _solve_blocks(
         self, program: RestrictedProgram, attempt: _Attempt, tolerance: float, tell: Callable[[int | None], None]
     ) -> _Solved:
@@ -285,18 +327,24 @@ class _Search:
 
     def _price(self, multipliers: NDArray[np.float64]) -> tuple[NDArray[np.bool_], bool]:
         """Price every report: where cuts would pay (m, n), and whether the bound improved."""
-        turns, better = np.zeros_like(self.cut), False
         loss = self.loss if np.isfinite(self.loss) else self.problem.constant_loss
-        for shrink in _SHRINK if self.gap <= _FINE else _SHRINK[:1]:
-            trial = multipliers - shrink * (np.abs(multipliers) + loss / len(multipliers))
-            price = self.pricer.price(self.problem.weighted_loss, trial)
-            turns |= price.turns
-            bound = lower_bound(trial, price.value)
-            if bound > self.bound:
-                self.bound, self.dual, better = bound, trial, True
-        return turns, better
+        found = homogeneous_bound(
+            self.pricer,
+            self.problem.weighted_loss,
+            multipliers,
+            loss=loss,
+            start=_SHRINK if self.gap > _FINE else 0.0,
+            known=self.bound,
+            enough=loss * (1 - self.gap),
+        )
+        better = found.value > self.bound
+        if better:
+            self.bound, self.dual = found.value, found.dual
+        return found.first.turns, better
 
-    def _tell(self, attempt: _Attempt, number: int, program: RestrictedProgram, iteration: int | None) -> None:
+    def _tell(
+        self, attempt: _Attempt, number: int, program: RestrictedProgram | RayGeneration, iteration: int | None
+    ) -> None:
         if self.on_progress is not None:
             self.on_progress(
                 Progress(
