@@ -39,11 +39,12 @@ from scipy.sparse.csgraph import dijkstra
 
 from mechdesign.setting.metric.shortest_paths import Edges
 from mechdesign.solvers.kernels.threads import in_blocks
-from mechdesign.solvers.kernels.tree_simplex import price_reports
+from mechdesign.solvers.kernels.tree_simplex import price_reports, ratio_reports
 
 _PIVOTS_PER_NODE = 20
 _TIE_BREAK = 1e-9  # relative shortening of lengths while pivoting: equal path lengths would make it cycle
 _BLOCK = 64  # reports priced at a time
+_FEW = 16  # the same for ratios
 _TRIALS = 14
 _SETTLED = 3e-8  # relative; what negative prices may cost a bound: less than multipliers are off by anyway
 _RESOLVED = 1e-11  # ratio below which rounding is taken to be what is left, and t is raised by steps
@@ -134,6 +135,25 @@ class ConePricer:
         in_blocks(block, m, _BLOCK)
         largest = None if weight is None else float(np.nan_to_num(ratio, nan=-np.inf).max())
         return Pricing(value=value, turns=turns, rays=found if rays else None, ratio=largest)
+
+    def ratios(
+        self, cost: NDArray[np.float64], dual: NDArray[np.float64], start: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Minimise <cost[:, y], g> / <dual, g> for every report y: ratios (m,), to about 1e-6, and their rays (m, n).
+
+        No proof rests on them. cost (n, m); dual (n,) > 0; start (m,) > 0, ratios to start from. Cost: a pricing.
+        """
+        n, m = cost.shape
+        found, rays = start.copy(), np.empty((m, n))
+
+        def block(start: int, stop: int) -> None:
+            ratio_reports(
+                np.ascontiguousarray(cost[:, start:stop].T), dual, self.anchors[start:stop], self.parent[start:stop],
+                self._first, self._near, self._factor, _PIVOTS_PER_NODE * n, found[start:stop], rays[start:stop],
+            )  # fmt: skip
+
+        in_blocks(block, m, _FEW)
+        return found, rays
 
 
 def lower_bound(dual: NDArray[np.float64], value: NDArray[np.float64]) -> float:

@@ -15,6 +15,8 @@ Methods, in the order in which `auto` tries them; the next one goes on where a m
                  constraints: the reference that all else is checked against
     rows         the program of a spanner by the block interior-point method, with further constraints as tables break
                  them (pair_rows.py): first for scattered places and all their pairs, where eikonal kernels do not fit
+    boxed        passes over multipliers and a master over rays with its multipliers in a box (boxed_master.py): first
+                 up to 700 secrets where eikonal multipliers cut nearly half of all nodes, as edges are short
     blocks       restricted programs by the block interior-point method, whose cost hardly depends on the number of
                  constraints: beyond 60,000 constraints always the first
     aggregation  restricted programs by HiGHS, with both of its scalings of far entries: which of them is accurate
@@ -47,11 +49,12 @@ from mechdesign.solvers.kernels.highs import solve_linear_program
 from mechdesign.solvers.kernels.pricing import ConePricer, homogeneous_bound
 from mechdesign.solvers.kernels.progress import Progress
 from mechdesign.solvers.optimal.block_interior_point import solve_blocks
+from mechdesign.solvers.optimal.boxed_master import generate_boxed
 from mechdesign.solvers.optimal.coupled_bound import Bound
 from mechdesign.solvers.optimal.pair_rows import PairRows, levelled, suits_rows
 from mechdesign.solvers.optimal.rays import RayGeneration, generate, suits
 
-Method = Literal["auto", "rays", "rows", "whole", "blocks", "aggregation"]
+Method = Literal["auto", "rays", "rows", "boxed", "whole", "blocks", "aggregation"]
 METHODS: tuple[Method, ...] = get_args(Method)
 
 WHOLE_LIMIT = 60_000  # constraints of the whole program up to which it is solved at once
@@ -60,7 +63,9 @@ SIMPLEX_LIMIT = 3_000  # variables up to which the simplex method is used
 _CAPS = {"simplex": (18.0, 9.0), "ipm": (9.0, 18.0)}  # nats up to which far entries are scaled; first and second choice
 _FAR = 20.0  # nats from the anchor beyond which the whole program starts from the eikonal profile
 _NEAR = 5.0  # nats from the anchor within which every node is cut at first where eikonal kernels do not fit
-_FEW = 0.1  # share of nodes that eikonal multipliers cut, below which all pairs of so few components are in hand
+# Shares of nodes that eikonal multipliers cut, below which restricted programs are small, and blocks are faster.
+_ASK_KERNELS = {"rows": 0.1, "boxed": 0.45}
+_DENSE = 700  # secrets up to which the boxed master is tried: its columns are dense
 _FIRST = 1e-2  # gap to which the first program of rows is solved: most rows are yet to come
 _SPREAD_LIMIT = 1_000_000  # entries of a table up to which its repair may solve a system of eikonal weights
 _ROUNDS = 40
@@ -130,14 +135,22 @@ def _attempts(problem: DesignProblem, method: Method) -> list[_Attempt]:
     small = 2 * edges * problem.reports.size <= (NETWORK_LIMIT if network else WHOLE_LIMIT)
     whole = [_Attempt(method="whole", whole=True, scaling=k) for k in (0, 1)]
     restricted = [_Attempt(method="aggregation", whole=False, scaling=k) for k in (0, 1)]
-    blocks, rays, rows = (_Attempt(method=one, whole=False) for one in ("blocks", "rays", "rows"))
+    blocks, rays, rows, boxed = (_Attempt(method=one, whole=False) for one in ("blocks", "rays", "rows", "boxed"))
     if method == "auto" and not small and problem.domain.kind != "grid" and suits_rows(problem):
         return [rows, blocks]
     if method == "auto":
         first = [rays] if suits(problem.edges.length, size) else []
         late = [rays] if small and not first else []
-        return [*first, *whole[:1] * small, blocks, *late, restricted[0], *whole[1:] * small, restricted[1]]
-    return {"rays": [rays], "rows": [rows], "whole": whole, "blocks": [blocks], "aggregation": restricted}[method]
+        middle = [boxed] if not small and size <= _DENSE else []
+        return [*first, *whole[:1] * small, *middle, blocks, *late, restricted[0], *whole[1:] * small, restricted[1]]
+    return {
+        "rays": [rays],
+        "rows": [rows],
+        "boxed": [boxed],
+        "whole": whole,
+        "blocks": [blocks],
+        "aggregation": restricted,
+    }[method]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -150,6 +163,14 @@ class _Solved:
     dual: NDArray[np.float64]
     exact: bool
     stopped: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Size:
+    """What a master is of, for progress."""
+
+    variables: int
+    constraints: int
 
 
 @dataclass(kw_only=True, eq=False)
@@ -185,9 +206,9 @@ class _Search:
         for number, attempt in enumerate(attempts):
             if attempt.method == "rays":
                 pass
-            elif attempt.method == "rows":
+            elif attempt.method in _ASK_KERNELS:
                 self.cut = self._eikonal_cuts()
-                if len(attempts) > 1 and self.cut.mean() < _FEW:
+                if len(attempts) > 1 and self.cut.mean() < _ASK_KERNELS[attempt.method]:
                     continue
             elif attempt.whole:
                 self.cut = self.pricer.distance <= _FAR
@@ -196,7 +217,8 @@ class _Search:
             if number == 0 and start is not None and start.cut is not None:
                 self.cut |= start.cut
             try:
-                stopped = self._rays(attempt) if attempt.method == "rays" else self._rounds(attempt)
+                search = {"rays": self._rays, "boxed": self._boxed}.get(attempt.method, self._rounds)
+                stopped = search(attempt)
             except SolverError:  # HiGHS gave nothing to work on; what other attempts found is kept
                 stopped = "time" if time.monotonic() >= self.deadline else "precision"
             if stopped != "precision":
@@ -289,6 +311,21 @@ class _Search:
             if rays.objective < self.loss:
                 self._offer(rays.table())
 
+    def _boxed(self, attempt: _Attempt) -> str:
+        """The boxed master; what it calls worth a certificate gets one."""
+        number = count()
+
+        def take(dual: NDArray[np.float64] | None, table: NDArray[np.float64] | None, columns: int) -> float:
+            if dual is not None:
+                self._price(dual)
+            if table is not None:
+                self._offer(levelled(table, self.problem.edges))
+            size = _Size(variables=columns, constraints=self.problem.domain.size)
+            self._tell(attempt, next(number), size, None)
+            return self.reached
+
+        return generate_boxed(self.problem, self.pricer, gap=self.gap, deadline=self.deadline, take=take)
+
     def _solve_blocks(
         self, program: RestrictedProgram, attempt: _Attempt, tolerance: float, tell: Callable[[int | None], None]
     ) -> _Solved:
@@ -343,7 +380,7 @@ class _Search:
         return found.first.turns, better
 
     def _tell(
-        self, attempt: _Attempt, number: int, program: RestrictedProgram | RayGeneration, iteration: int | None
+        self, attempt: _Attempt, number: int, program: RestrictedProgram | RayGeneration | _Size, iteration: int | None
     ) -> None:
         if self.on_progress is not None:
             self.on_progress(
