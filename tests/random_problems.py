@@ -8,6 +8,7 @@ and hands it to HiGHS by scipy, twice; `exact_optimum` solves the dual in fracti
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -26,7 +27,18 @@ from mechdesign.setting.objective.losses import Distance, Loss, SquaredDistance,
 from mechdesign.setting.objective.priors import proportional, uniform
 from mechdesign.setting.space.domain import Domain
 
-PROGRAMS = ("optimal", "minimax", "optimal", "bounded", "robust", "optimal", "constrained", "query", "dictionary", "eikonal")
+PROGRAMS = (
+    "optimal",
+    "minimax",
+    "optimal",
+    "bounded",
+    "robust",
+    "optimal",
+    "constrained",
+    "query",
+    "dictionary",
+    "eikonal",
+)
 TWICE = 1e-5  # relative; two methods of HiGHS that differ more are no oracle: plain probabilities range too widely
 LARGEST = 12  # pairs of secret and report up to which fractions are taken
 
@@ -109,14 +121,16 @@ def random_case(seed: int, *, largest: int = 60) -> Program:
 
 
 def optimum(program: Program) -> float | None:
-    """The optimum of a coupled program, or of the optimal program of another's problem; None where two methods differ."""
+    """The optimum of a coupled program, else of the optimal program of its problem; None where two methods differ."""
     problem = program.problem
     n, m = problem.weighted_loss.shape
     if n * m <= LARGEST and not isinstance(program, Coupled):
         return exact_optimum(problem)
     tail, head, length = problem.edges.both_ways()
     line, e = np.arange(len(tail)), len(tail)
-    cone = sp.csr_array((np.exp(-length), (line, tail)), shape=(e, n)) - sp.csr_array((np.ones(e), (line, head)), (e, n))
+    cone = sp.csr_array((np.exp(-length), (line, tail)), shape=(e, n)) - sp.csr_array(
+        (np.ones(e), (line, head)), (e, n)
+    )
     above = sp.kron(cone, sp.eye_array(m), format="csr")
     cost, limit, column = problem.weighted_loss, np.zeros(0), np.zeros(0)
     if isinstance(program, Coupled):
@@ -136,7 +150,11 @@ def optimum(program: Program) -> float | None:
                 sp.hstack([sums, sp.csr_array((n, 1))], format="csr"),
                 np.ones(n),
                 method=method,
-                options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10, "time_limit": 20.0},
+                options={
+                    "primal_feasibility_tolerance": 1e-10,
+                    "dual_feasibility_tolerance": 1e-10,
+                    "time_limit": 20.0,
+                },
             )
             if result.status != 0:
                 return None
@@ -148,24 +166,25 @@ def optimum(program: Program) -> float | None:
 def exact_optimum(problem: md.DesignProblem) -> float:
     """The optimum of the optimal program by the simplex method in fractions, on the dual, with Bland's rule.
 
-    maximise sum lambda  s.t.  lambda(u) + sum over edges (u, v) out of u of z e^{-d} - over edges into u of z <= c(u, y)
+    maximise sum lambda  subject to  lambda(u) + sum of z e^{-d} over edges out of u - sum of z over those into u
+                                     <= c(u, y) for every secret and report,  z >= 0 per direction of an edge and report
 
-    for z >= 0 per edge, direction and report, and lambda >= 0: rows may as well be asked to sum to at least 1, because
-    what is more can be taken off a private table by division, at no more cost.
+    lambda is free: a row sum binds both ways, and is counted in two columns.
     """
     n, m = problem.weighted_loss.shape
     tail, head, length = problem.edges.both_ways()
-    names = n + len(tail) * m
+    names = 2 * n + len(tail) * m
     table = [[Fraction(0)] * (names + n * m) + [Fraction(c)] for c in problem.weighted_loss.ravel().tolist()]
     for u in range(n):
         for y in range(m):
-            table[u * m + y][u] = Fraction(1)
-            table[u * m + y][names + u * m + y] = Fraction(1)
+            row = table[u * m + y]
+            row[u], row[n + u], row[names + u * m + y] = Fraction(1), Fraction(-1), Fraction(1)
     for k, (u, v, d) in enumerate(zip(tail.tolist(), head.tolist(), length.tolist(), strict=True)):
         for y in range(m):
-            table[u * m + y][n + k * m + y] -= Fraction(float(np.exp(-d)))
-            table[v * m + y][n + k * m + y] += Fraction(1)
-    gain = [Fraction(1)] * n + [Fraction(0)] * (len(table[0]) - n)
+            column = 2 * n + k * m + y
+            table[u * m + y][column] -= Fraction(math.exp(-d))
+            table[v * m + y][column] += Fraction(1)
+    gain = [Fraction(1)] * n + [Fraction(-1)] * n + [Fraction(0)] * (len(table[0]) - 2 * n)
     basis = list(range(names, names + n * m))
     while True:
         into = next((j for j, g in enumerate(gain[:-1]) if g > 0), None)
@@ -178,5 +197,7 @@ def exact_optimum(problem: md.DesignProblem) -> float:
         for row in [*table[:out], *table[out + 1 :], gain]:
             factor = row[into]
             if factor:
-                row[:] = [entry - factor * other if other else entry for entry, other in zip(row, table[out], strict=True)]
+                row[:] = [
+                    entry - factor * other if other else entry for entry, other in zip(row, table[out], strict=True)
+                ]
         basis[out] = into

@@ -186,6 +186,20 @@ def homogeneous_bound(
     return best
 
 
+def anchor_multipliers(pricer: ConePricer, cost: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Multipliers (n,) of a bound above 0 wherever every constant report has a loss: 0 but at the best anchor a.
+
+        lambda(a) = min over y of sum_v cost(v, y) e^{-d(a, v)},
+
+    because g(v) >= e^{-d(a, v)} g(a) in the cone. cost (n, m) >= 0. Cost: one product of matrices.
+    """
+    least = (np.exp(-pricer.distance) @ cost).min(axis=1)
+    best = int(np.argmax(least))
+    dual = np.zeros(len(cost))
+    dual[pricer.anchors[best]] = least[best]
+    return dual
+
+
 def _symmetric_noise(graph: sp.csr_array) -> NDArray[np.float64]:
     """A fixed pseudo-random number in [0, 1) per undirected edge, the same in both directions."""
     coo = graph.tocoo()
