@@ -26,7 +26,7 @@ from mechdesign.solvers.eikonal.edge_budget import edge_budget
 from mechdesign.solvers.eikonal.frame import Framed, framed
 from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.kernels.highs import solve_linear_program
-from mechdesign.solvers.kernels.pricing import ConePricer, anchor_multipliers, homogeneous_bound, lower_bound
+from mechdesign.solvers.kernels.pricing import ConePricer, anchor_bound, homogeneous_bound, lower_bound
 
 LP_ENTRIES = 400_000  # coefficients of the fallback program up to which it is solved
 _DROP = 1e-9
@@ -63,9 +63,9 @@ def _other_bound(
     problem: DesignProblem, pricer: ConePricer, first: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], float]:
     """Multipliers and their bound: those of the weight system lowered until they hold, or those of one secret."""
-    starts = [first, anchor_multipliers(pricer, problem.weighted_loss)]
-    found = [homogeneous_bound(pricer, problem.weighted_loss, dual, loss=problem.constant_loss) for dual in starts]
-    best = max(found, key=lambda bound: bound.value)
+    cost = problem.weighted_loss
+    lowered = homogeneous_bound(pricer, cost, first, loss=problem.constant_loss)
+    best = max(lowered, anchor_bound(pricer, cost), key=lambda bound: bound.value)
     return best.dual, best.value
 
 

@@ -42,7 +42,7 @@ from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.kernels.highs import Method as HighsMethod
 from mechdesign.solvers.kernels.highs import solve_linear_program
-from mechdesign.solvers.kernels.pricing import ConePricer, anchor_multipliers, homogeneous_bound
+from mechdesign.solvers.kernels.pricing import ConePricer, anchor_bound, homogeneous_bound
 from mechdesign.solvers.kernels.progress import Progress
 from mechdesign.solvers.optimal.block_interior_point import solve_blocks
 from mechdesign.solvers.optimal.coupled_bound import Bound
@@ -348,7 +348,8 @@ class _Search:
             self._offer(half / half.sum(axis=1, keepdims=True))
         assert self.mass is not None
         if self.bound == 0:
-            self._price(anchor_multipliers(self.pricer, self.problem.weighted_loss))
+            found = anchor_bound(self.pricer, self.problem.weighted_loss)
+            self.bound, self.dual = found.value, found.dual
         return Design(
             mass=self.mass, loss=self.loss, dual=self.dual, lower_bound=self.bound, stopped=stopped, cut=self.cut
         )
