@@ -30,6 +30,9 @@ _TRIALS: list[dict[str, Any]] = [
     {**dict.fromkeys(_FEASIBLE, tolerance), "simplex_strategy": strategy, "presolve": presolve}
     for tolerance, strategy, presolve in ((1e-10, 1, "off"), (1e-9, 1, "off"), (1e-8, 1, "on"), (1e-7, 4, "on"))
 ]
+_CENTRAL: dict[str, Any] = {
+    **dict.fromkeys(_FEASIBLE, 1e-9), "solver": "ipm", "run_crossover": "off", "presolve": "off"
+}  # fmt: skip
 _ENDED = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kTimeLimit)
 _PRIMAL = 4  # HiGHS's number for the primal simplex method: a vertex stays feasible when only the cost changes
 
@@ -110,9 +113,23 @@ class ColumnMaster:
         self._cost = np.concatenate([self._cost, cost / (total * self._unit)])
         self._sum = np.concatenate([self._sum, total])
 
-    def solve(self, time_limit: float) -> LinearSolution:
-        """The optimal vertex and its multipliers. Raises: SolverError where no trial ends with one."""
+    def solve(self, time_limit: float, *, interior: float | None = None) -> LinearSolution:
+        """The optimal vertex and its multipliers; or a point of the interior-point method to the relative tolerance
+        `interior`: multipliers in the midst of those that are optimal. Raises: SolverError where it ends without one.
+        """
         ends = min(self._solver.getRunTime() + time_limit, 1e18)
+        if interior is not None:
+            self._solver.clearSolver()
+            for name, value in {
+                **_CENTRAL,
+                "ipm_optimality_tolerance": max(interior, 1e-12),
+                "time_limit": ends,
+            }.items():
+                self._solver.setOptionValue(name, value)
+            self._solver.run()
+            self._solver.setOptionValue("solver", "simplex")
+            self._first = True
+            return self._found()
         for trial in _TRIALS:
             options = {**trial, "time_limit": ends}
             if trial is not _TRIALS[0]:
@@ -125,11 +142,16 @@ class ColumnMaster:
             self._first = False
             if self._solver.getModelStatus() in _ENDED:
                 break
+        return self._found(vertex=True)
+
+    def _found(self, *, vertex: bool = False) -> LinearSolution:
         word = self._solver.modelStatusToString(self._solver.getModelStatus())
         if self._solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            raise SolverError("HiGHS found no vertex", field="solver", value=word, remedy="allow more time")
+            raise SolverError("HiGHS found no optimum", field="solver", value=word, remedy="allow more time")
         solution = self._solver.getSolution()
-        x, dual = self._from_basis(np.array(solution.col_value), np.array(solution.row_dual))
+        x, dual = np.array(solution.col_value), np.array(solution.row_dual)
+        if vertex:
+            x, dual = self._from_basis(x, dual)
         objective = float(self._cost @ x) * self._unit
         return LinearSolution(x=x / self._sum, dual=dual * self._unit, status=word, objective=objective)
 

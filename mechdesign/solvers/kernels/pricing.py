@@ -51,6 +51,7 @@ _RESOLVED = 1e-11  # ratio below which rounding is taken to be what is left, and
 _BEYOND = 1.0001
 _RAISE = 1e-10  # the first of these steps
 _FASTER = 6.0  # the growth of each
+_SMALLEST = 1e-300
 _NONE: NDArray[np.float64] = np.zeros(0)
 
 
@@ -204,6 +205,20 @@ def homogeneous_bound(
             break
     assert best is not None
     return best
+
+
+def anchor_bound(pricer: ConePricer, cost: NDArray[np.float64]) -> Bound:
+    """A bound above 0 wherever every constant report has a loss, from multipliers that are 0 but at the best anchor a.
+
+        lambda(a) = min over y of sum_v cost(v, y) e^{-d(a, v)},
+
+    because g(v) >= e^{-d(a, v)} g(a) in the cone. cost (n, m) >= 0. Cost: one product of matrices and a few pricings.
+    """
+    least = (np.exp(-pricer.distance) @ cost).min(axis=1)
+    best = int(np.argmax(least))
+    dual = np.zeros(len(cost))
+    dual[pricer.anchors[best]] = least[best]
+    return homogeneous_bound(pricer, cost, dual, loss=max(float(cost.sum(axis=0).min()), _SMALLEST))
 
 
 def _symmetric_noise(graph: sp.csr_array) -> NDArray[np.float64]:

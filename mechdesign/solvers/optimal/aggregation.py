@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError, SolverError
-from mechdesign.mechanism.table.dataset import relative_gap, total_cost
+from mechdesign.mechanism.table.dataset import RESOLUTION, relative_gap, total_cost
 from mechdesign.mechanism.table.repair import repair
 from mechdesign.programs.optimal.coupled import stack_rows
 from mechdesign.programs.optimal.restricted import RestrictedProgram, linear_program, restrict
@@ -46,7 +46,7 @@ from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.kernels.highs import Method as HighsMethod
 from mechdesign.solvers.kernels.highs import solve_linear_program
-from mechdesign.solvers.kernels.pricing import ConePricer, homogeneous_bound
+from mechdesign.solvers.kernels.pricing import ConePricer, anchor_bound, homogeneous_bound
 from mechdesign.solvers.kernels.progress import Progress
 from mechdesign.solvers.optimal.block_interior_point import solve_blocks
 from mechdesign.solvers.optimal.boxed_master import generate_boxed
@@ -187,13 +187,13 @@ class _Search:
     dual: NDArray[np.float64] = field(init=False)
     latest: NDArray[np.float64] = field(init=False)  # multipliers from which the interior point starts
     cut: NDArray[np.bool_] = field(init=False)
+    scale: float = 1.0  # of the objective in restricted programs: secrets over the best loss known
 
     def __post_init__(self) -> None:
         self.started = time.monotonic()
         self.pricer = ConePricer(self.problem.edges, self.problem.domain.size, self.problem.anchors)
         self.dual = self.latest = np.zeros(self.problem.domain.size)
         self.cut = np.zeros(self.pricer.distance.shape, np.bool_)
-        self.scale = self.problem.domain.size / self.problem.constant_loss
 
     @property
     def reached(self) -> float:
@@ -204,6 +204,8 @@ class _Search:
         """Try one attempt after another; returns why the search stopped."""
         stopped = "precision"
         for number, attempt in enumerate(attempts):
+            known = max(min(self.loss, self.problem.constant_loss), RESOLUTION * self.problem.constant_loss)
+            self.scale = self.problem.domain.size / known
             if attempt.method == "rays":
                 pass
             elif attempt.method in _ASK_KERNELS:
@@ -237,7 +239,7 @@ class _Search:
         own = np.einsum("uy,yu->y", self.problem.weighted_loss, kernel)
         try:
             weights = None if self.problem.domain.kind == "grid" else scipy.linalg.solve(kernel.T, np.ones(len(own)))
-            multipliers = scipy.linalg.solve(kernel.T, own, overwrite_a=True)
+            multipliers = scipy.linalg.solve(kernel.T, own)  # never overwrite_a: SciPy 1.17 crashes on indefinite ones
         except (scipy.linalg.LinAlgError, scipy.linalg.LinAlgWarning, ValueError):
             return np.zeros(self.cut.shape, np.bool_)
         self.latest = multipliers
@@ -403,6 +405,9 @@ class _Search:
             half = np.exp(-self.pricer.distance.T / 2)
             self._offer(half / half.sum(axis=1, keepdims=True))
         assert self.mass is not None
+        if self.bound == 0:
+            found = anchor_bound(self.pricer, self.problem.weighted_loss)
+            self.bound, self.dual = found.value, found.dual
         return Design(
             mass=self.mass, loss=self.loss, dual=self.dual, lower_bound=self.bound, stopped=stopped, cut=self.cut
         )

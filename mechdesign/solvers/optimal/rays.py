@@ -12,6 +12,10 @@ prior do no harm: no variable of the master stands for a single entry of the tab
 For the minimax program the multipliers of the side rows are a prior that changes from round to round, and ends as the
 least favourable one.
 
+Masters with side rows are solved by the interior-point method, whose multipliers lie in the midst of the optimal ones:
+a vertex is as good as any other where multipliers of limits and sums play into each other, and then bounds come late.
+Where a method gains nothing, or fails, the other takes turns.
+
 Numbers. The unit of the objective is that of the best mixture so far, and the master is rebuilt when that has fallen,
 or after some rounds: a constant report may cost 30,000 times the optimum. Columns are divided by their sums. Point and
 multipliers are solved for again from the basis, since those of the simplex method carry its tolerance.
@@ -21,14 +25,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.errors import SolverError
 from mechdesign.mechanism.table.dataset import RESOLUTION, relative_gap
 from mechdesign.programs.optimal.coupled import SideRows
-from mechdesign.solvers.kernels.highs import ColumnMaster
+from mechdesign.solvers.kernels.highs import ColumnMaster, LinearSolution
 from mechdesign.solvers.kernels.pricing import ConePricer, Pricing
 from mechdesign.solvers.optimal.coupled_bound import Bound, best_bound
 
@@ -42,8 +48,10 @@ _MIXED = 0.7  # share of the best multipliers in those that are priced beside th
 _NEAR = 1e-3  # gap below which they are not
 _WIDE = 30  # columns a secret beyond which those of the largest reduced cost are given up at the next rebuild
 _ROUNDS = 300
-_GAINED = 0.7  # factor by which the gap of the mixture falls, or a round gained nothing
+_GAINED = 0.7  # factor by which the gap of the mixture falls, or its objective by a tenth of the target: a gain
+_TURN = 5  # rounds without gain after which the master's method changes
 _NO_GAIN = 15  # such rounds after which rays are given up
+_CENTRAL = 1e-6  # largest relative tolerance of the interior-point method, otherwise a hundredth of the gap
 _FINEST = 1e-10  # gap of a mixture below which nothing is gained
 _LEAST_TIME = 1.0  # seconds that HiGHS gets
 _PENALTY = 1e4  # of the common relaxation of the limits, in units of the objective; multipliers stay below it
@@ -61,7 +69,7 @@ def generate(rays: RayGeneration, *, gap: float, deadline: float, take: Callable
     come no nearer: its table should be certified then. It returns the certified gap.
     Raises: SolverError where HiGHS finds no vertex.
     """
-    wanted, least, since = gap / 2, np.inf, 0
+    wanted, least, lowest, since = gap / 2, np.inf, np.inf, 0
     for _ in range(_ROUNDS):
         left = deadline - time.monotonic()
         if left <= 0:
@@ -69,8 +77,11 @@ def generate(rays: RayGeneration, *, gap: float, deadline: float, take: Callable
         rays.solve(max(left, _LEAST_TIME))
         found = rays.price(rays.objective * (1 - wanted))
         near = relative_gap(rays.objective, found.value, rays.scale)
-        since = 0 if near < least * _GAINED else since + 1
-        least = near if since == 0 else least
+        gained = near < least * _GAINED or rays.objective < lowest * (1 - gap / 10)
+        since = 0 if gained else since + 1
+        least, lowest = min(near, least) if gained else least, min(lowest, rays.objective)
+        if since == _TURN:
+            rays.interior = not rays.interior
         close = near <= wanted or since == _NO_GAIN
         if take(found, close) <= gap:
             return "gap"
@@ -99,6 +110,7 @@ class RayGeneration:
     best: Bound | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
+        self.interior = self.rows.size > 0
         n, m = self.cost.shape
         self.by_report = np.ascontiguousarray(self.cost.T)
         columns = self.rows.matrix.tocsc()
@@ -182,11 +194,21 @@ class RayGeneration:
             self._minimise(time_limit)
 
     def _minimise(self, time_limit: float) -> None:
-        found, n = self.master.solve(time_limit), len(self.dual)
+        found, n = self._optimum(time_limit), len(self.dual)
         self.x, self.dual = np.maximum(found.x[2:], 0.0), found.dual[:n]
         self.multipliers = np.maximum(-found.dual[n:] / self.row_scale, 0.0)
         shared, relaxed = float(found.x[0]), float(found.x[1])
         self.objective = float(self.costs @ self.x) + (max(shared, 0.0) + _PENALTY * max(relaxed, 0.0)) * self.unit
+
+    def _optimum(self, time_limit: float) -> LinearSolution:
+        """By the method of the turn; by the other where that fails."""
+        gap = 1.0 if self.best is None else 1 - self.best.value / self.objective
+        tolerance = min(_CENTRAL, gap / 100)
+        for interior in (self.interior, not self.interior):
+            with suppress(SolverError):
+                return self.master.solve(time_limit, interior=tolerance if interior else None)
+            self.interior = not interior
+        raise SolverError("HiGHS found no optimum", field="rays", value=self.variables, remedy="allow more time")
 
     def price(self, enough: float) -> Bound:
         """Price the multipliers and, far from the optimum, others half-way to the best ones; the best bound so far.
