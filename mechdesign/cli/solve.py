@@ -21,7 +21,9 @@ from mechdesign.cli.options import (
 )
 from mechdesign.cli.parsing import PROGRAMS, chosen_program, problem_asked
 
-_METHOD_HELP = "For optimal: auto, rays, whole, blocks, aggregation or graph. For eikonal: auto, table or factored."
+_METHOD_HELP = (
+    "For optimal: auto, rays, rows, boxed, whole, blocks, aggregation or graph. For eikonal: auto, table or factored."
+)
 
 
 def solve(

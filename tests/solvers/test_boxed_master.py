@@ -106,9 +106,9 @@ def test_the_dense_interior_point_ends_where_highs_does() -> None:
 def test_what_the_master_needs(way: str, asked: DesignProblem, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without columns from the pricing, or where rows may stay off 1, the gap stays open."""
     if way == "no rays":
-        taken = boxed_master._Columns.add
+        taken = boxed_master.Master.add
         monkeypatch.setattr(
-            boxed_master._Columns, "add", lambda self, rays: taken(self, rays) if self.count < len(rays) else None
+            boxed_master.Master, "add", lambda self, rays: taken(self, rays) if self.variables < len(rays) else None
         )
     else:
         monkeypatch.setattr(boxed_master, "_FREE", 1e-9)

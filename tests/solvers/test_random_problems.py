@@ -7,7 +7,8 @@ import pytest
 from random_problems import TWICE, exact_optimum, optimum, random_case, random_problem
 
 import mechdesign as md
-from mechdesign.solvers.optimal.aggregation import METHODS, aggregate
+from mechdesign.solvers.optimal.aggregation import aggregate
+from mechdesign.solvers.optimal.attempts import METHODS
 
 GAP = 1e-3  # the default of `solve`
 OWN = ("query", "dictionary", "eikonal")  # programs with fewer tables: they bound the optimal program, from outside

@@ -1,26 +1,11 @@
 """Adaptive tree aggregation: the optimal program at sizes where the whole linear program does not fit.
 
 1. Start from restricted programs (programs/optimal/restricted.py) with few variables: one eikonal kernel per report,
-   cut where the multipliers of the eikonal weight system show it to be improvable.  2. Solve the restricted program.
-   3. Repair
-and certify its table: an upper bound.  4. Price every report exactly: a lower bound.  5. Where a ray with a negative
-price leaves the eikonal profile, cut the tree of that report. Repeat until the bounds meet.
+cut where the multipliers of the eikonal weight system show it to be improvable.  2. Solve the restricted program.
+3. Repair and certify its table: an upper bound.  4. Price every report exactly: a lower bound.  5. Where a ray with a
+negative price leaves the eikonal profile, cut the tree of that report. Repeat until the bounds meet.
 
-Methods, in the order in which `auto` tries them; the next one goes on where a method's accuracy ends above the target:
-
-    rays         a mixture of rays, which are added where a price is negative (rays.py): first where the median edge has
-                 1.3 nats or more and secrets are at most 450; zeros of the prior, and distances of hundreds of nats, do
-                 it no harm
-    whole        the whole linear program by HiGHS (simplex up to 3,000 variables, else interior point), up to 60,000
-                 constraints: the reference that all else is checked against
-    rows         the program of a spanner by the block interior-point method, with further constraints as tables break
-                 them (pair_rows.py): first for scattered places and all their pairs, where eikonal kernels do not fit
-    boxed        passes over multipliers and a master over rays with its multipliers in a box (boxed_master.py): first
-                 up to 700 secrets where eikonal multipliers cut nearly half of all nodes, as edges are short
-    blocks       restricted programs by the block interior-point method, whose cost hardly depends on the number of
-                 constraints: beyond 60,000 constraints always the first
-    aggregation  restricted programs by HiGHS, with both of its scalings of far entries: which of them is accurate
-                 depends on how the prior and the distances range
+Methods, and the order in which `auto` tries them: attempts.py.
 """
 
 from __future__ import annotations
@@ -30,7 +15,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
-from typing import Literal, get_args
 
 import numpy as np
 import scipy.linalg
@@ -48,24 +32,17 @@ from mechdesign.solvers.kernels.highs import Method as HighsMethod
 from mechdesign.solvers.kernels.highs import solve_linear_program
 from mechdesign.solvers.kernels.pricing import ConePricer, anchor_bound, homogeneous_bound
 from mechdesign.solvers.kernels.progress import Progress
+from mechdesign.solvers.optimal.attempts import LEAST_CUT, METHODS, Attempt, Method, attempts_for
 from mechdesign.solvers.optimal.block_interior_point import solve_blocks
-from mechdesign.solvers.optimal.boxed_master import generate_boxed
+from mechdesign.solvers.optimal.boxed_master import Master, generate_boxed
 from mechdesign.solvers.optimal.coupled_bound import Bound
-from mechdesign.solvers.optimal.pair_rows import PairRows, levelled, suits_rows
-from mechdesign.solvers.optimal.rays import RayGeneration, generate, suits
+from mechdesign.solvers.optimal.pair_rows import PairRows, levelled
+from mechdesign.solvers.optimal.rays import RayGeneration, generate
 
-Method = Literal["auto", "rays", "rows", "boxed", "whole", "blocks", "aggregation"]
-METHODS: tuple[Method, ...] = get_args(Method)
-
-WHOLE_LIMIT = 60_000  # constraints of the whole program up to which it is solved at once
-NETWORK_LIMIT = 10_000  # the same off grids with fewer than two edges a secret, as on roads, where blocks are faster
 SIMPLEX_LIMIT = 3_000  # variables up to which the simplex method is used
 _CAPS = {"simplex": (18.0, 9.0), "ipm": (9.0, 18.0)}  # nats up to which far entries are scaled; first and second choice
 _FAR = 20.0  # nats from the anchor beyond which the whole program starts from the eikonal profile
 _NEAR = 5.0  # nats from the anchor within which every node is cut at first where eikonal kernels do not fit
-# Shares of nodes that eikonal multipliers cut, below which restricted programs are small, and blocks are faster.
-_ASK_KERNELS = {"rows": 0.1, "boxed": 0.45}
-_DENSE = 700  # secrets up to which the boxed master is tried: its columns are dense
 _FIRST = 1e-2  # gap to which the first program of rows is solved: most rows are yet to come
 _SPREAD_LIMIT = 1_000_000  # entries of a table up to which its repair may solve a system of eikonal weights
 _ROUNDS = 40
@@ -109,7 +86,7 @@ def aggregate(
             value="a constant report costs nothing",
             remedy="give weight to secrets that reports tell apart",
         )
-    attempts, size = _attempts(problem, method), problem.domain.size
+    attempts, size = attempts_for(problem, method), problem.domain.size
     if attempts[0].method == "blocks":
         require_memory(size, size, tables=2, what="the equations of the block method")
     search = _Search(problem=problem, gap=gap, deadline=time.monotonic() + time_limit, on_progress=on_progress)
@@ -118,39 +95,6 @@ def aggregate(
     except KeyboardInterrupt:
         stopped = "interrupt"
     return search.design(stopped)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Attempt:
-    """One way to search: the method, whether it starts with every near node cut, and which scaling HiGHS gets."""
-
-    method: str
-    whole: bool
-    scaling: int = 0
-
-
-def _attempts(problem: DesignProblem, method: Method) -> list[_Attempt]:
-    edges, size = len(problem.edges.tail), problem.domain.size
-    network = problem.domain.kind != "grid" and edges < 2 * size
-    small = 2 * edges * problem.reports.size <= (NETWORK_LIMIT if network else WHOLE_LIMIT)
-    whole = [_Attempt(method="whole", whole=True, scaling=k) for k in (0, 1)]
-    restricted = [_Attempt(method="aggregation", whole=False, scaling=k) for k in (0, 1)]
-    blocks, rays, rows, boxed = (_Attempt(method=one, whole=False) for one in ("blocks", "rays", "rows", "boxed"))
-    if method == "auto" and not small and problem.domain.kind != "grid" and suits_rows(problem):
-        return [rows, blocks]
-    if method == "auto":
-        first = [rays] if suits(problem.edges.length, size) else []
-        late = [rays] if small and not first else []
-        middle = [boxed] if not small and size <= _DENSE else []
-        return [*first, *whole[:1] * small, *middle, blocks, *late, restricted[0], *whole[1:] * small, restricted[1]]
-    return {
-        "rays": [rays],
-        "rows": [rows],
-        "boxed": [boxed],
-        "whole": whole,
-        "blocks": [blocks],
-        "aggregation": restricted,
-    }[method]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -163,14 +107,6 @@ class _Solved:
     dual: NDArray[np.float64]
     exact: bool
     stopped: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Size:
-    """What a master is of, for progress."""
-
-    variables: int
-    constraints: int
 
 
 @dataclass(kw_only=True, eq=False)
@@ -200,7 +136,7 @@ class _Search:
         """The relative gap."""
         return relative_gap(self.loss, self.bound, self.problem.constant_loss)
 
-    def run(self, attempts: list[_Attempt], start: Design | None) -> str:
+    def run(self, attempts: list[Attempt], start: Design | None) -> str:
         """Try one attempt after another; returns why the search stopped."""
         stopped = "precision"
         for number, attempt in enumerate(attempts):
@@ -208,9 +144,9 @@ class _Search:
             self.scale = self.problem.domain.size / known
             if attempt.method == "rays":
                 pass
-            elif attempt.method in _ASK_KERNELS:
+            elif attempt.method in LEAST_CUT:
                 self.cut = self._eikonal_cuts()
-                if len(attempts) > 1 and self.cut.mean() < _ASK_KERNELS[attempt.method]:
+                if len(attempts) > 1 and self.cut.mean() < LEAST_CUT[attempt.method]:
                     continue
             elif attempt.whole:
                 self.cut = self.pricer.distance <= _FAR
@@ -248,7 +184,7 @@ class _Search:
             return self.pricer.distance <= _NEAR
         return turns
 
-    def _rounds(self, attempt: _Attempt) -> str:
+    def _rounds(self, attempt: Attempt) -> str:
         finest = self.gap / 2
         tolerance = max(finest, _ROUGH) if attempt.method == "blocks" else min(1e-4, self.gap)
         rows = None
@@ -287,7 +223,7 @@ class _Search:
             self.cut |= fresh
         return "precision"
 
-    def _rays(self, attempt: _Attempt) -> str:
+    def _rays(self, attempt: Attempt) -> str:
         """Ray generation until the mixture is within the gap; its tables are certified where they are much better."""
         problem = self.problem
         rays = RayGeneration(
@@ -313,23 +249,22 @@ class _Search:
             if rays.objective < self.loss:
                 self._offer(rays.table())
 
-    def _boxed(self, attempt: _Attempt) -> str:
+    def _boxed(self, attempt: Attempt) -> str:
         """The boxed master; what it calls worth a certificate gets one."""
         number = count()
 
-        def take(dual: NDArray[np.float64] | None, table: NDArray[np.float64] | None, columns: int) -> float:
+        def take(dual: NDArray[np.float64] | None, table: NDArray[np.float64] | None, master: Master) -> float:
             if dual is not None:
                 self._price(dual)
             if table is not None:
                 self._offer(levelled(table, self.problem.edges))
-            size = _Size(variables=columns, constraints=self.problem.domain.size)
-            self._tell(attempt, next(number), size, None)
+            self._tell(attempt, next(number), master, None)
             return self.reached
 
         return generate_boxed(self.problem, self.pricer, gap=self.gap, deadline=self.deadline, take=take)
 
     def _solve_blocks(
-        self, program: RestrictedProgram, attempt: _Attempt, tolerance: float, tell: Callable[[int | None], None]
+        self, program: RestrictedProgram, attempt: Attempt, tolerance: float, tell: Callable[[int | None], None]
     ) -> _Solved:
         """By the block interior-point method."""
         if program.variables <= _CHEAP:
@@ -341,7 +276,7 @@ class _Search:
         return _Solved(point=found.q, dual=found.dual, exact=exact, stopped=found.stopped)
 
     def _solve_highs(
-        self, program: RestrictedProgram, attempt: _Attempt, tolerance: float, tell: Callable[[int | None], None]
+        self, program: RestrictedProgram, attempt: Attempt, tolerance: float, tell: Callable[[int | None], None]
     ) -> _Solved:
         """By HiGHS."""
         method: HighsMethod = "simplex" if program.variables <= SIMPLEX_LIMIT else "ipm"
@@ -382,7 +317,7 @@ class _Search:
         return found.first.turns, better
 
     def _tell(
-        self, attempt: _Attempt, number: int, program: RestrictedProgram | RayGeneration | _Size, iteration: int | None
+        self, attempt: Attempt, number: int, program: RestrictedProgram | RayGeneration | Master, iteration: int | None
     ) -> None:
         if self.on_progress is not None:
             self.on_progress(

@@ -57,16 +57,16 @@ def generate_boxed(
     *,
     gap: float,
     deadline: float,
-    take: Callable[[Vector | None, Vector | None, int], float],
+    take: Callable[[Vector | None, Vector | None, Master], float],
 ) -> str:
     """Passes, then rounds of the boxed master, until the certified gap is met; "gap", "time" or "precision".
 
     take, called after every pass and round, with multipliers (n,) and a table (n, m) where they are worth a
-    certificate, else None, and the number of columns, returns the certified gap. Cost of a round: a pricing, and
+    certificate, else None, and the master, returns the certified gap. Cost of a round: a pricing, and
     O(columns n^2) for each step of the interior-point method. Memory: 8 n bytes for each of 12 n columns, twice.
     """
     cost, n = problem.weighted_loss, problem.domain.size
-    columns, passes = _Columns(cost), Passes(problem=problem, pricer=pricer)
+    columns, passes = Master(cost), Passes(problem=problem, pricer=pricer)
     columns.add(np.exp(-pricer.distance / 2))
     mixed = np.zeros(cost.shape)
     for number in range(_PASSES):
@@ -74,7 +74,7 @@ def generate_boxed(
         late = time.monotonic() >= deadline
         worth = late or number % _EVERY == 0 or number == _PASSES - 1
         scaled = passes.priced * min(1.0, float(passes.ratio.min()))
-        reached = take(scaled if worth else None, passes.table() if worth else None, columns.count)
+        reached = take(scaled if worth else None, passes.table() if worth else None, columns)
         if late or reached <= gap:
             return "time" if late else "gap"
         if number >= _PASSES - _KEPT:
@@ -99,7 +99,7 @@ def generate_boxed(
         if late or left < _CERTIFIED * promised or left <= gap / 2:
             promised, far = left, _FREE * float(centre.mean())
             table = columns.table(columns.solve((centre + far) / unit, (centre - far) / unit, unit, tolerance).x)
-        reached = take(dual * share if better and table is not None else None, table, columns.count)
+        reached = take(dual * share if better and table is not None else None, table, columns)
         if late or reached <= gap:
             return "gap" if reached <= gap else "time"
         if left < _FINEST:
@@ -119,8 +119,8 @@ class _Point:
     dual: Vector
 
 
-class _Columns:
-    """Rays (n, k), their costs and their reports; each ray divided by its largest entry."""
+class Master:
+    """Rays (k, n), each divided by its largest entry, with their costs and reports; the program over them in a box."""
 
     def __init__(self, loss: Vector) -> None:
         n, _ = loss.shape
@@ -128,9 +128,14 @@ class _Columns:
         self._rays, self.cost, self._report = np.empty((0, n)), np.empty(0), np.empty(0, np.int64)
 
     @property
-    def count(self) -> int:
-        """How many there are."""
+    def variables(self) -> int:
+        """Number of columns."""
         return len(self.cost)
+
+    @property
+    def constraints(self) -> int:
+        """Number of row sums."""
+        return self._rays.shape[1]
 
     def add(self, rays: Vector) -> None:
         """One ray for each report, (m, n)."""
@@ -149,7 +154,7 @@ class _Columns:
 
     def solve(self, upper: Vector, lower: Vector, unit: float, tolerance: float) -> _Point:
         """The master where multipliers, (n,) in `unit`, stay between lower and upper."""
-        n, k = self._rays.shape[1], self.count
+        n, k = self._rays.shape[1], self.variables
         matrix = np.hstack([self._rays.T, np.eye(n), -np.eye(n)])
         cost = np.concatenate([self.cost / unit, upper, -lower])
         x, dual = solve_dense(matrix, cost, tolerance)
