@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,7 +22,9 @@ from mechdesign.cli.options import (
 )
 from mechdesign.cli.parsing import PROGRAMS, chosen_program, problem_asked
 
-_METHOD_HELP = "For optimal: auto, whole, blocks, aggregation or graph. For eikonal: auto, table or factored."
+_METHOD_HELP = (
+    "For optimal: auto, rays, rows, boxed, whole, blocks, aggregation or graph. For eikonal: auto, table or factored."
+)
 
 
 def solve(
@@ -47,7 +50,7 @@ def solve(
     overwrite: OverwriteOption = False,
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
-) -> None:
+) -> int:
     """Solve a design problem; its parameters follow PROBLEM, as --PARAMETER VALUE."""
     started = time.monotonic()
     file, parameters = problem_asked(problem, context)
@@ -92,3 +95,17 @@ def solve(
         printing.print_json(summary)
     else:
         print_summary(summary, mechanism, verbose=verbose)
+    return _judged(summary, gap, method)
+
+
+def _judged(summary: Mapping[str, Any], gap: float, method: str) -> int:
+    """The exit code; says on stderr where a method ended short of the gap: 1 where it proved nothing at all."""
+    if summary["stopped"] != "precision":
+        return 0
+    unproved = not summary["lower_bound"]
+    reached = "no lower bound above 0 was proved" if unproved else f"the gap is {summary['gap']:.1e}"
+    other = "use --method auto" if method != "auto" else "ask for a larger gap"
+    from mechdesign.output.terminal.printing import note
+
+    note(f"warning: {reached}, {gap:g} was asked for: its accuracy ends there. The table is certified; {other}")
+    return int(unproved and summary["loss"] > 0)

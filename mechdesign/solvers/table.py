@@ -36,7 +36,8 @@ from mechdesign.solvers.eikonal.weights import solve_weights
 from mechdesign.solvers.factored.run import Run, solve_factored, suits
 from mechdesign.solvers.kernels.design import Design, Targets
 from mechdesign.solvers.matching.matched_optimal import solve_matched_optimal
-from mechdesign.solvers.optimal.aggregation import Method, aggregate
+from mechdesign.solvers.optimal.aggregation import aggregate
+from mechdesign.solvers.optimal.attempts import Method
 from mechdesign.solvers.optimal.convex import solve_stated
 from mechdesign.solvers.optimal.coupled import solve_coupled
 from mechdesign.solvers.optimal.edge_average import solve_edge_average

@@ -13,7 +13,7 @@ from mechdesign.mechanism.table.certificate import ROW_SUM
 from mechdesign.programs.optimal.coupled import Coupled, SideRows, objective
 from mechdesign.programs.statistical.statistical_design import StatisticalDesign
 from mechdesign.solvers.kernels.pricing import ConePricer
-from mechdesign.solvers.optimal.coupled import coupled_bound, project_dual
+from mechdesign.solvers.optimal.coupled_bound import coupled_bound, project_dual
 from mechdesign.solvers.statistical.criterion_bound import proved_bound, sides
 from mechdesign.solvers.table import rebuilt_program
 from mechdesign.utility.loss.loss import mechanism_loss

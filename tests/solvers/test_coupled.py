@@ -29,7 +29,8 @@ from mechdesign.setting.problems.problem_files import load_problem
 from mechdesign.solvers.kernels.highs import solve_linear_program
 from mechdesign.solvers.kernels.progress import Progress
 from mechdesign.solvers.optimal import coupled
-from mechdesign.solvers.optimal.coupled import coupled_bound, no_table, project_dual, solve_coupled, task_of
+from mechdesign.solvers.optimal.coupled import no_table, solve_coupled, task_of
+from mechdesign.solvers.optimal.coupled_bound import coupled_bound, project_dual
 
 
 @ALL

@@ -29,7 +29,8 @@ from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.problems.problem_files import load_problem, read_problem_file
 from mechdesign.solvers.kernels.progress import Progress
 from mechdesign.solvers.optimal import aggregation
-from mechdesign.solvers.optimal.aggregation import METHODS, Method, aggregate
+from mechdesign.solvers.optimal.aggregation import aggregate
+from mechdesign.solvers.optimal.attempts import METHODS, Method
 from mechdesign.solvers.solve import solve
 
 PHILADELPHIA = 0.769355  # 15 x 15, 8 neighbours, edges integrated exactly

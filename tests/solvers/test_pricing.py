@@ -15,11 +15,12 @@ from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.metric.levels import PrivacyLevel
 from mechdesign.setting.metric.shortest_paths import Edges, shortest_paths
 from mechdesign.setting.space.domain import Domain
-from mechdesign.solvers.kernels.pricing import ConePricer, lower_bound
+from mechdesign.solvers.kernels.pricing import ConePricer, homogeneous_bound, lower_bound
 
 ROUNDED = 1e-9  # relative to sum |r g|: pivots stop at 1e-15 of it, the other solver at 1e-10
 CONE = 1e-9  # relative: rays are built with lengths shortened by as much, against cycling
 ULPS = 1e-14  # relative: a few dozen roundings
+BELOW_THE_OPTIMUM = 1e-7  # relative: what a homogeneous bound may lose to negative prices, and to one more step
 BELOW = 1e-12  # relative: the other solver may end this little below the true minimum
 
 
@@ -156,6 +157,48 @@ def test_any_multipliers_bound_the_loss_of_every_private_table(name: str) -> Non
     assert min(bounds) >= 0
     assert max(bounds) <= best
     assert lower_bound(scale, pricer.price(cost, scale).value) == pytest.approx(scale.sum(), rel=1e-12)
+
+
+@ALL
+def test_the_homogeneous_bound_is_one_of_lower_bound_and_at_least_as_good(name: str) -> None:
+    edges, n = graph(name)
+    rng = np.random.default_rng(9)
+    cost = rng.dirichlet(np.full(n, 0.1))[:, None] * rng.random((n, n))
+    pricer = ConePricer(edges, n, np.arange(n))
+    loss = cost.sum(axis=0).min()
+    for share in (0.3, 1.0, 3.0):
+        dual = share * cost.min(axis=1) + 0.1 * rng.random(n) * loss / n
+        found = homogeneous_bound(pricer, cost, dual, loss=loss)
+        assert found.value == lower_bound(found.dual, pricer.price(cost, found.dual).value)
+        assert lower_bound(dual, pricer.price(cost, dual).value) <= found.value <= loss
+
+
+def test_an_error_of_multipliers_far_from_an_anchor_hardly_costs_the_homogeneous_bound() -> None:
+    """A line with 4 nats a step, whose far half has no prior: there 1e-12 too much is multiplied by e^60."""
+    n, peopled = 16, 8
+    edges = Edges(tail=np.arange(n - 1), head=np.arange(1, n), length=np.full(n - 1, 4.0))
+    cost = (1 + np.abs(np.subtract.outer(np.arange(n), np.arange(n)))) / n
+    cost[peopled:] = 0
+    dual = cost.min(axis=1)
+    pricer = ConePricer(edges, n, np.arange(n))
+    exact = lower_bound(dual, pricer.price(cost, dual).value)
+    assert exact == pytest.approx(peopled / n)
+    dual[peopled:] = 1e-12
+    assert lower_bound(dual, pricer.price(cost, dual).value) == 0
+    found = homogeneous_bound(pricer, cost, dual, loss=1.0)
+    assert exact * (1 - BELOW_THE_OPTIMUM) <= found.value
+    assert found.value == lower_bound(found.dual, pricer.price(cost, found.dual).value)
+
+
+def test_no_other_trial_is_made_where_nothing_is_gained() -> None:
+    edges, n = graph("random")
+    cost, _ = objectives("random")
+    cost = np.abs(cost)
+    pricer = ConePricer(edges, n, np.arange(cost.shape[1]) % n)
+    dual = cost.sum(axis=1)
+    first = lower_bound(dual, pricer.price(cost, dual).value)
+    for given in ({"known": dual.sum()}, {"enough": first}):
+        assert homogeneous_bound(pricer, cost, dual, loss=1.0, **given).value == first
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from mechdesign.programs.eikonal.dictionary import Dictionary
 from mechdesign.programs.program import LinearProgram
 from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.kernels.highs import solve_linear_program
-from mechdesign.solvers.kernels.pricing import ConePricer, lower_bound
+from mechdesign.solvers.kernels.pricing import ConePricer, anchor_bound, lower_bound
 
 _DROP = 1e-9  # coefficients that HiGHS would drop
 _SHRINK = (0.0, 1e-7, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3)  # shares by which multipliers are lowered: columns are missing
@@ -60,9 +60,13 @@ def solve_dictionary(program: Dictionary, *, time_limit: float = math.inf) -> De
     trials = [dual - share * (np.abs(dual) + value / n) for share in _SHRINK]
     bounds = [lower_bound(trial, pricer.price(problem.weighted_loss, trial).value) for trial in trials]
     best = int(np.argmax(bounds))
+    proof, bound = trials[best], bounds[best]
+    if bound == 0:
+        other = anchor_bound(pricer, problem.weighted_loss)
+        proof, bound = other.dual, other.value
     return Design(
         mass=mass,
-        dual=trials[best],
-        lower_bound=bounds[best],
+        dual=proof,
+        lower_bound=bound,
         parameters={**program.parameters(), "kernels_used": int((weights > 0).sum())},
     )

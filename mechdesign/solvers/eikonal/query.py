@@ -29,6 +29,9 @@ BROKEN = 1e-8  # relative; constraints broken by less are left to the repair
 ROUNDS = 60
 _TAKEN = 500  # constraints taken up in a round
 _DROP = 1e-9  # coefficients that HiGHS would drop
+_LARGEST = 1e12  # coefficients beyond, of weights that edges of 30 nats and more leave no room, are as good as this
+_UNDERFLOW = 1e-300  # least unit of a constraint
+_NOTHING = 1e-11  # largest probability of a kernel that counts as none: its true coefficient may be far beyond
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -85,7 +88,7 @@ def solve_query(program: QueryWeights, *, time_limit: float = math.inf) -> Desig
             break
         worst = worst[np.argsort(-excess[worst], kind="stable")[:_TAKEN]]
         coefficients, right = _rows(program, every.take(worst), columns.used)
-        matrix.append(coefficients / columns.unit)
+        matrix.append(np.clip(coefficients / columns.unit, -_LARGEST, _LARGEST))
         upper.append(right)
         taken = np.concatenate([taken, worst])
     parameters = {**program.parameters(), "kernels_used": int((weights > 0).sum()), "constraints_used": len(taken)}
@@ -128,7 +131,7 @@ class _Columns:
     def weights(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Weights (k,) of all kernels at a point of the linear program."""
         weights = np.zeros(self.count)
-        weights[self.used] = np.maximum(x, 0.0) / self.unit
+        weights[self.used] = np.where(x > _NOTHING, x, 0.0) / self.unit
         return weights
 
 
@@ -142,7 +145,7 @@ def _constraints(program: QueryWeights) -> _Constraints:
     report = np.concatenate([answer[tail], answer[head[crossing]]])
     ratio = np.exp(-np.concatenate([length, length[crossing]]))
     within = answer[secret] == answer[other]
-    unit = np.where(within, 1.0 - ratio, np.exp(-program.distances[other, report]))
+    unit = np.where(within, 1.0 - ratio, np.maximum(np.exp(-program.distances[other, report]), _UNDERFLOW))
     return _Constraints(secret=secret, other=other, report=report, ratio=ratio, unit=unit)
 
 

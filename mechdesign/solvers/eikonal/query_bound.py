@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.programs.eikonal.query_weights import QueryWeights
-from mechdesign.solvers.kernels.pricing import ConePricer, lower_bound
+from mechdesign.solvers.kernels.pricing import ConePricer, anchor_bound, lower_bound
 
 _MIXED = (0.0, 0.5, 1.0)  # shares of the second direction
 _HALVINGS = 14
@@ -38,6 +38,9 @@ def best_bound(program: QueryWeights, first: NDArray[np.float64], loss: float) -
             feasible = found >= (1 - _FEASIBLE) * factor * loss
             low, high = (factor, high) if feasible else (low, factor)
             factor = (low + high) / 2
+    if bound == 0 and loss > 0:
+        last = anchor_bound(pricer, problem.weighted_loss)
+        best, bound = last.dual, last.value
     return best, bound
 
 

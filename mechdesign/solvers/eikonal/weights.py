@@ -26,7 +26,7 @@ from mechdesign.solvers.eikonal.edge_budget import edge_budget
 from mechdesign.solvers.eikonal.frame import Framed, framed
 from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.kernels.highs import solve_linear_program
-from mechdesign.solvers.kernels.pricing import ConePricer, lower_bound
+from mechdesign.solvers.kernels.pricing import ConePricer, anchor_bound, homogeneous_bound, lower_bound
 
 LP_ENTRIES = 400_000  # coefficients of the fallback program up to which it is solved
 _DROP = 1e-9
@@ -54,7 +54,19 @@ def solve_weights(program: EikonalWeights) -> Design:
     mass = repair(table, problem.edges, problem.weighted_loss, kernel)
     pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
     bound = lower_bound(dual, pricer.price(problem.weighted_loss, dual).value)
+    if bound == 0 and problem.constant_loss > 0:
+        dual, bound = _other_bound(problem, pricer, scipy.linalg.lu_solve(factors, own_cost, trans=1))
     return Design(mass=mass, dual=dual, lower_bound=bound, parameters={**program.parameters(), **parameters})
+
+
+def _other_bound(
+    problem: DesignProblem, pricer: ConePricer, first: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], float]:
+    """Multipliers and their bound: those of the weight system lowered until they hold, or those of one secret."""
+    cost = problem.weighted_loss
+    lowered = homogeneous_bound(pricer, cost, first, loss=problem.constant_loss)
+    best = max(lowered, anchor_bound(pricer, cost), key=lambda bound: bound.value)
+    return best.dual, best.value
 
 
 def _fallback(problem: DesignProblem) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:

@@ -12,11 +12,24 @@ is rigorous whatever the pivoting did, so it never rests on convergence. Summed 
     lower_bound = sum_u lambda(u) + sum_y min(0, min over the cone of <cost_y - lambda, g> / g(anchor(y))),
 
 a Lagrangian bound: rows sum to 1, so P(y | anchor(y)) <= 1.
+
+Raising. Far from the anchor a ray with g(anchor) = 1 is as large as e^D, and multiplies an error of lambda, be it
+rounding, by that. A ratio of two linear forms does not see how a ray is normalised. With weights w(u) > 0 the trial
+multipliers lambda - t w, t >= 0, are as admissible as any, and every ray has a price that is not negative from
+
+    t* = max over reports y and rays g of <lambda - cost_y, g> / <w, g>,
+
+where the bound is sum (lambda - t* w). Dinkelbach's method finds t*: price at a t, raise t to the largest ratio among
+the priced rays, and again (Dinkelbach 1967, Management Science 13). Every ratio is a lower bound of t*, so a t whose
+sum (lambda - t w) is no better than a bound in hand proves that nothing is gained further on. The bound that is
+returned is that of `lower_bound` at the trial multipliers themselves, rounded down: neither the pivoting nor t*, which
+are floating point, enter its proof. Rounding of the pricing is covered by raising t a little beyond the last ratio.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,11 +39,20 @@ from scipy.sparse.csgraph import dijkstra
 
 from mechdesign.setting.metric.shortest_paths import Edges
 from mechdesign.solvers.kernels.threads import in_blocks
-from mechdesign.solvers.kernels.tree_simplex import price_reports
+from mechdesign.solvers.kernels.tree_simplex import price_reports, ratio_reports
 
 _PIVOTS_PER_NODE = 20
 _TIE_BREAK = 1e-9  # relative shortening of lengths while pivoting: equal path lengths would make it cycle
 _BLOCK = 64  # reports priced at a time
+_FEW = 16  # the same for ratios
+_TRIALS = 14
+_SETTLED = 3e-8  # relative; what negative prices may cost a bound: less than multipliers are off by anyway
+_RESOLVED = 1e-11  # ratio below which rounding is taken to be what is left, and t is raised by steps
+_BEYOND = 1.0001
+_RAISE = 1e-10  # the first of these steps
+_FASTER = 6.0  # the growth of each
+_SMALLEST = 1e-300
+_NONE: NDArray[np.float64] = np.zeros(0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,12 +60,23 @@ class Pricing:
     """Result for all m reports.
 
     value (m,), rigorous lower bounds; turns (m, n), where the minimising ray of a report with a negative value leaves
-    the eikonal profile e^{-D} of its parent in the shortest-path tree; rays (m, n), the minimisers, where asked for.
+    the eikonal profile e^{-D} of its parent in the shortest-path tree; rays (m, n), the minimisers, where asked for;
+    ratio, the largest <dual - cost_y, g> / <weight, g> of a minimiser, where weights are given.
     """
 
     value: NDArray[np.float64]
     turns: NDArray[np.bool_]
     rays: NDArray[np.float64] | None
+    ratio: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bound:
+    """A lower bound, the multipliers dual (n,) that prove it, and the pricing of the first trial."""
+
+    value: float
+    dual: NDArray[np.float64]
+    first: Pricing
 
 
 class ConePricer:
@@ -71,27 +104,121 @@ class ConePricer:
             )
             self.parent[block] = np.where(before < 0, np.arange(size), before)
 
-    def price(self, cost: NDArray[np.float64], dual: NDArray[np.float64], *, rays: bool = False) -> Pricing:
-        """Minimise <cost[:, y] - dual, g> for every report y. cost (n, m), dual (n,). Cost: O(m n pivots)."""
+    def price(
+        self,
+        cost: NDArray[np.float64],
+        dual: NDArray[np.float64],
+        *,
+        weight: NDArray[np.float64] | None = None,
+        rays: bool = False,
+    ) -> Pricing:
+        """Minimise <cost[:, y] - dual, g> for every report y. cost (n, m), dual and weight (n,), weight > 0.
+
+        Cost: O(m n pivots).
+        """
         n, m = cost.shape
-        value, turns = np.empty(m), np.zeros((m, n), np.bool_)
-        found = np.empty((m, n)) if rays else np.empty((0, n))
+        value, turns, ratio = np.empty(m), np.zeros((m, n), np.bool_), np.full(m, -np.inf)
+        found = np.empty((m if rays else 0, n))
 
         def block(start: int, stop: int) -> None:
+            own = np.ascontiguousarray(cost[:, start:stop].T)
+            made = np.empty((0 if weight is None else stop - start, n)) if not rays else found[start:stop]
             price_reports(
-                np.ascontiguousarray(cost[:, start:stop].T), dual, self.anchors[start:stop], self.parent[start:stop],
-                self.distance[start:stop], self._first, self._near, self._length, self._factor, _PIVOTS_PER_NODE * n,
-                value[start:stop], turns[start:stop], found[start:stop],
+                own, dual, self.anchors[start:stop], self.parent[start:stop], self.distance[start:stop], self._first,
+                self._near, self._length, self._factor, _PIVOTS_PER_NODE * n, value[start:stop], turns[start:stop],
+                made,
             )  # fmt: skip
+            if weight is not None:
+                with np.errstate(over="ignore", invalid="ignore"):
+                    flat = made / made.max(axis=1, keepdims=True)
+                    ratio[start:stop] = np.einsum("yu,yu->y", dual - own, flat) / (flat @ weight)
 
         in_blocks(block, m, _BLOCK)
-        return Pricing(value=value, turns=turns, rays=found if rays else None)
+        largest = None if weight is None else float(np.nan_to_num(ratio, nan=-np.inf).max())
+        return Pricing(value=value, turns=turns, rays=found if rays else None, ratio=largest)
+
+    def ratios(
+        self, cost: NDArray[np.float64], dual: NDArray[np.float64], start: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Minimise <cost[:, y], g> / <dual, g> for every report y: ratios (m,), to about 1e-6, and their rays (m, n).
+
+        No proof rests on them. cost (n, m); dual (n,) > 0; start (m,) > 0, ratios to start from. Cost: a pricing.
+        """
+        n, m = cost.shape
+        found, rays = start.copy(), np.empty((m, n))
+
+        def block(start: int, stop: int) -> None:
+            ratio_reports(
+                np.ascontiguousarray(cost[:, start:stop].T), dual, self.anchors[start:stop], self.parent[start:stop],
+                self._first, self._near, self._factor, _PIVOTS_PER_NODE * n, found[start:stop], rays[start:stop],
+            )  # fmt: skip
+
+        in_blocks(block, m, _FEW)
+        return found, rays
 
 
 def lower_bound(dual: NDArray[np.float64], value: NDArray[np.float64]) -> float:
     """Sum dual + sum min(0, value), rounded down; at least 0, because losses are not negative."""
     total = math.fsum([*dual.tolist(), *np.minimum(value, 0.0).tolist()])
     return max(0.0, math.nextafter(total, -math.inf))
+
+
+def homogeneous_bound(
+    pricer: ConePricer,
+    cost: NDArray[np.float64],
+    dual: NDArray[np.float64],
+    *,
+    loss: float,
+    start: float = 0.0,
+    known: float = 0.0,
+    enough: float = math.inf,
+    charge: NDArray[np.float64] = _NONE,
+    visit: Callable[[NDArray[np.float64], Pricing], None] | None = None,
+) -> Bound:
+    """The best `lower_bound` over trial multipliers dual - t w, with w = |dual| + loss / n, from t = `start` upwards.
+
+    Parameters: cost (n, m), dual (n,); loss > 0, that of a table in hand; known, a bound in hand, below which nothing
+    is gained; enough, a bound from which no other trial is made; charge (k,), further terms of the bound, as those of
+    side rows; visit, called with every trial and its pricing, which has rays then.
+    Cost: one pricing, and up to a dozen where the first leaves something to gain.
+    """
+    weight = np.abs(dual) + loss / len(dual)
+    t, step, best, first = start, _RAISE, None, None
+    for _ in range(_TRIALS):
+        trial = dual - t * weight
+        price = pricer.price(cost, trial, weight=weight, rays=visit is not None)
+        if visit is not None:
+            visit(trial, price)
+        first = first or price
+        value = lower_bound(np.r_[trial, charge], price.value)
+        if best is None or value > best.value:
+            best = Bound(value=value, dual=trial, first=first)
+        total = float(trial.sum() + charge.sum())
+        if best.value >= enough or value >= total * (1 - _SETTLED) or not math.isfinite(total):
+            break
+        assert price.ratio is not None
+        if price.ratio > _RESOLVED:
+            t += price.ratio * _BEYOND
+        else:
+            t, step = t + step, _FASTER * step
+        if float((dual - t * weight).sum() + charge.sum()) <= max(best.value, known):
+            break
+    assert best is not None
+    return best
+
+
+def anchor_bound(pricer: ConePricer, cost: NDArray[np.float64]) -> Bound:
+    """A bound above 0 wherever every constant report has a loss, from multipliers that are 0 but at the best anchor a.
+
+        lambda(a) = min over y of sum_v cost(v, y) e^{-d(a, v)},
+
+    because g(v) >= e^{-d(a, v)} g(a) in the cone. cost (n, m) >= 0. Cost: one product of matrices and a few pricings.
+    """
+    least = (np.exp(-pricer.distance) @ cost).min(axis=1)
+    best = int(np.argmax(least))
+    dual = np.zeros(len(cost))
+    dual[pricer.anchors[best]] = least[best]
+    return homogeneous_bound(pricer, cost, dual, loss=max(float(cost.sum(axis=0).min()), _SMALLEST))
 
 
 def _symmetric_noise(graph: sp.csr_array) -> NDArray[np.float64]:

@@ -19,6 +19,9 @@ import numpy as np
 
 _RELATIVE = 1e-12  # gain of a pivot against the mass it moves; far from the anchor all gains are tiny, and still count
 _ABSOLUTE = 1e-15  # gain of a pivot against the whole mass
+_COARSE = 1e-7  # the same for a ratio, which no proof rests on
+_RATIOS = 20
+_SETTLED = 1e-6  # relative change of a ratio
 _OFF_PROFILE = 1e-9  # change of ln g along a tree edge, against the eikonal profile, that counts as a turn
 _REFRESH = 64  # pivots after which sums over subtrees are computed afresh
 
@@ -167,8 +170,23 @@ def _pivot(  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _improve(root, r, parent, first, near, factor, most, g):  # type: ignore[no-untyped-def]
+def _climb(root, parent, first, near, factor, grow, rises):  # type: ignore[no-untyped-def]
+    """The ray of a tree along which g falls from the root: grow[v] = g(v)/g(parent), no edge rises."""
+    rises[:] = False
+    grow[:] = 1.0
+    for v in range(parent.size):
+        if v != root:
+            for e in range(first[v], first[v + 1]):
+                if near[e] == parent[v]:
+                    grow[v] = 1.0 / factor[e]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _improve(root, r, parent, grow, rises, first, near, factor, most, absolute, g):  # type: ignore[no-untyped-def]
     """Pivot `parent` (n,) towards the minimising tree of r (n,), about `most` times at most; fills g (n,) with its ray.
+
+    grow and rises (n,) belong to the tree, as `_climb` makes them, and follow it. absolute: the gain of a pivot against
+    the whole mass from which it is worth its cost.
 
     The graph in compressed rows: neighbours near[first[v]:first[v + 1]] with factor e^{d}. First the best pivot at a
     time, while the gain is large against the whole; sums that were updated often do not resolve the small gains of
@@ -177,13 +195,7 @@ def _improve(root, r, parent, first, near, factor, most, g):  # type: ignore[no-
     n = r.size
     child, following, before = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
     stack, order, inside = np.empty(n, np.int32), np.empty(n, np.int32), np.zeros(n, np.int64)
-    grow, share, size = np.ones(n), np.empty(n), np.empty(n)
-    rises = np.zeros(n, np.bool_)
-    for v in range(n):
-        if v != root:
-            for e in range(first[v], first[v + 1]):
-                if near[e] == parent[v]:
-                    grow[v] = 1.0 / factor[e]
+    share, size = np.empty(n), np.empty(n)
     scale = np.abs(r).sum()
     pivots, stamp = 0, 0
     while True:
@@ -195,7 +207,7 @@ def _improve(root, r, parent, first, near, factor, most, g):  # type: ignore[no-
                 previous, c = c, following[c]
         _sum_up(root, r, parent, grow, g, order, share, size)
         done = pivots
-        worth = _ABSOLUTE * max(scale, size[root])
+        worth = absolute * max(scale, size[root])
         while pivots < min(most, done + _REFRESH):
             best, at = worth, -1
             for v in range(n):
@@ -213,7 +225,13 @@ def _improve(root, r, parent, first, near, factor, most, g):  # type: ignore[no-
             fresh = stamp
             for v in range(n):
                 gain = share[v] if rises[v] else -share[v]
-                if gain > _RELATIVE * size[v] and v != root and abs(inside[v]) <= fresh and pivots < most:
+                if (
+                    absolute <= _ABSOLUTE
+                    and gain > _RELATIVE * size[v]
+                    and v != root
+                    and abs(inside[v]) <= fresh
+                    and pivots < most
+                ):
                     stamp += 1
                     pivots += _pivot(
                         v, root, first, near, factor, parent, child, following, before, stack, order, rises, grow, g,
@@ -255,12 +273,13 @@ def _tree_bound(root, cost, dual, parent, first, near, length):  # type: ignore[
 def price_reports(cost, dual, anchors, parents, distance, first, near, length, factor, most, value, turns, rays):  # type: ignore[no-untyped-def]
     """Price a block of reports: fills value (b,), turns (b, n) and, where it has rows, rays (b, n)."""
     n = dual.size
-    r, g = np.empty(n), np.empty(n)
+    r, g, grow, rises = np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.bool_)
     for y in range(anchors.size):
         for u in range(n):
             r[u] = cost[y, u] - dual[u]
         tree = parents[y].copy()
-        _improve(anchors[y], r, tree, first, near, factor, most, g)
+        _climb(anchors[y], tree, first, near, factor, grow, rises)
+        _improve(anchors[y], r, tree, grow, rises, first, near, factor, most, _ABSOLUTE, g)
         value[y] = _tree_bound(anchors[y], cost[y], dual, tree, first, near, length)
         if value[y] < 0:
             for v in range(n):
@@ -269,3 +288,27 @@ def price_reports(cost, dual, anchors, parents, distance, first, near, length, f
                 turns[y, v] = away > _OFF_PROFILE * (1 + distance[y, v])
         if rays.size > 0:
             rays[y] = g
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def ratio_reports(cost, dual, anchors, parents, first, near, factor, most, ratio, rays):  # type: ignore[no-untyped-def]
+    """Fills, for a block of reports, ratio (b,) = min <cost_y, g> / <dual, g> over the cone, and rays (b, n), where it
+    is attained; dual > 0. Dinkelbach's method, every tree going on from the last; ratio (b,) is read as its start.
+    """
+    n = dual.size
+    r, g, grow, rises = np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.bool_)
+    for y in range(anchors.size):
+        tree = parents[y].copy()
+        _climb(anchors[y], tree, first, near, factor, grow, rises)
+        for _ in range(_RATIOS):
+            for u in range(n):
+                r[u] = cost[y, u] - ratio[y] * dual[u]
+            _improve(anchors[y], r, tree, grow, rises, first, near, factor, most, _COARSE, g)
+            above, below = 0.0, 0.0
+            for u in range(n):
+                above += cost[y, u] * g[u]
+                below += dual[u] * g[u]
+            before, ratio[y] = ratio[y], above / below
+            if abs(ratio[y] - before) < _SETTLED * before:
+                break
+        rays[y] = g

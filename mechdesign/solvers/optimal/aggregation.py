@@ -1,19 +1,11 @@
 """Adaptive tree aggregation: the optimal program at sizes where the whole linear program does not fit.
 
 1. Start from restricted programs (programs/optimal/restricted.py) with few variables: one eikonal kernel per report,
-   cut where the multipliers of the eikonal weight system show it to be improvable.  2. Solve the restricted program.
-   3. Repair
-and certify its table: an upper bound.  4. Price every report exactly: a lower bound.  5. Where a ray with a negative
-price leaves the eikonal profile, cut the tree of that report. Repeat until the bounds meet.
+cut where the multipliers of the eikonal weight system show it to be improvable.  2. Solve the restricted program.
+3. Repair and certify its table: an upper bound.  4. Price every report exactly: a lower bound.  5. Where a ray with a
+negative price leaves the eikonal profile, cut the tree of that report. Repeat until the bounds meet.
 
-Methods, in the order in which `auto` tries them; the next one goes on where a method's accuracy ends above the target:
-
-    whole        the whole linear program by HiGHS (simplex up to 3,000 variables, else interior point), up to 60,000
-                 constraints: the reference that all else is checked against
-    blocks       restricted programs by the block interior-point method, whose cost hardly depends on the number of
-                 constraints: beyond 60,000 constraints always the first
-    aggregation  restricted programs by HiGHS, with both of its scalings of far entries: which of them is accurate
-                 depends on how the prior and the distances range
+Methods, and the order in which `auto` tries them: attempts.py.
 """
 
 from __future__ import annotations
@@ -22,7 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, get_args
+from itertools import count
 
 import numpy as np
 import scipy.linalg
@@ -30,37 +22,39 @@ from numpy.typing import NDArray
 
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError, SolverError
-from mechdesign.mechanism.table.dataset import relative_gap, total_cost
+from mechdesign.mechanism.table.dataset import RESOLUTION, relative_gap, total_cost
 from mechdesign.mechanism.table.repair import repair
+from mechdesign.programs.optimal.coupled import stack_rows
 from mechdesign.programs.optimal.restricted import RestrictedProgram, linear_program, restrict
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.kernels.highs import Method as HighsMethod
 from mechdesign.solvers.kernels.highs import solve_linear_program
-from mechdesign.solvers.kernels.pricing import ConePricer, lower_bound
+from mechdesign.solvers.kernels.pricing import ConePricer, anchor_bound, homogeneous_bound
 from mechdesign.solvers.kernels.progress import Progress
+from mechdesign.solvers.optimal.attempts import LEAST_CUT, METHODS, Attempt, Method, attempts_for
 from mechdesign.solvers.optimal.block_interior_point import solve_blocks
+from mechdesign.solvers.optimal.boxed_master import Master, generate_boxed
+from mechdesign.solvers.optimal.coupled_bound import Bound
+from mechdesign.solvers.optimal.pair_rows import PairRows, levelled
+from mechdesign.solvers.optimal.rays import RayGeneration, generate
 
-Method = Literal["auto", "whole", "blocks", "aggregation"]
-METHODS: tuple[Method, ...] = get_args(Method)
-
-WHOLE_LIMIT = 60_000  # constraints of the whole program up to which it is solved at once
-NETWORK_LIMIT = 10_000  # the same off grids with fewer than two edges a secret, as on roads, where blocks are faster
 SIMPLEX_LIMIT = 3_000  # variables up to which the simplex method is used
 _CAPS = {"simplex": (18.0, 9.0), "ipm": (9.0, 18.0)}  # nats up to which far entries are scaled; first and second choice
 _FAR = 20.0  # nats from the anchor beyond which the whole program starts from the eikonal profile
 _NEAR = 5.0  # nats from the anchor within which every node is cut at first where eikonal kernels do not fit
+_FIRST = 1e-2  # gap to which the first program of rows is solved: most rows are yet to come
 _SPREAD_LIMIT = 1_000_000  # entries of a table up to which its repair may solve a system of eikonal weights
 _ROUNDS = 40
+_BETTER = 0.9  # a mixture of this share of the best loss is certified before the end
 _ROUGH = 5e-4  # gap to which the first blocks are solved: their cuts are incomplete, and a first bound is soon there
 _CHEAP = 3_000  # variables up to which blocks are solved to a gap of 1e-6, if they can be
 _ACCURATE = 1e-6
 _FINEST = 1e-10  # tolerance of a solver below which nothing is gained
-# Before pricing, multipliers are lowered by these shares of themselves and of the loss per secret: a solver's
-# multipliers are infeasible by its tolerance, and rays that grow away from the anchor multiply that. A share t costs
-# 2 t of the bound.
-_SHRINK = (1e-7, 1e-9, 0.0)
-_FINE = 1e-6  # target gap from which the smaller shrinks are tried too
+# Before pricing, multipliers are lowered by this share of themselves and of the loss per secret: a solver's multipliers
+# are infeasible by its tolerance, and one pricing is then enough. A share t costs 2 t of the bound.
+_SHRINK = 1e-7
+_FINE = 1e-6  # target gap from which they are priced as they are, and lowered by what turns out to be needed
 
 
 def aggregate(
@@ -92,7 +86,7 @@ def aggregate(
             value="a constant report costs nothing",
             remedy="give weight to secrets that reports tell apart",
         )
-    attempts, size = _attempts(problem, method), problem.domain.size
+    attempts, size = attempts_for(problem, method), problem.domain.size
     if attempts[0].method == "blocks":
         require_memory(size, size, tables=2, what="the equations of the block method")
     search = _Search(problem=problem, gap=gap, deadline=time.monotonic() + time_limit, on_progress=on_progress)
@@ -101,27 +95,6 @@ def aggregate(
     except KeyboardInterrupt:
         stopped = "interrupt"
     return search.design(stopped)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Attempt:
-    """One way to search: the method, whether it starts with every near node cut, and which scaling HiGHS gets."""
-
-    method: str
-    whole: bool
-    scaling: int = 0
-
-
-def _attempts(problem: DesignProblem, method: Method) -> list[_Attempt]:
-    edges, size = len(problem.edges.tail), problem.domain.size
-    network = problem.domain.kind != "grid" and edges < 2 * size
-    small = 2 * edges * problem.reports.size <= (NETWORK_LIMIT if network else WHOLE_LIMIT)
-    whole = [_Attempt(method="whole", whole=True, scaling=k) for k in (0, 1)]
-    restricted = [_Attempt(method="aggregation", whole=False, scaling=k) for k in (0, 1)]
-    blocks = _Attempt(method="blocks", whole=False)
-    if method == "auto":
-        return [whole[0], blocks, restricted[0], whole[1], restricted[1]] if small else [blocks, *restricted]
-    return {"whole": whole, "blocks": [blocks], "aggregation": restricted}[method]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -150,31 +123,40 @@ class _Search:
     dual: NDArray[np.float64] = field(init=False)
     latest: NDArray[np.float64] = field(init=False)  # multipliers from which the interior point starts
     cut: NDArray[np.bool_] = field(init=False)
+    scale: float = 1.0  # of the objective in restricted programs: secrets over the best loss known
 
     def __post_init__(self) -> None:
         self.started = time.monotonic()
         self.pricer = ConePricer(self.problem.edges, self.problem.domain.size, self.problem.anchors)
         self.dual = self.latest = np.zeros(self.problem.domain.size)
         self.cut = np.zeros(self.pricer.distance.shape, np.bool_)
-        self.scale = self.problem.domain.size / self.problem.constant_loss
 
     @property
     def reached(self) -> float:
         """The relative gap."""
         return relative_gap(self.loss, self.bound, self.problem.constant_loss)
 
-    def run(self, attempts: list[_Attempt], start: Design | None) -> str:
+    def run(self, attempts: list[Attempt], start: Design | None) -> str:
         """Try one attempt after another; returns why the search stopped."""
         stopped = "precision"
         for number, attempt in enumerate(attempts):
-            if attempt.whole:
+            known = max(min(self.loss, self.problem.constant_loss), RESOLUTION * self.problem.constant_loss)
+            self.scale = self.problem.domain.size / known
+            if attempt.method == "rays":
+                pass
+            elif attempt.method in LEAST_CUT:
+                self.cut = self._eikonal_cuts()
+                if len(attempts) > 1 and self.cut.mean() < LEAST_CUT[attempt.method]:
+                    continue
+            elif attempt.whole:
                 self.cut = self.pricer.distance <= _FAR
-            elif number == 0 or attempts[number - 1].whole:
+            elif number == 0 or attempts[number - 1].method in ("rays", "whole"):
                 self.cut = self._eikonal_cuts()
             if number == 0 and start is not None and start.cut is not None:
                 self.cut |= start.cut
             try:
-                stopped = self._rounds(attempt)
+                search = {"rays": self._rays, "boxed": self._boxed}.get(attempt.method, self._rounds)
+                stopped = search(attempt)
             except SolverError:  # HiGHS gave nothing to work on; what other attempts found is kept
                 stopped = "time" if time.monotonic() >= self.deadline else "precision"
             if stopped != "precision":
@@ -193,7 +175,7 @@ class _Search:
         own = np.einsum("uy,yu->y", self.problem.weighted_loss, kernel)
         try:
             weights = None if self.problem.domain.kind == "grid" else scipy.linalg.solve(kernel.T, np.ones(len(own)))
-            multipliers = scipy.linalg.solve(kernel.T, own, overwrite_a=True)
+            multipliers = scipy.linalg.solve(kernel.T, own)  # never overwrite_a: SciPy 1.17 crashes on indefinite ones
         except (scipy.linalg.LinAlgError, scipy.linalg.LinAlgWarning, ValueError):
             return np.zeros(self.cut.shape, np.bool_)
         self.latest = multipliers
@@ -202,19 +184,26 @@ class _Search:
             return self.pricer.distance <= _NEAR
         return turns
 
-    def _rounds(self, attempt: _Attempt) -> str:
+    def _rounds(self, attempt: Attempt) -> str:
         finest = self.gap / 2
         tolerance = max(finest, _ROUGH) if attempt.method == "blocks" else min(1e-4, self.gap)
+        rows = None
+        if attempt.method == "rows":
+            rows, tolerance = PairRows(problem=self.problem, pricer=self.pricer), _FIRST
         for number in range(_ROUNDS):
             if time.monotonic() >= self.deadline:
                 return "time"
-            restricted = restrict(self.problem, self.scale, self.pricer.distance, self.pricer.parent, self.cut)
-
+            if rows is not None:
+                restricted = rows.program(self.scale)
+            else:
+                restricted = restrict(self.problem, self.scale, self.pricer.distance, self.pricer.parent, self.cut)
             tell = partial(self._tell, attempt, number, restricted)
-            solve = self._solve_blocks if attempt.method == "blocks" else self._solve_highs
+            solve = self._solve_highs if attempt.method in ("whole", "aggregation") else self._solve_blocks
             solved = solve(restricted, attempt, tolerance, tell)
             self.latest = solved.dual / self.scale
-            gained = self._offer(restricted.table(solved.point))
+            table = restricted.table(solved.point)
+            broken = rows is not None and rows.extend(table, self.gap)
+            gained = self._offer(table if rows is None else levelled(table, self.problem.edges))
             fresh, better = self._price(self.latest)
             gained |= better
             tell(None)
@@ -224,6 +213,9 @@ class _Search:
                 return solved.stopped
             fresh &= ~self.cut
             exact = solved.exact or tolerance <= _FINEST
+            if broken:
+                tolerance = max(finest, tolerance / 3)
+                continue
             if not fresh.any() and (exact or not gained):
                 return "precision"
             rough = attempt.method == "blocks" and tolerance > finest
@@ -231,8 +223,48 @@ class _Search:
             self.cut |= fresh
         return "precision"
 
+    def _rays(self, attempt: Attempt) -> str:
+        """Ray generation until the mixture is within the gap; its tables are certified where they are much better."""
+        problem = self.problem
+        rays = RayGeneration(
+            pricer=self.pricer,
+            cost=problem.weighted_loss,
+            rows=stack_rows([], problem.weighted_loss.size),
+            constant=problem.best_constant,
+            scale=problem.constant_loss,
+        )
+        number = count()
+
+        def take(found: Bound, close: bool) -> float:
+            if found.value > self.bound:
+                self.bound, self.dual = found.value, found.dual
+            if close or rays.objective < _BETTER * self.loss:
+                self._offer(rays.table())
+            self._tell(attempt, next(number), rays, None)
+            return self.reached
+
+        try:
+            return generate(rays, gap=self.gap, deadline=self.deadline, take=take)
+        finally:
+            if rays.objective < self.loss:
+                self._offer(rays.table())
+
+    def _boxed(self, attempt: Attempt) -> str:
+        """The boxed master; what it calls worth a certificate gets one."""
+        number = count()
+
+        def take(dual: NDArray[np.float64] | None, table: NDArray[np.float64] | None, master: Master) -> float:
+            if dual is not None:
+                self._price(dual)
+            if table is not None:
+                self._offer(levelled(table, self.problem.edges))
+            self._tell(attempt, next(number), master, None)
+            return self.reached
+
+        return generate_boxed(self.problem, self.pricer, gap=self.gap, deadline=self.deadline, take=take)
+
     def _solve_blocks(
-        self, program: RestrictedProgram, attempt: _Attempt, tolerance: float, tell: Callable[[int | None], None]
+        self, program: RestrictedProgram, attempt: Attempt, tolerance: float, tell: Callable[[int | None], None]
     ) -> _Solved:
         """By the block interior-point method."""
         if program.variables <= _CHEAP:
@@ -244,7 +276,7 @@ class _Search:
         return _Solved(point=found.q, dual=found.dual, exact=exact, stopped=found.stopped)
 
     def _solve_highs(
-        self, program: RestrictedProgram, attempt: _Attempt, tolerance: float, tell: Callable[[int | None], None]
+        self, program: RestrictedProgram, attempt: Attempt, tolerance: float, tell: Callable[[int | None], None]
     ) -> _Solved:
         """By HiGHS."""
         method: HighsMethod = "simplex" if program.variables <= SIMPLEX_LIMIT else "ipm"
@@ -269,18 +301,24 @@ class _Search:
 
     def _price(self, multipliers: NDArray[np.float64]) -> tuple[NDArray[np.bool_], bool]:
         """Price every report: where cuts would pay (m, n), and whether the bound improved."""
-        turns, better = np.zeros_like(self.cut), False
         loss = self.loss if np.isfinite(self.loss) else self.problem.constant_loss
-        for shrink in _SHRINK if self.gap <= _FINE else _SHRINK[:1]:
-            trial = multipliers - shrink * (np.abs(multipliers) + loss / len(multipliers))
-            price = self.pricer.price(self.problem.weighted_loss, trial)
-            turns |= price.turns
-            bound = lower_bound(trial, price.value)
-            if bound > self.bound:
-                self.bound, self.dual, better = bound, trial, True
-        return turns, better
+        found = homogeneous_bound(
+            self.pricer,
+            self.problem.weighted_loss,
+            multipliers,
+            loss=loss,
+            start=_SHRINK if self.gap > _FINE else 0.0,
+            known=self.bound,
+            enough=loss * (1 - self.gap),
+        )
+        better = found.value > self.bound
+        if better:
+            self.bound, self.dual = found.value, found.dual
+        return found.first.turns, better
 
-    def _tell(self, attempt: _Attempt, number: int, program: RestrictedProgram, iteration: int | None) -> None:
+    def _tell(
+        self, attempt: Attempt, number: int, program: RestrictedProgram | RayGeneration | Master, iteration: int | None
+    ) -> None:
         if self.on_progress is not None:
             self.on_progress(
                 Progress(
@@ -302,6 +340,9 @@ class _Search:
             half = np.exp(-self.pricer.distance.T / 2)
             self._offer(half / half.sum(axis=1, keepdims=True))
         assert self.mass is not None
+        if self.bound == 0:
+            found = anchor_bound(self.pricer, self.problem.weighted_loss)
+            self.bound, self.dual = found.value, found.dual
         return Design(
             mass=self.mass, loss=self.loss, dual=self.dual, lower_bound=self.bound, stopped=stopped, cut=self.cut
         )

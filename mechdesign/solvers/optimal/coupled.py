@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,37 +25,23 @@ from mechdesign.mechanism.table.certificate import ROW_SUM
 from mechdesign.mechanism.table.dataset import RESOLUTION, relative_gap
 from mechdesign.mechanism.table.repair import repair
 from mechdesign.programs.optimal.coupled import Coupled, SideRows, constant_objective, objective
-from mechdesign.programs.optimal.whole import WholeProgram, assemble_whole, count_rows, require_whole
+from mechdesign.programs.optimal.whole import MOST_ROWS, WholeProgram, assemble_whole, count_rows, require_whole
 from mechdesign.setting.objective.losses import TableLoss
 from mechdesign.setting.objective.priors import uniform
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.kernels.highs import LinearSolution, Method, solve_linear_program
-from mechdesign.solvers.kernels.pricing import ConePricer, lower_bound
+from mechdesign.solvers.kernels.pricing import ConePricer
 from mechdesign.solvers.kernels.progress import Progress
 from mechdesign.solvers.optimal.aggregation import aggregate
+from mechdesign.solvers.optimal.coupled_bound import Bound, best_bound
+from mechdesign.solvers.optimal.rays import SECRETS, RayGeneration, generate, suits
 
 SIMPLEX_LIMIT = 10_000  # rows up to which the simplex method is used
 _SMALL: list[tuple[Method, float]] = [("simplex", 9.0), ("simplex", 18.0), ("ipm", 9.0)]  # method, cap in nats
 _LARGE: list[tuple[Method, float]] = [("ipm", 5.0), ("ipm", 9.0)]
-_SHRINK = (
-    1e-7,
-    1e-9,
-    0.0,
-)  # shares by which multipliers are lowered before pricing, see solvers/optimal/aggregation.py
-_ADMISSIBLE = 1 - 2.0**-45  # total share of the multipliers: rounding of sum, quotient and product stays below 1
 _MARGIN = 1e-9  # first margin of a limit, relative to it: what HiGHS is asked for
 _TRIALS = 8
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Bound:
-    """A lower bound with the dual (n,) and the admissible multipliers (k,) that prove it, and its effective cost."""
-
-    value: float
-    dual: NDArray[np.float64]
-    multipliers: NDArray[np.float64]
-    folded: NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,8 +59,20 @@ class Task:
     unit: float
 
     @property
+    def rays_first(self) -> bool:
+        """Whether rays are few."""
+        return suits(self.problem.edges.length, self.problem.domain.size)
+
+    @property
+    def first_margin(self) -> NDArray[np.float64]:
+        """What limits (k,) are lowered by at first; 0 on rows with a share."""
+        return np.where(self.rows.share > 0, 0.0, _MARGIN * self.rows.size_of_limits)
+
+    @property
     def routes(self) -> list[tuple[Method, float]]:
-        """Methods and caps, in the order of trial."""
+        """Methods and caps of the whole program, in the order of trial; none where it is too large."""
+        if count_rows(self.problem, self.rows.size) > MOST_ROWS:
+            return []
         return _SMALL if count_rows(self.problem, self.rows.size) <= SIMPLEX_LIMIT else _LARGE
 
     def solve(
@@ -84,9 +83,8 @@ class Task:
         return whole, solve_linear_program(whole.program, method=method, tolerance=tolerance, time_limit=time_limit)
 
     def bound(self, dual: NDArray[np.float64], multipliers: NDArray[np.float64]) -> Bound:
-        """The best bound over the shrinks of the multipliers of the row sums."""
-        admissible = project_dual(multipliers, self.rows.share)
-        return self._bound(dual, admissible, self.rows.fold_down(self.cost, admissible))
+        """The best bound over multipliers of the row sums below `dual`."""
+        return best_bound(self.pricer, self.cost, self.rows, dual, multipliers, loss=self.unit)
 
     def polished(self, bound: Bound, gap: float, time_limit: float) -> Bound:
         """The bound with other multipliers of the row sums, those of the optimal program for its effective cost.
@@ -99,14 +97,8 @@ class Task:
             return bound
         judged = replace(self.problem, prior=uniform(self.problem.domain), loss=TableLoss(values=loss))
         design = aggregate(judged, gap=gap, time_limit=time_limit)
-        found = self._bound(design.dual + least, bound.multipliers, bound.folded)
+        found = self.bound(design.dual + least, bound.multipliers)
         return found if found.value > bound.value else bound
-
-    def _bound(self, dual: NDArray[np.float64], admissible: NDArray[np.float64], folded: NDArray[np.float64]) -> Bound:
-        trials = [dual - share * (np.abs(dual) + np.abs(dual).mean()) for share in _SHRINK]
-        values = [coupled_bound(self.pricer, folded, self.rows.limit, trial, admissible) for trial in trials]
-        best = int(np.argmax(values))
-        return Bound(value=values[best], dual=trials[best], multipliers=admissible, folded=folded)
 
     def certify(
         self, table: NDArray[np.float64], charge: NDArray[np.float64]
@@ -133,9 +125,12 @@ class Task:
 def task_of(program: Coupled) -> Task:
     """The task of a program. Raises: SizeError before allocating what does not fit."""
     problem = program.problem
-    require_whole(problem, problem.domain.size, what=f"the {program.name} program")
+    few = suits(problem.edges.length, problem.domain.size)
+    if not few:
+        require_whole(problem, problem.domain.size, what=f"the {program.name} program")
     rows, cost = program.side_rows(), program.base_cost()
-    require_whole(problem, rows.size, what=f"the {program.name} program")
+    if not few:
+        require_whole(problem, rows.size, what=f"the {program.name} program")
     pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
     exponential = np.exp(-pricer.distance.T / 2)
     exponential /= exponential.sum(axis=1, keepdims=True)
@@ -158,83 +153,165 @@ def solve_coupled(
     Raises: SizeError before allocating a program that does not fit; InfeasibleError where the constraints are proved to
     contradict each other; DesignError where no certified table meets them; SolverError where time ends too early.
     """
-    started = time.monotonic()
-    task = task_of(program)
-    rows = task.rows
-    bound, mass, value, reached, number = None, None, math.inf, math.inf, 0
-    for method, cap in task.routes:
-        margin = np.where(rows.share > 0, 0.0, _MARGIN * rows.size_of_limits)
-        for _ in range(_TRIALS):
-            left = time_limit - (time.monotonic() - started)
-            if left <= 0:
+    search = _Search(task=task_of(program), gap=gap, time_limit=time_limit, on_progress=on_progress)
+    try:
+        search.run()
+    except KeyboardInterrupt:
+        if search.mass is None:
+            raise
+        search.interrupted = True
+    return search.design(program)
+
+
+@dataclass(kw_only=True, eq=False)
+class _Search:
+    """The best certified table and bound so far, and the means to better them."""
+
+    task: Task
+    gap: float
+    time_limit: float
+    on_progress: Callable[[Progress], None] | None
+    proof: Bound | None = None
+    mass: NDArray[np.uint64] | None = None
+    value: float = math.inf
+    number: int = 0
+    interrupted: bool = False
+
+    def __post_init__(self) -> None:
+        self.started = time.monotonic()
+
+    @property
+    def left(self) -> float:
+        """Seconds left."""
+        return self.time_limit - (time.monotonic() - self.started)
+
+    @property
+    def reached(self) -> float:
+        """The relative gap, infinite before the first table and bound."""
+        if self.mass is None or self.proof is None:
+            return math.inf
+        return relative_gap(self.value, self.proof.value, self.task.constant)
+
+    def run(self) -> None:
+        """Try one route after another until the gap is met or time ends."""
+        long = self.task.rays_first
+        if long:
+            self.by_rays()
+        for method, cap in self.task.routes:
+            if self.reached <= self.gap or self.left <= 0:
                 break
-            try:
-                whole, solution = task.solve(rows.tightened(margin), method, cap, min(1e-4, gap) / 20, left)
-            except SolverError:
-                break
-            if solution.status == "Infeasible":
-                break
-            found = task.bound(*whole.multipliers(solution.dual))
-            made, excess = task.certify(whole.table(solution.x), found.folded)
-            if not excess.any() and task.value(made) < value:
-                mass, value = made, task.value(made)
-            left = time_limit - (time.monotonic() - started)
-            if relative_gap(value, found.value, task.constant) > gap and not excess.any() and left > 0:
-                found = task.polished(found, gap / 4, left)
-            bound = found if bound is None or found.value > bound.value else bound
-            reached = relative_gap(value, bound.value, task.constant) if mass is not None else math.inf
-            number += 1
-            if on_progress is not None:
-                size = whole.program.matrix.shape
-                on_progress(_progress(number, value, bound.value, reached, size, time.monotonic() - started))
-            if not excess.any():
-                break
-            margin = np.where(excess > 0, 2 * (margin + excess), margin)
-        if reached <= gap:
-            break
-        task = replace(task, unit=max(min(value, task.unit), RESOLUTION * task.constant))
-    timed_out = time.monotonic() - started >= time_limit
-    if mass is None or bound is None:
-        if not timed_out and (rows.share == 0).any():
-            raise no_table(task, program)
-        raise SolverError(
-            f"stopped ({'time' if timed_out else 'precision'}) before any table was certified",
-            field="time_limit",
-            value=time_limit,
-            remedy="allow more time, or use fewer cells",
+            self.by_whole(method, cap)
+            self.task = replace(self.task, unit=max(min(self.value, self.task.unit), RESOLUTION * self.task.constant))
+        if not long and self.reached > self.gap and self.left > 0 and self.task.problem.domain.size <= SECRETS:
+            self.by_rays()
+
+    def by_rays(self) -> None:
+        """Ray generation; limits that the certified table breaks are lowered for the mixture."""
+        task = self.task
+        margin = task.first_margin
+        rays = RayGeneration(
+            pricer=task.pricer,
+            cost=task.cost,
+            rows=task.rows,
+            constant=task.problem.best_constant,
+            scale=task.constant,
         )
-    return Design(
-        mass=mass,
-        objective=value,
-        objective_of=program.objective_of,
-        lower_bound_of="the program",
-        dual=bound.dual,
-        multipliers=bound.multipliers,
-        lower_bound=bound.value,
-        stopped="gap" if reached <= gap else "time" if timed_out else "precision",
-    )
+        rays.tighten(margin)
 
+        def take(found: Bound, close: bool) -> float:
+            nonlocal margin
+            self.prove(found)
+            if close:
+                excess = self.offer(rays.table(), found.folded)
+                if excess.any():
+                    margin = np.where(excess > 0, 2 * (margin + excess), margin)
+                    rays.tighten(margin)
+            self.tell("rays", rays.variables, rays.constraints)
+            return self.reached
 
-def project_dual(multipliers: NDArray[np.float64], share: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Multipliers (k,) made >= 0, and scaled until sum share mu is at most 1 exactly, and 1 up to rounding."""
-    clipped = np.maximum(multipliers, 0.0)
-    total = math.fsum((clipped * share).tolist())
-    return clipped if total == 0 else np.where(share > 0, clipped * (_ADMISSIBLE / total), clipped)
+        with suppress(SolverError):  # what was certified is kept
+            generate(rays, gap=self.gap, deadline=self.started + self.time_limit, take=take)
 
+    def by_whole(self, method: Method, cap: float) -> None:
+        """The whole linear program by HiGHS, every limit lowered by a margin that grows until the table keeps it."""
+        task = self.task
+        margin = task.first_margin
+        for _ in range(_TRIALS):
+            if self.left <= 0:
+                return
+            try:
+                whole, solution = task.solve(
+                    task.rows.tightened(margin), method, cap, min(1e-4, self.gap) / 20, self.left
+                )
+            except SolverError:
+                return
+            table = whole.table(solution.x)
+            if solution.status == "Infeasible" or not table.max() > 0:
+                return
+            found = task.bound(*whole.multipliers(solution.dual))
+            self.prove(found)
+            excess = self.offer(table, found.folded)
+            if self.reached > self.gap and not excess.any() and self.left > 0:
+                self.prove(task.polished(found, self.gap / 4, self.left))
+            self.tell("whole", len(whole.program.cost), whole.program.matrix.shape[0])
+            if not excess.any():
+                return
+            margin = np.where(excess > 0, 2 * (margin + excess), margin)
 
-def coupled_bound(
-    pricer: ConePricer,
-    folded: NDArray[np.float64],
-    limit: NDArray[np.float64],
-    dual: NDArray[np.float64],
-    multipliers: NDArray[np.float64],
-) -> float:
-    """The bound sum lambda + sum_y min(0, price_y) - sum mu h for the effective cost `folded` (n, m), rounded down.
+    def prove(self, found: Bound) -> None:
+        """Keep a bound if it is the best."""
+        if self.proof is None or found.value > self.proof.value:
+            self.proof = found
 
-    dual lambda (n,), any numbers; multipliers mu (k,), as `project_dual` returns them; limit h (k,).
-    """
-    charge = np.nextafter(-multipliers * limit, -np.inf)
-    return lower_bound(np.r_[dual, charge], pricer.price(folded, dual).value)
+    def offer(self, table: NDArray[np.float64], charge: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Certify a table and keep it if it meets the limits and is the best; by how much it exceeds them (k,)."""
+        made, excess = self.task.certify(table, charge)
+        value = self.task.value(made)
+        if not excess.any() and value < self.value:
+            self.mass, self.value = made, value
+        return excess
+
+    def tell(self, method: str, variables: int, constraints: int) -> None:
+        """Report progress after a round."""
+        if self.on_progress is not None:
+            self.on_progress(
+                Progress(
+                    method=method,
+                    round=self.number,
+                    iteration=None,
+                    loss=self.value,
+                    lower_bound=0.0 if self.proof is None else self.proof.value,
+                    gap=self.reached,
+                    variables=variables,
+                    constraints=constraints,
+                    seconds=time.monotonic() - self.started,
+                )
+            )
+        self.number += 1
+
+    def design(self, program: Coupled) -> Design:
+        """The result. Raises: InfeasibleError, DesignError, SolverError where there is no certified table."""
+        timed_out = self.left <= 0
+        if self.mass is None or self.proof is None:
+            if not timed_out and (self.task.rows.share == 0).any():
+                raise no_table(self.task, program)
+            raise SolverError(
+                f"stopped ({'time' if timed_out else 'precision'}) before any table was certified",
+                field="time_limit",
+                value=self.time_limit,
+                remedy="allow more time, or use fewer cells",
+            )
+        ended = "interrupt" if self.interrupted else "time" if timed_out else "precision"
+        return Design(
+            mass=self.mass,
+            objective=self.value,
+            objective_of=program.objective_of,
+            lower_bound_of="the program",
+            dual=self.proof.dual,
+            multipliers=self.proof.multipliers,
+            lower_bound=self.proof.value,
+            stopped="gap" if self.reached <= self.gap else ended,
+        )
 
 
 def no_table(task: Task, program: Coupled) -> DesignError:
@@ -245,7 +322,10 @@ def no_table(task: Task, program: Coupled) -> DesignError:
     rows = replace(task.rows, share=np.where(task.rows.share > 0, 0.0, task.rows.size_of_limits))
     elastic = replace(task, cost=np.zeros_like(task.cost), rows=rows, constant=1.0, unit=1.0)
     for method, cap in task.routes:
-        whole, solution = elastic.solve(rows, method, cap, _MARGIN, math.inf)
+        try:
+            whole, solution = elastic.solve(rows, method, cap, _MARGIN, math.inf)
+        except SolverError:
+            continue
         bound = elastic.bound(*whole.multipliers(solution.dual))
         if bound.value > 0:
             weight = bound.multipliers * rows.share
@@ -261,18 +341,4 @@ def no_table(task: Task, program: Coupled) -> DesignError:
         field=program.limits_field,
         value=f"{rows.size} limits",
         remedy="relax the limits a little",
-    )
-
-
-def _progress(number: int, loss: float, bound: float, gap: float, size: tuple[int, int], seconds: float) -> Progress:
-    return Progress(
-        method="whole",
-        round=number,
-        iteration=None,
-        loss=loss,
-        lower_bound=bound,
-        gap=gap,
-        variables=size[1],
-        constraints=size[0],
-        seconds=seconds,
     )

@@ -1,0 +1,70 @@
+"""The methods of the optimal program, and which of them is tried when.
+
+Methods, in the order in which `auto` tries them; the next one goes on where a method's accuracy ends above the target:
+
+    rays         a mixture of rays, which are added where a price is negative (rays.py): first where the median edge has
+                 1.3 nats or more and secrets are at most 450; zeros of the prior, and distances of hundreds of nats, do
+                 it no harm
+    whole        the whole linear program by HiGHS (simplex up to 3,000 variables, else interior point), up to 60,000
+                 constraints: the reference that all else is checked against
+    rows         the program of a spanner by the block interior-point method, with further constraints as tables break
+                 them (pair_rows.py): first for scattered places and all their pairs, where eikonal kernels do not fit
+    boxed        passes over multipliers and a master over rays with its multipliers in a box (boxed_master.py): first
+                 up to 700 secrets where eikonal multipliers cut nearly half of all nodes, as edges are short
+    blocks       restricted programs by the block interior-point method, whose cost hardly depends on the number of
+                 constraints: beyond 60,000 constraints always the first
+    aggregation  restricted programs by HiGHS, with both of its scalings of far entries: which of them is accurate
+                 depends on how the prior and the distances range
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.solvers.optimal.pair_rows import suits_rows
+from mechdesign.solvers.optimal.rays import suits
+
+Method = Literal["auto", "rays", "rows", "boxed", "whole", "blocks", "aggregation"]
+METHODS: tuple[Method, ...] = get_args(Method)
+
+WHOLE_LIMIT = 60_000  # constraints of the whole program up to which it is solved at once
+NETWORK_LIMIT = 10_000  # the same off grids with fewer than two edges a secret, as on roads, where blocks are faster
+# Shares of nodes that eikonal multipliers cut, below which restricted programs are small, and blocks are faster.
+LEAST_CUT = {"rows": 0.1, "boxed": 0.45}
+DENSE = 700  # secrets up to which the boxed master is tried: its columns are dense
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """One way to search: the method, whether it starts with every near node cut, and which scaling HiGHS gets."""
+
+    method: str
+    whole: bool
+    scaling: int = 0
+
+
+def attempts_for(problem: DesignProblem, method: Method) -> list[Attempt]:
+    """The attempts of a method, those of `auto` in the order in which they are made."""
+    edges, size = len(problem.edges.tail), problem.domain.size
+    network = problem.domain.kind != "grid" and edges < 2 * size
+    small = 2 * edges * problem.reports.size <= (NETWORK_LIMIT if network else WHOLE_LIMIT)
+    whole = [Attempt(method="whole", whole=True, scaling=k) for k in (0, 1)]
+    restricted = [Attempt(method="aggregation", whole=False, scaling=k) for k in (0, 1)]
+    blocks, rays, rows, boxed = (Attempt(method=one, whole=False) for one in ("blocks", "rays", "rows", "boxed"))
+    if method == "auto" and not small and problem.domain.kind != "grid" and suits_rows(problem):
+        return [rows, blocks]
+    if method == "auto":
+        first = [rays] if suits(problem.edges.length, size) else []
+        late = [rays] if small and not first else []
+        middle = [boxed] if not small and size <= DENSE else []
+        return [*first, *whole[:1] * small, *middle, blocks, *late, restricted[0], *whole[1:] * small, restricted[1]]
+    return {
+        "rays": [rays],
+        "rows": [rows],
+        "boxed": [boxed],
+        "whole": whole,
+        "blocks": [blocks],
+        "aggregation": restricted,
+    }[method]

@@ -1,0 +1,220 @@
+"""Column generation over rays with its multipliers in a box: where most nodes are cut and edges are short.
+
+    minimise  <c, x> + <a, p> - <b, q>   subject to   sum_k x_k g_k + p - q = 1,   x, p, q >= 0
+
+Column k belongs to a report and is a ray g_k of the privacy cone, at cost c_k = <c_y, g_k>. The columns p and q hold
+the multipliers of the rows between b = centre - width f and a = centre + width f, f the centre itself or a thousandth
+of its mean: without them the multipliers of a young master are useless, and so are the rays that they price. Whenever
+the bound of new multipliers is better, they become the centre, and the box grows by a half.
+
+Where it starts: some passes over multipliers alone (multiplier_passes.py), whose last rays are the first columns.
+The master is solved by Mehrotra's method on dense normal equations, to a tenth of the gap that is left, since columns
+are as many as a few for every report and rays are dense here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.solvers.kernels.pricing import ConePricer
+from mechdesign.solvers.optimal.multiplier_passes import Passes
+
+_PASSES = 30
+_EVERY = 10  # passes between certificates
+_KEPT = 6  # passes whose rays become columns
+_WIDTH = 0.1  # of the box, at first
+_WIDEST = 0.5
+_WIDER = 1.5
+_FLOOR = 1e-3  # least half-width, in widths of the mean multiplier
+_FREE = 300.0  # half-width, in mean multipliers, of the box of a master whose rows are to sum to 1
+_FAR = 10.0  # ratios are searched from at most that factor away from 1
+_ROUGH = 1e-2  # tolerance of the first master
+_FINEST = 1e-7  # gap of a master from which nothing is gained
+_POSITIVE = 0.05  # of the centre: multipliers stay above it
+_ROUNDS = 200
+_CERTIFIED = 0.8  # of the gap in hand, from which on a table or multipliers are worth a certificate
+_WIDE = 12  # columns a secret beyond which those of least cost are given up
+_NARROW = 8  # columns a secret that are kept
+_STEPS = 40  # of an interior-point method
+_STEP = 0.995
+_ROWS = 1e-9
+_RIDGE = 1e-13
+
+Vector = NDArray[np.float64]
+
+
+def generate_boxed(
+    problem: DesignProblem,
+    pricer: ConePricer,
+    *,
+    gap: float,
+    deadline: float,
+    take: Callable[[Vector | None, Vector | None, Master], float],
+) -> str:
+    """Passes, then rounds of the boxed master, until the certified gap is met; "gap", "time" or "precision".
+
+    take, called after every pass and round, with multipliers (n,) and a table (n, m) where they are worth a
+    certificate, else None, and the master, returns the certified gap. Cost of a round: a pricing, and
+    O(columns n^2) for each step of the interior-point method. Memory: 8 n bytes for each of 12 n columns, twice.
+    """
+    cost, n = problem.weighted_loss, problem.domain.size
+    columns, passes = Master(cost), Passes(problem=problem, pricer=pricer)
+    columns.add(np.exp(-pricer.distance / 2))
+    mixed = np.zeros(cost.shape)
+    for number in range(_PASSES):
+        passes.step()
+        late = time.monotonic() >= deadline
+        worth = late or number % _EVERY == 0 or number == _PASSES - 1
+        scaled = passes.priced * min(1.0, float(passes.ratio.min()))
+        reached = take(scaled if worth else None, passes.table() if worth else None, columns)
+        if late or reached <= gap:
+            return "time" if late else "gap"
+        if number >= _PASSES - _KEPT:
+            columns.add(passes.rays)
+        if 2 * number >= _PASSES:
+            mixed += passes.table()
+    columns.add(mixed.T)
+    centre, ratio, estimate = passes.priced, passes.ratio, passes.bound
+    width, tolerance, promised, unit = _WIDTH, _ROUGH, np.inf, problem.constant_loss / n
+    for _ in range(_ROUNDS):
+        room = width * np.maximum(centre, _FLOOR * centre.mean())
+        upper, lower = centre + room, np.maximum(centre - room, _POSITIVE * centre)
+        found = columns.solve(upper / unit, lower / unit, unit, tolerance)
+        dual = np.clip(found.dual * unit, lower, upper)
+        ratio, rays = pricer.ratios(cost, dual, np.clip(ratio, 1 / _FAR, _FAR))
+        share = min(1.0, float(ratio.min()))
+        better = share * float(dual.sum()) > estimate
+        if better:
+            estimate, centre, width = share * float(dual.sum()), dual, min(width * _WIDER, _WIDEST)
+        left = max(1 - estimate / (found.objective * unit), 0.0)
+        late, table = time.monotonic() >= deadline, None
+        if late or left < _CERTIFIED * promised or left <= gap / 2:
+            promised, far = left, _FREE * float(centre.mean())
+            table = columns.table(columns.solve((centre + far) / unit, (centre - far) / unit, unit, tolerance).x)
+        reached = take(dual * share if better and table is not None else None, table, columns)
+        if late or reached <= gap:
+            return "gap" if reached <= gap else "time"
+        if left < _FINEST:
+            break
+        tolerance = min(_ROUGH, max(_FINEST, left / 10))
+        columns.prune(found.x)
+        columns.add(rays)
+    return "precision"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Point:
+    """A point of the master: x (k,) of its columns, the objective in its unit, multipliers dual (n,)."""
+
+    x: Vector
+    objective: float
+    dual: Vector
+
+
+class Master:
+    """Rays (k, n), each divided by its largest entry, with their costs and reports; the program over them in a box."""
+
+    def __init__(self, loss: Vector) -> None:
+        n, _ = loss.shape
+        self._loss = loss
+        self._rays, self.cost, self._report = np.empty((0, n)), np.empty(0), np.empty(0, np.int64)
+
+    @property
+    def variables(self) -> int:
+        """Number of columns."""
+        return len(self.cost)
+
+    @property
+    def constraints(self) -> int:
+        """Number of row sums."""
+        return self._rays.shape[1]
+
+    def add(self, rays: Vector) -> None:
+        """One ray for each report, (m, n)."""
+        flat = rays / rays.max(axis=1, keepdims=True)
+        self._rays = np.concatenate([self._rays, flat])
+        self.cost = np.concatenate([self.cost, np.einsum("yu,uy->y", flat, self._loss)])
+        self._report = np.concatenate([self._report, np.arange(len(rays))])
+
+    def prune(self, x: Vector) -> None:
+        """Give up columns of least cost at a point x (k,), never the first of each report, which make a table."""
+        n = self._rays.shape[1]
+        if len(self.cost) > _WIDE * n:
+            m = self._loss.shape[1]
+            kept = np.concatenate([np.arange(m), np.sort(m + np.argsort(-(x * self.cost)[m:])[: _NARROW * n])])
+            self._rays, self.cost, self._report = self._rays[kept], self.cost[kept], self._report[kept]
+
+    def solve(self, upper: Vector, lower: Vector, unit: float, tolerance: float) -> _Point:
+        """The master where multipliers, (n,) in `unit`, stay between lower and upper."""
+        n, k = self._rays.shape[1], self.variables
+        matrix = np.hstack([self._rays.T, np.eye(n), -np.eye(n)])
+        cost = np.concatenate([self.cost / unit, upper, -lower])
+        x, dual = solve_dense(matrix, cost, tolerance)
+        return _Point(x=x[:k], objective=float(cost @ x), dual=dual)
+
+    def table(self, x: Vector) -> Vector:
+        """The table (n, m) of a point; its rows do not sum to 1 where slack is in use."""
+        table = np.zeros(self._loss.T.shape)
+        np.add.at(table, self._report, self._rays * x[:, None])
+        return np.asarray(table.T)
+
+
+def solve_dense(matrix: Vector, cost: Vector, tolerance: float) -> tuple[Vector, Vector]:
+    """A point and multipliers of: minimise <cost, x> subject to matrix x = 1, x >= 0, to a relative gap.
+
+    Mehrotra's predictor and corrector; matrix (n, k), k > n, of full rank. Source: Mehrotra 1992, SIAM J. Optim. 2.
+    """
+    _, k = matrix.shape
+    ones = np.ones(len(matrix))
+    factor = scipy.linalg.cho_factor(_normal(matrix, np.ones(k)))
+    x = matrix.T @ scipy.linalg.cho_solve(factor, ones)
+    dual = scipy.linalg.cho_solve(factor, matrix @ cost)
+    z = cost - matrix.T @ dual
+    x, z = x + max(-1.5 * x.min(), 0.0), z + max(-1.5 * z.min(), 0.0)
+    product = x @ z
+    x, z = x + 0.5 * product / z.sum(), z + 0.5 * product / x.sum()
+    for _ in range(_STEPS):
+        rows, gaps = ones - matrix @ x, cost - matrix.T @ dual - z
+        mu, scale = x @ z / k, abs(cost @ x)
+        if mu * k < tolerance * scale and np.abs(rows).max() < _ROWS and np.abs(gaps * x).sum() < tolerance * scale:
+            break
+        try:
+            factor = scipy.linalg.cho_factor(_normal(matrix, x / z))
+        except scipy.linalg.LinAlgError:
+            break
+
+        affine = _direction(matrix, factor, x, z, rows, gaps, -x * z)
+        ahead = (x + _longest(x, affine[0]) * affine[0]) @ (z + _longest(z, affine[2]) * affine[2]) / k
+        target = max((ahead / mu) ** 3 * mu, 1e-14)
+        step = _direction(matrix, factor, x, z, rows, gaps, target - x * z - affine[0] * affine[2])
+        x_length, z_length = min(1.0, _STEP * _longest(x, step[0])), min(1.0, _STEP * _longest(z, step[2]))
+        x, dual, z = x + x_length * step[0], dual + z_length * step[1], z + z_length * step[2]
+    return x, dual
+
+
+def _direction(
+    matrix: Vector, factor: Any, x: Vector, z: Vector, rows: Vector, gaps: Vector, products: Vector
+) -> tuple[Vector, Vector, Vector]:
+    """The Newton step of x, multipliers and z towards x z + `products`, and towards no errors."""
+    step = scipy.linalg.cho_solve(factor, rows + matrix @ ((x * gaps - products) / z))
+    along = gaps - matrix.T @ step
+    return (products - x * along) / z, step, along
+
+
+def _normal(matrix: Vector, weight: Vector) -> Vector:
+    found = (matrix * weight) @ matrix.T
+    found[np.diag_indices(len(found))] *= 1 + _RIDGE
+    return np.asarray(found)
+
+
+def _longest(x: Vector, step: Vector) -> float:
+    worst = float((-step / x).max())
+    return min(1.0, 1.0 / worst) if worst > 0 else 1.0

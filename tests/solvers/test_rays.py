@@ -1,0 +1,153 @@
+"""Ray generation: maps with zeros of the prior, limits that tables break, masters that fail."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.errors import SolverError
+from mechdesign.programs.optimal.coupled import stack_rows
+from mechdesign.setting.problems.problem_files import load_problem
+from mechdesign.solvers.kernels.highs import ColumnMaster
+from mechdesign.solvers.kernels.pricing import ConePricer
+from mechdesign.solvers.optimal.aggregation import aggregate
+from mechdesign.solvers.optimal.coupled import solve_coupled
+from mechdesign.solvers.optimal.rays import RayGeneration, generate
+
+GAP = 1e-3
+FINE = 1e-6
+ROUNDED = 1e-12  # relative; a vertex solved for from its basis
+
+
+def without(cells: int, zeros: int, seed: int) -> md.DesignProblem:
+    """Philadelphia with nobody in some cells."""
+    problem = load_problem("philadelphia", cells=cells)
+    prior = problem.prior_array.copy()
+    prior[np.random.default_rng(seed).choice(len(prior), zeros, replace=False)] = 0
+    return replace(problem, prior=prior / prior.sum())
+
+
+def scattered(cells: int, seed: int) -> md.DesignProblem:
+    """Philadelphia with weights over twelve orders of magnitude."""
+    problem = load_problem("philadelphia", cells=cells)
+    prior = 10.0 ** np.random.default_rng(seed).uniform(-12, 0, problem.domain.size)
+    return replace(problem, prior=prior / prior.sum())
+
+
+def generation(problem: md.DesignProblem) -> RayGeneration:
+    return RayGeneration(
+        pricer=ConePricer(problem.edges, problem.domain.size, problem.anchors),
+        cost=problem.weighted_loss,
+        rows=stack_rows([], problem.weighted_loss.size),
+        constant=problem.best_constant,
+        scale=problem.constant_loss,
+    )
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        *(without(cells, zeros, seed) for cells, zeros in ((4, 2), (6, 1), (8, 18), (10, 30)) for seed in (0, 1)),
+        *(scattered(cells, seed) for cells in (4, 6) for seed in (0, 1)),
+    ],
+    ids=lambda problem: f"{problem.domain.size}",
+)
+def test_maps_where_nobody_lives_in_some_cells(problem: md.DesignProblem) -> None:
+    found = aggregate(problem, gap=GAP)
+    fine = aggregate(problem, gap=FINE)
+    assert found.stopped == fine.stopped == "gap"
+    assert 0 < found.lower_bound <= fine.loss <= found.loss * (1 + ROUNDED)
+    assert found.lower_bound <= fine.lower_bound * (1 + FINE)
+    assert fine.loss - fine.lower_bound <= FINE * fine.loss
+
+
+@pytest.mark.parametrize("cells", [5, 6])
+def test_minimax_has_a_least_favourable_prior_where_highs_ends_at_a_zero_point(cells: int) -> None:
+    problem = load_problem("philadelphia", cells=cells)
+    found = solve_coupled(md.programs.Minimax(problem=problem), gap=GAP)
+    assert found.stopped == "gap"
+    assert found.multipliers is not None
+    worst = aggregate(replace(problem, prior=found.multipliers / found.multipliers.sum()), gap=GAP)
+    assert found.lower_bound <= worst.loss * (1 + GAP)
+    assert worst.lower_bound <= found.objective * (1 + ROUNDED)
+
+
+def test_a_zero_point_of_highs_loses_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole program first, as with short edges; every point is zero, and rays find the table."""
+    problem = load_problem("line", cells=6)
+    solve = md.solvers.optimal.coupled.solve_linear_program
+
+    def zero(*given, **options):
+        found = solve(*given, **options)
+        return replace(found, x=np.zeros_like(found.x))
+
+    monkeypatch.setattr(md.solvers.optimal.coupled, "solve_linear_program", zero)
+    found = solve_coupled(md.programs.Minimax(problem=problem), gap=GAP)
+    assert found.stopped == "gap"
+    assert found.lower_bound <= found.objective <= found.lower_bound / (1 - GAP)
+
+
+def test_the_objective_is_that_of_the_table_and_never_below_the_bound() -> None:
+    problem = without(6, 7, 3)
+    rays, told = generation(problem), []
+
+    def take(found, close):
+        table = rays.table()
+        assert (table * problem.weighted_loss).sum() == pytest.approx(rays.objective, rel=1e-9)
+        assert table.sum(axis=1) == pytest.approx(np.ones(36), abs=1e-9)
+        assert found.value <= rays.objective * (1 + 1e-9)
+        told.append(close)
+        return 1 - found.value / rays.objective if close else np.inf
+
+    assert generate(rays, gap=FINE, deadline=np.inf, take=take) == "gap"
+    assert told[-1]
+    assert not all(told)
+
+
+def test_the_deadline_ends_it() -> None:
+    rays = generation(without(4, 2, 0))
+    assert generate(rays, gap=FINE, deadline=time.monotonic() - 1, take=lambda found, close: np.inf) == "time"
+
+
+def test_the_other_method_takes_turns_where_one_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    rays, solve, seen = generation(without(4, 2, 0)), ColumnMaster.solve, []
+
+    def fails(self, time_limit, *, interior=None):
+        seen.append(interior is None)
+        if interior is None:
+            raise SolverError("no", field="solver", value="x", remedy="y")
+        return solve(self, time_limit, interior=interior)
+
+    monkeypatch.setattr(ColumnMaster, "solve", fails)
+    assert generate(rays, gap=GAP, deadline=np.inf, take=lambda found, _: 1 - found.value / rays.objective) == "gap"
+    assert seen[:2] == [True, False]
+    assert not any(seen[1:])
+    monkeypatch.setattr(ColumnMaster, "solve", lambda self, time_limit, *, interior=None: fails(self, time_limit))
+    with pytest.raises(SolverError):
+        rays.solve(1.0)
+
+
+def test_point_and_multipliers_of_a_master_are_those_of_its_basis() -> None:
+    """Entries of 1e-11 beside 1, which HiGHS reads to its tolerance only."""
+    columns = np.array([[1.0, 1e-11, 0.0], [0.5, 1.0, 0.0], [0.0, 0.25, 1.0], [1.0, 1.0, 1.0]])
+    cost = np.array([1.0, 2.0, 3.0, 9.0])
+    master = ColumnMaster(right=np.ones(3), linking=3, unit=1.0)
+    master.add(columns, cost)
+    found = master.solve(np.inf)
+    assert found.x @ columns == pytest.approx(np.ones(3), rel=ROUNDED)
+    assert columns[:3] @ found.dual == pytest.approx(cost[:3], rel=ROUNDED)
+    assert found.objective == pytest.approx(float(cost @ found.x), rel=ROUNDED)
+    central = master.solve(np.inf, interior=1e-9)
+    assert central.objective == pytest.approx(found.objective, rel=FINE)
+
+
+def test_limits_of_a_master_bind_from_above() -> None:
+    master = ColumnMaster(right=np.array([1.0, 0.25]), linking=1, unit=1.0)
+    master.add(np.array([[1.0, 1.0], [1.0, 0.0]]), np.array([1.0, 3.0]))
+    found = master.solve(np.inf)
+    assert found.x == pytest.approx([0.25, 0.75])
+    assert found.dual == pytest.approx([3.0, -2.0])
