@@ -67,7 +67,7 @@ for name, mechanism in mechanisms.items():
     apart = md.population.kantorovich(found.distribution, truth, domain)
     shown[f"{name}:\n{apart.value:.0f} m from the truth"] = found.distribution
 
-figure, axes = plt.subplots(1, 4, figsize=(12, 3.4), layout="constrained")
+figure, axes = plt.subplots(1, 4, figsize=(12, 3.8), layout="constrained")
 for ax, (title, distribution) in zip(axes, shown.items(), strict=True):
     ax.imshow(np.reshape(distribution, (SIDE, SIDE)).T, origin="lower", vmin=0, vmax=truth.max(), cmap="cividis")
     ax.set(title=title, xticks=[], yticks=[])

@@ -42,12 +42,15 @@ print(f"no mechanism with this claim is less than {optimal.attrs['lower_bound']:
 # The reports of one place under both, and what the odds of two places 200 m apart become: at most twice, at least half.
 
 place = int(np.argmin(np.hypot(*domain.points.T)))
+half = np.array(domain.shape) * 100.0
+extent = (-half[0], half[0], -half[1], half[1])
 figure, axes = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained", sharey=True)
 for ax, (name, mechanism) in zip(axes, [("planar Laplace", laplace), ("optimal", optimal)], strict=True):
     row = md.probabilities(mechanism).sel(secret=place).values
-    seen = ax.scatter(*domain.points.T, c=np.log10(row), s=150, marker="s", cmap="cividis", vmin=-4, vmax=-1)
+    map_of = np.log10(row).reshape(domain.shape).T
+    seen = ax.imshow(map_of, origin="lower", extent=extent, cmap="cividis", vmin=-4, vmax=-1)
     ax.plot(*domain.points[place], "o", mfc="none", mec="red", ms=14)
-    ax.set(title=name, xlabel="east, m", aspect="equal")
+    ax.set(title=name, xlabel="east, m")
 axes[0].set(ylabel="north, m")
 figure.colorbar(seen, ax=axes, label="log10 P(report | place)")
 
