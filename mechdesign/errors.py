@@ -6,7 +6,8 @@ MechdesignError
 │   ├── UnsuitableError   a problem of a kind that this mechanism or program is not for
 │   ├── FileFormatError   a file that is missing, cut short or not of its format
 │   ├── SizeError         a table or program that would not fit in memory
-│   └── BudgetError       a report that would cost more than is left
+│   ├── BudgetError       a report that would cost more than is left
+│   └── UnknownNameError  a name that this package does not have; an AttributeError too
 ├── DesignError           exit code 1: the design failed
 │   ├── InfeasibleError   the program has no solution
 │   └── SolverError       the solver gave nothing that can be used
@@ -85,6 +86,10 @@ class BudgetError(InputError):
     """A report that would cost more than is left of a declared budget; nothing was drawn or spent."""
 
     kind = "budget"
+
+
+class UnknownNameError(InputError, AttributeError):
+    """A name that a module of this package does not have."""
 
 
 class DesignError(MechdesignError):

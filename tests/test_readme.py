@@ -1,8 +1,12 @@
-"""The first script of the README runs, and the README's tables show what is computed."""
+"""Every command and snippet of the README runs, and its tables and sentences show what is computed."""
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +16,8 @@ from mechdesign.output.tables.sweep import baseline_names, baselines_of, sweep, 
 from mechdesign.output.terminal.printing import print_table
 from mechdesign.setting.problems.problem_files import load_problem
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
 
 
 def _curve_block(text: str) -> str:
@@ -69,3 +74,57 @@ def test_the_curve_of_the_readme_is_the_computed_one() -> None:
         assert baselines == [
             f"{row[f'{name}_loss']:.4g}" + "*" * bool(baselines_of(row)[name]) for name in baselines_of(row)
         ]
+
+
+def commands() -> list[str]:
+    """The commands of the README in their order, lines that go on joined; those that install are not among them."""
+    blocks = re.findall(r"```sh\n(.*?)```", README.read_text(encoding="utf-8"), re.S)
+    lines = [line for block in blocks for line in re.split(r" &&\n| && |\n", block.strip())]
+    return [line for line in lines if not re.search(r"venv|pip install|pytest", line)]
+
+
+def run(line: str, folder: Path) -> str:
+    """What a command says on standard output, in a folder that has the shipped problems beside it."""
+    name, *words = line.split()
+    assert name in ("mechdesign", "python"), line
+    started = [sys.executable, *(["-m", "mechdesign"] if name == "mechdesign" else []), *words]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100"}
+    ended = subprocess.run(started, cwd=folder, capture_output=True, text=True, check=False, env=environment)
+    assert ended.returncode == 0, f"{line}\n{ended.stderr}"
+    return ended.stdout
+
+
+def test_the_sentence_about_rome_is_the_computed_one(tmp_path: Path) -> None:
+    pytest.importorskip("pyproj")
+    (line,) = {line.removesuffix(" --overwrite") for line in commands() if line.startswith("mechdesign area --box")}
+    text = README.read_text(encoding="utf-8")
+    told = text.split("## A real place")[1].split("```")[3].strip()
+    assert run(line, tmp_path).startswith(told + "\n")
+
+
+@pytest.mark.slow
+def test_every_command_and_snippet_runs_in_its_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(ROOT / "problems", tmp_path / "problems")
+    monkeypatch.chdir(tmp_path)
+    for line in commands():
+        if "large.nc" not in line:  # three minutes
+            run(line, tmp_path)
+    names: dict[str, object] = {}
+    for snippet in re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.S):
+        exec(compile(snippet, "README.md", "exec"), names)
+        if "def problem(" in snippet:
+            (tmp_path / "my_problem.py").write_text(snippet, encoding="utf-8")
+    run("mechdesign solve my_problem.py --cells 10 -o mechanism.nc", tmp_path)
+    run("mechdesign export mechanism.nc -o mechanism.csv", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))])
+def test_files_that_are_linked_are_there(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", text)
+    assert [link for link in links if not ((ROOT / name).parent / link).exists()] == []
+
+
+def test_pictures_are_small() -> None:
+    for path in (ROOT / "docs" / "pictures").iterdir():
+        assert path.stat().st_size < 200_000

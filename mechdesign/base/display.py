@@ -5,16 +5,25 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+
+from mechdesign.base.arguments import check_construction
 
 _WIDTH = 96  # columns of a line
 _LINES = 4  # below the name of the class
 
 
 class Shown:
-    """A dataclass that is shown by `facts`, in text and as a small table on pages."""
+    """A dataclass that is shown by `facts`, in text and as a small table on pages, and whose fields are checked by
+    their names and kinds before it is made.
+    """
+
+    def __new__(cls, *args: Any, **given: Any) -> Self:
+        if args or given:  # there are none where a copy or a pickle is made
+            check_construction(cls, args, given)
+        return super().__new__(cls)
 
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)

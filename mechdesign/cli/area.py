@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from mechdesign.setting.problems.problem import DesignProblem
     from mechdesign.setting.space.area import Area
 
-PROGRAMS = ("auto", "optimal", "planar-laplace")
-LARGEST_OPTIMAL = {"euclidean": 120, "eikonal": 400}  # cells up to which auto takes the optimal program: a minute
+PROGRAMS = ("auto", "optimal", "eikonal", "planar-laplace")
 _TABLES = 8  # 64-bit numbers for every pair of cells that a run holds at most, as measured
 
 _PRIOR_HELP = "Raster the prior is proportional to: .tif, .nc or .asc. Uniform without."
@@ -70,6 +69,7 @@ def area(
     from mechdesign.base.memory import require_memory
     from mechdesign.mechanism.storage.files import check_target, save
     from mechdesign.output.terminal import printing
+    from mechdesign.output.terminal.chosen import alternative, chosen_for, sentences
     from mechdesign.output.terminal.summary import print_summary, proved, summarise
     from mechdesign.setting.problems.area import area_problem
     from mechdesign.setting.readers.geojson import read_area
@@ -99,16 +99,17 @@ def area(
         parameters={**claimed, "cell": cell, "unit": domain.unit},
     )
     printing.note_compiling()
+    program, why = chosen_for(problem) if program == "auto" else (program, f"{program}, as --program says")
     mechanism = _designed(problem, program, gap=gap, time_limit=time_limit)
     checked = proved(mechanism)
     summary = summarise(mechanism, checked, seconds=time.monotonic() - started, file=output)
     assert domain.plane is not None
-    summary |= {"plane": domain.plane.words(), "geodesic_epsilon": eps}
+    summary |= {"plane": domain.plane.words(), "geodesic_epsilon": eps, "chosen": why, **alternative(problem, program)}
     save(mechanism, output, overwrite=overwrite)
     if as_json:
         printing.print_json(summary)
     else:
-        print_summary(summary, mechanism, verbose=verbose)
+        print_summary(summary, mechanism, verbose=verbose, more=sentences(summary, problem))
 
 
 def area_of_box(words: str | None) -> Area:
@@ -125,15 +126,16 @@ def area_of_box(words: str | None) -> Area:
 
 
 def _designed(problem: DesignProblem, program: str, *, gap: float, time_limit: float) -> xr.Dataset:
-    """The mechanism of a program; auto is optimal up to `LARGEST_OPTIMAL` cells, then the planar Laplace mechanism."""
+    """The mechanism of a program for an area."""
     from mechdesign.closed_forms.mechanisms import planar_laplace
     from mechdesign.output.terminal import printing
+    from mechdesign.programs.eikonal.weights import EikonalWeights
     from mechdesign.programs.optimal.optimal import Optimal
     from mechdesign.solvers.solve import solve
 
-    small = problem.domain.size <= LARGEST_OPTIMAL[problem.metric.kind]
-    if program == "planar-laplace" or (program == "auto" and not small):
+    if program == "planar-laplace":
         return planar_laplace.mechanism(problem)
+    if program == "eikonal":
+        return solve(EikonalWeights(problem=problem))
     with printing.progress(f"{problem.name}, optimal") as on_progress:
-        route: Any = "auto"
-        return solve(Optimal(problem=problem), gap=gap, time_limit=time_limit, method=route, on_progress=on_progress)
+        return solve(Optimal(problem=problem), gap=gap, time_limit=time_limit, on_progress=on_progress)

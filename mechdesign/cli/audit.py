@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from mechdesign.setting.problems.problem import DesignProblem
 
 _METRIC_HELP = (
-    "euclidean --epsilon E (or --within R --factor F, or --within R --nats N) --unit U, and --grid AxB --cell H or "
-    "--places FILE.csv [--reports FILE.csv]; or discrete --epsilon E (or --factor F). Both take --loss."
+    "euclidean --within METRES --factor ODDS, with --grid AxB --cell H or --places FILE.csv [--reports FILE.csv], and "
+    "--unit U for lengths that are not in m; or discrete --factor ODDS. Both take --loss, and --nats for the logarithm "
+    "of --factor or --epsilon E for the level (then --unit U is needed)."
 )
 
 
@@ -98,5 +99,6 @@ def audit_setting(
     name = str(metric)
     lengths = {"euclidean": ("within", "factor", "nats"), "discrete": ("factor", "nats")}.get(name, ())
     given = parameter_values(name, (*SETTINGS[name], *lengths), words) if name in SETTINGS else {}
-    parameters = epsilon_words(given, radius=name == "euclidean")
+    parameters = {"unit": "m"} if "within" in given else {}
+    parameters |= epsilon_words(given, radius=name == "euclidean")
     return lambda secrets: named_problem(name, parameters, secrets=secrets)

@@ -10,9 +10,9 @@ from mechdesign.base.numerals import real_number, whole_number
 from mechdesign.errors import InputError
 
 
-def real(*names: str, help: str, hidden: bool = False) -> Any:
+def real(*names: str, help: str, hidden: bool = False, metavar: str = "NUMBER") -> Any:
     """An option that takes a real number."""
-    return typer.Option(*names, help=help, hidden=hidden, metavar="NUMBER", parser=_reader(names[0], real_number))
+    return typer.Option(*names, help=help, hidden=hidden, metavar=metavar, parser=_reader(names[0], real_number))
 
 
 def whole(*names: str, help: str) -> Any:
@@ -53,8 +53,10 @@ WithOption = Annotated[
     list[Path] | None,
     typer.Option("--with", help="A mechanism of yours beside them: a table (.npy, .csv, ...) or .nc; repeatable."),
 ]
-WithinOption = Annotated[float | None, real("--within", help="Places up to this far apart are hard to tell apart.")]
-FactorOption = Annotated[float | None, real("--factor", help="What a report may multiply odds by, within that.")]
-NatsOption = Annotated[float | None, real("--nats", help="Its logarithm, instead of --factor.")]
-EpsilonOption = Annotated[float | None, real("--epsilon", help="Nats per unit, instead of a level within a radius.")]
+_WITHIN_HELP = "Places up to this far apart stay hard to tell apart; in --unit, metres without it."
+_FACTOR_HELP = "What a report may multiply an attacker's odds between such places by, 2 for example."
+WithinOption = Annotated[float | None, real("--within", metavar="METRES", help=_WITHIN_HELP)]
+FactorOption = Annotated[float | None, real("--factor", metavar="ODDS", help=_FACTOR_HELP)]
+NatsOption = Annotated[float | None, real("--nats", help="The logarithm of --factor, instead of it.")]
+EpsilonOption = Annotated[float | None, real("--epsilon", help="Nats per unit, instead of --within and --factor.")]
 RadiusOption = Annotated[float | None, real("--radius", help="As --within.", hidden=True)]

@@ -80,7 +80,12 @@ def radius_asked(within: float | None, radius: float | None) -> float:
     """The radius of --within, or of --radius as it was spelled. Raises: InputError unless one is a positive length."""
     name, value = ("radius", radius) if within is None and radius is not None else ("within", within)
     if value is None or (within is not None and radius is not None):
-        raise InputError("one radius is needed", field=name, value=value, remedy="pass --within 200")
+        raise InputError(
+            "one distance is needed, within which odds change by the factor at most",
+            field=name,
+            value=value,
+            remedy="pass --within 200 --factor 2",
+        )
     if not 0 < value < math.inf:
         raise InputError("must be positive and finite", field=name, value=value, remedy=f"pass --{name} 200")
     return value
@@ -103,7 +108,7 @@ def epsilon_asked(
             "one form of the level is needed",
             field="factor",
             value=named,
-            remedy="pass --within R with --factor F or --nats N, or --epsilon E",
+            remedy="pass --within 200 --factor 2, or --epsilon E",
         )
     [(name, value)] = asked.items()
     if name != "factor" and not 0 < value < math.inf:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import xarray as xr
 
+from mechdesign.base.arguments import asked
 from mechdesign.errors import InputError
 from mechdesign.mechanism.table.dataset import make_mechanism
 from mechdesign.programs.optimal.optimal import Optimal
@@ -19,6 +20,7 @@ from mechdesign.solvers.table import TABLES as TABLES
 from mechdesign.solvers.table import Entry, entry_of
 
 
+@asked
 def solve(
     program: Program | DesignProblem,
     *,

@@ -15,6 +15,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.checks import check_whole
 from mechdesign.errors import UnsuitableError
 from mechdesign.mechanism.table.dataset import probabilities
@@ -30,6 +31,7 @@ def release_bias(mechanism: xr.Dataset, values: ArrayLike) -> NDArray[np.float64
     return _errors(mechanism, values)[0]
 
 
+@asked
 def error_of_mean(
     mechanism: xr.Dataset, values: ArrayLike, users: int = 1, *, population: ArrayLike | None = None
 ) -> float:

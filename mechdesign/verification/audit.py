@@ -19,6 +19,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.display import Shown
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
@@ -86,6 +87,7 @@ class Audit(Shown):
         return asdict(self)
 
 
+@asked
 def audit(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: bool = False) -> Audit:
     """Audit a table (n, m), or the file of one, against the metric of `problem`, whose secrets are its rows in order.
 
@@ -146,6 +148,7 @@ def audit(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: b
     )
 
 
+@asked
 def repaired(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: bool = False) -> xr.Dataset:
     """The certified mechanism nearest to a table that the repair finds: private for the metric of `problem`.
 

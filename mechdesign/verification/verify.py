@@ -17,6 +17,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.display import Shown
 from mechdesign.errors import InputError, VerificationError
 from mechdesign.mechanism.storage.files import load
@@ -70,6 +71,7 @@ class Verification(Shown):
         return asdict(self)
 
 
+@asked
 def verify(source: str | Path | xr.Dataset) -> Verification:
     """Verify a file, or a mechanism in memory.
 

@@ -13,6 +13,7 @@ from conftest import ROOT
 
 import mechdesign as md
 from mechdesign.handover.verify_table import main as check_table
+from mechdesign.output.terminal.chosen import chosen_for
 from mechdesign.setting.space.plane import Plane
 
 pyproj = pytest.importorskip("pyproj")
@@ -129,6 +130,62 @@ def test_an_area_of_too_many_cells_is_refused_before_a_table_is_made(run_json, t
     assert (code, said["error"]["kind"], said["error"]["field"]) == (2, "size", "cell")
 
 
+def setting(cells, nats, kind="euclidean"):
+    """A square map of 200 m cells with so many nats between neighbours."""
+    side = math.isqrt(cells)
+    domain = md.Domain.grid((side, side), cell=200.0, unit="m")
+    level = md.PrivacyLevel.constant(nats / 200, "m")
+    metric = md.Euclidean(epsilon=nats / 200, unit="m") if kind == "euclidean" else md.Eikonal(level=level)
+    return md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.losses.Distance())
+
+
+@pytest.mark.parametrize(
+    ("cells", "nats", "kind", "program"),
+    [
+        (576, 0.7, "euclidean", "optimal"),
+        (1681, 0.7, "euclidean", "planar-laplace"),
+        (400, 0.31, "euclidean", "optimal"),
+        (576, 0.31, "euclidean", "planar-laplace"),
+        (225, 0.01, "euclidean", "optimal"),
+        (256, 0.01, "euclidean", "planar-laplace"),
+        (1600, 0.7, "eikonal", "optimal"),
+        (1681, 0.7, "eikonal", "eikonal"),
+        (225, 0.1, "eikonal", "optimal"),
+        (256, 0.1, "eikonal", "eikonal"),
+    ],
+)
+def test_the_rule_goes_by_cells_and_by_nats_between_neighbours(cells, nats, kind, program):
+    chosen, why = chosen_for(setting(cells, nats, kind))
+    assert chosen == program
+    assert f"these are {cells:,}" in why
+    assert f"{nats:.2g} nats between neighbours" in why
+
+
+def test_the_choice_is_told_with_what_the_other_one_costs(run, run_json, tmp_path):
+    words = ["area", PARK, "--cell", "400", "--within", "200", "--factor", "2"]
+    code, made = run_json(*words, "-o", tmp_path / "a.nc")
+    assert (code, made["program"], made["alternative"]) == (0, "optimal", "planar_laplace")
+    other = run_json(*words, "--program", "planar-laplace", "-o", tmp_path / "b.nc")[1]
+    assert made["alternative_loss"] == other["loss"] > made["loss"]
+    assert made["alternative_smallest_epsilon"] == pytest.approx(other["smallest_epsilon"])
+    assert "it takes about a minute up to" in made["chosen"]
+    assert other["chosen"] == "planar-laplace, as --program says"
+    assert (other["alternative"], other["alternative_loss"]) == ("optimal", None)
+    said = " ".join(run(*words, "-o", tmp_path / "c.nc")[1].split())
+    assert "Within 200 m it changes an attacker's odds by a factor of 2 at most. Made by the optimal program" in said
+    assert f"The planar Laplace mechanism would have a loss of {other['loss']:.3g} m." in said
+
+
+def test_levels_that_vary_may_be_given_eikonal_weights(run_json, tmp_path):
+    map_ = tmp_path / "density.asc"
+    rows = [" ".join(str(1 + k + j) for k in range(8)) for j in range(8)]
+    map_.write_text("ncols 8\nnrows 8\nxllcorner -2000\nyllcorner -2000\ncellsize 500\n" + "\n".join(rows))
+    options = ["--levels", map_, "--slope", "1e-4", "--program", "eikonal", "--radius", "100"]
+    code, made = run_json("area", PARK, *USUAL[:2], *USUAL[4:], *options, "-o", tmp_path / "a.nc")
+    assert (code, made["program"], made["certified"]) == (0, "eikonal", True)
+    assert made["alternative_loss"] > made["loss"]
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -192,7 +249,7 @@ def test_levels_that_are_none(run_json, tmp_path, words, field):
     [
         (["--lon", "2.348"], "at"),
         (["--lon", "2.348", "--lat", "48.86", "--secret", "1"], "at"),
-        (["--lon", "3.348", "--lat", "48.86"], "at"),
+        (["--lon", "3.348", "--lat", "48.86"], "lon, lat"),
         (["--lon", "2.348", "--lat", "98"], "lon, lat"),
     ],
 )
@@ -235,3 +292,30 @@ def test_the_picture_says_degrees(run_json, tmp_path):
         assert GEOD.inv(plane.longitude, plane.latitude, longitude, plane.latitude)[2] == pytest.approx(
             abs(x), abs=40.0
         )
+
+
+@pytest.mark.parametrize(
+    ("lon", "lat", "words"),
+    [
+        (3.348, 48.86, ("outside the grid", "3.348 48.86 degrees", "places lie at longitudes 2.3", "latitudes 48.8")),
+        (48.86, 2.343, ("exchanged", "give longitude 2.343 and latitude 48.86")),
+        (200.0, 48.86, ("within 180", "degrees east")),
+    ],
+)
+def test_degrees_are_refused_in_degrees(run_json, tmp_path, lon, lat, words):
+    run_json("area", PARK, *USUAL, "--program", "planar-laplace", "-o", tmp_path / "a.nc")
+    code, said = run_json("sample", tmp_path / "a.nc", "--lon", lon, "--lat", lat)
+    told = " ".join(str(said["error"][key]) for key in ("message", "value", "remedy"))
+    assert (code, said["error"]["field"]) == (2, "lon, lat")
+    assert [word for word in words if word not in told] == []
+    assert "unit: m" not in told
+
+
+def test_the_nearest_place_in_degrees_is_the_nearest_on_the_ground(run_json, tmp_path):
+    run_json("area", PARK, *USUAL, "--program", "planar-laplace", "-o", tmp_path / "a.nc")
+    mechanism = md.load(tmp_path / "a.nc")
+    plane = Plane.from_description(json.loads(mechanism.attrs["domain"])["plane"], "m")
+    lon, lat = plane.backward(points_of(mechanism, "secret"))
+    said = run_json("sample", tmp_path / "a.nc", "--lon", 2.5, "--lat", 48.87)[1]["error"]["remedy"]
+    away = GEOD.inv(np.full(len(lon), 2.5), np.full(len(lon), 48.87), lon, lat)[2]
+    assert f"place {int(np.argmin(away))}, is at {lon[np.argmin(away)]:.4f}" in said

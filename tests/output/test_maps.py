@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import replace
 from functools import cache
@@ -19,8 +20,11 @@ from mechdesign.errors import InputError, UnsuitableError, VerificationError
 from mechdesign.mechanism.factored.rows import FactoredMechanism
 from mechdesign.mechanism.storage.files import save
 from mechdesign.mechanism.table.dataset import probabilities, seal
-from mechdesign.output.pictures.maps import FLOOR, plot_diagnosis, plot_mechanism
+from mechdesign.output.pictures.diagnosis import plot_diagnosis
+from mechdesign.output.pictures.maps import plot_mechanism
+from mechdesign.output.pictures.panels import FLOOR
 from mechdesign.output.pictures.plot import load_drawable, save_plot
+from mechdesign.output.pictures.reports import percent
 from mechdesign.output.tables.sweep import sweep
 from mechdesign.programs.eikonal.weights import EikonalWeights
 from mechdesign.programs.optimal.optimal import Optimal
@@ -107,13 +111,15 @@ def test_rows_of_high_median_and_low_prior() -> None:
     for axes, u, word in zip(rows, asked, ("high", "median", "low"), strict=True):
         row = probabilities(mechanism).values[u]
         assert np.array_equal(shown(axes), on_lattice(problem.domain, row), equal_nan=True)
-        assert axes.get_title(loc="left") == f"P(y|u) at u = secret {u},\n{word} prior {problem.prior_array[u]:.2g}"
+        title = axes.get_title(loc="left").splitlines()
+        assert title[0] == f"P(y|u) at u = secret {u}, {word} prior {problem.prior_array[u]:.2g}"
+        assert title[1].startswith(f"true place {100 * row[u]:.3g} %, 95 % within ")
         assert {tuple(line.get_xydata()[0]) for line in axes.lines} == {tuple(problem.domain.points[u])}
 
 
 def test_rows_stay_away_from_the_border_and_share_one_scale() -> None:
     domain = grid((9, 9))
-    prior = np.full(81, 1 / 81)
+    prior = np.arange(100.0, 181.0) / np.arange(100.0, 181.0).sum()
     metric = Eikonal(level=varying_level(), stencil=8)
     problem = DesignProblem(domain=domain, metric=metric, prior=prior, loss=SquaredDistance())
     mechanism = solve(EikonalWeights(problem=problem))
@@ -140,7 +146,7 @@ def test_the_picture_of_a_factored_mechanism() -> None:
     for axes, u in zip(rows, (3, 20), strict=True):
         row = FactoredMechanism(dataset=mechanism).probabilities([u])[0]
         assert np.array_equal(shown(axes), on_lattice(problem.domain, row), equal_nan=True)
-        assert axes.get_title(loc="left").startswith(f"P(y|u) at u = secret {u},\nprior ")
+        assert axes.get_title(loc="left").startswith(f"P(y|u) at u = secret {u}, prior ")
         assert axes.images[0].get_extent() == pytest.approx([0.1, 4.1, 0.2, 4.7])
 
 
@@ -177,32 +183,53 @@ def test_a_line_is_drawn_as_lines() -> None:
     problem, mechanism = CASES[LINE](), table(LINE)
     figure = plot_mechanism(mechanism, [1, 6])
     above, below = figure.axes
-    assert above.lines[0].get_ydata().tolist() == mechanism["level"].values.tolist()
-    assert (above.get_ylabel(), below.get_xlabel()) == ("eps (nats per cell)", "x (cell)")
+    assert above.lines[0].get_ydata().tolist() == problem.prior_array.tolist()  # the level is constant
+    assert (above.get_ylabel(), below.get_xlabel()) == ("prior", "x (cell)")
     assert below.get_yscale() == "log"
     drawn = [line for line in below.lines if not str(line.get_label()).startswith("_")]
-    assert [line.get_label() for line in drawn] == [
-        f"P(y|u) at u = secret {u}, prior {problem.prior_array[u]:.2g}" for u in (1, 6)
-    ]
+    for line, u in zip(drawn, (1, 6), strict=True):
+        assert line.get_label().startswith(f"P(y|u) at u = secret {u}, prior {problem.prior_array[u]:.2g}; true place ")
     for line, u in zip(drawn, (1, 6), strict=True):
         assert line.get_xdata().tolist() == problem.domain.points[:, 0].tolist()
         assert line.get_ydata().tolist() == probabilities(mechanism).values[u].tolist()
 
 
 def test_dimensionless_lengths_are_units() -> None:
-    (_, below) = plot_mechanism(solve(EikonalWeights(problem=load_problem("line", cells=4)))).axes
+    (below,) = plot_mechanism(solve(EikonalWeights(problem=load_problem("line", cells=4)))).axes
     assert below.get_xlabel() == "x (km)"
     made = solve(EikonalWeights(problem=load_problem("philadelphia", cells=3)))
     assert plot_mechanism(made).axes[0].get_xlabel() == "x (units)"
 
 
-def test_a_metric_without_levels_has_no_map_of_them() -> None:
-    lattice, line = (replace(CASES[case](), metric=Discrete(epsilon=1.0)) for case in ("euclidean lattice", LINE))
-    figure = plot_mechanism(solve(Optimal(problem=lattice)))
-    assert len(figure.axes) == 5
-    assert figure.axes[0].get_title(loc="left") == "prior"
-    drawn = plot_mechanism(solve(Optimal(problem=line)))
-    assert drawn.axes[0].get_ylabel() == "prior"
+def test_what_does_not_vary_has_no_panel() -> None:
+    skewed = replace(CASES[LINE](), metric=Discrete(epsilon=1.0))
+    assert plot_mechanism(solve(Optimal(problem=skewed))).axes[0].get_ylabel() == "prior"
+    lattice = CASES["euclidean lattice"]()
+    figure = plot_mechanism(solve(Optimal(problem=replace(lattice, prior=np.full(16, 1 / 16)))))
+    titles = [axes.get_title(loc="left").splitlines()[0] for axes in figure.axes]
+    assert titles[0] == "expected squared distance by cell"
+    assert [title.split(", ")[1] for title in titles[1:]] == ["in the middle", "half-way out", "farthest out"]
+    assert figure.get_suptitle().splitlines()[0].endswith(", uniform prior")
+
+
+def test_the_heading_says_how_likely_the_true_place_is_and_how_far_reports_lie() -> None:
+    mechanism = table(MASKED)
+    problem, rows = CASES[MASKED](), probabilities(mechanism).values
+    own = float(problem.prior_array @ np.diagonal(rows))
+    said = plot_mechanism(mechanism).get_suptitle().splitlines()[-1]
+    assert said.startswith(f"the true place is reported with probability {percent(own)} (")
+    radius = float(re.search(r"95 % within ([\d.]+) cell", said)[1])
+    away = problem.domain.euclidean_to(problem.domain)
+    joint = problem.prior_array[:, None] * rows
+    assert joint[away <= radius * 1.001].sum() >= 0.95 > joint[away < radius * 0.99].sum()
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [(0.0, "0 %"), (1.0, "100 %"), (0.986, "98.6 %"), (0.99999, "over 99.9 %"), (1e-7, "under 0.001 %"), (0.07, "7 %")],
+)
+def test_a_share_never_claims_certainty(share: float, words: str) -> None:
+    assert percent(share) == words
 
 
 def test_what_is_not_certified_is_not_drawn() -> None:
@@ -220,7 +247,6 @@ def test_what_is_not_certified_is_not_drawn() -> None:
         ("scattered points", "domain"),
         ("graph, table loss", "domain"),
         ("eikonal, two floors", "domain"),
-        ("reports apart from secrets", "reports"),
     ],
 )
 def test_what_has_no_map(case: str, field: str) -> None:
@@ -259,15 +285,17 @@ def test_one_function_saves_every_picture(tmp_path: Path, monkeypatch: pytest.Mo
     assert sorted(path.stem for path in tmp_path.iterdir()) == sorted(drawn)
     with pytest.raises(InputError, match="exists already"):
         save_plot(table(MASKED), tmp_path / "mechanism.svg")
-    with pytest.raises(InputError, match="no picture") as caught:
-        save_plot(xr.Dataset(attrs={"schema": "other"}), tmp_path / "other.svg")
-    assert caught.value.field == "schema"
+    for other, field in ((xr.Dataset(attrs={"schema": "other"}), "schema"), (CASES[MASKED](), "result")):
+        with pytest.raises(InputError, match="no picture") as caught:
+            save_plot(other, tmp_path / "other.svg")
+        assert caught.value.field == field
+    assert save_plot(plot_mechanism(table(MASKED)), tmp_path / "figure.svg").exists()
     for name in ("sweep", "diagnosis"):
         with pytest.raises(InputError, match="rows of a mechanism"):
             save_plot(drawn[name], tmp_path / "rows.svg", secrets=[0])
     asked = []
     monkeypatch.setattr(
-        "mechdesign.output.pictures.plot.plot_mechanism", lambda made, secrets: asked.append(secrets) or 1 / 0
+        "mechdesign.output.pictures.plot.plot_mechanism", lambda made, secrets, over: asked.append(secrets) or 1 / 0
     )
     with pytest.raises(ZeroDivisionError):
         save_plot(table(MASKED), tmp_path / "rows.svg", secrets=[5])

@@ -425,11 +425,12 @@ def test_the_picture_shows_nodes_and_streets():
     figure = plot_mechanism(mechanism, [3, 8])
     panels = [axes for axes in figure.axes if axes.get_title(loc="left")]
     table = md.probabilities(mechanism).values
-    shown = [mechanism["prior"].values, table[3], table[8]]
-    assert len(panels) == 3
+    losses = (table * mechanism["loss_table"].values).sum(axis=1)
+    shown = [mechanism["prior"].values, losses, table[3], table[8]]
+    assert len(panels) == 4
     for axes, values in zip(panels, shown, strict=True):
         (dots,) = [drawn for drawn in axes.collections if isinstance(drawn, PathCollection)]
-        assert np.array_equal(dots.get_array(), values)
+        assert np.allclose(dots.get_array(), values, rtol=1e-12)
         lines = axes.lines[0].get_xydata()
         assert len(lines) == 3 * mechanism.sizes["edge"]
         points = np.column_stack([mechanism["secret_x"].values, mechanism["secret_y"].values])
@@ -437,7 +438,7 @@ def test_the_picture_shows_nodes_and_streets():
         assert np.array_equal(lines[1::3], points[mechanism["edge_head"].values])
     assert "m along" not in figure.get_suptitle()
     assert "streets, eps = 0.01 nats per m" in figure.get_suptitle()
-    assert len([a for a in plot_mechanism(mechanism).axes if a.get_title(loc="left")]) == 4
+    assert len([a for a in plot_mechanism(mechanism).axes if a.get_title(loc="left")]) == 5
     with pytest.raises(InputError):
         plot_mechanism(mechanism, [25])
 

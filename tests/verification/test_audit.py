@@ -366,6 +366,14 @@ def test_a_level_in_every_form(run, table, metric, words, epsilon):
     assert (code, json.loads(out)) == (0, expected)
 
 
+def test_lengths_are_metres_beside_a_distance_and_a_factor(run_json, table):
+    words = ["audit", table, "--metric", "euclidean", "--places", "places.csv"]
+    told = run_json(*words, "--within", 2, "--factor", 3)[1]
+    assert told == run_json(*words, "--within", 2, "--factor", 3, "--unit", "m")[1]
+    assert told["epsilon_unit"] == "nats per m"
+    assert run_json(*words, "--epsilon", 1)[1]["error"]["field"] == "unit"
+
+
 @pytest.mark.parametrize(
     ("words", "field"),
     [

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.checks import check_epsilon
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.table.dataset import certified_scale, make_mechanism
@@ -19,6 +20,7 @@ Border = Literal["normalised", "clamped"]
 Tables = Callable[[DesignProblem, float], NDArray[np.float64]]
 
 
+@asked
 def closed_form_mechanism(
     problem: DesignProblem,
     table: NDArray[np.float64],

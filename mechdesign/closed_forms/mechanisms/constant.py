@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
+from mechdesign.base.arguments import asked
 from mechdesign.closed_forms.mechanisms.build import closed_form_mechanism
 from mechdesign.setting.problems.problem import DesignProblem
 
 
+@asked
 def mechanism(problem: DesignProblem) -> xr.Dataset:
     """The best constant report: what any mechanism must beat."""
     table = np.zeros((problem.domain.size, problem.reports.size))

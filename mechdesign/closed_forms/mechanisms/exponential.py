@@ -10,10 +10,12 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.closed_forms.mechanisms.build import closed_form_mechanism
 from mechdesign.setting.problems.problem import DesignProblem
 
 
+@asked
 def mechanism(problem: DesignProblem) -> xr.Dataset:
     """The exponential mechanism of the problem's metric; reports are reached through the secret they stand for."""
     return closed_form_mechanism(

@@ -13,6 +13,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.closed_forms.mechanisms.build import (
     Border,
     bordered,
@@ -24,6 +25,7 @@ from mechdesign.closed_forms.mechanisms.clamped_lattice import clamp_to_border, 
 from mechdesign.setting.problems.problem import DesignProblem
 
 
+@asked
 def mechanism(problem: DesignProblem, epsilon: float | None = None, *, border: Border = "clamped") -> xr.Dataset:
     """The geometric mechanism at `epsilon` nats per unit (default: the smallest level of the metric).
 

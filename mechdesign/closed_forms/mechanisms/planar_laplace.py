@@ -25,6 +25,7 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.checks import check_epsilon
 from mechdesign.closed_forms.mechanisms.build import (
     Border,
@@ -76,6 +77,7 @@ def mean_squared_error(epsilon: float, dimension: int = 2) -> float:
     return dimension * (dimension + 1) / check_epsilon(epsilon, "epsilon") ** 2
 
 
+@asked
 def mechanism(problem: DesignProblem, epsilon: float | None = None, *, border: Border = "clamped") -> xr.Dataset:
     """The Laplace mechanism at `epsilon` nats per unit (default: the smallest level of the metric) on a square grid.
 

@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.checks import check_epsilon
 from mechdesign.closed_forms.mechanisms.build import closed_form_mechanism
 from mechdesign.errors import UnsuitableError
@@ -19,6 +20,7 @@ from mechdesign.setting.problems.problem import DesignProblem
 _LARGEST = 700.0  # nats: e^700 is a double
 
 
+@asked
 def mechanism(problem: DesignProblem, epsilon: float | None = None) -> xr.Dataset:
     """Randomized response at `epsilon` nats (default: the smallest edge of the metric) over the secrets.
 

@@ -22,6 +22,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.checks import check_epsilon
 from mechdesign.base.memory import require_memory
 from mechdesign.closed_forms.mechanisms import planar_laplace
@@ -39,6 +40,7 @@ from mechdesign.setting.space.domain import Domain
 _ROUNDING = 1e-9  # relative; smooth bounds are computed in floating point, often by a root search
 
 
+@asked
 def mechanism(
     problem: DesignProblem,
     values: ArrayLike,

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import math
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.checks import check_epsilon, positive
 from mechdesign.errors import InputError
 
 
+@asked
 def epsilon_within(radius: float, nats: float) -> float:
     """Eps = l / r in nats per unit, for l = `nats` within r = `radius` units.
 
@@ -23,6 +25,7 @@ def epsilon_within(radius: float, nats: float) -> float:
     return check_epsilon(positive(nats, "nats") / positive(radius, "radius"))
 
 
+@asked
 def nats_within(radius: float, epsilon: float) -> float:
     """The l = eps r in nats within `radius` units, eps in nats per unit. Raises: as `epsilon_within`."""
     return check_epsilon(epsilon) * positive(radius, "radius")

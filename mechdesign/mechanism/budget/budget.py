@@ -27,6 +27,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.display import Shown
 from mechdesign.errors import BudgetError, FileFormatError, InputError
 from mechdesign.mechanism.budget.ledger import (
@@ -69,6 +70,7 @@ class Budget(Shown):
             self._read()
 
     @classmethod
+    @asked
     def create(cls, path: str | Path, *, limit: float) -> Budget:
         """A ledger of nothing spent, with a limit in multiples of the metric.
 

@@ -13,6 +13,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.display import Shown
 from mechdesign.base.entropy import source
 from mechdesign.base.memory import require_memory
@@ -112,6 +113,7 @@ class Sampler(Shown):
         return {a: self.mechanism[f"{dim}_{a}"].values for a in AXES if f"{dim}_{a}" in self.mechanism.coords}
 
 
+@asked
 def sample(mechanism: xr.Dataset, secrets: ArrayLike, size: int, *, seed: int | None = None) -> xr.DataArray:
     """`Sampler.sample`, the mechanism proved first: keep a `Sampler` to prove it once."""
     return Sampler(mechanism=mechanism).sample(secrets, size, seed=seed)

@@ -21,6 +21,7 @@ from typing import BinaryIO
 
 import xarray as xr
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.memory import within_memory
 from mechdesign.base.opening import open_regular
 from mechdesign.errors import FileFormatError, InputError, MechdesignError, VerificationError
@@ -92,6 +93,7 @@ def _check_replaced(target: Path) -> bool:
     return True
 
 
+@asked
 def save(mechanism: xr.Dataset, path: str | Path, *, overwrite: bool = False) -> Path:
     """Write a sealed Dataset to `path` (NetCDF-4) atomically: on failure the old file stands and no new one does.
 
@@ -158,6 +160,7 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
+@asked
 def load(path: str | Path) -> xr.Dataset:
     """Read a mechanism, a table or a factored one, and check its schema and checksum; `verify` also proves its claim.
 

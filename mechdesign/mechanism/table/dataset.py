@@ -25,6 +25,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.errors import DesignError
 from mechdesign.mechanism.schema import TABLE
 from mechdesign.mechanism.table.certificate import ROW_SUM, max_log_ratio, violations
@@ -162,6 +163,7 @@ def certified_scale(problem: DesignProblem, mass: NDArray[np.uint64]) -> float:
     raise DesignError("no multiple of the metric holds", field="table", remedy="report this mechanism")
 
 
+@asked
 def probabilities(mechanism: xr.Dataset) -> xr.DataArray:
     """P(y|u) = mass / 2^62 in floating point, dims (secret, report): for looking at, never for certifying."""
     return (mechanism["mass"] / float(ROW_SUM)).rename("probability")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import xarray as xr
 
+from mechdesign.base.arguments import asked
 from mechdesign.errors import InputError
 from mechdesign.mechanism.storage.files import check_target, write_atomically
 from mechdesign.mechanism.stored import read
@@ -46,6 +47,7 @@ FORMATS = {
 }  # by suffix; a format of another package is added here
 
 
+@asked
 def export(
     mechanism: xr.Dataset,
     path: str | Path,
@@ -130,11 +132,11 @@ def _check_format(
             value=rows,
             remedy="leave rows away, or write .csv",
         )
-    for asked, name, field in (
+    for wanted, name, field in (
         (with_verifier, VERIFIER, "with-verifier"),
         (with_sampler, SAMPLER, "with-sampler"),
     ):
-        if asked and name not in written.companions:
+        if wanted and name not in written.companions:
             readable = " or ".join(kind for kind, one in FORMATS.items() if name in one.companions)
             raise InputError(f"{name} does not read it", field=field, value=suffix, remedy=f"write {readable}")
 

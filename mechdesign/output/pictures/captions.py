@@ -10,6 +10,7 @@ import xarray as xr
 from mechdesign.base.streams import visible
 from mechdesign.setting.metric.metrics import metric_from_description
 from mechdesign.setting.objective.losses import LOSSES
+from mechdesign.verification.verify import Verification
 
 
 def plain(text: object) -> str:
@@ -38,6 +39,20 @@ def loss_words(judged: str, unit: str) -> tuple[str, str]:
     told = loss.unit("units") if loss is not None and unit == "1" else unit
     readable = {"1": "", "units^2": "squared units"}.get(told, told.replace("^2", "²"))
     return "loss" if loss is None else loss.words(), readable
+
+
+def judged(mechanism: xr.Dataset) -> tuple[str, str]:
+    """What the loss of a mechanism is the mean of, and its unit."""
+    name, unit = mechanism.attrs["loss"], json.loads(mechanism.attrs["domain"])["unit"]
+    tabled = plain(mechanism["loss_table"].attrs["units"]) if "loss_table" in mechanism else "1"
+    return loss_words(name, LOSSES[name].unit(unit) if name in LOSSES else tabled)
+
+
+def claim_sentence(mechanism: xr.Dataset, checked: Verification) -> str:
+    """The program, the loss that was verified, and the claim."""
+    what, unit = judged(mechanism)
+    said = f"{plain(mechanism.attrs['program'])} mechanism, mean {what} {checked.expected_loss:.5g} {unit}".rstrip()
+    return f"{said}; claims P(y|u) ≤ exp(d(u, u')) P(y|u')"
 
 
 def axis_label(axis: str, unit: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any, TypedDict
 import pandas as pd
 import xarray as xr
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.memory import require_memory
 from mechdesign.closed_forms.mechanisms.baselines import BASELINES
 from mechdesign.errors import InputError, SizeError, UnsuitableError
@@ -135,6 +136,7 @@ def each_mechanism(
             return
 
 
+@asked
 def compare(
     problem: DesignProblem,
     *,

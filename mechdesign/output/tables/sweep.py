@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.memory import require_memory
 from mechdesign.closed_forms.mechanisms.baselines import BASELINES
 from mechdesign.errors import InputError
@@ -75,6 +76,7 @@ def multiplier_range(first: float = 0.25, last: float = 4.0, points: int = 9) ->
     return [float(f"{s:.12g}") for s in np.geomspace(first, last, points)]
 
 
+@asked
 def sweep(
     problem: DesignProblem,
     multipliers: Sequence[float] | None = None,

@@ -43,7 +43,7 @@ def level_document(
             "one form of the level is needed",
             field="factor",
             value=named or "none",
-            remedy="pass one of --factor, --nats and --epsilon",
+            remedy="pass --within 200 --factor 2, or --nats or --epsilon instead of --factor",
         )
     length, count = canonical_unit(unit), check_whole(reports, "reports")
     if length == "degree":

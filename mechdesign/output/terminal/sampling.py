@@ -14,7 +14,7 @@ from mechdesign.mechanism.sampling.sampler import Sampler
 from mechdesign.mechanism.table.dataset import stored_points
 from mechdesign.output.terminal.printing import note, print_table
 from mechdesign.setting.space.domain import AXES, Domain
-from mechdesign.setting.space.locate import identifying_digits, place_at, place_on_earth, rounded
+from mechdesign.setting.space.locate import identifying_digits, place_at, place_of_degrees, rounded
 
 MOST = 1_000_000  # reports of one document: half a gigabyte
 
@@ -57,8 +57,9 @@ def sample_document(
         )
     sampler = Sampler(mechanism=mechanism)
     if longitude is not None and latitude is not None:
-        at = place_on_earth(sampler.admission.domain, longitude, latitude)
-    place = secret if at is None else place_at(sampler.admission.domain, at)
+        place: int | None = place_of_degrees(sampler.admission.domain, longitude, latitude)
+    else:
+        place = secret if at is None else place_at(sampler.admission.domain, at)
     assert place is not None
     guarded = count == 1 and seed is None
     drawn = sampler.report(place) if guarded else sampler.sample(place, count, seed=seed)

@@ -89,9 +89,9 @@ def summarise(mechanism: xr.Dataset, checked: Verification, *, seconds: float, f
     }
 
 
-def print_summary(summary: Mapping[str, Any], mechanism: xr.Dataset, *, verbose: bool = False) -> None:
-    """The document of `summarise`: what a report is worth in a sentence, then its figures, a line each; the claim, and
-    what was used, if `verbose`.
+def print_summary(summary: Mapping[str, Any], mechanism: xr.Dataset, *, verbose: bool = False, more: str = "") -> None:
+    """The document of `summarise`: what a report is worth in a sentence, and `more` after it, then its figures, a line
+    each; the claim, and what was used, if `verbose`.
     """
     unit = str(mechanism["loss_table"].attrs.get("units", "1")) if "loss_table" in mechanism else _loss_unit(mechanism)
     if summary["objective_of"] is None:
@@ -102,9 +102,9 @@ def print_summary(summary: Mapping[str, Any], mechanism: xr.Dataset, *, verbose:
         said += (
             f"; no mechanism with this claim does better than {summary['lower_bound']:.3g} (gap {summary['gap']:.0e})"
         )
-    say(f"{said}. Proved in whole numbers.")
+    say(f"{said}. Proved in whole numbers.{' ' * bool(more)}{more}")
     last = ("seconds", "peak_mb", "file", "fallback", "diagnosis", "published", "remark")
-    hidden = {"certified", "remedy"} | (set() if verbose else {"claim", "peak_mb", "objective_of"})
+    hidden = {"certified", "remedy", "chosen"} | (set() if verbose else {"claim", "peak_mb", "objective_of"})
     names = [name for name in summary if name not in last] + [name for name in last if name in summary]
     words = {"effective_epsilon": "ratio", "claimed_epsilon": "claimed eps", "smallest_epsilon": "smallest eps"}
     forms = {"gap": ".2e", "seconds": ".1f", "peak_mb": ".0f"}

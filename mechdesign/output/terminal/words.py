@@ -11,6 +11,11 @@ def judged(problem: DesignProblem) -> str:
     return f"{problem.loss.name} loss" + ("" if unit == "1" else f" in {unit}")
 
 
+def amount(loss: float, unit: str) -> str:
+    """A loss, three digits, with its unit where it has one."""
+    return f"{loss:.3g}" if unit == "1" else f"{loss:.3g} {unit}"
+
+
 def loss_sentence(loss: float, name: str, unit: str) -> str:
     """What an expected loss says of a report: of a loss of this name, and unit as the table has it."""
     if name == "zero-one":

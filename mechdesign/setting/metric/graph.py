@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
 from mechdesign.setting.metric.metric import Metric
@@ -31,6 +32,7 @@ class Graph(Metric):
     sparse = True
 
     @classmethod
+    @asked
     def from_matrix(cls, distances: ArrayLike) -> Self:
         """The graph of all pairs at the given distances (n, n) in nats, symmetric and positive off the zero diagonal.
 

@@ -39,6 +39,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.checks import check_epsilon
 from mechdesign.base.descriptions import SMALLEST, finites, named, word
 from mechdesign.base.display import Shown
@@ -85,12 +86,14 @@ class PrivacyLevel(Shown):
         return {"eps": f"{self.smallest:.6g} to {self.largest:.6g} nats per {unit}", "map": self.raster}
 
     @classmethod
+    @asked
     def constant(cls, epsilon: float, unit: str = "1") -> PrivacyLevel:
         """eps(u) = epsilon, in nats per `unit`."""
         value = check_epsilon(epsilon)
         return cls(raster=_level_raster([np.zeros(1)] * 3, np.full((1, 1), value), unit))
 
     @classmethod
+    @asked
     def affine(cls, density: Raster, *, slope: float, floor: float) -> PrivacyLevel:
         """eps(u) = slope * density(u) + floor: looser where more people are (paper 000, section IV).
 
@@ -117,6 +120,7 @@ class PrivacyLevel(Shown):
         return cls(raster=_level_raster([density.x, density.y, density.z], values, density.unit))
 
     @classmethod
+    @asked
     def from_values(cls, domain: Domain, values: ArrayLike) -> PrivacyLevel:
         """Eps given at every cell of an unmasked grid, shape `domain.shape`; linear along each axis between centres."""
         array = np.asarray(values, np.float64)

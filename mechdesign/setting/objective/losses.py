@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.descriptions import SMALLEST
 from mechdesign.base.display import Shown
 from mechdesign.errors import InputError
@@ -139,6 +140,7 @@ LOSSES: dict[str, Loss] = {
 }  # name: loss; one from outside the package is one entry more
 
 
+@asked
 def named_loss(name: str) -> Loss:
     """The loss of that name. Raises: InputError for a name that is not in `LOSSES`."""
     if name not in LOSSES:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.errors import InputError
 from mechdesign.setting.space.domain import Domain
 from mechdesign.setting.space.raster import Raster
@@ -12,11 +13,13 @@ from mechdesign.setting.space.raster import Raster
 SUM_TOLERANCE = 1e-9  # a prior further than this from sum 1 is refused, never silently normalised
 
 
+@asked
 def uniform(domain: Domain) -> NDArray[np.float64]:
     """1/n at each of the n places."""
     return np.full(domain.size, 1.0 / domain.size)
 
 
+@asked
 def proportional(weights: ArrayLike, *, field: str = "prior") -> NDArray[np.float64]:
     """Weights divided by their sum.
 
@@ -27,6 +30,7 @@ def proportional(weights: ArrayLike, *, field: str = "prior") -> NDArray[np.floa
     return values / values.sum()
 
 
+@asked
 def from_density(density: Raster, domain: Domain) -> NDArray[np.float64]:
     """Proportional to the density at the places of the domain, as pi(u) ~ d(u) in paper 000 (section IV)."""
     return proportional(density.at(domain.points), field="density")

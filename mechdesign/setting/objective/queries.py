@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.display import Shown
 from mechdesign.base.units import require_unit
 from mechdesign.errors import InputError
@@ -57,6 +58,7 @@ class Query(Shown):
             )
 
     @classmethod
+    @asked
     def from_raster(cls, raster: Raster, domain: Domain) -> Query:
         """The labels of a raster: at every place the value of the nearest node, never one between two nodes.
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.checks import check_epsilon
 from mechdesign.errors import InputError
 from mechdesign.setting.metric.eikonal import Eikonal
@@ -19,6 +20,7 @@ from mechdesign.setting.space.domain import Domain
 from mechdesign.setting.space.raster import Raster
 
 
+@asked
 def area_problem(
     domain: Domain,
     *,
@@ -69,6 +71,7 @@ def area_problem(
     )
 
 
+@asked
 def plane_level(domain: Domain, epsilon: float) -> float:
     """The level on the plane of a domain, in nats per unit, that is private for `epsilon` times geodesic distances.
 

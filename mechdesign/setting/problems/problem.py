@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.display import Shown
 from mechdesign.base.memory import require_memory
 from mechdesign.setting.metric.metric import Metric
@@ -104,6 +105,7 @@ class DesignProblem(Shown):
         return int(np.argmin(self.weighted_loss.sum(axis=0)))
 
 
+@asked
 def query_problem(
     *, domain: Domain, metric: Metric, prior: ArrayLike, query: Query | ArrayLike, loss: QueryLoss = "zero-one"
 ) -> DesignProblem:

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.display import Shown
 from mechdesign.base.numerals import LARGEST, real_number, whole_number
 from mechdesign.errors import InputError, MechdesignError
@@ -129,6 +130,7 @@ class ProblemFile(Shown):
         return converted
 
 
+@asked
 def load_problem(name: str | Path, /, **parameters: Parameter | str) -> DesignProblem:
     """The design problem of a file, or of a shipped problem by name, with these parameters.
 

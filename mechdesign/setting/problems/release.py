@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
 from mechdesign.setting.metric.metric import Metric
@@ -17,6 +18,7 @@ from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain
 
 
+@asked
 def release_problem(
     *, domain: Domain, metric: Metric, prior: ArrayLike, values: ArrayLike, outputs: ArrayLike, unit: str = "1"
 ) -> DesignProblem:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.memory import require_places
 from mechdesign.errors import InputError
 from mechdesign.setting.readers.roads import Roads
@@ -22,6 +23,7 @@ _FEWEST = 3
 _TABLE = 1 << 20  # distances held at once, four times
 
 
+@asked
 def synthetic_roads(nodes: int, seed: int) -> Roads:
     """A connected network of `nodes` crossings in a square of one node per 100 m x 100 m.
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.display import Shown
 from mechdesign.base.memory import within_memory
 from mechdesign.base.opening import open_lines
@@ -39,6 +40,7 @@ class CheckIns(Shown):
     dropped: int
 
 
+@asked
 def read_checkins(path: str | Path, domain: Domain, *, latitude: float, longitude: float) -> CheckIns:
     """Count the check-ins of a SNAP-format file in the cells of a grid whose origin (0, 0) lies at a position on Earth.
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.units import canonical_unit
 from mechdesign.errors import InputError
 from mechdesign.setting.readers.geotiff import SUFFIXES, GeoTiff
@@ -28,6 +29,7 @@ _SAME = 1e-9  # degrees and m: centres and offsets that agree so far are the sam
 _NAMES = ("azimuthal equidistant", "modified azimuthal equidistant")
 
 
+@asked
 def raster_on(domain: Domain, path: str | Path, *, variable: str | None = None, crs: str | None = None) -> Raster:
     """The raster of a GeoTIFF, NetCDF or ESRI ASCII file as a function on the plane of a domain, in the domain's unit.
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.display import Shown
 from mechdesign.base.memory import within_memory
 from mechdesign.base.opening import open_lines
@@ -38,6 +39,7 @@ class Microdata(Shown):
         return self.values[chosen]
 
 
+@asked
 def read_microdata(
     path: str | Path, *, value: str, weight: str | None = None, missing: Collection[float] = ()
 ) -> Microdata:

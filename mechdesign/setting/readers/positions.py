@@ -20,6 +20,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.display import Shown
 from mechdesign.errors import InputError
 from mechdesign.setting.readers.microdata import read_columns
@@ -44,6 +45,7 @@ class Coordinates(Shown):
         return "m"
 
 
+@asked
 def read_coordinates(path: str | Path, *, projection: Projection = "mercator") -> Coordinates:
     """Read columns of latitude and longitude (LATITUDE, lat; LONGITUDE, lng, lon, long; any case), in degrees.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.memory import require_bytes, require_memory, within_memory
 from mechdesign.base.opening import open_regular, read_bytes
 from mechdesign.base.units import canonical_unit, require_unit
@@ -34,6 +35,7 @@ _LONGEST = 1 << 20  # bytes of a .prj file
 _COPIES = 4  # of a raster while it is read
 
 
+@asked
 def read_raster(path: str | Path, *, unit: str, variable: str | None = None) -> Raster:
     """A raster from an ESRI ASCII grid (.asc, .txt) or a NetCDF file (.nc, .nc4, .cdf) or a GeoTIFF (.tif), in `unit`.
 

@@ -22,6 +22,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.display import Shown
 from mechdesign.base.memory import within_memory
 from mechdesign.base.opening import open_lines
@@ -73,6 +74,7 @@ class Roads(Shown):
         return shortest_paths(Edges(tail=self.tail, head=self.head, length=self.length), len(self.ids))
 
 
+@asked
 def read_roads(
     nodes: str | Path, edges: str | Path, *, unit: str | None = None, largest_component: bool = False
 ) -> Roads:

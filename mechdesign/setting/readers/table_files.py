@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.memory import within_memory
 from mechdesign.base.opening import open_regular
 from mechdesign.errors import FileFormatError, InputError, MechdesignError
@@ -29,6 +30,7 @@ from mechdesign.setting.readers.text_tables import matrix, read_fields, text_tab
 _TEXT = {".csv", ".tsv", ".txt", ".dat", ".asc"}
 
 
+@asked
 def read_table(path: str | Path, *, variable: str | None = None) -> NDArray[np.float64]:
     """The table (n, m) of a file as doubles, neither checked nor normalised.
 
@@ -75,6 +77,7 @@ def read_table(path: str | Path, *, variable: str | None = None) -> NDArray[np.f
     )
 
 
+@asked
 def read_places(path: str | Path) -> NDArray[np.float64]:
     """Coordinates (n, k), k = 1 to 3, of a text file with one place a line; a header line is skipped.
 

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.display import Shown
 from mechdesign.base.memory import require_places
 from mechdesign.errors import InputError
@@ -44,6 +45,7 @@ class Area(Shown):
     middle: float
 
     @classmethod
+    @asked
     def box(cls, west: float, south: float, east: float, north: float) -> Area:
         """Between two longitudes and two latitudes in degrees; west > east goes across the antimeridian.
 
@@ -70,6 +72,7 @@ class Area(Shown):
         longitude = round(float(unwrapped(np.array([(west + east) / 2]))[0]), 6)
         return Plane(latitude=round((south + north) / 2, 6), longitude=longitude, unit=unit)
 
+    @asked
     def grid(
         self, cell: float, *, unit: str = "m", plane: Plane | None = None, forbidden: Area | None = None
     ) -> Domain:

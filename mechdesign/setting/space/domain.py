@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.descriptions import LARGEST, finites, named, wholes, word
 from mechdesign.base.display import Shown
 from mechdesign.base.memory import require_memory, require_places
@@ -85,6 +86,7 @@ class Domain(Shown):
             self.plane.excess(self.reach)
 
     @classmethod
+    @asked
     def grid(
         cls,
         shape: int | Sequence[int],
@@ -143,11 +145,13 @@ class Domain(Shown):
         )
 
     @classmethod
+    @asked
     def points_at(cls, coordinates: ArrayLike, *, unit: str, plane: Plane | None = None) -> Domain:
         """Arbitrary places: coordinates (n, k) or (n,), in `unit`; plane, where they lie on Earth."""
         return cls(kind="points", points=_as_points(coordinates), unit=canonical_unit(unit), plane=plane)
 
     @classmethod
+    @asked
     def nodes(cls, nodes: int | ArrayLike, *, unit: str = "1") -> Domain:
         """Nodes of a graph: their number (coordinates are then 0..n-1, without meaning), or their coordinates.
 

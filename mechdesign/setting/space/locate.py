@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.errors import InputError
 from mechdesign.setting.space.domain import Domain
 
@@ -47,6 +48,7 @@ def place_at(domain: Domain, location: Sequence[float]) -> int:
     return place
 
 
+@asked
 def nearest_node(domain: Domain, location: Sequence[float]) -> int:
     """The place of `domain` with the least straight-line distance to `location` (k,), in its unit; the first of equals.
 
@@ -65,6 +67,62 @@ def nearest_node(domain: Domain, location: Sequence[float]) -> int:
         )
     with np.errstate(over="ignore"):
         return int(np.argmin(((domain.points - given) ** 2).sum(axis=1)))
+
+
+def place_of_degrees(domain: Domain, longitude: float, latitude: float) -> int:
+    """The place that stands for a position in degrees: `place_at` of `place_on_earth`, refused in degrees.
+
+    Raises: as `place_on_earth`; InputError, with the degrees that the domain covers and the nearest place in degrees,
+        for a position outside or in a masked cell.
+    """
+    point = place_on_earth(domain, longitude, latitude)
+    try:
+        return place_at(domain, point)
+    except InputError as error:
+        raise _beyond(domain, longitude, latitude, error.message) from error
+
+
+def _beyond(domain: Domain, longitude: float, latitude: float, message: str) -> InputError:
+    """The refusal of a position in degrees, in degrees."""
+    assert domain.plane is not None
+    east, north = domain.plane.backward(domain.points)
+    kept = domain.plane.decimals(domain.spacing)
+    reach = [f"{values.min():.{kept}f} to {values.max():.{kept}f}" for values in (east, north)]
+    if _inside(domain, latitude, longitude):
+        remedy = f"the two seem to be exchanged: give longitude {latitude:.9g} and latitude {longitude:.9g}"
+    else:
+        nearest = nearest_node(domain, domain.plane.forward(np.array([longitude]), np.array([latitude]))[0].tolist())
+        remedy = (
+            f"places lie at longitudes {reach[0]} and latitudes {reach[1]}; the nearest one, place {nearest}, is at "
+            f"{east[nearest]:.{kept}f} {north[nearest]:.{kept}f}"
+        )
+    return InputError(message, field="lon, lat", value=f"{longitude:.9g} {latitude:.9g} degrees", remedy=remedy)
+
+
+def _inside(domain: Domain, longitude: float, latitude: float) -> bool:
+    """Whether a position in degrees is in range, and falls into a cell of the domain or among its points."""
+    point = _on_plane(domain, longitude, latitude) if abs(longitude) <= 180 and abs(latitude) <= 90 else None
+    if point is None:
+        return False
+    try:
+        place_at(domain, point)
+    except InputError:
+        return False
+    return True
+
+
+def _on_plane(domain: Domain, longitude: float, latitude: float) -> list[float] | None:
+    """What `place_on_earth` returns, for degrees in range; None for a position beyond the points."""
+    assert domain.plane is not None
+    point = domain.plane.forward(np.array([longitude]), np.array([latitude]))[0]
+    if domain.kind != "points":
+        return [float(x) for x in point]
+    from scipy.spatial import cKDTree
+
+    margin = float(cKDTree(domain.points).query(domain.points, k=2)[0][:, 1].max())
+    if not ((point >= domain.points.min(axis=0) - margin) & (point <= domain.points.max(axis=0) + margin)).all():
+        return None
+    return [float(x) for x in domain.points[nearest_node(domain, point.tolist())]]
 
 
 def place_on_earth(domain: Domain, longitude: float, latitude: float) -> list[float]:
@@ -89,17 +147,10 @@ def place_on_earth(domain: Domain, longitude: float, latitude: float) -> list[fl
             value=f"{longitude} {latitude}",
             remedy="give degrees east and degrees north",
         )
-    point = domain.plane.forward(np.array([longitude]), np.array([latitude]))[0]
-    if domain.kind != "points":
-        return [float(x) for x in point]
-    from scipy.spatial import cKDTree
-
-    margin = float(cKDTree(domain.points).query(domain.points, k=2)[0][:, 1].max())
-    if not ((point >= domain.points.min(axis=0) - margin) & (point <= domain.points.max(axis=0) + margin)).all():
-        raise InputError(
-            "lies outside the network", field="lon, lat", value=degrees, remedy="give a position among the places"
-        )
-    return [float(x) for x in domain.points[nearest_node(domain, point.tolist())]]
+    point = _on_plane(domain, longitude, latitude)
+    if point is None:
+        raise _beyond(domain, longitude, latitude, "lies outside the network")
+    return point
 
 
 def identifying_digits(points: NDArray[np.float64]) -> tuple[int | None, ...]:

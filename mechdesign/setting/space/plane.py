@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.descriptions import finite, named
 from mechdesign.base.display import Shown
 from mechdesign.base.units import canonical_unit
@@ -57,6 +58,7 @@ class Plane(Shown):
             )
         object.__setattr__(self, "unit", unit)
 
+    @asked
     def forward(self, longitude: NDArray[np.float64], latitude: NDArray[np.float64]) -> NDArray[np.float64]:
         """Points (n, 2), x east and y north in `unit`, of degrees (n,). Raises: InputError where pyproj is missing."""
         east, north = self._projection(np.asarray(longitude, float), np.asarray(latitude, float))

@@ -31,6 +31,7 @@ import numpy as np
 import scipy.linalg
 import xarray as xr
 
+from mechdesign.base.arguments import asked
 from mechdesign.errors import UnsuitableError
 from mechdesign.mechanism.schema import DESCRIBED, Array, Schema
 from mechdesign.mechanism.table.dataset import coordinates, seal, versions
@@ -59,6 +60,7 @@ DIAGNOSIS = Schema(
 DENSE = 5000  # secrets up to which K is factorised: 200 MB twice, some seconds
 
 
+@asked
 def diagnosis(problem: DesignProblem) -> xr.Dataset:
     """The sealed Dataset of the module docstring.
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.display import Shown
 from mechdesign.errors import InfeasibleError, SolverError
 from mechdesign.programs.matching.explaining_prior import ExplainingPrior
@@ -38,6 +39,7 @@ class Explanation(Shown):
     lower_bound: float
 
 
+@asked
 def explain(program: ExplainingPrior) -> Explanation:
     """The prior nearest to uniform that explains the reported epsilons.
 
@@ -67,6 +69,7 @@ def explain(program: ExplainingPrior) -> Explanation:
     )
 
 
+@asked
 def distance_range(program: ExplainingPrior, family: str | Family, epsilon: float) -> tuple[float, float]:
     """The least and the largest expected distance (units) of a mechanism over the priors that explain the others.
 

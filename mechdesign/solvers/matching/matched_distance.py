@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.display import Shown
 from mechdesign.errors import InputError
 from mechdesign.programs.matching.matched_distance import Family, MatchedDistance, family_of
@@ -31,6 +32,7 @@ class Matched(Shown):
     distance: float
 
 
+@asked
 def match_distance(
     problem: DesignProblem,
     family: str | Family | Callable[[DesignProblem, float], NDArray[np.float64]],

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.checks import check_epsilon
 from mechdesign.errors import InputError
 from mechdesign.mechanism.table.double_certificate import worst_ratio
@@ -28,6 +29,7 @@ _STEP = 2.0
 _MOST = 60  # steps of a bracket
 
 
+@asked
 def match_smallest_epsilon(
     problem: DesignProblem,
     family: str | Family | Callable[[DesignProblem, float], NDArray[np.float64]],

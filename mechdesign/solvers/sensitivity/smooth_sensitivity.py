@@ -22,6 +22,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.checks import finite, positive
 from mechdesign.base.display import Shown
 from mechdesign.closed_forms.sensitivity.growth import NAMED, Function, Growth, growth_of
@@ -50,6 +51,7 @@ class SmoothBound(Shown):
     gap: float
 
 
+@asked
 def least_smooth_bound(
     domain: Domain,
     *,
@@ -112,6 +114,7 @@ def least_smooth_bound(
     return SmoothBound(S=np.maximum(raised, given), method=chosen, safe="above" if gap > 1 else "least", gap=gap)
 
 
+@asked
 def cell_smooth_bound(
     domain: Domain,
     x: ArrayLike,

@@ -22,6 +22,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.display import Shown
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError, UnsuitableError
@@ -50,6 +51,7 @@ class AdversaryError(Shown):
     chance: Array
 
 
+@asked
 def adversary_error(mechanism: xr.Dataset, loss: str = "distance", *, prior: ArrayLike | None = None) -> AdversaryError:
     """The least expected error under `prior` (n,), by default the one of the mechanism, from its integers.
 

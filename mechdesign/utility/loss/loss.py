@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.errors import VerificationError
 from mechdesign.mechanism.table.dataset import expected_loss, stored_points
 from mechdesign.setting.objective.losses import LOSSES, Distance, TableLoss
@@ -26,6 +27,7 @@ def loss_matrix(mechanism: xr.Dataset) -> NDArray[np.float64]:
     return LOSSES[name].matrix(secrets, reports)
 
 
+@asked
 def mechanism_loss(mechanism: xr.Dataset) -> float:
     """Expected loss under the stored prior, in loss units."""
     return expected_loss(mechanism["mass"].values, mechanism["prior"].values, loss_matrix(mechanism))
@@ -36,6 +38,7 @@ def constant_loss(mechanism: xr.Dataset) -> float:
     return float((mechanism["prior"].values @ loss_matrix(mechanism)).min())
 
 
+@asked
 def expected_distance(mechanism: xr.Dataset) -> float | None:
     """Mean Euclidean distance from secret to report, in units of length; None where `report_distances` has none."""
     distance = report_distances(mechanism)

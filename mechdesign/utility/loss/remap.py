@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.mechanism.table.certificate import ROW_SUM, max_log_ratio
 from mechdesign.mechanism.table.dataset import seal, stored_edges
 from mechdesign.utility.loss.loss import loss_matrix, mechanism_loss
@@ -42,6 +43,7 @@ def _best_replacements(mechanism: xr.Dataset) -> tuple[NDArray[np.int64], float]
     return target, total
 
 
+@asked
 def bayes_remap(mechanism: xr.Dataset) -> xr.Dataset:
     """The remapped mechanism: columns merged, reports that nothing maps to left out; same claim, same edges.
 
@@ -63,6 +65,7 @@ def bayes_remap(mechanism: xr.Dataset) -> xr.Dataset:
     return seal(remapped)
 
 
+@asked
 def remapped_loss(mechanism: xr.Dataset) -> float:
     """Expected loss after `bayes_remap`, in loss units. Cost: O(n m^2)."""
     return _best_replacements(mechanism)[1]

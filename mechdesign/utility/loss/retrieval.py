@@ -22,6 +22,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.closed_forms.noise.radial_laplace import (
     check_radii,
     check_radius,
@@ -37,6 +38,7 @@ from mechdesign.utility.loss.loss import report_distances
 Array = NDArray[np.float64]
 
 
+@asked
 def retrieval_radius(interest_radius: float, confidence: ArrayLike, epsilon: float, dimension: int = 2) -> Array:
     """r_I + (the c-quantile of the Laplace radius), in units, shape of confidence; inf at confidence 1.
 
@@ -56,6 +58,7 @@ def useful_alpha(delta: ArrayLike, epsilon: float, dimension: int = 2) -> Array:
     return radius_exceeded(check_shares(delta, "delta"), epsilon, dimension)
 
 
+@asked
 def table_retrieval_radius(mechanism: xr.Dataset, interest_radius: float, confidence: float) -> Array:
     """For every secret the least r that contains its area of interest with probability `confidence`, (n,), in units.
 

@@ -16,6 +16,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.display import Shown
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.table.dataset import probabilities, stored_points
@@ -77,6 +78,7 @@ class _Rule:
     support: int | None = None
 
 
+@asked
 def maximum_likelihood(
     counts: ArrayLike, mechanism: xr.Dataset | ArrayLike, *, gap: float = 1e-9, method: Route = "auto"
 ) -> Estimate:
@@ -108,6 +110,7 @@ def maximum_likelihood(
     )
 
 
+@asked
 def expectation_maximization(
     counts: ArrayLike,
     mechanism: xr.Dataset | ArrayLike,
@@ -160,6 +163,7 @@ def expectation_maximization(
     )
 
 
+@asked
 def expectation_maximization_steps(
     counts: ArrayLike,
     mechanism: xr.Dataset | ArrayLike,
@@ -179,6 +183,7 @@ def expectation_maximization_steps(
     )
 
 
+@asked
 def empirical(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike) -> Estimate:
     """The reports taken as if they were the secrets: counts / N, without inverting the mechanism.
 

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.errors import InputError
 from mechdesign.mechanism.stored import stored_domain
 from mechdesign.mechanism.table.certificate import ROW_SUM
@@ -20,6 +21,7 @@ from mechdesign.setting.objective.priors import check_prior
 from mechdesign.setting.problems.problem import DesignProblem
 
 
+@asked
 def channel_rank(mechanism: xr.Dataset | ArrayLike) -> int:
     """The rank of a mechanism, or of a table (n, m), as a channel: the number of directions that reports transmit.
 
@@ -30,6 +32,7 @@ def channel_rank(mechanism: xr.Dataset | ArrayLike) -> int:
     return information.channel_rank(_table(mechanism))
 
 
+@asked
 def asymptotic_mse(
     mechanism: xr.Dataset | ArrayLike, problem: DesignProblem | None = None, *, truth: ArrayLike | None = None
 ) -> float:

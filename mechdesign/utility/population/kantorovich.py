@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.display import Shown
 from mechdesign.errors import InputError
 from mechdesign.programs.transport import excess
@@ -62,6 +63,7 @@ class KantorovichBatch(Shown):
     method: str
 
 
+@asked
 def kantorovich(
     p: ArrayLike,
     q: ArrayLike,
@@ -85,6 +87,7 @@ def kantorovich(
     return _distance(_masses(p, "p", ground), _masses(q, "q", ground), ground, tolerance, watch)
 
 
+@asked
 def kantorovich_batch(
     p: ArrayLike,
     q: ArrayLike,

@@ -26,6 +26,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
+from mechdesign.base.arguments import asked
 from mechdesign.base.checks import check_whole
 from mechdesign.base.display import Shown
 from mechdesign.errors import InputError
@@ -105,6 +106,7 @@ class Study(Shown):
         return stored_domain(next(iter(self.mechanisms.values())))
 
 
+@asked
 def utility_study(
     study: Study,
     *,
@@ -144,6 +146,7 @@ def utility_study(
     ).transpose("mechanism", "estimator", "size", "repetition")
 
 
+@asked
 def bands(simulated: xr.Dataset) -> xr.Dataset:
     """The utility loss of a simulated study with its uncertainty, per mechanism, estimator and size.
 
@@ -164,6 +167,7 @@ def band_figures(simulated: xr.DataArray) -> xr.Dataset:
     return xr.Dataset({"mean": mean, "mean_low": mean - half, "mean_high": mean + half, "low": low, "high": high})
 
 
+@asked
 def utility_loss(
     mechanism: xr.Dataset,
     counts: ArrayLike,

@@ -1,0 +1,74 @@
+"""Which mechanism `mechdesign area` makes when it is not told, why, and what the other one would have cost.
+
+The rule. The optimal program takes longer the more cells there are and the fewer nats lie between neighbours. `MINUTE`
+has the cells up to which it ends in about a minute of one processor of 2.5 GHz, as measured on square maps with a
+uniform prior and the loss of the distance; its time limit ends it in any case, with the best table so far. Beyond, a
+Euclidean metric gets the planar Laplace mechanism, and levels that vary get eikonal weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mechdesign.closed_forms.mechanisms import planar_laplace
+from mechdesign.closed_forms.noise.privacy_radius import odds_factor
+from mechdesign.output.terminal.words import amount
+from mechdesign.setting.problems.problem import DesignProblem
+
+MINUTE = {  # metric: (least nats between neighbours, cells), from the longest edges to the shortest
+    "euclidean": ((0.5, 1600), (0.3, 400), (0.0, 225)),
+    "eikonal": ((0.5, 1600), (0.2, 576), (0.0, 225)),
+}
+_LARGE = {"euclidean": "planar-laplace", "eikonal": "eikonal"}
+_WORDS = {
+    "optimal": "the optimal program",
+    "planar-laplace": "the planar Laplace mechanism",
+    "eikonal": "eikonal weights",
+}
+
+
+def chosen_for(problem: DesignProblem) -> tuple[str, str]:
+    """The program for the problem of an area by the rule of the module, and why, in words."""
+    kind, cells = problem.metric.kind, problem.domain.size
+    short = float(np.min(problem.edges.length))
+    most = next(most for least, most in MINUTE[kind] if short >= least)
+    program = "optimal" if cells <= most else _LARGE[kind]
+    within = (
+        "it takes about a minute up to" if cells <= most else "the optimal program takes longer than a minute beyond"
+    )
+    rule = f"with {short:.2g} nats between neighbours {within} {most:,} cells, and these are {cells:,}"
+    return program, f"{_WORDS[program]}: {rule}"
+
+
+def alternative(problem: DesignProblem, program: str) -> dict[str, Any]:
+    """The mechanism that was not made: its name, its loss and the smallest epsilon that it has.
+
+    The planar Laplace mechanism at the smallest level of the metric or, where that was made, the optimal program by
+    name alone: its loss is not known without solving it.
+    """
+    if program == "planar-laplace":
+        return {"alternative": "optimal", "alternative_loss": None, "alternative_smallest_epsilon": None}
+    other = planar_laplace.mechanism(problem)
+    level = float(problem.metric.smallest_level or 0.0)
+    return {
+        "alternative": "planar_laplace",
+        "alternative_loss": float(other.attrs["expected_loss"]),
+        "alternative_smallest_epsilon": level * float(other.attrs["effective_epsilon"]),
+    }
+
+
+def sentences(summary: Mapping[str, Any], problem: DesignProblem) -> str:
+    """What the level means, why this mechanism was made, and what the other one costs, of the document of `area`."""
+    told, unit = problem.parameters, problem.domain.unit
+    said = f"Made by {summary['chosen']}."
+    if "radius" in told:
+        odds = f"{odds_factor(float(told['level'])):.6g}"
+        within = f"{float(told['radius']):.6g} {unit}"
+        said = f"Within {within} it changes an attacker's odds by a factor of {odds} at most. {said}"
+    if summary["alternative_loss"] is None:
+        return f"{said} --program optimal solves it all the same, until its --time-limit."
+    cost = amount(summary["alternative_loss"], problem.loss.unit(unit))
+    return f"{said} The planar Laplace mechanism would have a loss of {cost}."

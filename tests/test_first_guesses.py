@@ -1,0 +1,159 @@
+"""What people try first: a call that cannot be meant ends with an error that names the argument and says what to do."""
+
+from __future__ import annotations
+
+import pickle
+from copy import copy
+from functools import cache
+
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.base.arguments import asked
+from mechdesign.errors import InputError, UnknownNameError
+
+
+@cache
+def problem():
+    return md.load_problem("philadelphia", cells=4)
+
+
+@cache
+def made():
+    return md.baselines.exponential(problem())
+
+
+@cache
+def box():
+    pytest.importorskip("pyproj")
+    return md.geo.Area.box(12.465, 41.875, 12.525, 41.916)
+
+
+def lattice():
+    return md.Domain.grid((3, 3), cell=1.0, unit="m")
+
+
+def designed(**changed):
+    given = {"domain": lattice(), "metric": md.Euclidean(epsilon=1.0, unit="m"), "loss": md.losses.Distance()}
+    return md.DesignProblem(**{**given, "prior": np.full(9, 1 / 9)} | changed)
+
+
+GUESSES = [
+    (lambda: md.load_problem("nope"), "problem"),
+    (lambda: md.load_problem(5), "name"),
+    (lambda: md.load_problem(), "name"),
+    (lambda: md.load_problem("philadelphia", 15), "load_problem"),
+    (lambda: md.load_problem("philadelphia", cells="many"), "cells"),
+    (lambda: md.load_problem("philadelphia", size=5), "size"),
+    (lambda: md.solve("philadelphia"), "program"),
+    (lambda: md.solve(problem(), epsilon=1), "epsilon"),
+    (lambda: md.solve(problem(), gap="small"), "gap"),
+    (lambda: md.solve(problem(), time_limit="a minute"), "time_limit"),
+    (lambda: md.Optimal(problem="philadelphia"), "problem"),
+    (lambda: md.EikonalWeights("philadelphia"), "problem"),
+    (lambda: md.verify("nope.nc"), "file"),
+    (lambda: md.verify(problem()), "source"),
+    (lambda: md.verify(None), "source"),
+    (lambda: md.load(made()), "path"),
+    (lambda: md.save(made()), "path"),
+    (lambda: md.save("x.nc", made()), "mechanism"),
+    (lambda: md.save(made(), None), "path"),
+    (lambda: md.export(problem(), "x.csv"), "mechanism"),
+    (lambda: md.plot(made()), "plot"),
+    (lambda: md.plot.mechanism(problem()), "mechanism"),
+    (lambda: md.plot.mechanism(made(), "3"), "secrets"),
+    (lambda: md.plot.mechanism(made(), [3.5]), "secret"),
+    (lambda: md.plot.sweep(made()), "schema"),
+    (lambda: md.plot.save(problem(), "x.png"), "result"),
+    (lambda: md.plot.save(made()), "path"),
+    (lambda: md.area(12, 41, 13, 42), "area"),
+    (lambda: md.geo.Area.box(12.525, 41.875, 12.465, 41.916), "box"),
+    (lambda: md.geo.Area.box("12.465", 41.875, 12.525, 41.916), "west"),
+    (lambda: md.geo.Area.box([12.465, 41.875, 12.525, 41.916]), "south"),
+    (lambda: box().grid(cell=0), "cell"),
+    (lambda: box().grid(cell="200"), "cell"),
+    (lambda: box().grid(cell=200, unit="degrees"), "unit"),
+    (lambda: box().grid(cell=200, forbidden="water.geojson"), "forbidden"),
+    (lambda: md.geo.area_problem("rome", epsilon=1), "domain"),
+    (lambda: md.geo.area_problem(box(), epsilon=1), "domain"),
+    (lambda: md.geo.area_problem(lattice(), epsilon=1), "domain"),
+    (lambda: md.geo.epsilon_within(-5, 2), "radius"),
+    (lambda: md.geo.Plane(latitude="x", longitude=3), "latitude"),
+    (lambda: md.read.area(None), "path"),
+    (lambda: md.Domain.grid((5, 5)), "cell"),
+    (lambda: md.Domain.grid((5, 5), cell="1", unit="m"), "cell"),
+    (lambda: md.Euclidean(1, "m"), "Euclidean"),
+    (lambda: md.Euclidean(epsilon="1", unit="m"), "epsilon"),
+    (lambda: md.Eikonal(level=1), "level"),
+    (lambda: md.PrivacyLevel.affine(3, slope=1, floor=1), "density"),
+    (lambda: md.priors.uniform(5), "domain"),
+    (lambda: md.priors.proportional([1, "a"]), "weights"),
+    (lambda: designed(metric="euclidean"), "metric"),
+    (lambda: designed(prior="uniform"), "prior"),
+    (lambda: designed(loss="distance"), "loss"),
+    (lambda: designed(loss=md.losses.Distance), "loss"),
+    (lambda: md.compare("philadelphia"), "problem"),
+    (lambda: md.compare(problem(), mechanisms=[made()]), "mechanisms"),
+    (lambda: md.sweep(problem(), ["a"]), "multipliers"),
+    (lambda: md.audit(np.eye(16), "philadelphia"), "problem"),
+    (lambda: md.diagnosis(made()), "problem"),
+    (lambda: md.Sampler(mechanism="x.nc"), "mechanism"),
+    (lambda: md.probabilities("x.nc"), "mechanism"),
+    (lambda: md.sample(made(), 12), "size"),
+    (lambda: md.Budget.create(None, limit=1), "path"),
+    (lambda: md.population.kantorovich("a", "b", lattice()), "p"),
+    (lambda: md.baselines.exponential("philadelphia"), "problem"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(GUESSES)))
+def test_a_first_guess_is_answered(number, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    guess, field = GUESSES[number]
+    with pytest.raises(InputError) as caught:
+        guess()
+    assert caught.value.field == field
+    assert caught.value.remedy
+    assert caught.value.exit_code == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_names_that_are_close_are_said():
+    with pytest.raises(UnknownNameError, match=r"md\.losses\.Distance") as caught:
+        md.distance  # noqa: B018
+    assert isinstance(caught.value, AttributeError)
+    assert not hasattr(md, "nothing_like_it")
+
+
+def test_objects_are_copied_and_pickled_as_before():
+    for thing in (lattice(), md.Euclidean(epsilon=1.0, unit="m"), problem()):
+        assert type(copy(thing)) is type(thing)
+    assert pickle.loads(pickle.dumps(md.Euclidean(epsilon=1.0, unit="m"))).epsilon == 1.0
+
+
+def test_a_checked_function_keeps_its_name_and_passes_on_what_it_raises():
+    @asked
+    def quotient(a: float, b: float = 1.0, *, words: list[str] | None = None) -> float:
+        """Docstring."""
+        return a / b
+
+    assert (quotient(np.float64(3)), quotient(3, 2), quotient.__name__, quotient.__doc__) == (
+        3,
+        1.5,
+        "quotient",
+        "Docstring.",
+    )
+    with pytest.raises(ZeroDivisionError):
+        quotient(1.0, 0.0)
+    for call, field in (
+        (lambda: quotient(), "a"),
+        (lambda: quotient("1"), "a"),
+        (lambda: quotient(1.0, None), "b"),
+        (lambda: quotient(1.0, c=2), "c"),
+    ):
+        with pytest.raises(InputError) as caught:
+            call()
+        assert caught.value.field == field
+    with pytest.raises(InputError, match=r"write quotient\(a, \[b\], \[words=\.\.\.\]\)"):
+        quotient(1, 2, 3)
