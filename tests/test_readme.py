@@ -94,6 +94,7 @@ def run(line: str, folder: Path) -> str:
     return ended.stdout
 
 
+@pytest.mark.slow
 def test_the_sentence_about_rome_is_the_computed_one(tmp_path: Path) -> None:
     pytest.importorskip("pyproj")
     (line,) = {line.removesuffix(" --overwrite") for line in commands() if line.startswith("mechdesign area --box")}

@@ -75,8 +75,9 @@ def _check(
     except TypeError as error:
         raise _unbound(name, signature, error) from error
     for parameter, value in bound.arguments.items():
-        hint = _hints(function).get(parameter)
-        if hint is not None and signature.parameters[parameter].kind not in _GATHERING and not _fits(value, hint):
+        hint, stated = _hints(function).get(parameter), signature.parameters[parameter]
+        usual = value is stated.default or stated.kind in _GATHERING
+        if hint is not None and not usual and not _fits(value, hint):
             words = list(dict.fromkeys(_words(hint)))
             raise InputError(
                 f"must be {' or '.join(_article(word) for word in words)}",

@@ -121,7 +121,7 @@ class Network:
         ends = points[np.column_stack([self.streets.tail, self.streets.head])]
         lines = np.concatenate([ends, np.full((len(ends), 1, 2), np.nan)], axis=1).reshape(-1, 2)
         axes.plot(*lines.T, color=_BLANK, linewidth=1.0, zorder=1)
-        rim = {"edgecolors": "0.55", "linewidths": 0.4}
+        rim: dict[str, Any] = {"edgecolors": "0.55", "linewidths": 0.4}
         drawn = axes.scatter(points[:, 0], points[:, 1], c=values, s=16.0, zorder=2, **rim, **style)
         axes.set_aspect("equal")
         _furnish(axes, self, title)

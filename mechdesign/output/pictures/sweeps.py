@@ -149,7 +149,7 @@ def _draw_nats(axes: Axes, curve: xr.Dataset) -> None:
         return
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    nats = axes.secondary_xaxis("top", functions=(lambda scale: scale * level, lambda eps: eps / level))
+    nats = axes.secondary_xaxis("top", functions=(lambda x: np.multiply(x, level), lambda x: np.divide(x, level)))
     nats.xaxis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5)))
     nats.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     nats.xaxis.set_minor_formatter(NullFormatter())
