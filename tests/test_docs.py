@@ -6,6 +6,7 @@ A comment before a block says what is not run by default: `<!-- slow: WHY -->` b
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 import shutil
@@ -21,10 +22,13 @@ from conftest import ROOT
 from mechdesign.closed_forms.noise.radial_laplace import mean_radius, radius_ppf
 
 DOCS = ROOT / "docs"
-BLOCK = re.compile(r"(?:<!-- (?P<mark>slow|not run): (?P<why>[^>]+) -->\n+)?^```(?P<language>\w+)\n(?P<text>.*?)^```", re.S | re.M)
+BLOCK = re.compile(
+    r"(?:<!-- (?P<mark>slow|not run): (?P<why>[^>]+) -->\n+)?^```(?P<language>\w+)\n(?P<text>.*?)^```", re.S | re.M
+)
 STARTS = ["start/app.md", "start/paper.md", "start/office.md"]
 PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
 RUN_BY_DEFAULT = [*STARTS, "epsilon.md"]
+PRINTED = 5e-3  # figures of three digits
 
 
 @dataclass(frozen=True)
@@ -110,19 +114,13 @@ def test_the_tables_of_which_epsilon_are_computed():
         [[float(cell) for cell in row.strip("|").split("|")] for row in re.findall(r"^\|[ \d.e|]+\|$", part, re.M)]
         for part in (DOCS / "epsilon.md").read_text(encoding="utf-8").split("## Per report")
     ]
-    import math
-
-    def shown(*figures: float) -> list[float]:
-        return [float(f"{figure:.3g}") for figure in figures]
-
     assert [len(table) for table in tables] == [6, 5]
     for factor, *row in tables[0]:
-        nats = math.log(factor)
-        eps = nats / 200
-        assert shown(*row) == shown(nats, eps, mean_radius(eps), float(radius_ppf(0.95, eps)))
+        eps = math.log(factor) / 200
+        assert row == pytest.approx([math.log(factor), eps, mean_radius(eps), radius_ppf(0.95, eps)], rel=PRINTED)
     for count, *row in tables[1]:
         eps = math.log(2) / 200 / count
-        assert [float(f"{x:.2g}") for x in row] == [float(f"{x:.2g}") for x in (2**count, eps, mean_radius(eps))]
+        assert row == pytest.approx([2**count, eps, mean_radius(eps)], rel=2 * PRINTED)
 
 
 def test_marks_say_why():

@@ -10,7 +10,7 @@ and a mechanism is *locally Lipschitz private* if ln P(y|u) changes by at most e
 # %%
 # The problem
 # -----------
-# The paper asks for min of E |u - y|^2 over all such mechanisms, with the density as prior and eps from 0.4 to 2 nats per
+# The paper asks for the least expected squared distance over all such mechanisms, with the density as prior and eps from 0.4 to 2 nats per
 # unit. The shipped problem states it on a grid. Here the map is stretched to 25 x 25 units, so that cells are near enough
 # to be confused: 12 x 12 of them, 8 neighbours.
 

@@ -42,9 +42,7 @@ def at_distance(family):
 
 mechanisms = {
     "randomized response": md.baselines.randomized_response(problem, at_distance("randomized_response")),
-    "geometric, normalised": md.baselines.geometric(
-        problem, at_distance("geometric_normalised"), border="normalised"
-    ),
+    "geometric, normalised": md.baselines.geometric(problem, at_distance("geometric_normalised"), border="normalised"),
     "geometric, clamped": md.baselines.geometric(problem, at_distance("geometric_clamped")),
 }
 for name, mechanism in mechanisms.items():
