@@ -1,0 +1,93 @@
+"""The documentation site: python -m sphinx -W -n docs build/site (extra `docs`; nothing is fetched)."""
+
+import os
+import re
+import warnings
+
+import matplotlib
+
+import mechdesign
+from mechdesign.mechanism.table import certificate  # noqa: F401  compiled code is loaded once, not in a tutorial's time
+
+matplotlib.use("agg")
+os.environ.setdefault("COLUMNS", "100")
+warnings.filterwarnings("error", module="mechdesign")
+
+project = "mechdesign"
+author = "The mechdesign authors"
+version = release = mechdesign.__version__
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+nitpicky = True
+nitpick_ignore_regex = [("py:.*", ".*")]  # types of annotations, most of other packages
+exclude_patterns = ["build", "gallery/*.py", "gallery/README.rst"]
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+html_theme = "furo"
+html_title = f"mechdesign {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_theme_options = {"navigation_with_keys": True}
+html_copy_source = False
+html_show_sphinx = False
+
+autosummary_generate = False
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+python_maximum_signature_line_length = 88
+python_use_unqualified_type_names = True
+add_module_names = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "tutorials",
+    "filename_pattern": r"/\d_",
+    "abort_on_example_error": True,
+    "within_subsection_order": "FileNameSortKey",
+    "copyfile_regex": r"^$",
+    "download_all_examples": False,
+    "show_signature": False,
+    "show_memory": False,
+    "min_reported_time": 1,
+    "remove_config_comments": True,
+}
+
+_FIELDS = re.compile(r"^(Parameters|Fields|Returns|Raises|Cost|Derived[^:]*|Invariants|Source|Reference|Statement): ?")
+
+
+def _as_text(app, what, name, obj, options, lines):
+    """Our docstrings are plain prose with indented formulas: paragraphs, and literal blocks for what is indented."""
+    shown, before = [], ""
+    for line in lines:
+        indented = line.startswith("    ")
+        if not line.strip():
+            shown.append("")
+        elif indented and not before.strip():
+            shown += ["::", "", line]
+        elif indented and shown and shown[-1].startswith("    "):
+            shown.append(line)
+        else:
+            field = _FIELDS.match(line)
+            if field and before.strip():
+                shown.append("")
+            text = line.strip()
+            head, text = (f"**{field[1]}:** ", text[field.end() :]) if field else ("", text)
+            pieces = re.split(r"`+([^`]+)`+", text)
+            escaped = [p if k % 2 else re.sub(r"([\\*|_<>])", r"\\\1", p) for k, p in enumerate(pieces)]
+            shown.append(head + "".join(f"``{p}``" if k % 2 else p for k, p in enumerate(escaped)))
+        before = line
+    lines[:] = shown
+
+
+def setup(app):
+    """Register the reader of docstrings."""
+    app.connect("autodoc-process-docstring", _as_text)

@@ -1,0 +1,82 @@
+"""
+What the reports of many people tell: Paris
+===========================================
+
+Alvim, Chatzikokolakis, Palamidessi and Pazii, "Metric-based local differential privacy for statistical applications":
+everybody reports a location once, and from the reports "we then try to reconstruct the distribution [...] as well as we
+can, assuming that we only know" them "and the mechanism M for noise injection".
+"""
+
+# %%
+# The problem
+# -----------
+# The paper tunes k-ary randomized response and metric noise to one expected distance, and measures the Kantorovich
+# distance from the estimated distribution to the true one. Here on 10 x 10 cells of 450 m, its 4.5 km x 4.5 km around
+# Les Halles, with the 7,542 check-ins that are shipped, at an expected distance of 900 m.
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import mechdesign as md
+
+SIDE, DISTANCE = 10, 900.0
+shipped = md.load_problem("paris", prior="checkins", epsilon=0.004)  # 30 x 30 cells of 150 m
+checkins = np.rint(7542 * shipped.prior_array).astype(int)
+counts = checkins.reshape(SIDE, 3, SIDE, 3).sum(axis=(1, 3)).ravel()
+truth = counts / counts.sum()
+
+domain = md.Domain.grid((SIDE, SIDE), cell=450.0, unit="m")
+metric = md.Euclidean(epsilon=0.004, unit="m")
+problem = md.DesignProblem(domain=domain, metric=metric, prior=truth, loss=md.losses.Distance())
+
+# %%
+# One expected distance is not one level
+# --------------------------------------
+# `match_distance` finds the epsilon of each family at 900 m; `audit` tells the level that its table truly has, in nats
+# per m over all pairs.
+
+
+def at_distance(family):
+    return md.population.match_distance(problem, family, DISTANCE).epsilon
+
+
+mechanisms = {
+    "randomized response": md.baselines.randomized_response(problem, at_distance("randomized_response")),
+    "geometric, normalised": md.baselines.geometric(problem, at_distance("geometric_normalised"), border="normalised"),
+    "geometric, clamped": md.baselines.geometric(problem, at_distance("geometric_clamped")),
+}
+for name, mechanism in mechanisms.items():
+    true = md.audit(md.probabilities(mechanism).values, problem, normalise=True).smallest_epsilon
+    print(f"{name:22} claims {mechanism.attrs['claimed_epsilon']:.5g}, truly {true:.5f} nats per m")
+
+# %%
+# Estimates
+# ---------
+# Everybody reports once; maximum likelihood finds the distribution behind the reports, to a proved gap, and
+# `kantorovich` how far it is from the truth, with bounds on both sides.
+
+rng = np.random.default_rng(0)
+secrets = np.repeat(np.arange(domain.size), counts)
+shown = {"check-ins": truth}
+for name, mechanism in mechanisms.items():
+    steps = md.probabilities(mechanism).values.cumsum(axis=1)
+    reports = (rng.random((len(secrets), 1)) > steps[secrets]).sum(axis=1).clip(max=domain.size - 1)
+    found = md.population.maximum_likelihood(np.bincount(reports, minlength=domain.size), mechanism)
+    apart = md.population.kantorovich(found.distribution, truth, domain)
+    shown[f"{name}:\n{apart.value:.0f} m from the truth"] = found.distribution
+
+figure, axes = plt.subplots(1, 4, figsize=(12, 3.8), layout="constrained")
+for ax, (title, distribution) in zip(axes, shown.items(), strict=True):
+    ax.imshow(np.reshape(distribution, (SIDE, SIDE)).T, origin="lower", vmin=0, vmax=truth.max(), cmap="cividis")
+    ax.set(title=title, xticks=[], yticks=[])
+
+# %%
+# Where we differ
+# ---------------
+# * The paper has the flat mechanism lose at one expected distance. On these check-ins, estimated by maximum likelihood as
+#   the paper does, it does not: it mostly tells the truth, at many times the level of the others, as the figures above
+#   say. Equal distance compares mechanisms that are not equally private.
+# * Dividing rows by their sums, the paper's geometric mechanism, breaks the claim; moving what falls outside to the border
+#   keeps it.
+# * On the paper's 30 x 30 cells, with 20 repetitions and growing samples: :doc:`/statistics`. There is also a mechanism
+#   designed for the estimate, `md.programs.StatisticalDesign`.

@@ -1,0 +1,130 @@
+"""The pages of docs/: their commands and snippets run as they stand, in their order, and every page has a picture.
+
+A comment before a block says what is not run by default: `<!-- slow: WHY -->` blocks run with --runslow,
+`<!-- not run: WHY -->` blocks never do. Lines that install are passed over: the tests run where it is installed.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+from mechdesign.closed_forms.noise.radial_laplace import mean_radius, radius_ppf
+
+DOCS = ROOT / "docs"
+BLOCK = re.compile(
+    r"(?:<!-- (?P<mark>slow|not run): (?P<why>[^>]+) -->\n+)?^```(?P<language>\w+)\n(?P<text>.*?)^```", re.S | re.M
+)
+STARTS = ["start/app.md", "start/paper.md", "start/office.md"]
+PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
+RUN_BY_DEFAULT = [*STARTS, "epsilon.md"]
+PRINTED = 5e-3  # figures of three digits
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, its text, and whether it is run ("", "slow" or "not run")."""
+
+    language: str
+    text: str
+    mark: str
+
+
+def blocks(page: str) -> list[Block]:
+    """The shell and Python blocks of a page."""
+    found = BLOCK.finditer((DOCS / page).read_text(encoding="utf-8"))
+    return [Block(m["language"], m["text"], m["mark"] or "") for m in found if m["language"] in ("sh", "python")]
+
+
+def commands(block: Block) -> Iterator[list[str]]:
+    """The commands of a shell block as words, without those that install."""
+    for line in re.sub(r"\\\n", " ", block.text).splitlines():
+        if words := shlex.split(line, comments=True):
+            yield words
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder with the shipped problems and scripts beside it, as in a checkout."""
+    for name in ("problems", "scripts", "experiments"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run_page(page: str, folder: Path, run: Callable[..., tuple[int, str, str]], *, slow: bool) -> int:
+    """Run the blocks of a page in their order; how many ran."""
+    names: dict[str, object] = {"__name__": "__page__"}
+    ran = 0
+    for block in blocks(page):
+        if block.mark == "not run" or (block.mark == "slow" and not slow):
+            continue
+        ran += 1
+        if block.language == "python":
+            exec(compile(block.text, page, "exec"), names)
+            continue
+        for words in commands(block):
+            if words[0] == "pip":
+                continue
+            assert words[0] in ("mechdesign", "python"), words
+            if words[0] == "python":
+                subprocess.run([sys.executable, *words[1:]], check=True, capture_output=True, cwd=folder)
+            else:
+                code, _, err = run(*words[1:])
+                assert code == 0 or (words[1] == "audit" and code == 1), f"{shlex.join(words)}\n{err}"
+    return ran
+
+
+@pytest.mark.parametrize("page", RUN_BY_DEFAULT)
+def test_the_quick_starts_run_as_they_stand(page, folder, run):
+    for extra in ("matplotlib", "pyproj", "shapely"):
+        pytest.importorskip(extra)
+    assert run_page(page, folder, run, slow=False) >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in RUN_BY_DEFAULT and blocks(page)])
+def test_every_page_runs_as_it_stands(page, folder, run):
+    run_page(page, folder, run, slow=True)
+
+
+@pytest.mark.parametrize("page", STARTS)
+def test_a_quick_start_has_fewer_than_ten_commands(page):
+    assert 3 <= sum(len(list(commands(block))) for block in blocks(page) if block.language == "sh") < 10
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_has_a_picture_or_says_why_not(page):
+    text = (DOCS / page).read_text(encoding="utf-8")
+    assert re.search(r"!\[.+\]\(|```\{figure\}", text) or "No picture here" in text
+
+
+def test_the_tables_of_which_epsilon_are_computed():
+    tables = [
+        [[float(cell) for cell in row.strip("|").split("|")] for row in re.findall(r"^\|[ \d.e|]+\|$", part, re.M)]
+        for part in (DOCS / "epsilon.md").read_text(encoding="utf-8").split("## Per report")
+    ]
+    assert [len(table) for table in tables] == [6, 5]
+    for factor, *row in tables[0]:
+        eps = math.log(factor) / 200
+        assert row == pytest.approx([math.log(factor), eps, mean_radius(eps), radius_ppf(0.95, eps)], rel=PRINTED)
+    for count, *row in tables[1]:
+        eps = math.log(2) / 200 / count
+        assert row == pytest.approx([2**count, eps, mean_radius(eps)], rel=2 * PRINTED)
+
+
+def test_marks_say_why():
+    for page in PAGES:
+        text = (DOCS / page).read_text(encoding="utf-8")
+        marks = re.findall(r"<!-- (?:slow|not run)[^>]*-->", text)
+        assert len(marks) == sum(bool(block.mark) for block in blocks(page))
