@@ -116,6 +116,8 @@ ENTRIES = [
     Entry(command="export", arguments=("line.nc",), small={"-o": "x.csv"}, files=(0,),
           options={"-o": OUTPUT, "--rows": [*WHOLE, "0:1:2", "1:0", "0:99", "-1:2", "0:\uff11", ":", "0:1_0", "a:b"],
                    "--degrees": [FLAG], "--with-sampler": [FLAG], "--with-verifier": [FLAG]}),
+    Entry(command="client", arguments=("line.nc",), small={"-o": "web"}, files=(0,),
+          options={"-o": OUTPUT, "--overwrite": [FLAG]}),
     Entry(command="sample", arguments=("line.nc",), small={}, files=(0,),
           options={"--secret": WHOLE, "--at": REAL, "--lon": REAL, "--lat": REAL, "-n": WHOLE, "--seed": WHOLE}),
     Entry(command="sample", arguments=("line.nc",), small={"--secret": "0"},

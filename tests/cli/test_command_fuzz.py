@@ -160,6 +160,7 @@ def worker(tmp_path_factory):
         assert ended["code"] in (0, 2), (words, ended)
         for name in ("a.nc", "x.csv", "x.png"):
             (folder / name).unlink(missing_ok=True)
+        shutil.rmtree(folder / "web", ignore_errors=True)
     yield started
     started.stop()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,14 +25,24 @@ def check_folder(path: str | Path, *, overwrite: bool = False) -> Path:
     Raises: InputError, before any work is done.
     """
     target = Path(path)
-    if target.is_file() and not target.is_symlink():
+    try:
+        mode = target.lstat().st_mode
+    except (OSError, ValueError):
+        return check_target(target)
+    if stat.S_ISREG(mode):
         raise InputError("is a file", field="output", value=target, remedy="name a folder")
-    if target.is_symlink() or not target.is_dir():
+    if not stat.S_ISDIR(mode):
         return check_target(target)
     if not overwrite:
         raise InputError("exists already", field="output", value=target, remedy="pass --overwrite, or another name")
-    others = sorted({entry.name for entry in target.iterdir()} - NAMES)
-    if others or any(entry.is_symlink() or not entry.is_file() for entry in target.iterdir()):
+    try:
+        entries = list(os.scandir(target))
+    except OSError as error:
+        raise InputError(
+            f"cannot be read ({error.strerror})", field="output", value=target, remedy="name another folder"
+        ) from error
+    others = sorted({entry.name for entry in entries} - NAMES)
+    if others or not all(entry.is_file(follow_symlinks=False) for entry in entries):
         raise InputError(
             "holds other files, which would be lost",
             field="output",
