@@ -24,8 +24,8 @@ class PlaceMap {
     const wide = canvas.parentElement.clientWidth;
     if (!wide) return;
     const bars = ground.kind === "bars";
-    const measured = !bars && shown.unit && !["units", "cells"].includes(shown.unit);
-    const [maximal, room] = [Math.max(260, Math.min(window.innerHeight * 0.56, 620)), bars ? 26 : measured ? 30 : 0];
+    const scaled = !bars && shown.unit && !["units", "cells"].includes(shown.unit);
+    const [maximal, room] = [Math.max(260, Math.min(window.innerHeight * 0.56, 620)), bars ? 26 : scaled ? 30 : 0];
     const shape = (high - low) / (right - left);
     const height = (bars ? Math.min(maximal, 300) : Math.min(maximal, wide * shape)) + (bars ? 0 : room);
     const ratio = window.devicePixelRatio || 1;
@@ -45,7 +45,7 @@ class PlaceMap {
     pen.clearRect(0, 0, wide, height);
     if (bars) this.#bars(pen, wide, height - room);
     else this.#area(pen);
-    if (measured) this.#scaleBar(pen, scale * (right - left), height);
+    if (scaled) this.#scaleBar(pen, scale * (right - left), height);
   }
 
   #fill(k) {
