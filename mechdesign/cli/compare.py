@@ -84,7 +84,7 @@ def compare(
     table = bounded(table, made)
     if output is not None:
         write_rows(table, output, overwrite=overwrite)
-    if page is not None:
+    if page is not None and table:
         save_page(best_private(table, made), page, comparison=table, overwrite=overwrite)
     if as_json:
         printing.print_json(documented(table))

@@ -130,10 +130,10 @@ function* factorFaults(page, factors, sums, asked) {
       faults.push({ text: `secret ${secret}: the row sums to ${sum}, not to ${sums[secret]}`, secret });
     }
     let loss = 0;
-    for (let p = 0; p < distances.length; p++) {
+    for (let p = 0; judge && p < distances.length; p++) {
       loss += kernel[distances[p]] * factors.weight[p] * judge(secret, factors.target[p]);
     }
-    if (!agree(loss / Number(sum), stored[secret])) {
+    if (judge && !agree(loss / Number(sum), stored[secret])) {
       faults.push({ text: `secret ${secret}: its loss is not ${stored[secret]}`, secret });
     }
     if (k % 4 === 0) yield k / asked.length;

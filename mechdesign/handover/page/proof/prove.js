@@ -132,11 +132,10 @@ function* proveTable(page, outcome) {
     `${counted(found.inequalities)} inequalities P(y|u) <= e^d P(y|v) hold: ${counted(edges.length.length)} edges, both ways, ` +
       `${counted(reports)} reports.`,
   );
-  outcome.proved.push(
-    found.compared === found.inequalities
-      ? "Each of them was compared in whole numbers."
-      : `${counted(found.compared)} of them were compared in whole numbers, the others hold by more than eight roundings of doubles.`,
-  );
+  const rest = "hold by more than eight roundings of doubles.";
+  if (found.compared === found.inequalities) outcome.proved.push("Each of them was compared in whole numbers.");
+  else if (found.compared === 0) outcome.proved.push(`All of them ${rest}`);
+  else outcome.proved.push(`${counted(found.compared)} of them were compared in whole numbers, the others ${rest}`);
   if (partly)
     outcome.given.push(
       "The other rows, and the checksum of the file, were checked by mechdesign verify when this page was made.",

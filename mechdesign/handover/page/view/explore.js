@@ -132,9 +132,9 @@ class Explore {
     this.factor = Math.exp(Math.exp(Number(parts.factor.value)));
     const nats = model.nats(secret);
     const inside = Array.from(nats, (d) => d <= Math.log(this.factor) * (1 + 1e-9));
-    const parts_ = claimParts(attribute(model.page, "claim"));
-    const round = parts_?.kind === "euclidean" && ground.kind !== "bars" && onSecrets;
-    const radius = round ? Math.log(this.factor) / (Number(parts_.most) * Number(parts_.times ?? 1)) : null;
+    const said = claimParts(attribute(model.page, "claim"));
+    const round = said?.kind === "euclidean" && ground.kind !== "bars" && onSecrets;
+    const radius = round ? Math.log(this.factor) / (Number(said.most) * Number(said.times ?? 1)) : null;
     this.map.show({
       ground,
       values,

@@ -24,8 +24,8 @@ class PlaceMap {
     const wide = canvas.parentElement.clientWidth;
     if (!wide) return;
     const bars = ground.kind === "bars";
-    const measured = !bars && shown.unit && !["units", "cells"].includes(shown.unit);
-    const [maximal, room] = [Math.max(260, Math.min(window.innerHeight * 0.56, 620)), bars ? 26 : measured ? 30 : 0];
+    const scaled = !bars && shown.unit && !["units", "cells"].includes(shown.unit);
+    const [maximal, room] = [Math.max(260, Math.min(window.innerHeight * 0.56, 620)), bars ? 26 : scaled ? 30 : 0];
     const shape = (high - low) / (right - left);
     const height = (bars ? Math.min(maximal, 300) : Math.min(maximal, wide * shape)) + (bars ? 0 : room);
     const ratio = window.devicePixelRatio || 1;
@@ -36,17 +36,16 @@ class PlaceMap {
     const style = getComputedStyle(document.documentElement);
     this.ink = (name) => style.getPropertyValue(`--${name}`).trim();
     const scale = bars ? wide / (right - left) : Math.min(wide / (right - left), (height - room) / (high - low));
-    const shiftX = bars ? 0 : Math.max(0, (Math.min(wide, 1.25 * height) - scale * (right - left)) / 2);
     const shiftY = bars ? 0 : room + (height - room - scale * (high - low)) / 2;
-    this.toX = (x) => shiftX + (x - left) * scale;
+    this.toX = (x) => (x - left) * scale;
     this.toY = bars ? (y) => (height - room) * (1 - y) : (y) => height - shiftY - (y - low) * scale;
-    this.fromX = (x) => left + (x - shiftX) / scale;
+    this.fromX = (x) => left + x / scale;
     this.fromY = (y) => low + (height - shiftY - y) / scale;
     this.scale = scale;
     pen.clearRect(0, 0, wide, height);
     if (bars) this.#bars(pen, wide, height - room);
     else this.#area(pen);
-    if (measured) this.#scaleBar(pen, shiftX, scale * (right - left), height);
+    if (scaled) this.#scaleBar(pen, scale * (right - left), height);
   }
 
   #fill(k) {
@@ -207,15 +206,15 @@ class PlaceMap {
   }
 
   /** A round length below the map, a quarter of it at most. */
-  #scaleBar(pen, from, wide, height) {
+  #scaleBar(pen, wide, height) {
     const target = (0.25 * wide) / this.scale;
     const power = 10 ** Math.floor(Math.log10(target));
     const length = [5, 2, 1].map((k) => k * power).find((value) => value <= target);
     pen.font = "12px system-ui, sans-serif";
     pen.fillStyle = this.ink("muted");
     pen.textAlign = "left";
-    pen.fillRect(from, height - 16, length * this.scale, 3);
-    pen.fillText(`${length.toLocaleString("en")} ${this.shown.unit}`, from, height - 2);
+    pen.fillRect(0, height - 16, length * this.scale, 3);
+    pen.fillText(`${length.toLocaleString("en")} ${this.shown.unit}`, 0, height - 2);
   }
 
   #clicked(event) {
