@@ -24,7 +24,7 @@ from mechdesign.solvers.solve import solve
 from mechdesign.utility.population import channel as channels
 from mechdesign.utility.population.affine_bounds import affine_weights
 from mechdesign.utility.population.channel import Channel, table_of
-from mechdesign.utility.population.estimation import maximum_likelihood
+from mechdesign.utility.population.estimation import expectation_maximization, maximum_likelihood
 from mechdesign.utility.population.fit_test import REFUSED, fit_test, mean_bound, tail_bound
 from mechdesign.utility.population.intervals import quantile
 from mechdesign.utility.population.shares import estimate_shares, load_estimate
@@ -169,7 +169,7 @@ def test_affine_intervals_take_a_guess_from_before_and_refuse_one_from_the_same_
     other = estimate_shares([mechanism()], [counts], areas(), interval="affine", pilot=0.2, seed=8)
     assert (piloted["low"] != other["low"]).any()
     best = maximum_likelihood(counts, mechanism())
-    for same in (best, best.distribution):
+    for same in (best, best.distribution, expectation_maximization(counts, mechanism(), stop=30)):
         with pytest.raises(InputError, match="same reports") as caught:
             estimate_shares([mechanism()], [counts], areas(), interval="affine", guess=same)
         assert caught.value.field == "guess"
