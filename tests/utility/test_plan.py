@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 from collected import AREAS, MECHANISMS, SIDE, channel, simulated, truths
+from conftest import ROOT
 
 from mechdesign.errors import InputError
 from mechdesign.mechanism.storage.files import load_sealed, save
@@ -113,3 +114,15 @@ def test_what_cannot_be_planned_is_refused(given, field):
     with pytest.raises(InputError) as caught:
         planned(**given)
     assert caught.value.field == field
+
+
+def test_the_people_that_the_documentation_names():
+    """docs/statistics.md, What privacy costs in people: 30 x 30 cells, nine areas, check-ins, clamped geometric noise."""
+    paris = load_problem("paris", prior="checkins", epsilon=0.01)
+    tables = {f"{e}": FAMILIES["geometric_clamped"].table(paris, e) for e in (0.0035, 0.01)}
+    areas = Areas.blocks(paris.domain, 3, 3)
+    made = plan(tables, areas, paris.domain, people=10_000, truth=paris.prior_array)
+    assert [int(each.max()) for each in (*made["people"], made["people_without"])] == [396_927, 3_812, 1_658]
+    text = (ROOT / "docs" / "statistics.md").read_text(encoding="utf-8")
+    assert all(figure in text for figure in ("396,927", "3,812", "1,658"))
+    assert (100 * made["standard_error"].max("area")).round(2).values.tolist() == [6.43, 0.63]

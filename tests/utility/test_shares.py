@@ -10,7 +10,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from cases import SMALL
-from collected import AREAS, MECHANISMS, channel, simulated, truths
+from collected import MECHANISMS, channel, simulated, truths
 
 from mechdesign.closed_forms.mechanisms import constant, exponential, geometric
 from mechdesign.errors import InputError, SizeError
@@ -24,10 +24,9 @@ from mechdesign.solvers.solve import solve
 from mechdesign.utility.population import channel as channels
 from mechdesign.utility.population.affine_bounds import affine_weights
 from mechdesign.utility.population.channel import Channel, table_of
-from mechdesign.utility.population.estimation import maximum_likelihood
+from mechdesign.utility.population.estimation import expectation_maximization, maximum_likelihood
 from mechdesign.utility.population.fit_test import REFUSED, fit_test, mean_bound, tail_bound
 from mechdesign.utility.population.intervals import quantile
-from mechdesign.utility.population.linear_estimator import linear_weights
 from mechdesign.utility.population.shares import estimate_shares, load_estimate
 
 SIDE = 6
@@ -170,7 +169,7 @@ def test_affine_intervals_take_a_guess_from_before_and_refuse_one_from_the_same_
     other = estimate_shares([mechanism()], [counts], areas(), interval="affine", pilot=0.2, seed=8)
     assert (piloted["low"] != other["low"]).any()
     best = maximum_likelihood(counts, mechanism())
-    for same in (best, best.distribution):
+    for same in (best, best.distribution, expectation_maximization(counts, mechanism(), stop=30)):
         with pytest.raises(InputError, match="same reports") as caught:
             estimate_shares([mechanism()], [counts], areas(), interval="affine", guess=same)
         assert caught.value.field == "guess"
@@ -293,11 +292,3 @@ def test_mechanisms_over_other_secrets_or_given_twice_are_refused():
     with pytest.raises(InputError, match="twice"):
         estimate_shares([mechanism(), mechanism()], [drawn(100), drawn(100)])
     assert estimate_shares([mechanism(), same], [drawn(100), drawn(100)]).attrs["reports"] == 200
-
-
-def test_weights_of_a_design_with_more_reports_than_secrets_serve_too():
-    table = np.random.default_rng(5).dirichlet(np.full(90, 0.3), 36)
-    held = Channel.of(table)
-    weights = linear_weights(held, areas().indicator, truth())
-    assert weights.identifiable.all()
-    assert AREAS["centre"].sum() == 16

@@ -23,7 +23,7 @@ def print_plan(planned: xr.Dataset, needed: dict[str, float | None], unit: str) 
     wanted, areas = float(planned.attrs["wanted_error"]), json.loads(planned.attrs["areas"])
     worst = [worst_of(planned, d) for d in range(len(designs))]
     best = min(range(len(designs)), key=lambda d: worst[d]["worst_error"] or math.inf)
-    together = " together" if planned.attrs["simultaneous"] else ""
+    together = " for all together" if planned.attrs["simultaneous"] else ""
     confidence = f"{100 * planned.attrs['confidence']:g} % confidence{together}"
     if worst[best]["worst_standard_error"] is None:
         say(f"No share of the worst area, {worst[best]['worst_area']}, can be told from reports of any number.")

@@ -32,7 +32,7 @@ from mechdesign.utility.population.linear_estimator import linear_weights
 
 INTERVALS = ("linear", "affine")
 METHODS = ("maximum-likelihood", "stopped")
-SAME = 1e-6  # a guess this near to the estimate from the reports was made from them
+SAME = 1e-6  # a guess this near to the estimate from the reports, or its likelihood, was made from them
 
 _PER_AREA = Array(dtype="float64", dims=("area",), optional=True)
 ESTIMATE = Schema(
@@ -84,10 +84,9 @@ def estimate_shares(
         these secrets; interval, "linear" or "affine"; guess (n,), for affine bounds, a distribution fixed before the
         reports (default: the prior of the first mechanism); pilot, instead of a guess: the share of the reports,
         drawn by `seed` (which splits the reports of the test of fit too), that the guess is made from and the interval
-        is not; confidence, of every interval, or, if
-        `simultaneous`, of all of them together (Bonferroni); method, of the distribution: "maximum-likelihood" or
-        "stopped" (expectation maximization to a quarter of the support); against, the counts of another period from
-        other people, for differences this - that (always linear).
+        is not; confidence, of every interval, or, if `simultaneous`, of all of them together (Bonferroni); method, of
+        the distribution: "maximum-likelihood" or "stopped" (expectation maximization to a quarter of the support);
+        against, the counts of another period from other people, for differences this - that (always linear).
     Returns: the sealed Dataset. distribution (secret); for each area share, low and high, nan where there is no
         interval, standard_error, effective (reports), bias, likelihood_share (that of the distribution); difference,
         difference_low, difference_high. Attributes: reasons, a JSON list with a sentence for every area without an
@@ -227,10 +226,13 @@ def _guess(
         return maximum_likelihood(drawn, channel.table).distribution, main, "pilot"
     if guess is None:
         return prior, numbers, "prior"
-    if isinstance(guess, Estimate):
-        guess = guess.distribution
-    given = check_prior(guess, channel.secrets)
-    if abs(given - best.distribution).max() <= SAME:
+    given = check_prior(guess.distribution if isinstance(guess, Estimate) else guess, channel.secrets)
+    same = abs(given - best.distribution).max() <= SAME
+    if isinstance(guess, Estimate) and guess.reports == best.reports:
+        made = numbers > 0
+        own = float(numbers[made] @ np.log(given @ channel.table[:, made])) / best.reports
+        same |= abs(own - guess.log_likelihood) <= SAME
+    if same:
         raise InputError(
             "is the estimate from the same reports: such bounds cover as little as 40 % where they say 95 %",
             field="guess",
