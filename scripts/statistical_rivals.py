@@ -107,9 +107,7 @@ def main() -> None:
         torus = Torus(shape=(given.cells, given.cells), step=(given.epsilon, given.epsilon))
         waves = (2 * np.sin(np.pi * np.arange(given.cells) / given.cells)) ** 2
         bound = torus_bound(torus, 1 / np.add.outer(waves, waves).ravel()[1:])
-        print(
-            f"no mechanism on a torus of {given.cells} x {given.cells} is below {bound:.4g}, which bounds none on a grid"
-        )
+        print(f"no mechanism on a torus of this size is below {bound:.4g}, which bounds none on a grid")
 
     random = np.random.default_rng(1)
     goals = truths(given.cells, random)

@@ -73,7 +73,7 @@ def _orbits(torus: Torus) -> NDArray[np.int64]:
 
 
 def _waves(torus: Torus, orbit: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The matrix of r = waves @ x: the autocorrelation at each orbit of moves from the transform at each orbit of modes."""
+    """The matrix of r = waves @ x: autocorrelation at orbits of moves from the transform at orbits of modes."""
     count = int(orbit.max()) + 1
     found = np.zeros((count, count))
     for number in range(count):
