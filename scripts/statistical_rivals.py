@@ -1,6 +1,6 @@
 """A statistical design on a grid of hundreds of cells beside the mechanisms of the literature, all at one claim.
 
-python scripts/statistical_rivals.py [--cells 20] [--epsilon 0.6] [--reports 10000] [--repetitions 5]
+python scripts/statistical_rivals.py [--cells 20] [--epsilon 0.6] [--reports 10000] [--repetitions 5] [--torus-bound]
 
 criterion: N times the mean squared H^-1 error of the distribution estimated from N reports at the uniform truth, in
 squared cells; of sets of secrets (a star) that of the inclusion estimator. Then the earth mover's distance, in cells,
@@ -19,6 +19,8 @@ from mechdesign.closed_forms.mechanisms import planar_laplace, subset_exponentia
 from mechdesign.closed_forms.mechanisms.baselines import RIVALS
 from mechdesign.closed_forms.mechanisms.inclusions import Inclusions
 from mechdesign.programs.statistical.statistical_design import StatisticalDesign
+from mechdesign.solvers.statistical.torus_bound import torus_bound
+from mechdesign.solvers.statistical.torus_mixture import Torus
 from mechdesign.utility.population.identifiability import asymptotic_mse
 
 TABLES = ("subset_exponential", "disk_area", "hadamard_response")
@@ -73,6 +75,7 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, default=0.6, help="nats per cell")
     parser.add_argument("--reports", type=int, default=10_000, help="people, each of whom reports once")
     parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--torus-bound", action="store_true", help="add a bound of mechanisms on a torus: a minute")
     given = parser.parse_args()
 
     domain = md.Domain.grid((given.cells, given.cells), cell=1.0, unit="1")
@@ -99,6 +102,12 @@ def main() -> None:
         print(f"{name:26}{value:>11.4g}{mechanism.sizes['report']:>9}{level:>15.6f}", flush=True)
     for name, found in sets.items():
         print(f"{name + ' *':26}{found.mse(program.norm):>11.4g}{'sets':>9}{found.scale:>15.6f}", flush=True)
+
+    if given.torus_bound:
+        torus = Torus(shape=(given.cells, given.cells), step=(given.epsilon, given.epsilon))
+        waves = (2 * np.sin(np.pi * np.arange(given.cells) / given.cells)) ** 2
+        bound = torus_bound(torus, 1 / np.add.outer(waves, waves).ravel()[1:])
+        print(f"no mechanism on a torus of this size is below {bound:.4g}, which bounds none on a grid")
 
     random = np.random.default_rng(1)
     goals = truths(given.cells, random)

@@ -23,13 +23,16 @@ from mechdesign.programs.statistical.fisher_information import criterion
 from mechdesign.programs.statistical.statistical_design import StatisticalDesign, excess, kernel_rays
 from mechdesign.setting.metric.eikonal import Eikonal
 from mechdesign.setting.metric.euclidean import Euclidean
+from mechdesign.setting.metric.graph import Graph
 from mechdesign.setting.metric.levels import PrivacyLevel
 from mechdesign.setting.objective import priors
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain
 from mechdesign.solvers.statistical.a_optimal import optimal_weights
+from mechdesign.solvers.statistical.criterion_bound import bound_criterion
 from mechdesign.solvers.statistical.grid_design import _columns, _pool, _unfolded, torus_of
 from mechdesign.solvers.statistical.symmetry import no_symmetry, symmetry
+from mechdesign.solvers.statistical.torus_bound import torus_bound
 from mechdesign.solvers.statistical.torus_mixture import (
     Mixture,
     Torus,
@@ -257,12 +260,12 @@ def test_areas_are_judged_by_the_covariance_of_their_shares():
 
 
 @pytest.mark.parametrize(
-    ("shape", "weights"),
-    [((3, 3), (0.0, 1.0, 5.0)), pytest.param((9, 9), (0.0, 30.0, 300.0), marks=pytest.mark.slow)],
+    ("shape", "epsilon", "weights"),
+    [((3, 3), 1.0, (0.0, 3.0, 30.0)), pytest.param((9, 9), 0.6, (0.0, 30.0, 300.0), marks=pytest.mark.slow)],
 )
-def test_a_price_on_the_loss_trades_one_for_the_other(shape, weights):
+def test_a_price_on_the_loss_trades_one_for_the_other(shape, epsilon, weights):
     """Along a sweep of the weight the loss falls and the criterion rises."""
-    problem, found = problem_on(shape), []
+    problem, found = problem_on(shape, epsilon), []
     for weight in weights:
         mechanism = md.solve(StatisticalDesign(problem, loss_weight=weight), gap=0.02)
         found.append((mechanism.attrs["expected_loss"], asymptotic_mse(mechanism)))
@@ -349,3 +352,24 @@ def test_at_size_beside_the_best_of_what_else_there_is(cells, epsilon, of_geomet
     objective = mechanism.attrs["objective"]
     assert objective <= of_geometric * asymptotic_mse(md.baselines.geometric(problem))
     assert objective <= of_rival * asymptotic_mse(RIVALS["subset_exponential"](problem))
+
+
+@pytest.mark.parametrize("nats", [0.3, 0.8])
+def test_on_a_ring_the_torus_bound_is_the_semidefinite_one(nats):
+    """By the relaxation over all information matrices of the ring as a graph, of which it is the mean over moves."""
+    around = np.arange(6)
+    metric = Graph(tail=around, head=(around + 1) % 6, length=np.full(6, nats))
+    domain = Domain.nodes(6)
+    ring = DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=md.losses.ZeroOne())
+    dense = bound_criterion(StatisticalDesign(ring))
+    eigenvalue = 1 / (2 * np.sin(np.pi * np.arange(1, 6) / 6)) ** 2
+    assert dense is not None
+    assert torus_bound(Torus(shape=(6,), step=(nats,)), eigenvalue) == pytest.approx(dense.value, rel=1e-4)
+
+
+def test_no_mixture_on_a_torus_is_below_its_bound():
+    torus = Torus(shape=(6, 6), step=(0.6, 0.6))
+    cost = np.ones(35)
+    bound = torus_bound(torus, cost)
+    assert 35 / 36 < bound < choose_mixture(torus, cost).criterion
+    assert torus_bound(Torus(shape=(6, 6), step=(1.2, 1.2)), cost) < bound

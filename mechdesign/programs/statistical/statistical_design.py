@@ -175,8 +175,8 @@ def check_size(problem: DesignProblem) -> None:
     most = LARGEST_ON_GRIDS if flat else LARGEST
     if n > most:
         raise SizeError(
-            f"a statistical design takes at most {LARGEST} secrets, on a grid of one or two axes with a Euclidean metric "
-            f"{LARGEST_ON_GRIDS:,}",
+            f"a statistical design takes at most {LARGEST} secrets, and on a grid of one or two axes with a Euclidean "
+            f"metric {LARGEST_ON_GRIDS:,}",
             field="cells",
             value=n,
             remedy="use fewer cells, or design for the expected loss and look at asymptotic_mse",
