@@ -55,7 +55,7 @@ def attempts_for(problem: DesignProblem, method: Method) -> list[Attempt]:
     restricted = [Attempt(method="aggregation", whole=False, scaling=k) for k in (0, 1)]
     blocks, rays, rows, boxed = (Attempt(method=one, whole=False) for one in ("blocks", "rays", "rows", "boxed"))
     if method == "auto" and not small and problem.domain.kind != "grid" and suits_rows(problem):
-        return [rows, blocks]
+        return [rows, blocks] if problem.reports.size == size else [rows]
     if method == "auto":
         first = [rays] if suits(problem.edges.length, size) else []
         late = [rays] if small and not first else []
