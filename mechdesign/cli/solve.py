@@ -58,7 +58,9 @@ def solve(
     from mechdesign.output.page.page import check_page_target, save_page
     from mechdesign.output.terminal import printing
     from mechdesign.output.terminal.summary import print_summary, proved, summarise
+    from mechdesign.programs.optimal.optimal import Optimal
     from mechdesign.solvers.factored.work_folder import discard_finished
+    from mechdesign.solvers.optimal.outlook import outlook
     from mechdesign.solvers.solve import check_targets
     from mechdesign.solvers.solve import solve as solve_program
 
@@ -71,6 +73,8 @@ def solve(
     built = file.build(**parameters)
     printing.note_compiling()
     beside = {"published": file.published(built.parameters), "remark": file.remark(built)}
+    if program == Optimal.name and (said := outlook(built)) is not None:
+        printing.note(said)
     with printing.progress(f"{built.name}, {program}") as on_progress:
         route: Any = method
         mechanism = solve_program(

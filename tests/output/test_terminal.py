@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import time
+from dataclasses import replace
 
 import pytest
 from cases import CASES
@@ -15,6 +17,7 @@ from mechdesign.output.terminal.comparison import print_rows
 from mechdesign.output.terminal.curve import print_sweep
 from mechdesign.output.terminal.summary import print_summary
 from mechdesign.output.terminal.verdicts import print_verification
+from mechdesign.solvers.kernels.progress import Progress
 from mechdesign.verification.verify import verify
 
 NAMES = ["optimal", "geometric_normalised", "randomized_response"]
@@ -166,3 +169,28 @@ def test_a_verification_is_told_in_a_sentence_first(verbose, capsys):
     broken = seal(made.assign_attrs(expected_loss=0.0))
     print_verification(verify(broken), verbose=verbose)
     assert capsys.readouterr().out.startswith("Not certified: expected_loss: ")
+
+
+def test_where_a_round_takes_long_the_last_state_is_told_again(monkeypatch, capsys):
+    """A line at every round, and between them one whenever none was written for long; none once it is over."""
+    monkeypatch.setattr(printing, "_REMINDER", 0.05)
+    state = Progress(
+        method="blocks", round=0, iteration=None, loss=2.0, lower_bound=1.0, gap=0.5, variables=3, constraints=4,
+        seconds=1.0, memory_mb=5.0,
+    )  # fmt: skip
+    with printing.progress("a problem") as report:
+        time.sleep(0.2)
+        report(state)
+        report(replace(state, iteration=7))
+        time.sleep(0.3)
+    time.sleep(0.1)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("a problem, ")
+    told = [line for line in lines if "round 1, 3 variables" in line]
+    again = [line for line in lines if "round 1, iteration 7" in line]
+    assert len(told) == 1
+    assert len(again) >= 2
+    assert lines[-1] in again
+    with printing.progress("a problem") as report:
+        report(state)
+    assert len(capsys.readouterr().err.splitlines()) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import cache
 
 import numpy as np
@@ -14,7 +15,7 @@ from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.problems.problem_files import load_problem
 from mechdesign.solvers.kernels.highs import solve_linear_program
 from mechdesign.solvers.kernels.pricing import ConePricer
-from mechdesign.solvers.kernels.threads import in_blocks
+from mechdesign.solvers.kernels.threads import OutOfTime, in_blocks
 from mechdesign.solvers.optimal.block_algebra import BlockAlgebra
 from mechdesign.solvers.optimal.block_interior_point import solve_blocks
 
@@ -172,3 +173,16 @@ def test_blocks_of_work_cover_their_range_once_and_pass_errors_on() -> None:
 
     with pytest.raises(ValueError, match="0"):
         in_blocks(fail, 100, 10)
+
+
+def test_no_block_of_work_begins_after_the_deadline() -> None:
+    done: list[int] = []
+    late = time.monotonic() + 0.2
+
+    def work(start: int, stop: int) -> None:
+        done.append(start)
+        time.sleep(0.15)
+
+    with pytest.raises(OutOfTime):
+        in_blocks(work, 40, 1, deadline=late)
+    assert 0 < len(done) < 40

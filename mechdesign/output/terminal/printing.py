@@ -13,6 +13,8 @@ import os
 import shutil
 import sys
 import textwrap
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 _LARGEST_EXACT = 1 << 53
 _UNLIMITED = 1 << 20  # columns
+_REMINDER = 5.0  # seconds without a line after which the last state is told again
 _PROSE = 120  # columns of a text at most: longer lines are hard to read
 _COMPILED = Path(__file__).resolve().parents[2] / "mechanism" / "table"  # its kernels are the first that any run needs
 
@@ -167,24 +170,43 @@ def _plain(value: Any) -> Any:
 
 @contextmanager
 def progress(title: str) -> Iterator[Callable[[Reported], None]]:
-    """A live line on stderr with the bounds of a solve, or a line for every round where stderr is no terminal; gives
-    the function to report to.
+    """A live line on stderr with the bounds of a solve. Where stderr is no terminal, a line for every round, and where
+    a round takes long the last state again every five seconds. Gives the function to report to.
     """
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     console = Console(stderr=True)
+    started = time.monotonic()
+    last, quiet, ended = [title], threading.Event(), threading.Event()
+
+    def remind() -> None:
+        while not ended.is_set():
+            if not quiet.wait(_REMINDER) and not ended.is_set():
+                note(f"{last[0]}, {time.monotonic() - started:.1f} s")
+            quiet.clear()
+
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(visible(title), total=None)
 
         def report(state: Reported) -> None:
-            line = visible(f"{title}: {state}")
-            bar.update(task, description=line)
+            last[0] = visible(f"{title}: {state}")
+            bar.update(task, description=last[0])
             if state.milestone and not console.is_terminal:
-                note(f"{line}, {state.seconds:.1f} s")
+                note(f"{last[0]}, {state.seconds:.1f} s")
+                quiet.set()
 
-        yield report
+        thread = threading.Thread(target=remind, daemon=True)
+        if not console.is_terminal:
+            thread.start()
+        try:
+            yield report
+        finally:
+            ended.set()
+            quiet.set()
+            if thread.is_alive():
+                thread.join()
 
 
 @contextmanager

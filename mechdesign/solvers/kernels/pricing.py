@@ -83,6 +83,7 @@ class ConePricer:
     """Prices reports over the cone of given edges; keeps the shortest-path trees from the anchors.
 
     edges over n secrets; anchors (m,), the secret at which the ray of each report is normalised.
+    deadline, of time.monotonic(), after which pricing raises OutOfTime; infinity until it is set.
     Memory: 12 bytes for each of the m n entries.
     """
 
@@ -95,6 +96,7 @@ class ConePricer:
         with np.errstate(over="ignore"):
             self._factor = np.exp(self._length * (1 - _TIE_BREAK * _symmetric_noise(graph)))
         self.anchors = anchors
+        self.deadline = math.inf
         self.distance = np.empty((len(anchors), size))
         self.parent = np.empty((len(anchors), size), np.int32)
         for start in range(0, len(anchors), _BLOCK):
@@ -133,7 +135,7 @@ class ConePricer:
                     flat = made / made.max(axis=1, keepdims=True)
                     ratio[start:stop] = np.einsum("yu,yu->y", dual - own, flat) / (flat @ weight)
 
-        in_blocks(block, m, _BLOCK)
+        in_blocks(block, m, _BLOCK, deadline=self.deadline)
         largest = None if weight is None else float(np.nan_to_num(ratio, nan=-np.inf).max())
         return Pricing(value=value, turns=turns, rays=found if rays else None, ratio=largest)
 
@@ -153,7 +155,7 @@ class ConePricer:
                 self._first, self._near, self._factor, _PIVOTS_PER_NODE * n, found[start:stop], rays[start:stop],
             )  # fmt: skip
 
-        in_blocks(block, m, _FEW)
+        in_blocks(block, m, _FEW, deadline=self.deadline)
         return found, rays
 
 

@@ -32,6 +32,7 @@ from mechdesign.solvers.kernels.highs import Method as HighsMethod
 from mechdesign.solvers.kernels.highs import solve_linear_program
 from mechdesign.solvers.kernels.pricing import ConePricer, anchor_bound, homogeneous_bound
 from mechdesign.solvers.kernels.progress import Progress
+from mechdesign.solvers.kernels.threads import OutOfTime
 from mechdesign.solvers.optimal.attempts import LEAST_CUT, METHODS, Attempt, Method, attempts_for
 from mechdesign.solvers.optimal.block_interior_point import solve_blocks
 from mechdesign.solvers.optimal.boxed_master import Master, generate_boxed
@@ -44,6 +45,7 @@ _CAPS = {"simplex": (18.0, 9.0), "ipm": (9.0, 18.0)}  # nats up to which far ent
 _FAR = 20.0  # nats from the anchor beyond which the whole program starts from the eikonal profile
 _NEAR = 5.0  # nats from the anchor within which every node is cut at first where eikonal kernels do not fit
 _FIRST = 1e-2  # gap to which the first program of rows is solved: most rows are yet to come
+_PRICING, _LATE = 0.05, 2.0  # share of the time limit, and seconds, that pricing may take beyond it
 _SPREAD_LIMIT = 1_000_000  # entries of a table up to which its repair may solve a system of eikonal weights
 _ROUNDS = 40
 _BETTER = 0.9  # a mixture of this share of the best loss is certified before the end
@@ -92,6 +94,8 @@ def aggregate(
     search = _Search(problem=problem, gap=gap, deadline=time.monotonic() + time_limit, on_progress=on_progress)
     try:
         stopped = search.run(attempts, start)
+    except OutOfTime:
+        stopped = "time"
     except KeyboardInterrupt:
         stopped = "interrupt"
     return search.design(stopped)
@@ -128,6 +132,7 @@ class _Search:
     def __post_init__(self) -> None:
         self.started = time.monotonic()
         self.pricer = ConePricer(self.problem.edges, self.problem.domain.size, self.problem.anchors)
+        self.pricer.deadline = self.deadline + _LATE + _PRICING * max(self.deadline - self.started, 0.0)
         self.dual = self.latest = np.zeros(self.problem.domain.size)
         self.cut = np.zeros(self.pricer.distance.shape, np.bool_)
 
@@ -155,8 +160,7 @@ class _Search:
             if number == 0 and start is not None and start.cut is not None:
                 self.cut |= start.cut
             try:
-                search = {"rays": self._rays, "boxed": self._boxed}.get(attempt.method, self._rounds)
-                stopped = search(attempt)
+                stopped = {"rays": self._rays, "boxed": self._boxed}.get(attempt.method, self._rounds)(attempt)
             except SolverError:  # HiGHS gave nothing to work on; what other attempts found is kept
                 stopped = "time" if time.monotonic() >= self.deadline else "precision"
             if stopped != "precision":
@@ -166,8 +170,8 @@ class _Search:
     def _eikonal_cuts(self) -> NDArray[np.bool_]:
         """Cuts that the multipliers of the eikonal weight system call for; none where it is singular.
 
-        Off grids, where one of its weights is negative, as at crossings of short roads, no table of eikonal kernels has
-        the right row sums, and its multipliers mislead: the nodes nearest to the anchor are cut instead.
+        Off grids a negative weight, as at crossings of short roads, says that no table of eikonal kernels has the right
+        row sums, and that its multipliers mislead: the nodes nearest to the anchor are cut instead.
         """
         kernel = np.exp(-self.pricer.distance)
         if kernel.shape[0] != kernel.shape[1]:
@@ -187,16 +191,13 @@ class _Search:
     def _rounds(self, attempt: Attempt) -> str:
         finest = self.gap / 2
         tolerance = max(finest, _ROUGH) if attempt.method == "blocks" else min(1e-4, self.gap)
-        rows = None
-        if attempt.method == "rows":
-            rows, tolerance = PairRows(problem=self.problem, pricer=self.pricer), _FIRST
+        rows = PairRows(problem=self.problem, pricer=self.pricer) if attempt.method == "rows" else None
+        tolerance = tolerance if rows is None else _FIRST
         for number in range(_ROUNDS):
             if time.monotonic() >= self.deadline:
                 return "time"
-            if rows is not None:
-                restricted = rows.program(self.scale)
-            else:
-                restricted = restrict(self.problem, self.scale, self.pricer.distance, self.pricer.parent, self.cut)
+            near = self.pricer.distance, self.pricer.parent, self.cut
+            restricted = rows.program(self.scale) if rows else restrict(self.problem, self.scale, *near)
             tell = partial(self._tell, attempt, number, restricted)
             solve = self._solve_highs if attempt.method in ("whole", "aggregation") else self._solve_blocks
             solved = solve(restricted, attempt, tolerance, tell)

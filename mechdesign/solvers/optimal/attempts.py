@@ -31,6 +31,7 @@ METHODS: tuple[Method, ...] = get_args(Method)
 
 WHOLE_LIMIT = 60_000  # constraints of the whole program up to which it is solved at once
 NETWORK_LIMIT = 10_000  # the same off grids with fewer than two edges a secret, as on roads, where blocks are faster
+NETWORK_EDGES = 2  # for each secret, below which places off grids are such a network
 # Shares of nodes that eikonal multipliers cut, below which restricted programs are small, and blocks are faster.
 LEAST_CUT = {"rows": 0.1, "boxed": 0.45}
 DENSE = 700  # secrets up to which the boxed master is tried: its columns are dense
@@ -48,13 +49,13 @@ class Attempt:
 def attempts_for(problem: DesignProblem, method: Method) -> list[Attempt]:
     """The attempts of a method, those of `auto` in the order in which they are made."""
     edges, size = len(problem.edges.tail), problem.domain.size
-    network = problem.domain.kind != "grid" and edges < 2 * size
+    network = problem.domain.kind != "grid" and edges < NETWORK_EDGES * size
     small = 2 * edges * problem.reports.size <= (NETWORK_LIMIT if network else WHOLE_LIMIT)
     whole = [Attempt(method="whole", whole=True, scaling=k) for k in (0, 1)]
     restricted = [Attempt(method="aggregation", whole=False, scaling=k) for k in (0, 1)]
     blocks, rays, rows, boxed = (Attempt(method=one, whole=False) for one in ("blocks", "rays", "rows", "boxed"))
     if method == "auto" and not small and problem.domain.kind != "grid" and suits_rows(problem):
-        return [rows, blocks]
+        return [rows, blocks] if problem.reports.size == size else [rows]
     if method == "auto":
         first = [rays] if suits(problem.edges.length, size) else []
         late = [rays] if small and not first else []
