@@ -4,8 +4,8 @@ A place on Earth: geo-indistinguishability in Rome
 
 Andrés, Bordenabe, Chatzikokolakis and Palamidessi, "Geo-indistinguishability: differential privacy for location-based
 systems": "we report, instead, a point x generated randomly", such that for two actual locations the probabilities of
-reporting a point near x differ at most by a factor e^{eps d}, d their distance. Their mechanism is planar Laplace noise,
-moved to a grid and cut off at the area of interest.
+reporting a point near x differ at most by a factor e^{eps d}, d their distance. Their mechanism is planar Laplace
+noise, moved to a grid and cut off at the area of interest.
 """
 
 # %%
