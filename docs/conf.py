@@ -2,16 +2,14 @@
 
 import os
 import re
-import warnings
+from typing import Any
 
 import matplotlib
 
 import mechdesign
-from mechdesign.mechanism.table import certificate  # noqa: F401  compiled code is loaded once, not in a tutorial's time
 
 matplotlib.use("agg")
 os.environ.setdefault("COLUMNS", "100")
-warnings.filterwarnings("error", module="mechdesign")
 
 project = "mechdesign"
 author = "The mechdesign authors"
@@ -64,9 +62,10 @@ sphinx_gallery_conf = {
 _FIELDS = re.compile(r"^(Parameters|Fields|Returns|Raises|Cost|Derived[^:]*|Invariants|Source|Reference|Statement): ?")
 
 
-def _as_text(app, what, name, obj, options, lines):
+def _as_text(app: Any, what: str, name: str, obj: object, options: Any, lines: list[str]) -> None:
     """Our docstrings are plain prose with indented formulas: paragraphs, and literal blocks for what is indented."""
-    shown, before = [], ""
+    shown: list[str] = []
+    before = ""
     for line in lines:
         indented = line.startswith("    ")
         if not line.strip():
@@ -88,6 +87,6 @@ def _as_text(app, what, name, obj, options, lines):
     lines[:] = shown
 
 
-def setup(app):
+def setup(app: Any) -> None:
     """Register the reader of docstrings."""
     app.connect("autodoc-process-docstring", _as_text)

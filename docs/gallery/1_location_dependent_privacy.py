@@ -2,17 +2,18 @@
 Privacy that depends on the place: Philadelphia
 ===============================================
 
-Koufogiannis and Pappas, "Location-dependent privacy": "a user within the greater Philadelphia area privately reports her
-location, where the privacy concerns depend on the population density". A level map eps(u) is small where few people live,
-and a mechanism is *locally Lipschitz private* if ln P(y|u) changes by at most eps(u) per unit of distance.
+Koufogiannis and Pappas, "Location-dependent privacy": "a user within the greater Philadelphia area privately reports
+her location, where the privacy concerns depend on the population density". A level map eps(u) is small where few
+people live, and a mechanism is *locally Lipschitz private* if ln P(y|u) changes by at most eps(u) per unit of
+distance.
 """
 
 # %%
 # The problem
 # -----------
-# The paper asks for the least expected squared distance over all such mechanisms, with the density as prior and eps from 0.4 to 2 nats per
-# unit. The shipped problem states it on a grid. Here the map is stretched to 25 x 25 units, so that cells are near enough
-# to be confused: 12 x 12 of them, 8 neighbours.
+# The paper asks for the least expected squared distance over all such mechanisms, with the density as prior and eps
+# from 0.4 to 2 nats per unit. The shipped problem states it on a grid. Here the map is stretched to 25 x 25 units, so
+# that cells are near enough to be confused: 12 x 12 of them, 8 neighbours.
 
 import mechdesign as md
 
@@ -22,8 +23,9 @@ print(problem)
 # %%
 # The paper's mechanism
 # ---------------------
-# Algorithm 1 takes P(y|u) = w(y) e^{-f_y(u)}, f_y the eikonal distance to y, and weights that make every row sum to 1.
-# `EikonalWeights` is that algorithm. What comes back is a table of whole numbers in which every inequality was checked.
+# Algorithm 1 takes P(y|u) = w(y) e^{-f_y(u)}, f_y the eikonal distance to y, and weights for rows that sum to 1.
+# `EikonalWeights` is that algorithm. What comes back is a table of whole numbers in which every inequality was
+# checked.
 
 eikonal = md.solve(md.EikonalWeights(problem=problem))
 print(f"loss {eikonal.attrs['expected_loss']:.4g} square units, certified: {md.verify(eikonal).certified}")
@@ -32,9 +34,9 @@ md.plot.mechanism(eikonal)
 # %%
 # Table I
 # -------
-# The paper stretches the map to 100 x 100 units, and sets its mechanism against the Laplace mechanism at the smallest level
-# of the map and against the optimum of a coarse discretization, without a bound. `Optimal` is that program, solved to a
-# proved gap.
+# The paper stretches the map to 100 x 100 units, and sets its mechanism against the Laplace mechanism at the smallest
+# level of the map and against the optimum of a coarse discretization, without a bound. `Optimal` is that program,
+# solved to a proved gap.
 
 printed = {"Laplace": 37.5, "eikonal": 5.78, "optimal": 1.37}
 print(f"{'':20}{'Laplace':>10}{'eikonal':>10}{'optimal':>10}{'no less than':>15}")
@@ -48,10 +50,11 @@ for words, stated in [("ours, 100 units", md.load_problem("philadelphia", cells=
 # %%
 # Where they differ
 # -----------------
-# * The paper's eikonal figure is on 200 x 200 cells of GRUMPv1 data, its optimum on 35 x 35, ours on one coarse grid, where
-#   noise smaller than a cell does not show: losses of different grids do not compare. :doc:`/large-maps` has 5.994 on
-#   200 x 200 cells of the map that is shipped.
+# * The paper's eikonal figure is on 200 x 200 cells of GRUMPv1 data, its optimum on 35 x 35, ours on one coarse grid,
+#   where noise smaller than a cell does not show: losses of different grids do not compare. :doc:`/large-maps` has
+#   5.994 on 200 x 200 cells of the map that is shipped.
 # * On one grid the optimum is within a few percent of the eikonal mechanism. The factor of four in the paper's table
-#   compares two grids; no table private on the 8-neighbour graph of 35 x 35 cells of our map has a loss as low as 1.37.
-# * The paper's continuous claim becomes one about a graph of 8 neighbours, whose distances exceed Euclidean ones by up to
-#   8.24 %. What is certified is named in the file.
+#   compares two grids; no table private on the 8-neighbour graph of 35 x 35 cells of our map has a loss as low as
+#   1.37.
+# * The paper's continuous claim becomes one about a graph of 8 neighbours, whose distances exceed Euclidean ones by
+#   up to 8.24 %. What is certified is named in the file.

@@ -3,8 +3,8 @@ What the reports of many people tell: Paris
 ===========================================
 
 Alvim, Chatzikokolakis, Palamidessi and Pazii, "Metric-based local differential privacy for statistical applications":
-everybody reports a location once, and from the reports "we then try to reconstruct the distribution [...] as well as we
-can, assuming that we only know" them "and the mechanism M for noise injection".
+everybody reports a location once, and from the reports "we then try to reconstruct the distribution [...] as well as
+we can, assuming that we only know" them "and the mechanism M for noise injection".
 """
 
 # %%
@@ -32,8 +32,8 @@ problem = md.DesignProblem(domain=domain, metric=metric, prior=truth, loss=md.lo
 # %%
 # One expected distance is not one level
 # --------------------------------------
-# `match_distance` finds the epsilon of each family at 900 m; `audit` tells the level that its table truly has, in nats
-# per m over all pairs.
+# `match_distance` finds the epsilon of each family at 900 m; `audit` tells the level that its table truly has, in
+# nats per m over all pairs.
 
 
 def at_distance(family):
@@ -73,10 +73,10 @@ for ax, (title, distribution) in zip(axes, shown.items(), strict=True):
 # %%
 # Where we differ
 # ---------------
-# * The paper has the flat mechanism lose at one expected distance. On these check-ins, estimated by maximum likelihood as
-#   the paper does, it does not: it mostly tells the truth, at many times the level of the others, as the figures above
-#   say. Equal distance compares mechanisms that are not equally private.
-# * Dividing rows by their sums, the paper's geometric mechanism, breaks the claim; moving what falls outside to the border
-#   keeps it.
-# * On the paper's 30 x 30 cells, with 20 repetitions and growing samples: :doc:`/statistics`. There is also a mechanism
-#   designed for the estimate, `md.programs.StatisticalDesign`.
+# * The paper has the flat mechanism lose at one expected distance. On these check-ins, estimated by maximum
+#   likelihood as the paper does, it does not: it mostly tells the truth, at many times the level of the others, as
+#   the figures above say. Equal distance compares mechanisms that are not equally private.
+# * Dividing rows by their sums, the paper's geometric mechanism, breaks the claim; moving what falls outside to the
+#   border keeps it.
+# * On the paper's 30 x 30 cells, with 20 repetitions and growing samples: :doc:`/statistics`. There is also a
+#   mechanism designed for the estimate, `md.programs.StatisticalDesign`.

@@ -2,9 +2,9 @@
 One private answer: is this income above a threshold?
 =====================================================
 
-Liang and Yi, "Smooth Sensitivity for Geo-Privacy": "each user holds a private value in some metric space", and an analyst
-asks for a number f(x). Noise for the largest slope of f is too much where f is flat: "there is potential to do much
-better" with noise "tailored to the hardness of the given instance".
+Liang and Yi, "Smooth Sensitivity for Geo-Privacy": "each user holds a private value in some metric space", and an
+analyst asks for a number f(x). Noise for the largest slope of f is too much where f is flat: "there is potential to
+do much better" with noise "tailored to the hardness of the given instance".
 """
 
 # %%
@@ -14,7 +14,6 @@ better" with noise "tailored to the hardness of the given instance".
 # steepest chord of f from x and changes by at most a factor e^{gamma d} over a distance d.
 
 import matplotlib.pyplot as plt
-import numpy as np
 
 import mechdesign as md
 
@@ -41,8 +40,8 @@ below.legend()
 # %%
 # What goes out is an answer on a grid
 # ------------------------------------
-# Continuous noise is for simulations: on an output grid the same mechanism is a table that is certified in whole numbers.
-# There the best table can be asked for, with a bound that no other is below.
+# Continuous noise is for simulations: on an output grid the same mechanism is a table that is certified in whole
+# numbers. There the best table can be asked for, with a bound that no other is below.
 
 baseline = md.release.mechanism(problem, f, S, law=law, gamma=gamma)
 optimal = md.solve(problem)
@@ -54,8 +53,8 @@ print(f"{'lower bound':20} {optimal.attrs['lower_bound']:27.3g}")
 # %%
 # Where they differ
 # -----------------
-# * The constants here are jointly tight: T_3 with gamma = eps / 9 has a standard deviation of 2.3238 S / eps, the paper's
-#   constants give 3 S / eps.
+# * The constants here are jointly tight: T_3 with gamma = eps / 9 has a standard deviation of 2.3238 S / eps, the
+#   paper's constants give 3 S / eps.
 # * The paper has no optimal release: it judges by the mean over many users, for which unbiased noise is right. One
 #   answer of one user is better served by the optimum; its bias stays however many answer.
 # * For kernel densities the published formula follows the slope of f, not its steepest chord, and is too small:

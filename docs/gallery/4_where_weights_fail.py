@@ -2,15 +2,15 @@
 Where the eikonal weights fail: a hill of levels
 ================================================
 
-Koufogiannis' thesis chapter on locally Lipschitz privacy, after its Algorithm 3: "In practice, Algorithm 3 fails when the
-privacy level map is not smooth enough although we do not provide sufficient conditions."
+Koufogiannis' thesis chapter on locally Lipschitz privacy, after its Algorithm 3: "In practice, Algorithm 3 fails when
+the privacy level map is not smooth enough although we do not provide sufficient conditions."
 """
 
 # %%
 # The problem
 # -----------
-# The algorithm solves K w = 1 with K(u, y) = e^{-f_y(u)}, and has a mechanism where w >= 0. Here is a hill of eps from 0.4
-# to 2 nats per unit, once smooth and once sharp, on 25 x 25 units.
+# The algorithm solves K w = 1 with K(u, y) = e^{-f_y(u)}, and has a mechanism where w >= 0. Here is a hill of eps
+# from 0.4 to 2 nats per unit, once smooth and once sharp, on 25 x 25 units.
 
 import numpy as np
 
@@ -30,8 +30,8 @@ def hill(steepness, cells=30):
 # %%
 # A condition
 # -----------
-# To first order in the cell size, weights are negative inside where Laplacian(log eps) > eps^2. `md.diagnosis` says so cell
-# by cell, and solves the system beside it.
+# To first order in the cell size, weights are negative inside where Laplacian(log eps) > eps^2. `md.diagnosis` says
+# so cell by cell, and solves the system beside it.
 
 smooth, sharp = md.diagnosis(hill(0.5)), md.diagnosis(hill(2.0))
 for name, found in [("smooth", smooth), ("sharp", sharp)]:
@@ -44,8 +44,8 @@ md.plot.diagnosis(sharp)
 # %%
 # What to do there
 # ----------------
-# `EikonalWeights` then returns a private mechanism all the same, with shorter edges or with reports outside the map, and
-# says so. `Optimal` needs no weights.
+# `EikonalWeights` then returns a private mechanism all the same, with shorter edges or with reports outside the map,
+# and says so. `Optimal` needs no weights.
 
 mechanism = md.solve(md.EikonalWeights(problem=hill(2.0, cells=14)))
 print(md.verify(mechanism))
@@ -54,9 +54,9 @@ md.plot.mechanism(mechanism)
 # %%
 # Where they differ
 # -----------------
-# * "Smooth enough" becomes a rule that can be computed from the map: where Laplacian(log eps) exceeds eps^2, and along
-#   the border, weights are negative. It is to first order: on coarse cells it is a forecast, and the solution is
-#   beside it.
-# * "A constant privacy level map [...] and in the limit, we recover the Laplace mechanism" holds away from the border; at
-#   the border of any bounded grid of short steps weights are negative.
+# * "Smooth enough" becomes a rule that can be computed from the map: where Laplacian(log eps) exceeds eps^2, and
+#   along the border, weights are negative. It is to first order: on coarse cells it is a forecast, and the solution
+#   is beside it.
+# * "For a constant privacy level map, identity queries, and in the limit, we recover the Laplace mechanism" holds away
+#   from the border; at the border of a bounded grid of short steps weights are negative.
 # * `scripts/curvature_rule.py` has five maps, and what refinement does to the map of Philadelphia.

@@ -3,15 +3,16 @@ A place on Earth: geo-indistinguishability in Rome
 ==================================================
 
 Andrés, Bordenabe, Chatzikokolakis and Palamidessi, "Geo-indistinguishability: differential privacy for location-based
-systems": a phone reports a place such that "two tuples at most r away from each other, should produce distributions at
-most" l apart. Their mechanism is planar Laplace noise, moved to a grid and cut off at the area of interest.
+systems": "we report, instead, a point x generated randomly", such that for two actual locations the probabilities of
+reporting a point near x differ at most by a factor e^{eps d}, d their distance. Their mechanism is planar Laplace
+noise, moved to a grid and cut off at the area of interest.
 """
 
 # %%
 # The problem
 # -----------
-# Cells of 200 m in the centre of Rome; within 200 m a report changes an attacker's odds by no more than 2. The
-# claim is about geodesic distances: the plane stretches them by a proved share, which is taken off.
+# Cells of 200 m in the centre of Rome; within 200 m a report changes an attacker's odds by no more than 2. The claim
+# is about geodesic distances: the plane stretches them by a proved share, which is taken off.
 
 import math
 
@@ -39,7 +40,8 @@ print(f"no mechanism with this claim is less than {optimal.attrs['lower_bound']:
 # %%
 # What an attacker learns
 # -----------------------
-# The reports of one place under both, and what the odds of two places 200 m apart become: at most twice, at least half.
+# The reports of one place under both, and what the odds of two places 200 m apart become: at most twice, at least
+# half.
 
 place = int(np.argmin(np.hypot(*domain.points.T)))
 half = np.array(domain.shape) * 100.0
@@ -62,9 +64,9 @@ print(f"a report changes the odds of two neighbours by a factor between {ratios.
 # %%
 # Where they differ
 # -----------------
-# * The paper adjusts epsilon for a machine's rounding of angles and radii; here what is drawn are whole numbers from a
-#   table, and no floating-point number decides. :doc:`/locations` has the adjusted epsilon too.
-# * Cutting off at the border of the area costs nothing in privacy; on small areas it gains accuracy, so that the
-#   mean is below 2 / eps.
+# * The paper adjusts epsilon for a machine's rounding of angles and radii; here what is drawn are whole numbers from
+#   a table, and no floating-point number decides. :doc:`/locations` has the adjusted epsilon too.
+# * Cutting off at the border of the area costs nothing in privacy; on small areas it gains accuracy, so that the mean
+#   is below 2 / eps.
 # * The prior plays no part in the claim. It does in the loss: the optimum is for the prior that was given.
 # * Several points: n reports cost n epsilon, the centroid of n points costs one. `scripts/tuples.py` has both.

@@ -176,7 +176,9 @@ def _is_array(hint: Any) -> bool:
     origin = typing.get_origin(hint)
     if origin in _UNIONS:
         return any(_is_array(part) for part in typing.get_args(hint))
-    return origin not in (Mapping, Callable) and ("numpy" in str(getattr(hint, "__module__", "")) or "numpy" in str(hint))
+    return origin not in (Mapping, Callable) and (
+        "numpy" in str(getattr(hint, "__module__", "")) or "numpy" in str(hint)
+    )
 
 
 def _words(hint: Any) -> list[str]:

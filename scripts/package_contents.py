@@ -1,0 +1,53 @@
+"""What a wheel and an sdist must hold, and what no wheel may: python scripts/package_contents.py WHEEL SDIST."""
+
+import sys
+import tarfile
+import zipfile
+from pathlib import Path, PurePosixPath
+
+NEEDED = (
+    "mechdesign/__init__.pyi",
+    "mechdesign/py.typed",
+    "mechdesign/_problems/philadelphia.py",
+    "mechdesign/_problems/data/philadelphia_density_2000.asc",
+    "mechdesign/handover/verify_table.py",
+    "mechdesign/handover/sample_table.mjs",
+)
+OTHERS = ("tests", "docs", "scripts", "experiments", "benchmarks", "problems", "conda", ".ci", ".github")
+RECORDS = {"Name": "mechdesign", "Requires-Python": ">=3.11", "License-Expression": "MIT"}
+LARGEST = 10_000_000  # bytes
+
+
+def problems_of(wheel: dict[str, bytes], sdist: set[str], checkout: set[str]) -> list[str]:
+    """What is wrong with the files of a wheel and the names of an sdist, given the package's files in the checkout."""
+    (metadata,) = [wheel[name].decode() for name in wheel if name.endswith(".dist-info/METADATA")]
+    head = dict(line.split(": ", 1) for line in metadata.split("\n\n")[0].splitlines() if ": " in line)
+    wrong = [f"{name} is missing in the wheel" for name in sorted({*NEEDED, *checkout} - set(wheel))]
+    wrong += [f"{name} is in the wheel" for name in wheel if PurePosixPath(name).parts[0] in OTHERS]
+    wrong += [f"{name} is compiled" for name in wheel if name.endswith((".pyc", ".nbi", ".nbc"))]
+    wrong += [f"{key} is {head.get(key)}, not {value}" for key, value in RECORDS.items() if head.get(key) != value]
+    wrong += [f"{name} is missing in the sdist" for name in sorted({*checkout, "README.md", "LICENSE"} - sdist)]
+    if not any(name.endswith("entry_points.txt") and b"mechdesign.cli.main:main" in wheel[name] for name in wheel):
+        wrong.append("the wheel has no command mechdesign")
+    if sum(map(len, wheel.values())) > LARGEST:
+        wrong.append(f"the wheel holds more than {LARGEST} bytes")
+    return wrong
+
+
+def main() -> int:
+    """Check both files against the checkout in which this script stands."""
+    root = Path(__file__).resolve().parent.parent
+    skipped = ("__pycache__", ".nbi", ".nbc", ".pyc")
+    files = (path for path in (root / "mechdesign").rglob("*") if path.is_file())
+    checkout = {path.relative_to(root).as_posix() for path in files if not any(word in str(path) for word in skipped)}
+    with zipfile.ZipFile(sys.argv[1]) as archive:
+        wheel = {name: archive.read(name) for name in archive.namelist()}
+    with tarfile.open(sys.argv[2]) as archive:
+        sdist = {"/".join(PurePosixPath(name).parts[1:]) for name in archive.getnames()}
+    wrong = problems_of(wheel, sdist, checkout)
+    print("\n".join(wrong) or f"{len(wheel)} files in the wheel, {len(sdist)} in the sdist")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

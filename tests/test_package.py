@@ -1,0 +1,89 @@
+"""What is published: one version everywhere, recipe and package ask for the same, the workflows run the gate, and the
+built files hold what they must.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import tomllib
+
+import pytest
+from conftest import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [
+        ("CITATION.cff", r"^version: (.+)$"),
+        ("conda/recipe.yaml", r"^  version: ([\d.]+)$"),
+        ("docs/papers.md", r"version = \{(.+)\}"),
+    ],
+)
+def test_the_version_is_one(name, pattern):
+    assert re.findall(pattern, text(name), re.M) == [PROJECT["version"]]
+
+
+def test_the_recipe_asks_for_what_the_package_asks_for():
+    asked = dict(re.findall(r"^    - ([\w-]+) (>=[\d.]+)$", text("conda/recipe.yaml").split("  run:")[1], re.M))
+    assert asked.pop("python") == PROJECT["requires-python"]
+    asked["cvxpy"] = asked.pop("cvxpy-base")  # without solvers that we do not use
+    for requirement in PROJECT["dependencies"]:
+        name, at_least = re.fullmatch(r"([\w-]+)(>=[\d.]+)", requirement).groups()
+        assert asked[name] == at_least
+
+
+def test_the_workflows_run_the_gate_and_the_checks():
+    tests = text(".github/workflows/tests.yml")
+    assert "run: .ci/run" in tests
+    assert "run: scripts/check_package.sh" in tests
+    assert text(".ci/run").rstrip().endswith("python -m sphinx -q -W -n docs build/site")
+    assert "python -m sphinx -q -W -n docs build/site" in text(".github/workflows/site.yml")
+
+
+@pytest.fixture
+def contents():
+    spec = importlib.util.spec_from_file_location("package_contents", ROOT / "scripts" / "package_contents.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def good(contents):
+    metadata = "\n".join(f"{key}: {value}" for key, value in contents.RECORDS.items()) + "\n\ntext"
+    wheel = dict.fromkeys(contents.NEEDED, b"") | {
+        "mechdesign-1.dist-info/METADATA": metadata.encode(),
+        "mechdesign-1.dist-info/entry_points.txt": b"mechdesign = mechdesign.cli.main:main",
+    }
+    return wheel, {"README.md", "LICENSE", "mechdesign/x.py"}, {"mechdesign/py.typed"}
+
+
+def test_contents_are_told_apart(contents):
+    wheel, sdist, checkout = good(contents)
+    assert contents.problems_of(wheel, sdist | checkout, checkout) == []
+    less = {name: held for name, held in wheel.items() if "verify_table" not in name}
+    assert contents.problems_of(less, sdist | checkout, checkout) == [
+        "mechdesign/handover/verify_table.py is missing in the wheel"
+    ]
+    more = wheel | {"tests/test_x.py": b"", "mechdesign/x.pyc": b"", "mechdesign/y": bytes(contents.LARGEST)}
+    assert len(contents.problems_of(more, sdist | checkout, checkout)) == 3
+    assert contents.problems_of(wheel, sdist, checkout) == ["mechdesign/py.typed is missing in the sdist"]
+    renamed = {**wheel, "mechdesign-1.dist-info/METADATA": b"Name: other\n\n"}
+    assert len(contents.problems_of(renamed, sdist | checkout, checkout)) == len(contents.RECORDS)
+
+
+@pytest.mark.slow
+def test_wheel_and_sdist_are_good():
+    bash = shutil.which("bash")
+    assert bash is not None
+    ended = subprocess.run([bash, "scripts/check_package.sh"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.stdout.rstrip().endswith("wheel and sdist are good")
