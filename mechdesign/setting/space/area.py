@@ -57,7 +57,7 @@ class Area(Shown):
                 "must be west, south, east and north of an area, in degrees",
                 field="box",
                 value=f"{west:g} {south:g} {east:g} {north:g}",
-                remedy="give south < north and west < east, less than 180 degrees apart (west > east only across longitude 180)",
+                remedy="give south < north and west < east, less than 180 degrees apart; west > east goes over 180",
             )
         return area_of([[ring]])
 
