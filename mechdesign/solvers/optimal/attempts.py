@@ -10,7 +10,7 @@ Methods, in the order in which `auto` tries them; the next one goes on where a m
     rows         the program of a spanner by the block interior-point method, with further constraints as tables break
                  them (pair_rows.py): first for scattered places and all their pairs, where eikonal kernels do not fit
     boxed        passes over multipliers and a master over rays with its multipliers in a box (boxed_master.py): first
-                 up to 700 secrets where eikonal multipliers cut nearly half of all nodes, as edges are short
+                 up to 700 secrets where eikonal multipliers cut three of ten nodes, as edges are short
     blocks       restricted programs by the block interior-point method, whose cost hardly depends on the number of
                  constraints: beyond 60,000 constraints always the first
     aggregation  restricted programs by HiGHS, with both of its scalings of far entries: which of them is accurate
@@ -33,7 +33,7 @@ WHOLE_LIMIT = 60_000  # constraints of the whole program up to which it is solve
 NETWORK_LIMIT = 10_000  # the same off grids with fewer than two edges a secret, as on roads, where blocks are faster
 NETWORK_EDGES = 2  # for each secret, below which places off grids are such a network
 # Shares of nodes that eikonal multipliers cut, below which restricted programs are small, and blocks are faster.
-LEAST_CUT = {"rows": 0.1, "boxed": 0.45}
+LEAST_CUT = {"rows": 0.1, "boxed": 0.3}
 DENSE = 700  # secrets up to which the boxed master is tried: its columns are dense
 
 
