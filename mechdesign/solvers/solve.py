@@ -39,9 +39,10 @@ def solve(
     (solvers/eikonal/weights.py), on more than 1,600 secrets as factors instead of a table (solvers/factored/run.py);
     `Optimal` by the whole linear program in HiGHS up to 60,000 constraints (10,000 on networks such as roads), beyond
     that, for all pairs of scattered places, by constraints taken in as they are broken, where edges are short by a
-    mixture of rays with boxed multipliers, else by tree aggregation with a block interior-point method, then with HiGHS (solvers/optimal/attempts.py has the
-    rule), but where a Euclidean metric has many pairs by the constraints of near pairs, levelled and certified over all
-    pairs, with a bound that leaves far pairs out (solvers/optimal/near_pairs.py);
+    mixture of rays with boxed multipliers, else by tree aggregation with a block interior-point method, then with HiGHS
+    (solvers/optimal/attempts.py has the rule), but where a Euclidean metric has many pairs on a grid by the constraints
+    of near pairs, levelled and certified over all pairs, with a bound that leaves far pairs out
+    (solvers/optimal/near_pairs.py);
     `Dictionary` as one linear program over its kernels (solvers/eikonal/dictionary.py); `QueryWeights` as one over
     kernels of label sets, with constraints where they are broken (solvers/eikonal/query.py); `Minimax`, `Robust`,
     `Bounded` and `Constrained` as one whole linear program (solvers/optimal/coupled.py), through cvxpy where a
