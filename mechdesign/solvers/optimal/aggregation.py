@@ -9,14 +9,13 @@ price leaves the eikonal profile, cut the tree of that report. Repeat until the 
 Methods, in the order in which `auto` tries them; the next one goes on where a method's accuracy ends above the target:
 
     rays         a mixture of rays, which are added where a price is negative (rays.py): first where the median edge has
-                 1.3 nats or more and secrets are at most 450; zeros of the prior, and distances of hundreds of nats, do
-                 it no harm
+                 1.3 nats or more and secrets are at most 450, later on small programs and large ones with such edges.
+                 Zeros of the prior, and distances of hundreds of nats, do it no harm
     whole        the whole linear program by HiGHS (simplex up to 3,000 variables, else interior point), up to 60,000
-                 constraints: the reference that all else is checked against
+                 constraints
     blocks       restricted programs by the block interior-point method, whose cost hardly depends on the number of
-                 constraints: beyond 60,000 constraints always the first
-    aggregation  restricted programs by HiGHS, with both of its scalings of far entries: which of them is accurate
-                 depends on how the prior and the distances range
+                 constraints: beyond 450 secrets, or with short edges, the first of large programs
+    aggregation  restricted programs by HiGHS
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ from mechdesign.solvers.kernels.pricing import ConePricer, anchor_bound, homogen
 from mechdesign.solvers.kernels.progress import Progress
 from mechdesign.solvers.optimal.block_interior_point import solve_blocks
 from mechdesign.solvers.optimal.coupled_bound import Bound
-from mechdesign.solvers.optimal.rays import RayGeneration, generate, suits
+from mechdesign.solvers.optimal.rays import SECRETS, RayGeneration, generate, suits
 
 Method = Literal["auto", "rays", "whole", "blocks", "aggregation"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -54,7 +53,7 @@ METHODS: tuple[Method, ...] = get_args(Method)
 WHOLE_LIMIT = 60_000  # constraints of the whole program up to which it is solved at once
 NETWORK_LIMIT = 10_000  # the same off grids with fewer than two edges a secret, as on roads, where blocks are faster
 SIMPLEX_LIMIT = 3_000  # variables up to which the simplex method is used
-_CAPS = {"simplex": (18.0, 9.0), "ipm": (9.0, 18.0)}  # nats up to which far entries are scaled; first and second choice
+_CAPS = {"simplex": 18.0, "ipm": 9.0}  # nats up to which far entries are scaled
 _FAR = 20.0  # nats from the anchor beyond which the whole program starts from the eikonal profile
 _NEAR = 5.0  # nats from the anchor within which every node is cut at first where eikonal kernels do not fit
 _SPREAD_LIMIT = 1_000_000  # entries of a table up to which its repair may solve a system of eikonal weights
@@ -100,7 +99,7 @@ def aggregate(
             remedy="give weight to secrets that reports tell apart",
         )
     attempts, size = _attempts(problem, method), problem.domain.size
-    if attempts[0].method == "blocks":
+    if attempts[0] == "blocks":
         require_memory(size, size, tables=2, what="the equations of the block method")
     search = _Search(problem=problem, gap=gap, deadline=time.monotonic() + time_limit, on_progress=on_progress)
     try:
@@ -110,27 +109,16 @@ def aggregate(
     return search.design(stopped)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Attempt:
-    """One way to search: the method, whether it starts with every near node cut, and which scaling HiGHS gets."""
-
-    method: str
-    whole: bool
-    scaling: int = 0
-
-
-def _attempts(problem: DesignProblem, method: Method) -> list[_Attempt]:
+def _attempts(problem: DesignProblem, method: Method) -> list[str]:
     edges, size = len(problem.edges.tail), problem.domain.size
     network = problem.domain.kind != "grid" and edges < 2 * size
     small = 2 * edges * problem.reports.size <= (NETWORK_LIMIT if network else WHOLE_LIMIT)
-    whole = [_Attempt(method="whole", whole=True, scaling=k) for k in (0, 1)]
-    restricted = [_Attempt(method="aggregation", whole=False, scaling=k) for k in (0, 1)]
-    blocks, rays = _Attempt(method="blocks", whole=False), _Attempt(method="rays", whole=False)
-    if method == "auto":
-        first = [rays] if suits(problem.edges.length, size) else []
-        late = [rays] if small and not first else []
-        return [*first, *whole[:1] * small, blocks, *late, restricted[0], *whole[1:] * small, restricted[1]]
-    return {"rays": [rays], "whole": whole, "blocks": [blocks], "aggregation": restricted}[method]
+    if method != "auto":
+        return [method]
+    few = suits(problem.edges.length)
+    first = ["rays"] if few and size <= SECRETS else []
+    late = ["rays"] if (small or few) and not first else []
+    return [*first, *["whole"] * small, "blocks", *late, "aggregation"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -172,22 +160,20 @@ class _Search:
         """The relative gap."""
         return relative_gap(self.loss, self.bound, self.problem.constant_loss)
 
-    def run(self, attempts: list[_Attempt], start: Design | None) -> str:
+    def run(self, attempts: list[str], start: Design | None) -> str:
         """Try one attempt after another; returns why the search stopped."""
         stopped = "precision"
         for number, attempt in enumerate(attempts):
             known = max(min(self.loss, self.problem.constant_loss), RESOLUTION * self.problem.constant_loss)
             self.scale = self.problem.domain.size / known
-            if attempt.method == "rays":
-                pass
-            elif attempt.whole:
+            if attempt == "whole":
                 self.cut = self.pricer.distance <= _FAR
-            elif number == 0 or attempts[number - 1].method in ("rays", "whole"):
+            elif attempt != "rays" and (number == 0 or attempts[number - 1] in ("rays", "whole")):
                 self.cut = self._eikonal_cuts()
             if number == 0 and start is not None and start.cut is not None:
                 self.cut |= start.cut
             try:
-                stopped = self._rays(attempt) if attempt.method == "rays" else self._rounds(attempt)
+                stopped = self._rays(attempt) if attempt == "rays" else self._rounds(attempt)
             except SolverError:  # HiGHS gave nothing to work on; what other attempts found is kept
                 stopped = "time" if time.monotonic() >= self.deadline else "precision"
             if stopped != "precision":
@@ -215,16 +201,16 @@ class _Search:
             return self.pricer.distance <= _NEAR
         return turns
 
-    def _rounds(self, attempt: _Attempt) -> str:
+    def _rounds(self, attempt: str) -> str:
         finest = self.gap / 2
-        tolerance = max(finest, _ROUGH) if attempt.method == "blocks" else min(1e-4, self.gap)
+        tolerance = max(finest, _ROUGH) if attempt == "blocks" else min(1e-4, self.gap)
         for number in range(_ROUNDS):
             if time.monotonic() >= self.deadline:
                 return "time"
             restricted = restrict(self.problem, self.scale, self.pricer.distance, self.pricer.parent, self.cut)
 
             tell = partial(self._tell, attempt, number, restricted)
-            solve = self._solve_blocks if attempt.method == "blocks" else self._solve_highs
+            solve = self._solve_blocks if attempt == "blocks" else self._solve_highs
             solved = solve(restricted, attempt, tolerance, tell)
             self.latest = solved.dual / self.scale
             gained = self._offer(restricted.table(solved.point))
@@ -239,12 +225,12 @@ class _Search:
             exact = solved.exact or tolerance <= _FINEST
             if not fresh.any() and (exact or not gained):
                 return "precision"
-            rough = attempt.method == "blocks" and tolerance > finest
+            rough = attempt == "blocks" and tolerance > finest
             tolerance = finest if rough else max(_FINEST, min(tolerance, self.reached) / (3 if fresh.any() else 10))
             self.cut |= fresh
         return "precision"
 
-    def _rays(self, attempt: _Attempt) -> str:
+    def _rays(self, attempt: str) -> str:
         """Ray generation until the mixture is within the gap; its tables are certified where they are much better."""
         problem = self.problem
         rays = RayGeneration(
@@ -267,11 +253,11 @@ class _Search:
         try:
             return generate(rays, gap=self.gap, deadline=self.deadline, take=take)
         finally:
-            if rays.objective < self.loss:
+            if len(rays.x) and rays.objective < self.loss:
                 self._offer(rays.table())
 
     def _solve_blocks(
-        self, program: RestrictedProgram, attempt: _Attempt, tolerance: float, tell: Callable[[int | None], None]
+        self, program: RestrictedProgram, attempt: str, tolerance: float, tell: Callable[[int | None], None]
     ) -> _Solved:
         """By the block interior-point method."""
         if program.variables <= _CHEAP:
@@ -283,11 +269,11 @@ class _Search:
         return _Solved(point=found.q, dual=found.dual, exact=exact, stopped=found.stopped)
 
     def _solve_highs(
-        self, program: RestrictedProgram, attempt: _Attempt, tolerance: float, tell: Callable[[int | None], None]
+        self, program: RestrictedProgram, attempt: str, tolerance: float, tell: Callable[[int | None], None]
     ) -> _Solved:
         """By HiGHS."""
         method: HighsMethod = "simplex" if program.variables <= SIMPLEX_LIMIT else "ipm"
-        linear, scale = linear_program(program, _CAPS[method][attempt.scaling])
+        linear, scale = linear_program(program, _CAPS[method])
         left = self.deadline - time.monotonic()
         found = solve_linear_program(linear, method=method, tolerance=tolerance / 20, time_limit=max(left, 1.0))
         return _Solved(point=found.x * scale, dual=found.dual, exact=method == "simplex", stopped=found.status)
@@ -324,12 +310,12 @@ class _Search:
         return found.first.turns, better
 
     def _tell(
-        self, attempt: _Attempt, number: int, program: RestrictedProgram | RayGeneration, iteration: int | None
+        self, attempt: str, number: int, program: RestrictedProgram | RayGeneration, iteration: int | None
     ) -> None:
         if self.on_progress is not None:
             self.on_progress(
                 Progress(
-                    method=attempt.method,
+                    method=attempt,
                     round=number,
                     iteration=iteration,
                     loss=self.loss,

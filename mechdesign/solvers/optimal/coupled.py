@@ -40,6 +40,7 @@ from mechdesign.solvers.optimal.rays import SECRETS, RayGeneration, generate, su
 SIMPLEX_LIMIT = 10_000  # rows up to which the simplex method is used
 _SMALL: list[tuple[Method, float]] = [("simplex", 9.0), ("simplex", 18.0), ("ipm", 9.0)]  # method, cap in nats
 _LARGE: list[tuple[Method, float]] = [("ipm", 5.0), ("ipm", 9.0)]
+_LONG = 3.0  # median edge in nats from which rays are faster than the whole program, whose rows couple all reports
 _MARGIN = 1e-9  # first margin of a limit, relative to it: what HiGHS is asked for
 _TRIALS = 8
 
@@ -61,7 +62,7 @@ class Task:
     @property
     def rays_first(self) -> bool:
         """Whether rays are few."""
-        return suits(self.problem.edges.length, self.problem.domain.size)
+        return suits(self.problem.edges.length, _LONG) and self.problem.domain.size <= SECRETS
 
     @property
     def first_margin(self) -> NDArray[np.float64]:
@@ -125,7 +126,7 @@ class Task:
 def task_of(program: Coupled) -> Task:
     """The task of a program. Raises: SizeError before allocating what does not fit."""
     problem = program.problem
-    few = suits(problem.edges.length, problem.domain.size)
+    few = suits(problem.edges.length, _LONG) and problem.domain.size <= SECRETS
     if not few:
         require_whole(problem, problem.domain.size, what=f"the {program.name} program")
     rows, cost = program.side_rows(), program.base_cost()
