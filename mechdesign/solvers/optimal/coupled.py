@@ -1,4 +1,4 @@
-"""Solve a coupled program: by rays where edges are long, else as one linear program; then repair, certificate and bound.
+"""Solve a coupled program by rays where edges are long, else as one linear program; then repair, certify and bound.
 
 Rays (rays.py) come first where the median edge has 3 nats or more, else last. The whole program: 1. HiGHS solves it,
 every limit lowered by a margin.  2. The point is repaired and certified.  3. The side rows are checked on the certified
