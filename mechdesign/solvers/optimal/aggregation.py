@@ -41,7 +41,7 @@ from mechdesign.solvers.optimal.pair_rows import PairRows, levelled
 from mechdesign.solvers.optimal.rays import RayGeneration, generate
 
 SIMPLEX_LIMIT = 3_000  # variables up to which the simplex method is used
-_CAPS = {"simplex": (18.0, 9.0), "ipm": (9.0, 18.0)}  # nats up to which far entries are scaled; first and second choice
+_CAPS = {"simplex": 18.0, "ipm": 9.0}  # nats up to which far entries are scaled
 _FAR = 20.0  # nats from the anchor beyond which the whole program starts from the eikonal profile
 _NEAR = 5.0  # nats from the anchor within which every node is cut at first where eikonal kernels do not fit
 _FIRST = 1e-2  # gap to which the first program of rows is solved: most rows are yet to come
@@ -155,7 +155,7 @@ class _Search:
                     continue
             elif attempt.whole:
                 self.cut = self.pricer.distance <= _FAR
-            elif number == 0 or attempts[number - 1].method in ("rays", "whole"):
+            elif attempt != "rays" and (number == 0 or attempts[number - 1] in ("rays", "whole")):
                 self.cut = self._eikonal_cuts()
             if number == 0 and start is not None and start.cut is not None:
                 self.cut |= start.cut
@@ -219,7 +219,7 @@ class _Search:
                 continue
             if not fresh.any() and (exact or not gained):
                 return "precision"
-            rough = attempt.method == "blocks" and tolerance > finest
+            rough = attempt == "blocks" and tolerance > finest
             tolerance = finest if rough else max(_FINEST, min(tolerance, self.reached) / (3 if fresh.any() else 10))
             self.cut |= fresh
         return "precision"
@@ -247,7 +247,7 @@ class _Search:
         try:
             return generate(rays, gap=self.gap, deadline=self.deadline, take=take)
         finally:
-            if rays.objective < self.loss:
+            if len(rays.x) and rays.objective < self.loss:
                 self._offer(rays.table())
 
     def _boxed(self, attempt: Attempt) -> str:
@@ -281,7 +281,7 @@ class _Search:
     ) -> _Solved:
         """By HiGHS."""
         method: HighsMethod = "simplex" if program.variables <= SIMPLEX_LIMIT else "ipm"
-        linear, scale = linear_program(program, _CAPS[method][attempt.scaling])
+        linear, scale = linear_program(program, _CAPS[method])
         left = self.deadline - time.monotonic()
         found = solve_linear_program(linear, method=method, tolerance=tolerance / 20, time_limit=max(left, 1.0))
         return _Solved(point=found.x * scale, dual=found.dual, exact=method == "simplex", stopped=found.status)
@@ -323,7 +323,7 @@ class _Search:
         if self.on_progress is not None:
             self.on_progress(
                 Progress(
-                    method=attempt.method,
+                    method=attempt,
                     round=number,
                     iteration=iteration,
                     loss=self.loss,
