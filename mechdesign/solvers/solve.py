@@ -40,9 +40,11 @@ def solve(
     How: `EikonalWeights` by one dense factorisation, or by its fallback where it has no solution
     (solvers/eikonal/weights.py), on more than 1,600 secrets as factors instead of a table (solvers/factored/run.py);
     `Optimal` by the whole linear program in HiGHS up to 60,000 constraints (10,000 on networks such as roads), beyond
-    that by tree aggregation with a block interior-point method, then with HiGHS (solvers/optimal/aggregation.py has the
-    rule), but where a Euclidean metric has many pairs by the constraints of near pairs, levelled and certified over all
-    pairs, with a bound that leaves far pairs out (solvers/optimal/near_pairs.py);
+    that, for all pairs of scattered places, by constraints taken in as they are broken, where edges are short by a
+    mixture of rays with boxed multipliers, else by tree aggregation with a block interior-point method, then with HiGHS
+    (solvers/optimal/attempts.py has the rule), but where a Euclidean metric has many pairs on a grid by the constraints
+    of near pairs, levelled and certified over all pairs, with a bound that leaves far pairs out
+    (solvers/optimal/near_pairs.py);
     `Dictionary` as one linear program over its kernels (solvers/eikonal/dictionary.py); `QueryWeights` as one over
     kernels of label sets, with constraints where they are broken (solvers/eikonal/query.py); `Minimax`, `Robust`,
     `Bounded` and `Constrained` as one whole linear program (solvers/optimal/coupled.py), through cvxpy where a
@@ -51,7 +53,7 @@ def solve(
     (solvers/statistical/statistical_design.py), on grids of more than 64 secrets by weights of kernels of small
     clusters (solvers/statistical/grid_design.py), with reports of its own, each judged as the best place to read it as.
     Parameters: gap, target of (loss - lower_bound) / loss, not used for weights; time_limit in seconds; method, for
-    `Optimal`: "auto", "whole", "blocks", "aggregation" or "graph" (of near pairs), for `EikonalWeights`: "auto",
+    `Optimal`: "auto", "graph" (of near pairs) or one of solvers/optimal/attempts.py, for `EikonalWeights`: "auto",
     "table" or "factored"; on_progress, called with where the solve stands, after every round, iteration or block. For
     the factored form: rounds of weights and lengths, 24 by default; work, a folder for this run alone that keeps
     finished blocks, so that the same call goes on where a run ended, and at last mechanism.nc: delete it once the

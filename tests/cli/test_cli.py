@@ -5,6 +5,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -249,3 +250,20 @@ def test_a_copied_problem_file_is_solved_by_its_path(run_json, tmp_path):
     shutil.copy(read_problem_file("line").path, path)
     code, summary = run_json("solve", path, "--cells", 4)
     assert (code, summary["problem"], summary["secrets"]) == (0, "mine", 4)
+
+
+@pytest.mark.parametrize(("bound", "expected"), [(0.0, 1), (0.5, 0)])
+def test_solve_says_where_a_method_ends_short_of_the_gap(run, monkeypatch, bound, expected) -> None:
+    from mechdesign.solvers import table
+
+    def short(problem, **options):
+        found = aggregate(problem, gap=options["gap"], method=options["method"])
+        return replace(found, stopped="precision", lower_bound=0.9 * bound * found.loss, dual=bound * found.dual)
+
+    aggregate = table.aggregate
+    monkeypatch.setattr(table, "aggregate", short)
+    code, out, err = run("solve", "line", "--method", "blocks")
+    assert code == expected
+    assert "A report is wrong" in out
+    assert "use --method auto" in err
+    assert ("no lower bound above 0" in err) == (bound == 0)

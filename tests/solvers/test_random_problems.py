@@ -81,3 +81,27 @@ def test_the_row_sum_of_a_centre_without_prior_binds_both_ways(x: float) -> None
         found = aggregate(problem, gap=1e-8)
         assert found.lower_bound * (1 - STEPS) <= exact_optimum(problem) <= found.loss * (1 + STEPS)
     assert exact_optimum(star) > exact_optimum(leaves) * 1.01
+
+
+@pytest.mark.parametrize("seed", [0, 15, 24])
+def test_queries_over_lengths_from_1e_minus_5_to_73_nats(seed: int) -> None:
+    """HiGHS refuses coefficients of e^73; seed 15 has some."""
+    random, n = np.random.default_rng(seed), 20
+    pairs = {(int(random.integers(v)), v) for v in range(1, n)}
+    while len(pairs) < 2 * n:
+        low, high = sorted(map(int, random.choice(n, 2, replace=False)))
+        pairs.add((low, high))
+    tail, head = np.array(sorted(pairs)).T
+    length = np.exp(random.uniform(np.log(1.4e-5), np.log(73), len(tail)))
+    length[:2] = 1.4e-5, 73.0
+    domain = md.Domain.points_at(random.random((n, 2)), unit="km")
+    prior = random.random(n)
+    asked = md.release.query_problem(
+        domain=domain,
+        metric=md.Graph(tail=tail, head=head, length=length),
+        prior=prior / prior.sum(),
+        query=np.r_[0, 1, 2, random.integers(0, 3, n - 3)],
+    )
+    attrs, least = md.solve(md.programs.QueryWeights(problem=asked)).attrs, aggregate(asked, gap=GAP)
+    assert 0 < attrs["lower_bound"] <= least.loss
+    assert least.lower_bound <= attrs["expected_loss"] <= least.loss * 1.3

@@ -33,7 +33,7 @@ from mechdesign.solvers.kernels.highs import solve_linear_program
 from mechdesign.solvers.kernels.pricing import ConePricer, anchor_bound, homogeneous_bound
 from mechdesign.solvers.kernels.progress import Progress
 from mechdesign.solvers.kernels.threads import OutOfTime
-from mechdesign.solvers.optimal.attempts import LEAST_CUT, METHODS, Attempt, Method, attempts_for
+from mechdesign.solvers.optimal.attempts import LEAST_CUT, METHODS, Method, attempts_for
 from mechdesign.solvers.optimal.block_interior_point import solve_blocks
 from mechdesign.solvers.optimal.boxed_master import Master, generate_boxed
 from mechdesign.solvers.optimal.coupled_bound import Bound
@@ -41,7 +41,7 @@ from mechdesign.solvers.optimal.pair_rows import PairRows, levelled
 from mechdesign.solvers.optimal.rays import RayGeneration, generate
 
 SIMPLEX_LIMIT = 3_000  # variables up to which the simplex method is used
-_CAPS = {"simplex": (18.0, 9.0), "ipm": (9.0, 18.0)}  # nats up to which far entries are scaled; first and second choice
+_CAPS = {"simplex": 18.0, "ipm": 9.0}  # nats up to which far entries are scaled
 _FAR = 20.0  # nats from the anchor beyond which the whole program starts from the eikonal profile
 _NEAR = 5.0  # nats from the anchor within which every node is cut at first where eikonal kernels do not fit
 _FIRST = 1e-2  # gap to which the first program of rows is solved: most rows are yet to come
@@ -89,7 +89,7 @@ def aggregate(
             remedy="give weight to secrets that reports tell apart",
         )
     attempts, size = attempts_for(problem, method), problem.domain.size
-    if attempts[0].method == "blocks":
+    if attempts[0] == "blocks":
         require_memory(size, size, tables=2, what="the equations of the block method")
     search = _Search(problem=problem, gap=gap, deadline=time.monotonic() + time_limit, on_progress=on_progress)
     try:
@@ -141,26 +141,26 @@ class _Search:
         """The relative gap."""
         return relative_gap(self.loss, self.bound, self.problem.constant_loss)
 
-    def run(self, attempts: list[Attempt], start: Design | None) -> str:
+    def run(self, attempts: list[str], start: Design | None) -> str:
         """Try one attempt after another; returns why the search stopped."""
         stopped = "precision"
         for number, attempt in enumerate(attempts):
             known = max(min(self.loss, self.problem.constant_loss), RESOLUTION * self.problem.constant_loss)
             self.scale = self.problem.domain.size / known
-            if attempt.method == "rays":
+            if attempt == "rays":
                 pass
-            elif attempt.method in LEAST_CUT:
+            elif attempt in LEAST_CUT:
                 self.cut = self._eikonal_cuts()
-                if len(attempts) > 1 and self.cut.mean() < LEAST_CUT[attempt.method]:
+                if len(attempts) > 1 and self.cut.mean() < LEAST_CUT[attempt]:
                     continue
-            elif attempt.whole:
+            elif attempt == "whole":
                 self.cut = self.pricer.distance <= _FAR
-            elif number == 0 or attempts[number - 1].method in ("rays", "whole"):
+            elif attempt != "rays" and (number == 0 or attempts[number - 1] in ("rays", "whole")):
                 self.cut = self._eikonal_cuts()
             if number == 0 and start is not None and start.cut is not None:
                 self.cut |= start.cut
             try:
-                stopped = {"rays": self._rays, "boxed": self._boxed}.get(attempt.method, self._rounds)(attempt)
+                stopped = {"rays": self._rays, "boxed": self._boxed}.get(attempt, self._rounds)(attempt)
             except SolverError:  # HiGHS gave nothing to work on; what other attempts found is kept
                 stopped = "time" if time.monotonic() >= self.deadline else "precision"
             if stopped != "precision":
@@ -188,10 +188,10 @@ class _Search:
             return self.pricer.distance <= _NEAR
         return turns
 
-    def _rounds(self, attempt: Attempt) -> str:
+    def _rounds(self, attempt: str) -> str:
         finest = self.gap / 2
-        tolerance = max(finest, _ROUGH) if attempt.method == "blocks" else min(1e-4, self.gap)
-        rows = PairRows(problem=self.problem, pricer=self.pricer) if attempt.method == "rows" else None
+        tolerance = max(finest, _ROUGH) if attempt == "blocks" else min(1e-4, self.gap)
+        rows = PairRows(problem=self.problem, pricer=self.pricer) if attempt == "rows" else None
         tolerance = tolerance if rows is None else _FIRST
         for number in range(_ROUNDS):
             if time.monotonic() >= self.deadline:
@@ -199,7 +199,7 @@ class _Search:
             near = self.pricer.distance, self.pricer.parent, self.cut
             restricted = rows.program(self.scale) if rows else restrict(self.problem, self.scale, *near)
             tell = partial(self._tell, attempt, number, restricted)
-            solve = self._solve_highs if attempt.method in ("whole", "aggregation") else self._solve_blocks
+            solve = self._solve_highs if attempt in ("whole", "aggregation") else self._solve_blocks
             solved = solve(restricted, attempt, tolerance, tell)
             self.latest = solved.dual / self.scale
             table = restricted.table(solved.point)
@@ -219,12 +219,12 @@ class _Search:
                 continue
             if not fresh.any() and (exact or not gained):
                 return "precision"
-            rough = attempt.method == "blocks" and tolerance > finest
+            rough = attempt == "blocks" and tolerance > finest
             tolerance = finest if rough else max(_FINEST, min(tolerance, self.reached) / (3 if fresh.any() else 10))
             self.cut |= fresh
         return "precision"
 
-    def _rays(self, attempt: Attempt) -> str:
+    def _rays(self, attempt: str) -> str:
         """Ray generation until the mixture is within the gap; its tables are certified where they are much better."""
         problem = self.problem
         rays = RayGeneration(
@@ -247,10 +247,10 @@ class _Search:
         try:
             return generate(rays, gap=self.gap, deadline=self.deadline, take=take)
         finally:
-            if rays.objective < self.loss:
+            if len(rays.x) and rays.objective < self.loss:
                 self._offer(rays.table())
 
-    def _boxed(self, attempt: Attempt) -> str:
+    def _boxed(self, attempt: str) -> str:
         """The boxed master; what it calls worth a certificate gets one."""
         number = count()
 
@@ -265,7 +265,7 @@ class _Search:
         return generate_boxed(self.problem, self.pricer, gap=self.gap, deadline=self.deadline, take=take)
 
     def _solve_blocks(
-        self, program: RestrictedProgram, attempt: Attempt, tolerance: float, tell: Callable[[int | None], None]
+        self, program: RestrictedProgram, attempt: str, tolerance: float, tell: Callable[[int | None], None]
     ) -> _Solved:
         """By the block interior-point method."""
         if program.variables <= _CHEAP:
@@ -277,11 +277,11 @@ class _Search:
         return _Solved(point=found.q, dual=found.dual, exact=exact, stopped=found.stopped)
 
     def _solve_highs(
-        self, program: RestrictedProgram, attempt: Attempt, tolerance: float, tell: Callable[[int | None], None]
+        self, program: RestrictedProgram, attempt: str, tolerance: float, tell: Callable[[int | None], None]
     ) -> _Solved:
         """By HiGHS."""
         method: HighsMethod = "simplex" if program.variables <= SIMPLEX_LIMIT else "ipm"
-        linear, scale = linear_program(program, _CAPS[method][attempt.scaling])
+        linear, scale = linear_program(program, _CAPS[method])
         left = self.deadline - time.monotonic()
         found = solve_linear_program(linear, method=method, tolerance=tolerance / 20, time_limit=max(left, 1.0))
         return _Solved(point=found.x * scale, dual=found.dual, exact=method == "simplex", stopped=found.status)
@@ -318,12 +318,12 @@ class _Search:
         return found.first.turns, better
 
     def _tell(
-        self, attempt: Attempt, number: int, program: RestrictedProgram | RayGeneration | Master, iteration: int | None
+        self, attempt: str, number: int, program: RestrictedProgram | RayGeneration | Master, iteration: int | None
     ) -> None:
         if self.on_progress is not None:
             self.on_progress(
                 Progress(
-                    method=attempt.method,
+                    method=attempt,
                     round=number,
                     iteration=iteration,
                     loss=self.loss,

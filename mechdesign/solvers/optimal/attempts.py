@@ -10,7 +10,7 @@ Methods, in the order in which `auto` tries them; the next one goes on where a m
     rows         the program of a spanner by the block interior-point method, with further constraints as tables break
                  them (pair_rows.py): first for scattered places and all their pairs, where eikonal kernels do not fit
     boxed        passes over multipliers and a master over rays with its multipliers in a box (boxed_master.py): first
-                 up to 700 secrets where eikonal multipliers cut nearly half of all nodes, as edges are short
+                 up to 700 secrets where eikonal multipliers cut three of ten nodes, as edges are short
     blocks       restricted programs by the block interior-point method, whose cost hardly depends on the number of
                  constraints: beyond 60,000 constraints always the first
     aggregation  restricted programs by HiGHS, with both of its scalings of far entries: which of them is accurate
@@ -19,12 +19,11 @@ Methods, in the order in which `auto` tries them; the next one goes on where a m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.optimal.pair_rows import suits_rows
-from mechdesign.solvers.optimal.rays import suits
+from mechdesign.solvers.optimal.rays import SECRETS, suits
 
 Method = Literal["auto", "rays", "rows", "boxed", "whole", "blocks", "aggregation"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -33,39 +32,21 @@ WHOLE_LIMIT = 60_000  # constraints of the whole program up to which it is solve
 NETWORK_LIMIT = 10_000  # the same off grids with fewer than two edges a secret, as on roads, where blocks are faster
 NETWORK_EDGES = 2  # for each secret, below which places off grids are such a network
 # Shares of nodes that eikonal multipliers cut, below which restricted programs are small, and blocks are faster.
-LEAST_CUT = {"rows": 0.1, "boxed": 0.45}
+LEAST_CUT = {"rows": 0.1, "boxed": 0.3}
 DENSE = 700  # secrets up to which the boxed master is tried: its columns are dense
 
 
-@dataclass(frozen=True, kw_only=True)
-class Attempt:
-    """One way to search: the method, whether it starts with every near node cut, and which scaling HiGHS gets."""
-
-    method: str
-    whole: bool
-    scaling: int = 0
-
-
-def attempts_for(problem: DesignProblem, method: Method) -> list[Attempt]:
-    """The attempts of a method, those of `auto` in the order in which they are made."""
+def attempts_for(problem: DesignProblem, method: Method) -> list[str]:
+    """The methods to try in turn: the one that was asked for, for `auto` those in the order of the module docstring."""
     edges, size = len(problem.edges.tail), problem.domain.size
     network = problem.domain.kind != "grid" and edges < NETWORK_EDGES * size
     small = 2 * edges * problem.reports.size <= (NETWORK_LIMIT if network else WHOLE_LIMIT)
-    whole = [Attempt(method="whole", whole=True, scaling=k) for k in (0, 1)]
-    restricted = [Attempt(method="aggregation", whole=False, scaling=k) for k in (0, 1)]
-    blocks, rays, rows, boxed = (Attempt(method=one, whole=False) for one in ("blocks", "rays", "rows", "boxed"))
-    if method == "auto" and not small and problem.domain.kind != "grid" and suits_rows(problem):
-        return [rows, blocks] if problem.reports.size == size else [rows]
-    if method == "auto":
-        first = [rays] if suits(problem.edges.length, size) else []
-        late = [rays] if small and not first else []
-        middle = [boxed] if not small and size <= DENSE else []
-        return [*first, *whole[:1] * small, *middle, blocks, *late, restricted[0], *whole[1:] * small, restricted[1]]
-    return {
-        "rays": [rays],
-        "rows": [rows],
-        "boxed": [boxed],
-        "whole": whole,
-        "blocks": [blocks],
-        "aggregation": restricted,
-    }[method]
+    if method != "auto":
+        return [method]
+    if not small and problem.domain.kind != "grid" and suits_rows(problem):
+        return ["rows", "blocks"] if problem.reports.size == size else ["rows"]
+    few = suits(problem.edges.length)
+    first = ["rays"] if few and size <= SECRETS else []
+    late = ["rays"] if (small or few) and not first else []
+    middle = ["boxed"] if not small and size <= DENSE else []
+    return [*first, *["whole"] * small, *middle, "blocks", *late, "aggregation"]

@@ -40,6 +40,7 @@ _ROUGH = 1e-2  # tolerance of the first master
 _FINEST = 1e-7  # gap of a master from which nothing is gained
 _POSITIVE = 0.05  # of the centre: multipliers stay above it
 _ROUNDS = 200
+_SEEN = 5  # rounds after which a certificate is made anyway
 _CERTIFIED = 0.8  # of the gap in hand, from which on a table or multipliers are worth a certificate
 _WIDE = 12  # columns a secret beyond which those of least cost are given up
 _NARROW = 8  # columns a secret that are kept
@@ -84,7 +85,8 @@ def generate_boxed(
     columns.add(mixed.T)
     centre, ratio, estimate = passes.priced, passes.ratio, passes.bound
     width, tolerance, promised, unit = _WIDTH, _ROUGH, np.inf, problem.constant_loss / n
-    for _ in range(_ROUNDS):
+    best = None
+    for number in range(_ROUNDS):
         room = width * np.maximum(centre, _FLOOR * centre.mean())
         upper, lower = centre + room, np.maximum(centre - room, _POSITIVE * centre)
         found = columns.solve(upper / unit, lower / unit, unit, tolerance)
@@ -94,12 +96,14 @@ def generate_boxed(
         better = share * float(dual.sum()) > estimate
         if better:
             estimate, centre, width = share * float(dual.sum()), dual, min(width * _WIDER, _WIDEST)
+            best = dual * share
         left = max(1 - estimate / (found.objective * unit), 0.0)
         late, table = time.monotonic() >= deadline, None
-        if late or left < _CERTIFIED * promised or left <= gap / 2:
+        if late or left < _CERTIFIED * promised or left <= gap / 2 or number % _SEEN == _SEEN - 1:
             promised, far = left, _FREE * float(centre.mean())
             table = columns.table(columns.solve((centre + far) / unit, (centre - far) / unit, unit, tolerance).x)
-        reached = take(dual * share if better and table is not None else None, table, columns)
+        reached = take(None if table is None else best, table, columns)
+        best = best if table is None else None
         if late or reached <= gap:
             return "gap" if reached <= gap else "time"
         if left < _FINEST:

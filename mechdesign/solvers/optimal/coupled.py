@@ -1,12 +1,15 @@
-"""Solve a coupled program: one whole linear program, then repair, certificate, side rows and bound.
+"""Solve a coupled program by rays where edges are long, else as one linear program; then repair, certify and bound.
 
-1. HiGHS solves the whole program, every limit lowered by a margin.  2. The point is repaired and certified.  3. The
-side rows are checked on the certified integers, rounded up; where one fails its margin grows and 1. is repeated.  4.
-The multipliers of the side rows are clipped and scaled until they are valid exactly, folded into the effective cost,
-and every report is priced: a lower bound that rests on no convergence.  5. Where it stays apart, the optimal program is
-solved for the effective cost, by aggregation: its multipliers of the row sums are more accurate far from the anchors.
-Where no table is found the least common relaxation of the limits is bounded from below in the same way. A bound above
-zero proves that the constraints contradict each other, and its multipliers say which.
+Rays (rays.py) come first where the median edge has 3 nats or more, else last. The whole program: 1. HiGHS solves it,
+every limit lowered by a margin.  2. The point is repaired and certified.  3. The side rows are checked on the certified
+integers, rounded up; where one fails its margin grows and 1. is repeated.  4. The multipliers of the side rows are
+clipped and scaled until they are valid exactly, folded into the effective cost, and every report is priced: a lower
+bound that rests on no convergence.  5. Where it stays apart, the optimal program is solved for the effective cost: its
+multipliers of the row sums are more accurate far from the anchors.
+
+The best certified table and the best bound are kept, whatever a later route ends with. Where no table is found the
+least common relaxation of the limits is bounded from below in the same way. A bound above zero proves that the
+constraints contradict each other, and its multipliers say which.
 """
 
 from __future__ import annotations
@@ -14,7 +17,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -40,6 +42,9 @@ from mechdesign.solvers.optimal.rays import SECRETS, RayGeneration, generate, su
 SIMPLEX_LIMIT = 10_000  # rows up to which the simplex method is used
 _SMALL: list[tuple[Method, float]] = [("simplex", 9.0), ("simplex", 18.0), ("ipm", 9.0)]  # method, cap in nats
 _LARGE: list[tuple[Method, float]] = [("ipm", 5.0), ("ipm", 9.0)]
+_LONG = 3.0  # median edge in nats from which rays are faster than the whole program, whose rows couple all reports
+_SHARE = 0.5  # of the time limit for rays, where the whole program can follow
+_BETTER = 0.9  # a mixture of this share of the best objective is certified before the end
 _MARGIN = 1e-9  # first margin of a limit, relative to it: what HiGHS is asked for
 _TRIALS = 8
 
@@ -61,7 +66,7 @@ class Task:
     @property
     def rays_first(self) -> bool:
         """Whether rays are few."""
-        return suits(self.problem.edges.length, self.problem.domain.size)
+        return suits(self.problem.edges.length, _LONG) and self.problem.domain.size <= SECRETS
 
     @property
     def first_margin(self) -> NDArray[np.float64]:
@@ -125,12 +130,12 @@ class Task:
 def task_of(program: Coupled) -> Task:
     """The task of a program. Raises: SizeError before allocating what does not fit."""
     problem = program.problem
-    few = suits(problem.edges.length, problem.domain.size)
+    few, what = suits(problem.edges.length, _LONG) and problem.domain.size <= SECRETS, f"the {program.name} program"
     if not few:
-        require_whole(problem, problem.domain.size, what=f"the {program.name} program")
+        require_whole(problem, problem.domain.size, what=what)
     rows, cost = program.side_rows(), program.base_cost()
     if not few:
-        require_whole(problem, rows.size, what=f"the {program.name} program")
+        require_whole(problem, rows.size, what=what)
     pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
     exponential = np.exp(-pricer.distance.T / 2)
     exponential /= exponential.sum(axis=1, keepdims=True)
@@ -194,34 +199,29 @@ class _Search:
 
     def run(self) -> None:
         """Try one route after another until the gap is met or time ends."""
-        long = self.task.rays_first
-        if long:
+        if self.task.rays_first:
             self.by_rays()
         for method, cap in self.task.routes:
             if self.reached <= self.gap or self.left <= 0:
                 break
             self.by_whole(method, cap)
             self.task = replace(self.task, unit=max(min(self.value, self.task.unit), RESOLUTION * self.task.constant))
-        if not long and self.reached > self.gap and self.left > 0 and self.task.problem.domain.size <= SECRETS:
+        unmet = self.reached > self.gap and self.left > 0
+        if unmet and not self.task.rays_first and self.task.problem.domain.size <= SECRETS:
             self.by_rays()
 
     def by_rays(self) -> None:
         """Ray generation; limits that the certified table breaks are lowered for the mixture."""
         task = self.task
         margin = task.first_margin
-        rays = RayGeneration(
-            pricer=task.pricer,
-            cost=task.cost,
-            rows=task.rows,
-            constant=task.problem.best_constant,
-            scale=task.constant,
-        )
+        constant = task.problem.best_constant
+        rays = RayGeneration(pricer=task.pricer, cost=task.cost, rows=task.rows, constant=constant, scale=task.constant)
         rays.tighten(margin)
 
         def take(found: Bound, close: bool) -> float:
             nonlocal margin
             self.prove(found)
-            if close:
+            if close or rays.objective < _BETTER * self.value:
                 excess = self.offer(rays.table(), found.folded)
                 if excess.any():
                     margin = np.where(excess > 0, 2 * (margin + excess), margin)
@@ -229,8 +229,14 @@ class _Search:
             self.tell("rays", rays.variables, rays.constraints)
             return self.reached
 
-        with suppress(SolverError):  # what was certified is kept
-            generate(rays, gap=self.gap, deadline=self.started + self.time_limit, take=take)
+        share = _SHARE if task.routes else 1.0
+        try:
+            generate(rays, gap=self.gap, deadline=self.started + share * self.time_limit, take=take)
+        except SolverError:  # what was certified is kept
+            pass
+        finally:
+            if len(rays.x) and self.proof is not None and rays.objective < self.value:
+                self.offer(rays.table(), self.proof.folded)
 
     def by_whole(self, method: Method, cap: float) -> None:
         """The whole linear program by HiGHS, every limit lowered by a margin that grows until the table keeps it."""

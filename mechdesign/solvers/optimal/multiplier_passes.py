@@ -84,7 +84,7 @@ class Passes:
         if abs(np.log(float(self.dual @ change) / float(self.dual.sum()))) <= _SETTLED:
             error = move
             for _ in range(_INVERSIONS):
-                error = error - mean(error)
+                error = error - mean(error[self.pricer.anchors])
                 move = move + error
         self.weights = weights
         self.dual = self.dual * np.exp(np.clip(move, -_STEP, _STEP) - _ROWS * np.clip(np.log(rows), -0.5, 0.5))

@@ -39,7 +39,7 @@ from mechdesign.solvers.kernels.pricing import ConePricer, Pricing
 from mechdesign.solvers.optimal.coupled_bound import Bound, best_bound
 
 SECRETS = 450  # up to which rays are tried first
-_LONG = 1.3  # median edge in nats from which rays are few
+LONG = 1.3  # median edge in nats from which rays are few
 _FALLEN = 1.5  # factor by which the objective falls before the master is rebuilt in its unit
 _EVERY = 8  # rounds after which it is rebuilt anyway
 _NEW = 1e-14  # ratio from which a ray is new
@@ -48,6 +48,7 @@ _MIXED = 0.7  # share of the best multipliers in those that are priced beside th
 _NEAR = 1e-3  # gap below which they are not
 _WIDE = 30  # columns a secret beyond which those of the largest reduced cost are given up at the next rebuild
 _ROUNDS = 300
+_WITHIN = 0.05  # share of the gap that the mixture aims at: another round or two, and loss and bound are nearly alike
 _GAINED = 0.7  # factor by which the gap of the mixture falls, or its objective by a tenth of the target: a gain
 _TURN = 5  # rounds without gain after which the master's method changes
 _NO_GAIN = 15  # such rounds after which rays are given up
@@ -57,9 +58,9 @@ _LEAST_TIME = 1.0  # seconds that HiGHS gets
 _PENALTY = 1e4  # of the common relaxation of the limits, in units of the objective; multipliers stay below it
 
 
-def suits(lengths: NDArray[np.float64], secrets: int) -> bool:
-    """Whether rays are few for edges of these lengths in nats: a median of 1.3 or more, and at most 450 secrets."""
-    return secrets <= SECRETS and bool(np.median(lengths) >= _LONG)
+def suits(lengths: NDArray[np.float64], least: float = LONG) -> bool:
+    """Whether rays are few for edges of these lengths in nats: a median of 1.3 or more."""
+    return bool(np.median(lengths) >= least)
 
 
 def generate(rays: RayGeneration, *, gap: float, deadline: float, take: Callable[[Bound, bool], float]) -> str:
@@ -69,11 +70,11 @@ def generate(rays: RayGeneration, *, gap: float, deadline: float, take: Callable
     come no nearer: its table should be certified then. It returns the certified gap.
     Raises: SolverError where HiGHS finds no vertex.
     """
-    wanted, least, lowest, since = gap / 2, np.inf, np.inf, 0
+    wanted, least, lowest, since, reached = gap * _WITHIN, np.inf, np.inf, 0, np.inf
     for _ in range(_ROUNDS):
         left = deadline - time.monotonic()
         if left <= 0:
-            return "time"
+            return "gap" if reached <= gap else "time"
         rays.solve(max(left, _LEAST_TIME))
         found = rays.price(rays.objective * (1 - wanted))
         near = relative_gap(rays.objective, found.value, rays.scale)
@@ -83,13 +84,14 @@ def generate(rays: RayGeneration, *, gap: float, deadline: float, take: Callable
         if since == _TURN:
             rays.interior = not rays.interior
         close = near <= wanted or since == _NO_GAIN
-        if take(found, close) <= gap:
+        reached = take(found, close)
+        if close and reached <= gap:
             return "gap"
         if since == _NO_GAIN or (close and wanted <= _FINEST):
             break
         if close:
             wanted = max(min(wanted, near) / 10, _FINEST)
-    return "precision"
+    return "gap" if reached <= gap else "precision"
 
 
 @dataclass(kw_only=True, eq=False)
@@ -98,7 +100,7 @@ class RayGeneration:
 
     cost (n, m); rows, the side rows; constant, the report that everybody can make; scale, the objective of that, under
     whose 1e-9th nothing is resolved; objective, that of the master's last point; dual (n,) and multipliers (k,), those
-    of its rows; best, the best bound, None before the first.
+    of its rows; x, the point, empty before the first; best, the best bound, None before the first.
     """
 
     pricer: ConePricer
@@ -110,7 +112,7 @@ class RayGeneration:
     best: Bound | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self.interior = self.rows.size > 0
+        self.interior, self.x = self.rows.size > 0, np.zeros(0)
         n, m = self.cost.shape
         self.by_report = np.ascontiguousarray(self.cost.T)
         columns = self.rows.matrix.tocsc()
@@ -152,7 +154,7 @@ class RayGeneration:
             reduced = (self.costs - self.rays @ self.dual + self.sides @ self.multipliers) / self.rays.sum(axis=1)
             kept = np.sort(np.argpartition(reduced, most)[:most])
             self.rays, self.reports = self.rays[kept], self.reports[kept]
-            self.costs, self.sides = self.costs[kept], self.sides[kept]
+            self.costs, self.sides, self.x = self.costs[kept], self.sides[kept], np.zeros(0)
         self.unit, self.since = max(self.objective, RESOLUTION * self.scale), 0
         share, shared = self.rows.share, self.rows.share > 0
         self.row_scale = np.where(shared, share * self.unit, self.rows.size_of_limits)
