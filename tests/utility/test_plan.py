@@ -117,7 +117,7 @@ def test_what_cannot_be_planned_is_refused(given, field):
 
 
 def test_the_people_that_the_documentation_names():
-    """docs/statistics.md, What privacy costs in people: 30 x 30 cells, nine areas, check-ins, clamped geometric noise."""
+    """What privacy costs in people: 30 x 30 cells, nine areas, check-ins, clamped geometric noise."""
     paris = load_problem("paris", prior="checkins", epsilon=0.01)
     tables = {f"{e}": FAMILIES["geometric_clamped"].table(paris, e) for e in (0.0035, 0.01)}
     areas = Areas.blocks(paris.domain, 3, 3)

@@ -3,10 +3,13 @@
 | suffix | what is written |
 |---|---|
 | .nc | the sealed Dataset, whole |
-| .csv | a plan: a row a design and area; an estimate: a row an area, without areas a row a cell; comments before the header name the reports and the mechanisms |
+| .csv | a plan: a row a design and area; an estimate: a row an area, or without areas a row a cell |
 | .json | the document of `--json` |
-| .geojson | an estimate on Earth: a feature a cell, its square in degrees (RFC 7946) with probability, area, share, low, high |
-"""  # noqa: E501
+| .geojson | an estimate on Earth: a feature a cell, its square in degrees (RFC 7946), or a point where it has none |
+
+Comments before the header of a CSV file name the reports and the mechanisms; features have the properties cell,
+probability, area, share, low, high and reason.
+"""
 
 from __future__ import annotations
 

@@ -25,6 +25,7 @@ Source: M. Stanley, P. Patil and M. Kuusela, "Uncertainty quantification for wid
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,19 +98,23 @@ def _quadratic(cost: _Floats, chi: _Floats, start: _Floats, accuracy: float) -> 
         matrix.flat[:: n + 1] += s / p
         factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
         one = cho_solve(factor, np.ones(n), check_finite=False)
-
-        def step(aim: _Floats | float) -> tuple[_Floats, _Floats, float]:
-            first = cho_solve(factor, aim / p - s - residual, check_finite=False)  # noqa: B023
-            rise = -first.sum() / one.sum()  # noqa: B023
-            change = first + rise * one  # noqa: B023
-            return change, aim / p - s - s / p * change, float(rise)  # noqa: B023
-
-        dp, ds, _ = step(0.0)
+        solve = partial(_step, factor, one, p, s, residual)
+        dp, ds, _ = solve(0.0)
         predicted = float((p + _reach(p, dp) * dp) @ (s + _reach(s, ds) * ds)) / n
-        dp, ds, rise = step(max((predicted / mean) ** 3, _CENTRE**3) * mean - dp * ds)
+        dp, ds, rise = solve(max((predicted / mean) ** 3, _CENTRE**3) * mean - dp * ds)
         length = min(_reach(p, dp), _reach(s, ds))
         p, s, nu = p + length * dp, s + length * ds, nu + length * rise
     return p, nu
+
+
+def _step(
+    factor: tuple[_Floats, bool], one: _Floats, p: _Floats, s: _Floats, residual: _Floats, aim: _Floats | float
+) -> tuple[_Floats, _Floats, float]:
+    """The changes of p, s and nu that lead to p s = aim; one (n,), the solution for a right side of ones."""
+    first = cho_solve(factor, aim / p - s - residual, check_finite=False)
+    rise = -first.sum() / one.sum()
+    change = first + rise * one
+    return change, aim / p - s - s / p * change, float(rise)
 
 
 def _reach(values: _Floats, change: _Floats) -> float:
