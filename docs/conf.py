@@ -12,7 +12,8 @@ matplotlib.use("agg")
 os.environ.setdefault("COLUMNS", "100")
 
 project = "mechdesign"
-author = "The mechdesign authors"
+author = "the mechdesign authors"
+copyright = f"2026, {author}"
 version = release = mechdesign.__version__
 extensions = [
     "myst_parser",
