@@ -30,6 +30,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 nitpicky = True
+default_role = "code"
 nitpick_ignore_regex = [("py:.*", ".*")]  # types of annotations, most of other packages
 exclude_patterns = ["build", "gallery/*.py", "gallery/README.rst"]
 
