@@ -146,7 +146,9 @@ def _fits(value: object, hint: Any) -> bool:
     kind = origin or hint
     if kind in (float, int):
         return not isinstance(value, (str, bytes)) and (hasattr(value, "__float__") or hasattr(value, "__index__"))
-    if kind in (str, Path, Mapping):
+    if kind is Path:
+        return isinstance(value, (str, Path))
+    if kind in (str, Mapping):
         return isinstance(value, kind)
     if isinstance(kind, type) and issubclass(kind, Iterable) and kind.__module__ == "collections.abc":
         return hasattr(value, "__iter__") and (str in parts or not _textual(value))

@@ -152,7 +152,12 @@ def place_asked(first: str | None, rest: list[str]) -> list[float] | None:
             "not a location or an option", field="at", value=" ".join(words), remedy="write FILE --at X Y"
         ) from error
     if first is None and rest:
-        raise InputError("not expected here", field="command line", value=" ".join(rest), remedy="write FILE --at X Y")
+        raise InputError(
+            "not expected here",
+            field="command line",
+            value=" ".join(rest),
+            remedy="write FILE --at X Y, or --lon E --lat N",
+        )
     return numbers or None
 
 

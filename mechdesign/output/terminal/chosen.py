@@ -1,7 +1,7 @@
 """Which mechanism `mechdesign area` makes when it is not told, why, and what the other one would have cost.
 
 The rule. The optimal program takes longer the more cells there are and the fewer nats lie between neighbours. `MINUTE`
-has the cells up to which it ends in about a minute of one processor of 2.5 GHz, as measured on square maps with a
+has the cells up to which it ends in about a minute of one processor, as measured on square maps with a
 uniform prior and the loss of the distance; its time limit ends it in any case, with the best table so far. Beyond, a
 Euclidean metric gets the planar Laplace mechanism, and levels that vary get eikonal weights.
 """

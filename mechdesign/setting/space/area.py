@@ -57,7 +57,7 @@ class Area(Shown):
                 "must be west, south, east and north of an area, in degrees",
                 field="box",
                 value=f"{west:g} {south:g} {east:g} {north:g}",
-                remedy="south < north, and less than 180 degrees from west to east",
+                remedy="give south < north and west < east, less than 180 degrees apart; west > east goes over 180",
             )
         return area_of([[ring]])
 
