@@ -1,18 +1,25 @@
 """The documentation site: python -m sphinx -W -n docs build/site (extra `docs`; nothing is fetched)."""
 
+import inspect
 import os
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import matplotlib
+from sphinx.util.inspect import stringify_signature
 
 import mechdesign
+
+sys.path.append(str(Path(__file__).parent))  # for the scraper of sphinx-gallery, which it takes by name
 
 matplotlib.use("agg")
 os.environ.setdefault("COLUMNS", "100")
 
 project = "mechdesign"
-author = "The mechdesign authors"
+author = "the mechdesign authors"
+copyright = f"2026, {author}"
 version = release = mechdesign.__version__
 extensions = [
     "myst_parser",
@@ -23,6 +30,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 nitpicky = True
+default_role = "code"
 nitpick_ignore_regex = [("py:.*", ".*")]  # types of annotations, most of other packages
 exclude_patterns = ["build", "gallery/*.py", "gallery/README.rst"]
 
@@ -40,6 +48,7 @@ html_show_sphinx = False
 autosummary_generate = False
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
+autodoc_type_aliases = {"ArrayLike": "ArrayLike", "Array": "Array"}
 autodoc_preserve_defaults = True
 python_maximum_signature_line_length = 88
 python_use_unqualified_type_names = True
@@ -50,6 +59,8 @@ sphinx_gallery_conf = {
     "gallery_dirs": "tutorials",
     "filename_pattern": r"/\d_",
     "abort_on_example_error": True,
+    "image_scrapers": ("matplotlib", "figures.returned"),
+    "capture_repr": (),
     "within_subsection_order": "FileNameSortKey",
     "copyfile_regex": r"^$",
     "download_all_examples": False,
@@ -87,6 +98,14 @@ def _as_text(app: Any, what: str, name: str, obj: object, options: Any, lines: l
     lines[:] = shown
 
 
+def _as_fields(app: Any, what: str, name: str, obj: Any, options: Any, signature: str, returns: str) -> Any:
+    """The signature of a class is that of its fields."""
+    if what != "class" or not (signature or "").startswith("(*args"):
+        return signature, returns
+    return stringify_signature(inspect.signature(obj), show_return_annotation=False, unqualified_typehints=True), None
+
+
 def setup(app: Any) -> None:
-    """Register the reader of docstrings."""
+    """Register the readers of docstrings and signatures."""
     app.connect("autodoc-process-docstring", _as_text)
+    app.connect("autodoc-process-signature", _as_fields)

@@ -1,0 +1,19 @@
+"""How sphinx-gallery finds the figures that a block of a tutorial returns: they are no pyplot's."""
+
+from typing import Any
+
+from matplotlib.figure import Figure
+from sphinx_gallery.scrapers import figure_rst
+
+_SHOWN = "shown"
+
+
+def returned(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
+    """The picture of the figure that is the value of a block, if it is one that pyplot does not hold."""
+    value = block_vars["example_globals"].get("___")
+    if not isinstance(value, Figure) or hasattr(value, "number") or value.get_gid() == _SHOWN:  # pyplot numbers its own
+        return ""
+    value.set_gid(_SHOWN)
+    path = next(block_vars["image_path_iterator"])
+    value.savefig(path)
+    return figure_rst([path], gallery_conf["src_dir"], value.get_suptitle())
