@@ -25,7 +25,7 @@ from mechdesign.utility.population import channel as channels
 from mechdesign.utility.population.affine_bounds import affine_weights
 from mechdesign.utility.population.channel import Channel, table_of
 from mechdesign.utility.population.estimation import expectation_maximization, maximum_likelihood
-from mechdesign.utility.population.fit_test import REFUSED, fit_test, mean_bound, tail_bound
+from mechdesign.utility.population.goodness_of_fit import REFUSED, fit_test, mean_bound, tail_bound
 from mechdesign.utility.population.intervals import quantile
 from mechdesign.utility.population.shares import estimate_shares, load_estimate
 

@@ -10,7 +10,7 @@ import xarray as xr
 from mechdesign.base.units import unit_word
 from mechdesign.output.tables.shares import Row, plan_rows, share_rows, worst_of
 from mechdesign.output.terminal.printing import print_table, say
-from mechdesign.utility.population.fit_test import REFUSED
+from mechdesign.utility.population.goodness_of_fit import REFUSED
 from mechdesign.utility.population.intervals import fewest_effective
 
 _MOST = 60  # areas that a table lists

@@ -26,7 +26,7 @@ from mechdesign.setting.space.areas import Areas
 from mechdesign.utility.population.affine_bounds import affine_weights
 from mechdesign.utility.population.channel import Channel, shared_domain, table_of
 from mechdesign.utility.population.estimation import Estimate, expectation_maximization, maximum_likelihood
-from mechdesign.utility.population.fit_test import fit_test
+from mechdesign.utility.population.goodness_of_fit import fit_test
 from mechdesign.utility.population.intervals import Intervals, affine_intervals, linear_intervals, quantile
 from mechdesign.utility.population.linear_estimator import linear_weights
 
