@@ -95,7 +95,7 @@ def test_improbable_secrets_do_not_cost_the_bound(epsilon: float, rest: float) -
 def test_far_entries_are_resolved_where_distances_range_widely() -> None:
     problem = load_problem("philadelphia", cells=10)  # edges of 4 to 26 nats
     for method in METHODS:
-        if method == "boxed":  # for short edges: it ends with "precision" here
+        if method in ("boxed", "rows"):  # for short edges, and for all pairs
             continue
         design = aggregate(problem, gap=1e-5, method=method)
         assert design.stopped == "gap"

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 
 from mechdesign.setting.metric.shortest_paths import Edges
-from mechdesign.solvers.kernels.threads import in_blocks
+from mechdesign.solvers.kernels.threads import OutOfTime, in_blocks
 from mechdesign.solvers.kernels.tree_simplex import price_reports, ratio_reports
 
 _PIVOTS_PER_NODE = 20
@@ -183,12 +183,18 @@ def homogeneous_bound(
     is gained; enough, a bound from which no other trial is made; charge (k,), further terms of the bound, as those of
     side rows; visit, called with every trial and its pricing, which has rays then.
     Cost: one pricing, and up to a dozen where the first leaves something to gain.
+    Raises: OutOfTime where the pricer's deadline passes before the first trial is priced.
     """
     weight = np.abs(dual) + loss / len(dual)
     t, step, best, first = start, _RAISE, None, None
     for _ in range(_TRIALS):
         trial = dual - t * weight
-        price = pricer.price(cost, trial, weight=weight, rays=visit is not None)
+        try:
+            price = pricer.price(cost, trial, weight=weight, rays=visit is not None)
+        except OutOfTime:
+            if best is None:
+                raise
+            break
         if visit is not None:
             visit(trial, price)
         first = first or price

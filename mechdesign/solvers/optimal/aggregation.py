@@ -342,6 +342,7 @@ class _Search:
             self._offer(half / half.sum(axis=1, keepdims=True))
         assert self.mass is not None
         if self.bound == 0:
+            self.pricer.deadline = np.inf
             found = anchor_bound(self.pricer, self.problem.weighted_loss)
             self.bound, self.dual = found.value, found.dual
         return Design(
