@@ -92,7 +92,6 @@ def test_rasters_that_give_no_labels(tmp_path: Path) -> None:
         ([0, 1, 0, 1, 0, 1, 0, 0.5], "whole numbers"),
         ([0, 1, 0, 1, 0, 1, 0, float("nan")], "whole numbers"),
         ([0, 1, 0, 1, 0, 1, 0, 1e300], "whole numbers"),
-        (["a", "b"] * 4, "whole numbers"),
         ([[0, 1, 0, 1, 0, 1, 0, 1]], "whole numbers"),
         ([], "whole numbers|at least two"),
     ],
@@ -104,6 +103,13 @@ def test_bad_labels(labels: list[object], message: str) -> None:
     assert caught.value.field == "labels"
     assert caught.value.value is not None
     assert caught.value.remedy
+
+
+def test_labels_that_are_texts() -> None:
+    given = CASES["line, zero-one"]()
+    with pytest.raises(InputError, match="must be numbers") as caught:
+        query_problem(domain=given.domain, metric=given.metric, prior=given.prior, query=["a", "b"] * 4)  # type: ignore[arg-type]
+    assert (caught.value.field, bool(caught.value.remedy)) == ("query", True)
 
 
 @pytest.mark.parametrize(

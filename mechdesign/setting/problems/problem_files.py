@@ -24,13 +24,9 @@ from mechdesign.base.arguments import asked
 from mechdesign.base.display import Shown
 from mechdesign.base.numerals import LARGEST, real_number, whole_number
 from mechdesign.errors import InputError, MechdesignError
-from mechdesign.setting.metric.metric import Metric
 from mechdesign.setting.metric.shortest_paths import Edges
-from mechdesign.setting.objective.losses import Loss
-from mechdesign.setting.objective.queries import Query
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.problems.shipped import shipped_paths
-from mechdesign.setting.space.domain import Domain
 
 Parameter = int | float | str
 MODULE = "mechdesign_problem_"  # and its stem: the name of the module of a problem file
@@ -217,11 +213,6 @@ def _checked(problem: DesignProblem, path: Path) -> DesignProblem:
 
     Cost: nothing for parts of this package, which check themselves; the edges and the table of losses of others.
     """
-    kinds = {"domain": Domain, "reports": Domain, "metric": Metric, "loss": Loss, "query": Query | None}
-    for name, kind in kinds.items():
-        part = getattr(problem, name)
-        if not isinstance(part, kind):
-            raise _unfit(path, f"the {name} of the problem is none", type(part).__name__)
     if not _ours(problem.metric):
         edges, size = problem.edges, problem.domain.size
         if not isinstance(edges, Edges) or not _sound(edges, size):

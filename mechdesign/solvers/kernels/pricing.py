@@ -90,6 +90,7 @@ class ConePricer:
     def __init__(self, edges: Edges, size: int, anchors: NDArray[np.int64]) -> None:
         graph = edges.matrix(size).tocsr()
         graph.sort_indices()
+        self._graph = graph
         self._first = graph.indptr.astype(np.int64)
         self._near = graph.indices.astype(np.int32)
         self._length = graph.data.astype(float)
@@ -105,6 +106,13 @@ class ConePricer:
                 graph, directed=True, indices=anchors[block], return_predecessors=True
             )
             self.parent[block] = np.where(before < 0, np.arange(size), before)
+
+    def nearest_of(self, report: NDArray[np.int64]) -> NDArray[np.float64]:
+        """For a report of every secret (n,): distances (m, n) to the nearest secret of each, inf to one of nobody."""
+        found = np.full(self.distance.shape, np.inf)
+        for y in np.unique(report):
+            found[y] = dijkstra(self._graph, directed=True, indices=np.flatnonzero(report == y), min_only=True)
+        return found
 
     def price(
         self,

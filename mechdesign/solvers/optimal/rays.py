@@ -122,6 +122,8 @@ class RayGeneration:
         self.costs, self.sides = np.empty(0), np.empty((0, self.rows.size))
         half, every = np.exp(-self.pricer.distance / 2), np.arange(m)
         self.waiting = [(np.exp(-self.pricer.distance), every), (np.ones((1, n)), np.array([self.constant]))]
+        if m < n:  # an answer is that of many secrets, which long edges keep apart from its anchor
+            self.waiting.append((np.exp(-self.pricer.nearest_of(self.cost.argmin(axis=1))), every))
         self.objective = self.scale
         if half.sum(axis=0).min() > 0:
             half /= half.sum(axis=0)
