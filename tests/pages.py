@@ -74,7 +74,7 @@ class Texts:
             *above, last = path.split("/")
             place = contents
             for name in above:
-                place = place[name]
+                place = place[int(name)] if isinstance(place, list) else place[name]
             assert place[last] != value
             place[last] = value
         return replace(self, contents=json.dumps(contents)).resealed()
@@ -103,16 +103,29 @@ def mechanism_of(name: str) -> xr.Dataset:
 
 def forged(name: str, **variables: np.ndarray) -> Texts:
     """The page of a mechanism with other arrays, and checksums that fit them: what a forger would write."""
-    mechanism, texts = mechanism_of(name), honest(name)
+    return altered(mechanism_of(name), honest(name), "mechanism", variables)
+
+
+def altered(
+    held: xr.Dataset,
+    texts: Texts,
+    kind: str,
+    variables: dict[str, np.ndarray],
+    attributes: dict[str, Any] | None = None,
+) -> Texts:
+    """The page of a file of this kind with other arrays and attributes, and checksums that fit them."""
     data = bytearray(texts.arrays)
     for key, values in variables.items():
-        array = mechanism[key].values
+        array = held[key].values
         assert array.shape == values.shape
         start = json.loads(texts.contents)["arrays"][key]["start"]
         data[start : start + array.nbytes] = values.astype(array.dtype).tobytes()
-        mechanism = mechanism.assign({key: mechanism[key].copy(data=values.astype(array.dtype))})
-    said = {"attrs/sha256": ["str", (digest := seal(mechanism).attrs["sha256"])]}
-    said |= {"facts/provenance/checksum of the mechanism": digest}
+        held = held.assign({key: held[key].copy(data=values.astype(array.dtype))})
+    said: dict[str, Any] = {}
+    for key, value in (attributes or {}).items():
+        said[f"attrs/{key}"] = [type(value).__name__, str(value) if isinstance(value, int) else value]
+    digest = seal(held.assign_attrs(attributes or {})).attrs["sha256"]
+    said |= {"attrs/sha256": ["str", digest], f"facts/provenance/checksum of the {kind}": digest}
     return replace(texts, packed=base64.b64encode(gzip.compress(bytes(data), 1)).decode()).changed(said=said)
 
 

@@ -12,6 +12,7 @@ from mechdesign.cli.options import (
     ConfidenceOption,
     JsonOption,
     OverwriteOption,
+    PageOption,
     RestOption,
     SimultaneousOption,
     real,
@@ -42,6 +43,7 @@ def estimate(
     method: Annotated[str, typer.Option("--method", help="maximum-likelihood or stopped.")] = "maximum-likelihood",
     against: Annotated[Path | None, typer.Option("--against", help="Reports of another period, as REPORTS.")] = None,
     output: Annotated[list[Path] | None, typer.Option("-o", "--output", help=_OUTPUT_HELP)] = None,
+    page: PageOption = None,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -49,6 +51,7 @@ def estimate(
     from mechdesign.mechanism.storage.files import load
     from mechdesign.mechanism.stored import read
     from mechdesign.output.export.as_shares import check_shares_target, save_shares
+    from mechdesign.output.page.page import check_page_target, save_page
     from mechdesign.output.tables.shares import estimate_document
     from mechdesign.output.terminal import printing
     from mechdesign.output.terminal.shares import print_estimate
@@ -57,6 +60,8 @@ def estimate(
     from mechdesign.utility.population.channel import report_places, shared_domain
     from mechdesign.utility.population.shares import estimate_shares, reports_digest
 
+    if page is not None:
+        check_page_target(page, overwrite=overwrite)
     mechanisms = [load(path) for path in files]
     domain = shared_domain(mechanisms)
     for path in output or []:
@@ -75,6 +80,8 @@ def estimate(
     found = estimate_shares(mechanisms, counts, parted, **options)
     for path in output or []:
         save_shares(found, path, overwrite=overwrite)
+    if page is not None:
+        save_page(found, page, mechanisms=mechanisms, overwrite=overwrite)
     if as_json:
         printing.print_json(estimate_document(found))
     else:

@@ -1,4 +1,4 @@
-"""`mechdesign page`: a mechanism or a sweep as one HTML file that proves its own table."""
+"""`mechdesign page`: a mechanism, a sweep or an estimate as one HTML file that proves what it says."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,17 +9,24 @@ from mechdesign.cli.options import JsonOption, OverwriteOption
 
 
 def page(
-    file: Annotated[Path, typer.Argument(help="A mechanism or sweep file (NetCDF).")],
+    file: Annotated[Path, typer.Argument(help="A mechanism, sweep or estimate file (NetCDF).")],
+    mechanisms: Annotated[
+        list[Path] | None, typer.Argument(help="Of an estimate: the mechanism files that made its reports.")
+    ] = None,
+    *,
     output: Annotated[Path, typer.Option("-o", "--output", help="Page to write: .html.")],
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write one self-contained page: the sentence, the map, and a proof of the table in the browser."""
+    from mechdesign.mechanism.storage.files import load
     from mechdesign.output.page.page import check_page_target, load_shown, save_page
     from mechdesign.output.terminal import printing
 
     check_page_target(output, overwrite=overwrite)
-    written = save_page(load_shown(file), output, overwrite=overwrite)
+    written = save_page(
+        load_shown(file), output, mechanisms=[load(path) for path in mechanisms or []], overwrite=overwrite
+    )
     if as_json:
         printing.print_json({"file": str(written)})
     else:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from mechdesign.mechanism.storage.files import load, save
 from mechdesign.mechanism.table.dataset import probabilities, seal
 from mechdesign.output.terminal.summary import proved, summarise
 from mechdesign.programs.eikonal.weights import EikonalWeights
+from mechdesign.programs.optimal.minimax import Minimax
 from mechdesign.programs.optimal.optimal import Optimal
 from mechdesign.setting.problems.problem_files import load_problem, read_problem_file
 from mechdesign.solvers.solve import solve
@@ -98,6 +100,21 @@ def test_solve_prints_the_documented_figures(solved):
     assert (0 < summary["seconds"] < 60, summary["peak_mb"] > 50) == (True, True)
     absent = ("within_cell_error", "objective", "objective_of", "remedy", "fallback", "diagnosis", "claimed_epsilon")
     assert [summary[key] for key in absent] == [None] * 7
+
+
+def test_minimax_says_which_prior_is_the_worst(run, tmp_path):
+    """By its file: the multipliers of the losses, as shares; places with their unit, secrets of no place by number."""
+    from mechdesign.output.terminal.words import worst_prior
+
+    code, out, _ = run("solve", "line", "--program", "minimax", "-o", tmp_path / "line.nc")
+    said = worst_prior(load(tmp_path / "line.nc"))
+    assert (code, said in " ".join(out.split())) == (0, True)
+    assert re.fullmatch(r"The worst prior for it puts 43% on 5.5 km, .* km, and the rest on 7 more", said)
+    mechanism = solve(Minimax(problem=load_problem("discrete")))
+    weight = np.zeros(8)
+    weight[[3, 1]] = 0.6, 0.2
+    mechanism["multiplier"] = ("side_row", weight)
+    assert worst_prior(mechanism) == "The worst prior for it puts 75% on secret 3, 25% on secret 1"
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from browsers import check_layout, needs_browser
 from pages import Texts, forged, honest, mechanism_of
 
 import mechdesign as md
@@ -18,25 +18,13 @@ from mechdesign.mechanism.table.dataset import seal
 from mechdesign.output.page.page import page_text, save_page
 from mechdesign.output.tables.compare import rows
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra `test`")
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = [
-    pytest.mark.skipif(BROWSER is None, reason="needs a Chromium"),
-]
+pytestmark = needs_browser()
 FORGERIES = 50
 HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>{{ 7 * 7 }}<!--"
 FORGED = """async (texts) => {
   await runProof({ contents: JSON.parse(texts.contents) }, texts, null, {});
   return [document.getElementById("proof").className, document.getElementById("saying").textContent];
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as started:
-        launched = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        yield launched
-        launched.close()
 
 
 @pytest.fixture(scope="module")
@@ -52,37 +40,6 @@ def folder(tmp_path_factory):
     made = {"optimal": md.solve(problem), "geometric_normalised": md.baselines.geometric(problem, border="normalised")}
     save_page(made["optimal"], place / "compare.html", comparison=rows(made, problem))
     return place
-
-
-class Opened:
-    """A page that was opened, what it asked for and what it complained of."""
-
-    def __init__(self, browser, path, **options):
-        self.context = browser.new_context(offline=True, **options)
-        self.page = self.context.new_page()
-        self.requests, self.complaints = [], []
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("console", lambda said: self.complaints.append(said.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.goto(path.as_uri())
-        self.page.wait_for_selector(".badge:not(.waiting)")
-
-    def asked_for(self):
-        """What was asked for beside the file, the program of the worker and an empty icon."""
-        return [url for url in self.requests if not url.startswith(("file:", "blob:", "data:"))]
-
-
-@pytest.fixture
-def opened(browser):
-    kept = []
-
-    def call(path, **options):
-        kept.append(Opened(browser, path, **options))
-        return kept[-1]
-
-    yield call
-    for one in kept:
-        one.context.close()
 
 
 @pytest.mark.parametrize("name", ["plane", "park", "roads", "line", "225", "income", "factored", "compare", "sweep"])
@@ -275,18 +232,8 @@ def test_a_comparison_marks_broken_claims(folder, opened):
     ],
 )
 def test_pages_fit_phones_and_are_accessible(folder, opened, name, width, scheme):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
     page = opened(folder / f"{name}.html", viewport={"width": width, "height": 844}, color_scheme=scheme).page
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    top = page.locator("#proof").bounding_box()
-    assert top["y"] + top["height"] < 844
-    if page.locator("#draw").count():
-        page.click("#draw")
-    found = axe.Axe().run(page).response
-    assert len(found["passes"]) > 15
-    assert [one["id"] for one in found["violations"] if one["impact"] in ("serious", "critical")] == []
-    dark = page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--paper').trim()")
-    assert (dark == "#10151c") is (scheme == "dark")
+    check_layout(page, width, scheme)
 
 
 def test_without_scripts_a_table_is_there(folder, browser):

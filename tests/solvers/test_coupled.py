@@ -28,9 +28,10 @@ from mechdesign.programs.optimal.whole import MOST_ROWS, assemble_whole
 from mechdesign.setting.problems.problem_files import load_problem
 from mechdesign.solvers.kernels.highs import solve_linear_program
 from mechdesign.solvers.kernels.progress import Progress
-from mechdesign.solvers.optimal import coupled
-from mechdesign.solvers.optimal.coupled import no_table, solve_coupled, task_of
+from mechdesign.solvers.optimal import coupled_task
+from mechdesign.solvers.optimal.coupled import no_table, solve_coupled
 from mechdesign.solvers.optimal.coupled_bound import coupled_bound, project_dual
+from mechdesign.solvers.optimal.coupled_task import task_of
 
 
 @ALL
@@ -50,6 +51,44 @@ def test_certified_with_the_bound_proved_from_the_file(case: str, program: str) 
     result = md.verify(solved(case, program))
     assert result.certified
     assert result.lower_bound_checked is True
+
+
+@pytest.mark.parametrize("program", ["minimax", "robust"])
+@pytest.mark.parametrize("case", ["eikonal, 8 neighbours", "eikonal, masked"])
+def test_designs_of_changing_priors_end_at_the_optimum(
+    case: str, program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, optimum = program_of(case, program), solved(case, program).attrs
+    monkeypatch.setattr(coupled_task, "WHOLE_LIMIT", 0)
+    monkeypatch.setattr(coupled_task, "MOST_ROWS", 0)
+    seen: list[str] = []
+    design = solve_coupled(asked, gap=1e-3, on_progress=lambda state: seen.append(state.method))
+    assert design.stopped == "gap"
+    assert set(seen) == {"designs"}
+    assert design.lower_bound <= optimum["objective"] * (1 + SOLVED)
+    assert design.objective >= optimum["lower_bound"] * (1 - SOLVED)
+
+
+@pytest.mark.parametrize("limit", [0.05, np.inf])
+def test_a_table_and_a_bound_of_minimax_are_kept(limit: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt after the first design; or hardly any time."""
+
+    def stop(_: Progress) -> None:
+        if limit == np.inf:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(coupled_task, "WHOLE_LIMIT", 0)
+    program = md.programs.Minimax(problem=load_problem("philadelphia", cells=9))
+    design = solve_coupled(program, gap=1e-6, time_limit=limit, on_progress=stop)
+    assert design.stopped == ("interrupt" if limit == np.inf else "time")
+    assert 0 < design.lower_bound < design.objective
+
+
+@pytest.mark.slow
+def test_minimax_of_fifteen_cells_within_the_gap() -> None:
+    design = solve_coupled(md.programs.Minimax(problem=load_problem("philadelphia", cells=15)), gap=1e-3)
+    assert design.stopped == "gap"
+    assert design.objective == pytest.approx(12.96, rel=1e-3)
 
 
 def test_minimax_where_far_entries_range_widely() -> None:
@@ -146,13 +185,19 @@ def test_what_does_not_fit_is_refused_before_it_is_allocated(monkeypatch: pytest
         md.solve(md.programs.Dictionary(problem=load_problem("philadelphia", cells=250)))
 
 
-def test_no_time_gives_no_table() -> None:
+def test_without_time_the_exponential_mechanism_is_kept_where_it_meets_the_limits() -> None:
+    problem = problem_of("discrete")
+    optimum = solved("discrete", "minimax").attrs["objective"]
+    found = solve_coupled(md.programs.Minimax(problem=problem), gap=1e-3, time_limit=-1.0)
+    assert found.stopped == "time"
+    assert 0 < found.lower_bound <= optimum < found.objective
+    tight = md.programs.Bounded(problem=problem, worst_loss=optimum * 1.01)
     with pytest.raises(SolverError, match="before any table"):
-        solve_coupled(md.programs.Minimax(problem=problem_of("discrete")), gap=1e-3, time_limit=-1.0)
+        solve_coupled(tight, gap=1e-3, time_limit=-1.0)
 
 
 def test_the_interior_point_route_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coupled, "SIMPLEX_LIMIT", 0)
+    monkeypatch.setattr(coupled_task, "SIMPLEX_LIMIT", 0)
     case = "eikonal, 8 neighbours"
     for program in ("minimax", "bounded"):
         design = solve_coupled(program_of(case, program), gap=1e-4)
@@ -182,7 +227,7 @@ def test_constraints_that_can_be_met_are_never_called_contradictory() -> None:
 
 
 def test_the_margin_grows_until_the_limits_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coupled, "_MARGIN", -1e-6)
+    monkeypatch.setattr(coupled_task, "FIRST_MARGIN", -1e-6)
     program = program_of("eikonal, 8 neighbours", "bounded")
     seen: list[Progress] = []
     design = solve_coupled(program, gap=1e-5, on_progress=seen.append)

@@ -79,13 +79,13 @@ def test_minimax_has_a_least_favourable_prior_where_highs_ends_at_a_zero_point(c
 def test_a_zero_point_of_highs_loses_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole program first, as with short edges; every point is zero, and rays find the table."""
     problem = load_problem("line", cells=6)
-    solve = md.solvers.optimal.coupled.solve_linear_program
+    solve = md.solvers.optimal.coupled_task.solve_linear_program
 
     def zero(*given, **options):
         found = solve(*given, **options)
         return replace(found, x=np.zeros_like(found.x))
 
-    monkeypatch.setattr(md.solvers.optimal.coupled, "solve_linear_program", zero)
+    monkeypatch.setattr(md.solvers.optimal.coupled_task, "solve_linear_program", zero)
     found = solve_coupled(md.programs.Minimax(problem=problem), gap=GAP)
     assert found.stopped == "gap"
     assert found.lower_bound <= found.objective <= found.lower_bound / (1 - GAP)

@@ -5,7 +5,7 @@ object:
 
 | name | value |
 |---|---|
-| format, kind | "mechdesign/page/1"; table, rows (of a table too large), factors or curve |
+| format, kind | "mechdesign/page/1"; table, rows (of a table too large), factors, curve or shares |
 | attrs | attributes of the file, by name: [type, value], whole numbers as texts |
 | arrays | variables of the file, by name: dtype, shape, dims, coordinate, attrs, start in the bytes |
 | beside | arrays that the file lacks, in the same form: edges rebuilt, degrees, secrets whose rows are carried |
@@ -13,6 +13,7 @@ object:
 | saying | the sentence: template, values, texts |
 | verification | what `verify` found when the page was made |
 | comparison | rows of `compare`, or null |
+| mechanisms | of an estimate: such objects of the mechanisms that made its reports, arrays in the same bytes |
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from mechdesign.output.tables.compare import AT_CLAIM, Row
 from mechdesign.output.tables.files import documented
 from mechdesign.output.tables.sweep import baseline_names
 from mechdesign.setting.metric.shortest_paths import Edges
+from mechdesign.setting.space.domain import Domain
 from mechdesign.verification.verify import Verification
 
 FORMAT = "mechdesign/page/1"
@@ -68,7 +70,14 @@ def mechanism_contents(
 
     Raises: InputError for a factored mechanism of more than 50,000 places.
     """
-    mechanism, arrays = stored.mechanism, Arrays()
+    arrays = Arrays()
+    contents = mechanism_part(stored, checked, arrays)
+    return contents | {"comparison": None if comparison is None else _compared(comparison)}, arrays.packed()
+
+
+def mechanism_part(stored: Stored, checked: Verification, arrays: Arrays) -> dict[str, Any]:
+    """The object of a page of a mechanism, its arrays laid behind the others. Raises: as `mechanism_contents`."""
+    mechanism = stored.mechanism
     places = mechanism.sizes["place" if stored.factored else "secret"]
     if stored.factored and places > MOST_PLACES:
         raise InputError(
@@ -86,23 +95,22 @@ def mechanism_contents(
         carried = near_rows(stored, MOST_MASSES // mechanism.sizes["report"])
         beside |= {"carried": carried, "mass": mechanism["mass"].values[carried]}
         beside |= edges_within(stored.edges, carried)
-    degrees = _degrees(stored)
+    degrees = degrees_of(stored.domain, stored_points(stored.mechanism, "secret"))
     if degrees is not None:
         beside["degrees"] = degrees
     left_out = ("mass", "edge_tail", "edge_head", "edge_length") if carried is not None else ()
-    contents = {
+    return {
         "format": FORMAT,
         "kind": "factors" if stored.factored else "table" if carried is None else "rows",
         "complete": carried is None,
-        **_file(mechanism, arrays, left_out),
+        **file_part(mechanism, arrays, left_out),
         "beside": {name: arrays.place(values) for name, values in beside.items()},
         "edges": len(stored.edges.tail),
         "network": stored.metric.network,
         "saying": saying_of(stored).as_dict(),
         "verification": checked.as_dict(),
-        "comparison": None if comparison is None else _compared(comparison),
+        "comparison": None,
     }
-    return contents, arrays.packed()
 
 
 def curve_contents(curve: xr.Dataset) -> tuple[dict[str, Any], bytes]:
@@ -116,7 +124,7 @@ def curve_contents(curve: xr.Dataset) -> tuple[dict[str, Any], bytes]:
         "format": FORMAT,
         "kind": "curve",
         "complete": True,
-        **_file(curve, arrays, ()),
+        **file_part(curve, arrays),
         "beside": {},
         "comparison": None,
         "baselines": shown + [name for name in others if name not in shown],
@@ -153,7 +161,7 @@ def edges_within(edges: Edges, carried: NDArray[np.int64]) -> dict[str, NDArray[
     }
 
 
-def _file(held: xr.Dataset, arrays: Arrays, left_out: Sequence[str]) -> dict[str, Any]:
+def file_part(held: xr.Dataset, arrays: Arrays, left_out: Sequence[str] = ()) -> dict[str, Any]:
     """Attributes and variables of a Dataset as a page carries them."""
     return {
         "attrs": {str(name): _typed(value) for name, value in held.attrs.items()},
@@ -178,12 +186,12 @@ def _typed(value: object) -> list[Any]:
     return ["str", str(value)]
 
 
-def _degrees(stored: Stored) -> NDArray[np.float64] | None:
-    """Longitudes and latitudes (n, 2) of the secrets; None off Earth, and where pyproj is not installed."""
-    if stored.domain.plane is None:
+def degrees_of(domain: Domain, points: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Longitudes and latitudes (n, 2) of points of a domain; None off Earth, and where pyproj is not installed."""
+    if domain.plane is None:
         return None
     try:
-        return np.column_stack(stored.domain.plane.backward(stored_points(stored.mechanism, "secret")))
+        return np.column_stack(domain.plane.backward(points))
     except InputError:
         return None
 

@@ -19,6 +19,7 @@ from mechdesign.setting.objective.losses import LOSSES
 from mechdesign.utility.loss.loss import loss_matrix
 from mechdesign.verification.verify import Verification
 
+_CITED = {"mechanism": "a certified privacy mechanism", "sweep": "a certified privacy sweep"}
 MOST_LISTED = 60  # places in the table for readers without scripts
 
 
@@ -37,7 +38,7 @@ def mechanism_facts(stored: Stored, checked: Verification) -> dict[str, Any]:
         "rebuilt": (checked.rebuilt, ""),
         "worst": (checked.worst, ""),
     }
-    return _said(mechanism, checked.claim or "") | {
+    return said_of(mechanism, "mechanism", checked.claim or "", parameters=_parameters(mechanism)) | {
         "sentence": saying_of(stored).sentence,
         "subtitle": f"{_places(stored)} · {visible(attrs['program']).replace('_', ' ')} mechanism",
         "unit": lengths(domain.unit),
@@ -47,7 +48,7 @@ def mechanism_facts(stored: Stored, checked: Verification) -> dict[str, Any]:
         "domain": json.loads(domain.describe_json())
         | ({} if domain.plane is None else {"plane": domain.plane.words()}),
         "figures": [
-            {"key": key, "name": key.replace("_", " "), "text": _exact(value), "unit": unit}
+            {"key": key, "name": key.replace("_", " "), "text": exact(value), "unit": unit}
             for key, (value, unit) in told.items()
             if value is not None
         ],
@@ -65,7 +66,7 @@ def curve_facts(curve: xr.Dataset) -> dict[str, Any]:
     ends = _ends(attrs["loss"], [float(first["loss"]), float(last["loss"])], judged, lengths(unit))
     sentence = f"From {short(first['scale'])} to {short(last['scale'])} times the privacy level, {ends}."
     columns = ("scale", "loss", "lower_bound", "gap")
-    return _said(curve, "") | {
+    return said_of(curve, "sweep", "", parameters=_parameters(curve)) | {
         "sentence": visible(sentence),
         "subtitle": f"{attrs['secrets']} secrets · sweep of {len(rows)} levels",
         "unit": lengths(unit),
@@ -93,38 +94,37 @@ def _ends(loss: str, values: list[float], judged: str, unit: str) -> str:
     return f"the least loss falls from {high} to {low}"
 
 
-def _said(held: xr.Dataset, claim: str) -> dict[str, Any]:
+def said_of(held: xr.Dataset, kind: str, claim: str, **beside: str) -> dict[str, Any]:
+    """Name, claim, provenance and how to cite a file of this kind; beside, more of the provenance, by name."""
     attrs = held.attrs
     name, digest = visible(attrs["problem"]), visible(attrs["sha256"])
     made, now = json.loads(attrs["versions"]), json.loads(versions())
     with_ = ", ".join(f"{visible(key)} {visible(value)}" for key, value in made.items())
     version = visible(made.get("mechdesign", "?"))
-    kind = "sweep" if "multiplier" in held.coords else "mechanism"
     return {
         "name": name,
         "kind": kind,
         "claim": visible(claim),
         "provenance": {
             "problem": name,
-            "parameters": ", ".join(f"{visible(key)} {visible(value)}" for key, value in _parameters(held).items())[
-                :2000
-            ],
+            **beside,
             "made with": with_,
             "page by": f"mechdesign {now['mechdesign']}",
             f"checksum of the {kind}": digest,
         },
         "cite": f"{name[:80]} ({kind}, SHA-256 {digest[:16]}…), made with mechdesign {version}.",
         "bibtex": (
-            f"@misc{{mechdesign-{digest[:8]},\n  title = {{{_plain(name)}: a certified privacy {kind}}},\n"
+            f"@misc{{mechdesign-{digest[:8]},\n  title = {{{_plain(name)}: {_CITED.get(kind, kind)}}},\n"
             f"  howpublished = {{mechdesign {version}}},\n  note = {{SHA-256 {digest}}}\n}}"
         ),
     }
 
 
-def _parameters(held: xr.Dataset) -> dict[str, Any]:
+def _parameters(held: xr.Dataset) -> str:
     """The parameters of the problem, then what the program kept beside them."""
     kept = dict(json.loads(held.attrs["parameters"]))
-    return {**kept.pop("knobs", {}), **kept}
+    both = {**kept.pop("knobs", {}), **kept}
+    return ", ".join(f"{visible(key)} {visible(value)}" for key, value in both.items())[:2000]
 
 
 def _plain(name: str) -> str:
@@ -136,11 +136,11 @@ def _unit(unit: str) -> str:
     return {"1": "", "units^2": "squared units"}.get(unit, unit.replace("^2", "²"))
 
 
-def _exact(value: object) -> str:
+def exact(value: object) -> str:
     """A figure in all its digits."""
     if isinstance(value, dict):
         return ", ".join(f"{key} {part}" for key, part in value.items())
-    if isinstance(value, (bool, int, str)):
+    if isinstance(value, (bool, int, str, np.integer)):
         return str(value).lower() if isinstance(value, bool) else str(value)
     return repr(float(value))  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""page: a mechanism or a sweep as one HTML file that needs nothing else, not even a network.
+"""page: a mechanism, a sweep or an estimate as one HTML file that needs nothing else, not even a network.
 
 The file carries the data in exact integers (contents.py), the program that proves and shows them (handover/page), and a
 policy that lets it load nothing. Its sentence and figures stand in the HTML too, for readers without scripts; a browser
@@ -25,15 +25,17 @@ from mechdesign.mechanism.storage.files import check_target, load_sealed, write_
 from mechdesign.mechanism.stored import read
 from mechdesign.mechanism.table.dataset import checksum_faults
 from mechdesign.output.page.contents import curve_contents, mechanism_contents
+from mechdesign.output.page.estimate import estimate_contents
 from mechdesign.output.page.facts import curve_facts, mechanism_facts
 from mechdesign.output.tables.compare import Row
 from mechdesign.output.tables.sweep import SWEEP
+from mechdesign.utility.population.shares import ESTIMATE
 from mechdesign.verification.verify import certified
 
 SUFFIXES = (".html", ".htm")
 PROOF = (
     *("arrays", "sha256", "checksum", "exponential", "fractions", "claim", "pairs", "table", "figures", "factors"),
-    *("prove", "open"),
+    *("counted", "shares", "prove", "open"),
 )  # of handover/page/proof, in the order in which they are read
 VIEW = (
     "numbers",
@@ -43,6 +45,8 @@ VIEW = (
     "map",
     "compare",
     "curve",
+    "bars",
+    "shares",
     "panel",
     "explore",
     "main",
@@ -58,42 +62,60 @@ def check_page_target(path: str | Path, *, overwrite: bool = False) -> Path:
 
 
 def save_page(
-    result: xr.Dataset, path: str | Path, *, comparison: Sequence[Row] | None = None, overwrite: bool = False
+    result: xr.Dataset,
+    path: str | Path,
+    *,
+    comparison: Sequence[Row] | None = None,
+    mechanisms: Sequence[xr.Dataset] = (),
+    overwrite: bool = False,
 ) -> Path:
-    """Write the page of a mechanism, a table or a factored one, or of a sweep, atomically.
+    """Write the page of a mechanism, a table or a factored one, of a sweep, or of an estimate, atomically.
 
-    Parameters: comparison, rows of `compare` to show beside the mechanism.
-    Raises: InputError for another suffix, a file that exists, another Dataset, and factors of more than 50,000 places;
-        VerificationError for a mechanism that `verify` does not certify, or a sweep that was altered.
+    Parameters: comparison, rows of `compare` to show beside the mechanism; mechanisms, of an estimate, all that made
+        its reports: with them the page proves the shares too, without them its seal alone.
+    Raises: InputError for another suffix, a file that exists, another Dataset, factors of more than 50,000 places, and
+        mechanisms that did not make the reports; VerificationError for a mechanism that `verify` does not certify, a
+        sweep or an estimate that was altered, and one whose intervals do not follow from its counts.
     Cost: that of `verify`, and 12 bytes a mass before compression.
     """
     target = check_page_target(path, overwrite=overwrite)
-    text = page_text(result, comparison=comparison)
+    text = page_text(result, comparison=comparison, mechanisms=mechanisms)
     write_atomically(target, lambda temporary: _write(text, temporary))
     return target
 
 
 def load_shown(path: str | Path) -> xr.Dataset:
-    """Read a file that `save_page` shows: a mechanism or a sweep. Raises what `load` raises."""
-    return load_sealed(path, MECHANISM, FACTORS, SWEEP, what="a mechanism or sweep")
+    """Read a file that `save_page` shows: a mechanism, a sweep or an estimate. Raises what `load` raises."""
+    return load_sealed(path, MECHANISM, FACTORS, SWEEP, ESTIMATE, what="a mechanism, sweep or estimate")
 
 
-def page_text(result: xr.Dataset, *, comparison: Sequence[Row] | None = None) -> str:
+def page_text(
+    result: xr.Dataset, *, comparison: Sequence[Row] | None = None, mechanisms: Sequence[xr.Dataset] = ()
+) -> str:
     """The HTML of `save_page`. Raises: as `save_page`."""
     schema = result.attrs.get("schema")
+    if mechanisms and schema != ESTIMATE.name:
+        raise InputError(
+            "are for the page of an estimate",
+            field="mechanisms",
+            value=len(mechanisms),
+            remedy="give the file of the estimate first",
+        )
+    if schema in (SWEEP.name, ESTIMATE.name) and (faults := checksum_faults(result)):
+        raise InputError("was altered", field="sha256", value=faults[0], remedy="use an unaltered file")
     if schema in (TABLE, FACTORED):
         checked, stored = certified(result), read(result)
         (contents, packed), facts = mechanism_contents(stored, checked, comparison), mechanism_facts(stored, checked)
     elif schema == SWEEP.name and comparison is None:
-        if faults := checksum_faults(result):
-            raise InputError("was altered", field="sweep", value=faults[0], remedy="use an unaltered sweep")
         (contents, packed), facts = curve_contents(result), curve_facts(result)
+    elif schema == ESTIMATE.name and comparison is None:
+        contents, packed, facts = estimate_contents(result, mechanisms)
     else:
         raise InputError(
             "has no page",
             field="file",
             value=visible(schema),
-            remedy="give a mechanism or a sweep, as solve and sweep do",
+            remedy="give a mechanism, a sweep or an estimate, as solve, sweep and estimate do",
         )
     return _rendered(contents | {"facts": facts}, packed, facts)
 

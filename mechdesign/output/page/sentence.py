@@ -24,6 +24,7 @@ from mechdesign.setting.space.domain import Domain
 USUAL = 2.0  # the factor of odds that the sentence speaks of where nobody asked for another
 _AGREE = 1e-6  # relative, of a radius and nats that were asked for with the epsilon that they make
 TIMES = "\N{MULTIPLICATION SIGN}"
+_CHANGES = ", a report changes an attacker's odds by"
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 # By numbers of axes and of neighbours: how far a graph distance exceeds the Euclidean one at most, at constant eps.
 _STRETCH = {(2, 4): 1.41422, (2, 8): 1.08240, (2, 16): 1.02750, (2, 32): 1.01310, (2, 64): 1.00755}
@@ -78,6 +79,19 @@ def saying_of(stored: Stored) -> Saying:
     )
 
 
+def promise_to_people(stored: Stored) -> Saying:
+    """The same promise for those who give reports, after "Whatever was reported, "; figures as in `saying_of`."""
+    said = _promise(stored)
+    where, comma, _ = said.template.partition(_CHANGES)
+    if not comma:
+        return said
+    if where.startswith("within"):
+        where = f"between places {where}" + ("" if where.endswith("streets") else " of each other")
+    where += "," * (", " in where)
+    words = f"a report changes anybody's odds {where} by no more than a factor of {{factor}}"
+    return Saying(template=words, values=said.values, texts=said.texts)
+
+
 def lengths(unit: str, count: int = 2) -> str:
     """A unit of length after a number."""
     return {"1": "units", "cell": "cells"}.get(unit, unit) if count > 1 else unit_word(unit)
@@ -86,7 +100,7 @@ def lengths(unit: str, count: int = 2) -> str:
 def _promise(stored: Stored) -> Saying:
     """What a report changes an attacker's odds by, between which places."""
     metric, domain = stored.metric, stored.domain
-    end = "a report changes an attacker's odds by no more than a factor of {factor}"
+    end = _CHANGES.removeprefix(", ") + " no more than a factor of {factor}"
     if float(stored.edges.length.max()) == 0:
         return Saying(template="a report tells an attacker nothing at all")
     if isinstance(metric, Discrete):

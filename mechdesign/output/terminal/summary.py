@@ -15,7 +15,8 @@ from mechdesign.errors import DesignError, VerificationError
 from mechdesign.mechanism.stored import read, stored_domain
 from mechdesign.mechanism.table.dataset import relative_gap
 from mechdesign.output.terminal.printing import figure, listing, say
-from mechdesign.output.terminal.words import loss_sentence
+from mechdesign.output.terminal.words import loss_sentence, worst_prior
+from mechdesign.programs.optimal.minimax import Minimax
 from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.objective.losses import LOSSES
 from mechdesign.utility.loss.loss import constant_loss
@@ -102,6 +103,8 @@ def print_summary(summary: Mapping[str, Any], mechanism: xr.Dataset, *, verbose:
         said += (
             f"; no mechanism with this claim does better than {summary['lower_bound']:.3g} (gap {summary['gap']:.0e})"
         )
+    if mechanism.attrs["program"] == Minimax.name and mechanism["multiplier"].values.any():
+        more = f"{worst_prior(mechanism)}.{' ' * bool(more)}{more}"
     say(f"{said}. Proved in whole numbers.{' ' * bool(more)}{more}")
     last = ("seconds", "peak_mb", "file", "fallback", "diagnosis", "published", "remark")
     hidden = {"certified", "remedy", "chosen"} | (set() if verbose else {"claim", "peak_mb", "objective_of"})

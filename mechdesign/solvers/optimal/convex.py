@@ -15,7 +15,8 @@ from mechdesign.mechanism.table.certificate import ROW_SUM
 from mechdesign.mechanism.table.dataset import relative_gap
 from mechdesign.programs.optimal.constrained import Constrained
 from mechdesign.solvers.kernels.design import Design
-from mechdesign.solvers.optimal.coupled import solve_coupled, task_of
+from mechdesign.solvers.optimal.coupled import solve_coupled
+from mechdesign.solvers.optimal.coupled_task import task_of
 
 _MARGINS = (1e-7, 1e-6, 1e-5, 1e-4)  # absolute; HiGHS is asked for 1e-7 there
 

@@ -1,6 +1,8 @@
 """Solve a coupled program by rays where edges are long, else as one linear program; then repair, certify and bound.
 
-Rays (rays.py) come first where the median edge has 3 nats or more, else last. The whole program: 1. HiGHS solves it,
+The exponential mechanism is certified first, where it meets the limits. Designs of changing priors (changing_prior.py)
+come next where a maximum is minimised and the whole program has more than 60,000 constraints, else rays (rays.py) where
+the median edge has 3 nats or more; elsewhere rays come last. The whole program: 1. HiGHS solves it,
 every limit lowered by a margin.  2. The point is repaired and certified.  3. The side rows are checked on the certified
 integers, rounded up; where one fails its margin grows and 1. is repeated.  4. The multipliers of the side rows are
 clipped and scaled until they are valid exactly, folded into the effective cost, and every report is priced: a lower
@@ -23,125 +25,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.errors import DesignError, InfeasibleError, SolverError
-from mechdesign.mechanism.table.certificate import ROW_SUM
 from mechdesign.mechanism.table.dataset import RESOLUTION, relative_gap
-from mechdesign.mechanism.table.repair import repair
-from mechdesign.programs.optimal.coupled import Coupled, SideRows, constant_objective, objective
-from mechdesign.programs.optimal.whole import MOST_ROWS, WholeProgram, assemble_whole, count_rows, require_whole
-from mechdesign.setting.objective.losses import TableLoss
-from mechdesign.setting.objective.priors import uniform
-from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.programs.optimal.coupled import Coupled
 from mechdesign.solvers.kernels.design import Design
-from mechdesign.solvers.kernels.highs import LinearSolution, Method, solve_linear_program
-from mechdesign.solvers.kernels.pricing import ConePricer
+from mechdesign.solvers.kernels.highs import Method
 from mechdesign.solvers.kernels.progress import Progress
-from mechdesign.solvers.optimal.aggregation import aggregate
-from mechdesign.solvers.optimal.coupled_bound import Bound, best_bound
-from mechdesign.solvers.optimal.rays import SECRETS, RayGeneration, generate, suits
+from mechdesign.solvers.kernels.threads import OutOfTime
+from mechdesign.solvers.optimal.changing_prior import generate_designs
+from mechdesign.solvers.optimal.coupled_bound import Bound
+from mechdesign.solvers.optimal.coupled_task import FIRST_MARGIN, Task, task_of
+from mechdesign.solvers.optimal.rays import SECRETS, RayGeneration, generate
 
-SIMPLEX_LIMIT = 10_000  # rows up to which the simplex method is used
-_SMALL: list[tuple[Method, float]] = [("simplex", 9.0), ("simplex", 18.0), ("ipm", 9.0)]  # method, cap in nats
-_LARGE: list[tuple[Method, float]] = [("ipm", 5.0), ("ipm", 9.0)]
-_LONG = 3.0  # median edge in nats from which rays are faster than the whole program, whose rows couple all reports
 _SHARE = 0.5  # of the time limit for rays, where the whole program can follow
+_DESIGNS = 0.8  # the same for designs of changing priors
 _BETTER = 0.9  # a mixture of this share of the best objective is certified before the end
-_MARGIN = 1e-9  # first margin of a limit, relative to it: what HiGHS is asked for
 _TRIALS = 8
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Task:
-    """minimise <cost, P> + t over the private tables of `problem` with `rows`.
-
-    constant, the objective of the best constant report; unit, the scale of objectives in the linear program.
-    """
-
-    problem: DesignProblem
-    cost: NDArray[np.float64]
-    rows: SideRows
-    pricer: ConePricer
-    constant: float
-    unit: float
-
-    @property
-    def rays_first(self) -> bool:
-        """Whether rays are few."""
-        return suits(self.problem.edges.length, _LONG) and self.problem.domain.size <= SECRETS
-
-    @property
-    def first_margin(self) -> NDArray[np.float64]:
-        """What limits (k,) are lowered by at first; 0 on rows with a share."""
-        return np.where(self.rows.share > 0, 0.0, _MARGIN * self.rows.size_of_limits)
-
-    @property
-    def routes(self) -> list[tuple[Method, float]]:
-        """Methods and caps of the whole program, in the order of trial; none where it is too large."""
-        if count_rows(self.problem, self.rows.size) > MOST_ROWS:
-            return []
-        return _SMALL if count_rows(self.problem, self.rows.size) <= SIMPLEX_LIMIT else _LARGE
-
-    def solve(
-        self, rows: SideRows, method: Method, cap: float, tolerance: float, time_limit: float
-    ) -> tuple[WholeProgram, LinearSolution]:
-        """The point that HiGHS finds, with `rows` in place of the task's."""
-        whole = assemble_whole(self.problem, self.cost, rows, self.pricer.distance, cap=cap, unit=self.unit)
-        return whole, solve_linear_program(whole.program, method=method, tolerance=tolerance, time_limit=time_limit)
-
-    def bound(self, dual: NDArray[np.float64], multipliers: NDArray[np.float64]) -> Bound:
-        """The best bound over multipliers of the row sums below `dual`."""
-        return best_bound(self.pricer, self.cost, self.rows, dual, multipliers, loss=self.unit)
-
-    def polished(self, bound: Bound, gap: float, time_limit: float) -> Bound:
-        """The bound with other multipliers of the row sums, those of the optimal program for its effective cost.
-
-        The least entry of every row is taken off that cost, so that it is a loss, and comes back with the multipliers.
-        """
-        least = bound.folded.min(axis=1)
-        loss = (bound.folded - least[:, None]) * len(least)
-        if not loss.max() > 0:
-            return bound
-        judged = replace(self.problem, prior=uniform(self.problem.domain), loss=TableLoss(values=loss))
-        design = aggregate(judged, gap=gap, time_limit=time_limit)
-        found = self.bound(design.dual + least, bound.multipliers)
-        return found if found.value > bound.value else bound
-
-    def certify(
-        self, table: NDArray[np.float64], charge: NDArray[np.float64]
-    ) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
-        """A certified table near `table`, and by how much it may exceed the limits (k,).
-
-        Repaired with the kernels and without, slack put where `charge` (n, m) is least; what breaks no limit is
-        preferred, then the smaller objective.
-        """
-        square = self.problem.reports.size == self.problem.domain.size
-        found = []
-        for kernel in [np.exp(-self.pricer.distance).T, None] if square else [None]:
-            mass = repair(np.maximum(table, 0.0), self.problem.edges, charge, kernel)
-            excess = self.rows.excess_up(mass / float(ROW_SUM))
-            found.append((float(excess.max(initial=0.0)), self.value(mass), mass, excess))
-        _, _, mass, excess = min(found, key=lambda entry: entry[:2])
-        return mass, excess
-
-    def value(self, mass: NDArray[np.uint64]) -> float:
-        """The objective of a certified table."""
-        return objective(self.cost, self.rows, mass / float(ROW_SUM))
-
-
-def task_of(program: Coupled) -> Task:
-    """The task of a program. Raises: SizeError before allocating what does not fit."""
-    problem = program.problem
-    few, what = suits(problem.edges.length, _LONG) and problem.domain.size <= SECRETS, f"the {program.name} program"
-    if not few:
-        require_whole(problem, problem.domain.size, what=what)
-    rows, cost = program.side_rows(), program.base_cost()
-    if not few:
-        require_whole(problem, rows.size, what=what)
-    pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
-    exponential = np.exp(-pricer.distance.T / 2)
-    exponential /= exponential.sum(axis=1, keepdims=True)
-    constant = constant_objective(cost, rows) or 1.0
-    unit = max(min(constant, objective(cost, rows, exponential)), RESOLUTION * constant)
-    return Task(problem=problem, cost=cost, rows=rows, pricer=pricer, constant=constant, unit=unit)
 
 
 def solve_coupled(
@@ -199,8 +97,11 @@ class _Search:
 
     def run(self) -> None:
         """Try one route after another until the gap is met or time ends."""
-        if self.task.rays_first:
-            self.by_rays()
+        self.offer(self.task.exponential, np.zeros_like(self.task.cost))
+        if self.task.designs_first:
+            self.by_rays(_DESIGNS, designs=True)
+        elif self.task.rays_first:
+            self.by_rays(_SHARE)
         for method, cap in self.task.routes:
             if self.reached <= self.gap or self.left <= 0:
                 break
@@ -208,10 +109,12 @@ class _Search:
             self.task = replace(self.task, unit=max(min(self.value, self.task.unit), RESOLUTION * self.task.constant))
         unmet = self.reached > self.gap and self.left > 0
         if unmet and not self.task.rays_first and self.task.problem.domain.size <= SECRETS:
-            self.by_rays()
+            self.by_rays(_SHARE)
 
-    def by_rays(self) -> None:
-        """Ray generation; limits that the certified table breaks are lowered for the mixture."""
+    def by_rays(self, share: float, *, designs: bool = False) -> None:
+        """Ray generation in this share of the time, with columns of whole designs or priced ones; limits that the
+        certified table breaks are lowered for the mixture.
+        """
         task = self.task
         margin = task.first_margin
         constant = task.problem.best_constant
@@ -226,13 +129,16 @@ class _Search:
                 if excess.any():
                     margin = np.where(excess > 0, 2 * (margin + excess), margin)
                     rays.tighten(margin)
-            self.tell("rays", rays.variables, rays.constraints)
+            self.tell("designs" if designs else "rays", rays.variables, rays.constraints)
             return self.reached
 
-        share = _SHARE if task.routes else 1.0
+        deadline = self.started + (share if task.routes else 1.0) * self.time_limit
         try:
-            generate(rays, gap=self.gap, deadline=self.started + share * self.time_limit, take=take)
-        except SolverError:  # what was certified is kept
+            if designs:
+                generate_designs(task, rays, gap=self.gap, deadline=deadline, take=take)
+            else:
+                generate(rays, gap=self.gap, deadline=deadline, take=take)
+        except (SolverError, OutOfTime):  # what was certified is kept
             pass
         finally:
             if len(rays.x) and self.proof is not None and rays.objective < self.value:
@@ -298,6 +204,8 @@ class _Search:
     def design(self, program: Coupled) -> Design:
         """The result. Raises: InfeasibleError, DesignError, SolverError where there is no certified table."""
         timed_out = self.left <= 0
+        if self.mass is not None and self.proof is None:
+            self.prove(self.task.first_bound())
         if self.mass is None or self.proof is None:
             if not timed_out and (self.task.rows.share == 0).any():
                 raise no_table(self.task, program)
@@ -329,7 +237,7 @@ def no_table(task: Task, program: Coupled) -> DesignError:
     elastic = replace(task, cost=np.zeros_like(task.cost), rows=rows, constant=1.0, unit=1.0)
     for method, cap in task.routes:
         try:
-            whole, solution = elastic.solve(rows, method, cap, _MARGIN, math.inf)
+            whole, solution = elastic.solve(rows, method, cap, FIRST_MARGIN, math.inf)
         except SolverError:
             continue
         bound = elastic.bound(*whole.multipliers(solution.dual))

@@ -99,7 +99,7 @@ def estimate_shares(
     _check_options(interval, method, guess, pilot)
     check_whole(seed, "seed", least=0)
     domain = shared_domain(mechanisms)
-    channel, made, numbers = _collected(mechanisms, counts)
+    channel, made, numbers = collected(mechanisms, counts)
     prior = np.asarray(mechanisms[0]["prior"].values, float)
     best = maximum_likelihood(numbers, channel.table)
     shown = best if method == METHODS[0] else expectation_maximization(numbers, channel.table, maximum=best)
@@ -177,10 +177,13 @@ def reports_digest(mechanisms: Sequence[xr.Dataset], counts: Sequence[NDArray[An
     return digest.hexdigest()
 
 
-def _collected(
+def collected(
     mechanisms: Sequence[xr.Dataset], counts: Sequence[ArrayLike]
 ) -> tuple[Channel, list[NDArray[np.int64]], _Floats]:
-    """The channel of the mechanisms that made reports, the counts of all, and those of the channel (M,)."""
+    """The channel of the mechanisms that made reports, the counts of all, and those of the channel (M,).
+
+    Raises: InputError for counts that do not fit, or where there is no report.
+    """
     if len(mechanisms) != len(counts) or not mechanisms:
         raise InputError(
             "needs counts for every mechanism",
@@ -265,7 +268,7 @@ def _differences(
     z: float,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Shares of this period less those of another, with intervals from both standard errors."""
-    other, _, others = _collected(mechanisms, against)
+    other, _, others = collected(mechanisms, against)
     best = maximum_likelihood(others, other.table)
     now, then = (
         linear_intervals(held, made, linear_weights(held, areas.indicator, prior), z, strict=False)

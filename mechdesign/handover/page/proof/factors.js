@@ -116,6 +116,15 @@ function storedSums(page) {
   return Array.from({ length: words.length / 2 }, (_, u) => (words[2 * u] << 64n) + words[2 * u + 1]);
 }
 
+/** P(.|u) of a factored mechanism as doubles; kernel, E in doubles. */
+function factorRow(factors, kernel, sums, u) {
+  const { weight, target, inner } = factors;
+  const row = new Float64Array(inner.length);
+  const [distances, sum] = [factors.distances(inner[u]), Number(sums[u])];
+  for (let p = 0; p < weight.length; p++) row[target[p]] += (kernel[distances[p]] * weight[p]) / sum;
+  return row;
+}
+
 /** Faults of row sums and of row losses, both found again for the secrets `asked`. */
 function* factorFaults(page, factors, sums, asked) {
   const faults = [];

@@ -160,18 +160,7 @@ class Explore {
   }
 
   #legend(scale, words, bars) {
-    const { legend } = this.parts;
-    legend.hidden = false;
-    legend.querySelector(".ramp").style.background = bars ? "" : gradient();
-    legend.querySelector(".ramp").hidden = bars || scale.constant;
-    const said = (value) =>
-      this.tab === "reports" || this.tab === "belief" || this.tab === "prior" ? chance(value) : short(value);
-    const known = Number.isFinite(scale.most);
-    const one = bars || scale.constant;
-    legend.querySelector(".least").textContent =
-      !known || one ? "" : `${scale.logarithmic ? "≤ " : ""}${said(scale.least)}`;
-    legend.querySelector(".most").textContent = !known || one ? "" : said(scale.most);
-    legend.querySelector(".words").textContent =
-      known && one ? `${words}: ${bars && !scale.constant ? "at most " : ""}${said(scale.most)}` : words;
+    const chances = ["reports", "belief", "prior"].includes(this.tab);
+    fillLegend(this.parts.legend, scale, words, bars, chances ? chance : short);
   }
 }

@@ -11,6 +11,7 @@ function showFacts(page) {
     : facts.sentence;
   document.title = `${facts.name}: ${facts.kind}`;
   for (const part of document.querySelectorAll("[data-fact]")) part.textContent = facts[part.dataset.fact];
+  for (const part of document.querySelectorAll("[data-claim]")) part.textContent = facts.claims[part.dataset.claim];
   for (const part of document.querySelectorAll("[data-provenance]"))
     part.textContent = facts.provenance[part.dataset.provenance];
   for (const part of document.querySelectorAll("[data-figure]")) {
@@ -29,16 +30,17 @@ function showFacts(page) {
 function showOutcome(page, outcome) {
   const [badge, good] = [byId("proof"), outcome.faults.length === 0];
   const { found } = outcome;
-  const curve = page.contents.kind === "curve";
-  badge.className = `badge ${good ? (curve || found.partial ? "partly" : "proved") : "refused"}`;
+  const told = found.told ?? {
+    whole: !found.partial,
+    verdict: found.partial ? "Proved in part" : "Proved in this browser",
+    words: good
+      ? `${counted(found.rows)} rows, ${counted(found.inequalities)} inequalities${found.compared === found.inequalities ? ", in whole numbers" : ""}.`
+      : "",
+  };
+  badge.className = `badge ${good ? (told.whole ? "proved" : "partly") : "refused"}`;
   byId("progress").hidden = true;
-  const partly = found.partial ? "Proved in part" : "Proved in this browser";
-  byId("verdict").textContent = good ? (curve ? "Checksum and figures hold together" : partly) : "Refused";
-  byId("saying").textContent = good
-    ? curve
-      ? "A sweep carries no tables to prove."
-      : `${counted(found.rows)} rows, ${counted(found.inequalities)} inequalities${found.compared === found.inequalities ? ", in whole numbers" : ""}.`
-    : outcome.faults[0].text;
+  byId("verdict").textContent = good ? told.verdict : "Refused";
+  byId("saying").textContent = good ? told.words : outcome.faults[0].text;
   const list = (id, texts) => {
     byId(id).replaceChildren(...texts.map((text) => element("li", text)));
     byId(id).parentElement.hidden = texts.length === 0;
@@ -107,7 +109,8 @@ async function start() {
         table: byId("baselines"),
         key: byId("key"),
       });
-    } else explore = startExplore(page);
+    } else if (page.contents.kind === "shares") startShares(page);
+    else explore = startExplore(page);
     if (page.contents.comparison) {
       byId("comparison").hidden = false;
       showComparison(byId("compared"), page.contents.comparison, page.contents.facts.loss_unit);

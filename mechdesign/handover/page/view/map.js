@@ -10,7 +10,8 @@ class PlaceMap {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
   }
 
-  /** shown = { ground, values, scale, at, marks: [{ place, kind }], circle: { place, radius }, inside: (n,) of booleans, axis }. */
+  /** shown = { ground, values, scale, at, marks: [{ place, kind }], circle: { place, radius }, inside: (n,) of booleans,
+   * label: (n,) of whole numbers whose borders are drawn, axis }. */
   show(shown) {
     this.shown = shown;
     this.draw();
@@ -72,6 +73,11 @@ class PlaceMap {
         pen.stroke();
       }
     }
+    if (this.shown.label && ground.kind === "cells") {
+      pen.beginPath();
+      this.#border(pen, this.shown.label);
+      this.#twice(pen, 2.5, 1);
+    }
     if (circle) {
       pen.beginPath();
       pen.arc(this.toX(ground.x[circle.place]), this.toY(ground.y[circle.place]), circle.radius * this.scale, 0, 7);
@@ -98,26 +104,34 @@ class PlaceMap {
         pen.arc(this.toX(ground.x[k]), this.toY(ground.y[k]), dot + 2.5, 0, 7);
       }
     } else {
-      const [w, h] = ground.cell;
-      const key = (x, y) => `${Math.round((x / w) * 2)},${Math.round((y / h) * 2)}`;
-      const held = new Set(Array.from(inside, (is, k) => (is ? key(ground.x[k], ground.y[k]) : "")));
-      for (let k = 0; k < ground.count; k++) {
-        if (!inside[k]) continue;
-        const [x, y] = [ground.x[k], ground.y[k]];
-        for (const [dx, dy] of [
-          [1, 0],
-          [-1, 0],
-          [0, 1],
-          [0, -1],
-        ]) {
-          if (held.has(key(x + dx * w, y + dy * h))) continue;
-          const [cx, cy] = [x + (dx * w) / 2, y + (dy * h) / 2];
-          pen.moveTo(this.toX(cx - (dy * w) / 2), this.toY(cy - (dx * h) / 2));
-          pen.lineTo(this.toX(cx + (dy * w) / 2), this.toY(cy + (dx * h) / 2));
-        }
+      this.#border(pen, inside, true);
+    }
+    if (this.shown.label) this.#twice(pen, 6, 3);
+    else this.#outlined(pen, ground.kind === "dots" ? [] : [6, 4]);
+  }
+
+  /** The sides of cells whose neighbour has another label; only those of cells of one label where that is given. */
+  #border(pen, label, only = null) {
+    const { ground } = this.shown;
+    const [w, h] = ground.cell;
+    const key = (x, y) => `${Math.round((x / w) * 2)},${Math.round((y / h) * 2)}`;
+    const held = new Map(Array.from(label, (own, k) => [key(ground.x[k], ground.y[k]), own]));
+    for (let k = 0; k < ground.count; k++) {
+      if (only !== null && label[k] !== only) continue;
+      const [x, y] = [ground.x[k], ground.y[k]];
+      for (const [dx, dy] of [
+        [1, 0],
+        [-1, 0],
+        [0, 1],
+        [0, -1],
+      ]) {
+        const beside = held.get(key(x + dx * w, y + dy * h));
+        if (beside === label[k] || (only === null && beside === undefined)) continue;
+        const [cx, cy] = [x + (dx * w) / 2, y + (dy * h) / 2];
+        pen.moveTo(this.toX(cx - (dy * w) / 2), this.toY(cy - (dx * h) / 2));
+        pen.lineTo(this.toX(cx + (dy * w) / 2), this.toY(cy + (dx * h) / 2));
       }
     }
-    this.#outlined(pen, ground.kind === "dots" ? [] : [6, 4]);
   }
 
   #lines(pen) {

@@ -50,15 +50,9 @@ class Model {
   /** P(.|u) as doubles; null where the page does not carry the row. */
   row(u) {
     if (!this.carries(u)) return null;
-    const row = new Float64Array(this.width);
-    if (this.factors) {
-      const { weight, target, inner } = this.factors;
-      const [distances, sum] = [this.factors.distances(inner[u]), Number(this.sums[u])];
-      for (let p = 0; p < weight.length; p++) row[target[p]] += (this.kernel[distances[p]] * weight[p]) / sum;
-      return row;
-    }
+    if (this.factors) return factorRow(this.factors, this.kernel, this.sums, u);
     const from = (this.rowOf ? this.rowOf.get(u) : u) * this.width;
-    return row.map((_, y) => Number(this.mass[from + y]) * 2 ** -62);
+    return Float64Array.from({ length: this.width }, (_, y) => Number(this.mass[from + y]) * 2 ** -62);
   }
 
   /** What an attacker who knows the prior believes after report y, (n,); null where not every row is there. */

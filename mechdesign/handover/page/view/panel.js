@@ -12,6 +12,20 @@ function where(model, k, axes = model.secrets, unit = model.facts.unit) {
   return numbers.length === 1 ? `${numbers[0]} ${unit}` : `(${numbers.join(", ")})${unit ? ` ${unit}` : ""}`;
 }
 
+/** Fill the legend of a map: the ends of its scale as `said` tells them, and what it shows. */
+function fillLegend(legend, scale, words, bars, said) {
+  legend.hidden = false;
+  legend.querySelector(".ramp").style.background = bars ? "" : gradient();
+  legend.querySelector(".ramp").hidden = bars || scale.constant;
+  const known = Number.isFinite(scale.most);
+  const one = bars || scale.constant;
+  legend.querySelector(".least").textContent =
+    !known || one ? "" : `${scale.logarithmic ? "≤ " : ""}${said(scale.least)}`;
+  legend.querySelector(".most").textContent = !known || one ? "" : said(scale.most);
+  legend.querySelector(".words").textContent =
+    known && one ? `${words}: ${bars && !scale.constant ? "at most " : ""}${said(scale.most)}` : words;
+}
+
 /** Fill a list of terms and what they are. */
 function describe(list, facts) {
   list.replaceChildren(

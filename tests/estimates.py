@@ -1,0 +1,81 @@
+"""Estimates to make pages of: 4 x 4 cells at Les Halles, intervals of every kind, with and without mechanisms."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import xarray as xr
+from exported import factored, made
+from pages import Texts, altered
+
+from mechdesign.closed_forms.mechanisms import geometric, randomized_response
+from mechdesign.mechanism.sampling.sampler import rows_of
+from mechdesign.mechanism.stored import stored_domain
+from mechdesign.output.page.page import page_text
+from mechdesign.setting.problems.problem_files import load_problem
+from mechdesign.setting.space.areas import Areas
+from mechdesign.utility.population.shares import estimate_shares
+
+HOSTILE = "</script><img src=x onerror='window.hacked = 1'>{low}{{ 7 * 7 }}<!--"
+WHOLE = ("linear", "simultaneous", "affine", "two", "stopped", "few", "cells", "misfit", "factored", "lost", "hostile")
+PARTLY = ("pilot", "sealed")
+
+
+@cache
+def mechanisms_of(name: str) -> tuple[xr.Dataset, ...]:
+    """The mechanisms that made the reports."""
+    if name == "factored":
+        return (factored(),)
+    if name == "lost":
+        return (made("plane"),)
+    problem = load_problem("paris", cells=4, epsilon=0.02)
+    first = geometric.mechanism(problem)
+    return (first, randomized_response.mechanism(problem)) if name == "two" else (first,)
+
+
+def counts_of(mechanism: xr.Dataset, people: int, seed: int = 0) -> np.ndarray:
+    """Counts (m,) of reports of people who are where the prior says."""
+    law = mechanism["prior"].values @ rows_of(mechanism).probabilities(np.arange(mechanism.sizes["secret"]))
+    return np.random.default_rng(seed).multinomial(people, law / law.sum())
+
+
+@cache
+def estimate_of(name: str) -> xr.Dataset:
+    """An estimate by its name."""
+    held = mechanisms_of(name)
+    counts = [counts_of(mechanism, 60 if name == "few" else 3_000, k) for k, mechanism in enumerate(held)]
+    if name == "misfit":
+        counts = [np.where(np.isin(np.arange(16), (5, 10)), 4_000, 0)]
+    domain = stored_domain(held[0])
+    areas = Areas.blocks(domain, 2, 3)
+    if name == "lost":
+        areas = Areas.of_labels(np.arange(domain.size) == 0)
+    if name == "hostile":
+        areas = Areas(names=(HOSTILE, *areas.names[1:]), label=areas.label)
+    options = {
+        "simultaneous": {"simultaneous": True},
+        "affine": {"interval": "affine", "confidence": 0.9},
+        "pilot": {"interval": "affine", "pilot": 0.2},
+        "two": {"against": [counts_of(mechanism, 2_000, 9 + k) for k, mechanism in enumerate(held)]},
+        "stopped": {"method": "stopped"},
+    }.get(name, {})
+    return estimate_shares(held, counts, None if name == "cells" else areas, **options)
+
+
+@cache
+def shown(name: str) -> str:
+    """The page of an estimate, with its mechanisms but for the one that is only sealed."""
+    return page_text(estimate_of(name), mechanisms=() if name == "sealed" else mechanisms_of(name))
+
+
+def honest_estimate(name: str) -> Texts:
+    """What the page of an estimate carries."""
+    return Texts.in_page(shown(name))
+
+
+def forged_estimate(name: str, **changed: object) -> Texts:
+    """The page of an estimate with other arrays and attributes, every checksum made to fit."""
+    variables = {key: value for key, value in changed.items() if isinstance(value, np.ndarray)}
+    attributes = {key: value for key, value in changed.items() if key not in variables}
+    return altered(estimate_of(name), honest_estimate(name), "estimate", variables, attributes)
