@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from browsers import BROWSER, Opened
 
 from mechdesign.cli.main import main
 
@@ -56,3 +57,27 @@ def run_json(run: Callable[..., tuple[int, str, str]]) -> Callable[..., tuple[in
         return code, json.loads(out)
 
     return call
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A Chromium, for the tests of a file."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra `test`")
+    with playwright.sync_playwright() as started:
+        launched = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def opened(browser):
+    """Open pages without a network; they are closed after the test."""
+    kept = []
+
+    def call(path, **options):
+        kept.append(Opened(browser, path, **options))
+        return kept[-1]
+
+    yield call
+    for one in kept:
+        one.context.close()

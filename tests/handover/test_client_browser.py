@@ -6,7 +6,6 @@ import base64
 import functools
 import http.server
 import json
-import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,13 +13,12 @@ from typing import Any
 
 import psutil
 import pytest
+from browsers import needs_browser
 from clients import DRAWN, Stream, drawn_in_python, mechanism, sampler
 
 from mechdesign.output.client.client import write_client
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install '.[test]'")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+pytestmark = needs_browser()
 ELSEWHERE = next(
     (
         a.address
@@ -31,14 +29,6 @@ ELSEWHERE = next(
     None,
 )  # an address of this machine that a browser does not trust
 TITLE = "Private location reports"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")

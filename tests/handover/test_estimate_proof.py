@@ -13,7 +13,7 @@ from estimates import PARTLY, WHOLE, estimate_of, forged_estimate, honest_estima
 from pages import NODE, in_node, program, proved_in_node
 from scipy.special import ndtr
 
-from mechdesign.utility.population.fit_test import tail_bound
+from mechdesign.utility.population.goodness_of_fit import tail_bound
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the proof is JavaScript")
 NAMES = (*WHOLE, *PARTLY)

@@ -22,7 +22,7 @@ from mechdesign.output.page.facts import MOST_LISTED, exact, mechanism_facts, sa
 from mechdesign.output.page.sentence import Saying, lengths, promise_to_people
 from mechdesign.output.tables.shares import share_rows
 from mechdesign.utility.population.evidence import bound_weights, in_order
-from mechdesign.utility.population.fit_test import REFUSED
+from mechdesign.utility.population.goodness_of_fit import REFUSED
 from mechdesign.verification.verify import certified
 
 MOST_WEIGHTS = 1_000_000  # of bounds in a page: 8 MB
