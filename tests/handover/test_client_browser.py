@@ -111,7 +111,7 @@ def test_a_module_over_http_draws_what_python_draws(served, trusted, page, monke
     assert drawn(page, f"await import('{served}/report.mjs')", stream, 500) == expected
     assert all(url.startswith(served) for url in page.requested)
     page.locator("#map").click()
-    assert page.locator("#said").inner_text().startswith("Drawn anew")
+    page.get_by_text("Drawn anew").wait_for()
 
 
 def test_a_reload_keeps_memory_and_budget(folder, page) -> None:
