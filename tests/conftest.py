@@ -13,6 +13,7 @@ import pytest
 
 from mechdesign.cli.main import main
 
+pytest_plugins = ["browsers"]
 ROOT = Path(__file__).resolve().parent.parent
 
 
