@@ -14,6 +14,7 @@ from browsers import BROWSER, Opened
 
 from mechdesign.cli.main import main
 
+pytest_plugins = ["browsers"]
 ROOT = Path(__file__).resolve().parent.parent
 
 

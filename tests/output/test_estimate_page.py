@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from browsers import check_layout, needs_browser
 from estimates import HOSTILE, counts_of, estimate_of, forged_estimate, mechanisms_of, shown
@@ -10,6 +12,7 @@ from pages import Texts
 from mechdesign.errors import InputError, VerificationError
 from mechdesign.mechanism.storage.files import save
 from mechdesign.mechanism.table.dataset import seal
+from mechdesign.output.page import estimate as carried
 from mechdesign.output.page.estimate import outward
 from mechdesign.output.page.page import page_text
 from mechdesign.output.tables.shares import estimate_document
@@ -148,6 +151,22 @@ def test_names_of_areas_cannot_become_markup():
     html = shown("hostile")
     assert "<img" not in html
     assert html.count("<script") == shown("linear").count("<script")
+
+
+def test_tables_that_are_too_large_are_not_carried(monkeypatch):
+    monkeypatch.setattr(carried, "MOST_MASSES", 10)
+    contents = json.loads(Texts.in_page(page_text(estimate_of("linear"), mechanisms=mechanisms_of("linear"))).contents)
+    assert (contents["mechanisms"], contents["given_mechanisms"]) == ([], 1)
+    assert "weights" not in contents["beside"]
+    assert "factor" in contents["saying"]["values"]
+
+
+@pytest.mark.parametrize("words", ["{}", "[]", "not JSON", '[{"sha256": 3}]'])
+def test_an_estimate_that_contradicts_itself_is_refused(words):
+    evil = seal(estimate_of("linear").assign_attrs(mechanisms=words))
+    for mechanisms in ((), mechanisms_of("linear")):
+        with pytest.raises((InputError, VerificationError)):
+            page_text(evil, mechanisms=mechanisms)
 
 
 def test_what_is_refused():

@@ -39,14 +39,17 @@ def estimate_contents(
     """The object, the bytes and the facts of a page of an estimate; mechanisms, all that made its reports, or none.
 
     Raises: InputError for other mechanisms; VerificationError for one that `verify` does not certify, and for an
-        estimate that does not follow from them.
+        estimate that does not follow from them; ValueError, TypeError or KeyError for a file that contradicts itself.
     """
     arrays, domain = Arrays(), stored_domain(estimate)
+    reports = sum(each["reports"] for each in json.loads(estimate.attrs["mechanisms"]))
+    if reports != estimate.sizes["report"]:
+        raise ValueError(f"the mechanisms have {reports} reports, the counts {estimate.sizes['report']}")
     ordered = in_order(estimate, mechanisms) if mechanisms else []
     checked = [certified(mechanism) for mechanism in ordered]
     stored = [read(mechanism) for mechanism in ordered]
     parts = file_part(estimate, arrays)
-    masses = sum(each["reports"] for each in json.loads(estimate.attrs["mechanisms"])) * domain.size
+    masses = reports * domain.size
     weights = bound_weights(estimate, ordered) if ordered else None
     kept = ordered and masses <= MOST_MASSES
     beside = {}

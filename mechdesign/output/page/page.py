@@ -22,7 +22,7 @@ from mechdesign.base.streams import visible
 from mechdesign.errors import InputError
 from mechdesign.mechanism.schema import FACTORED, FACTORS, MECHANISM, TABLE
 from mechdesign.mechanism.storage.files import check_target, load_sealed, write_atomically
-from mechdesign.mechanism.stored import read
+from mechdesign.mechanism.stored import contradiction, read
 from mechdesign.mechanism.table.dataset import checksum_faults
 from mechdesign.output.page.contents import curve_contents, mechanism_contents
 from mechdesign.output.page.estimate import estimate_contents
@@ -109,7 +109,10 @@ def page_text(
     elif schema == SWEEP.name and comparison is None:
         (contents, packed), facts = curve_contents(result), curve_facts(result)
     elif schema == ESTIMATE.name and comparison is None:
-        contents, packed, facts = estimate_contents(result, mechanisms)
+        try:
+            contents, packed, facts = estimate_contents(result, mechanisms)
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise contradiction(error) from error
     else:
         raise InputError(
             "has no page",

@@ -1,6 +1,6 @@
 // Shares of areas as a table with a bar and an interval in every row, largest first.
 
-const percent = (share, digits = 2) => (Number.isFinite(share) ? `${(100 * share).toFixed(digits)} %` : "–");
+const percent = (share, digits = 2) => (Number.isFinite(share) ? `${(100 * share).toFixed(digits)}\u00a0%` : "–");
 
 /** A round share that is not below `most`: the end of the bars' axis. */
 function axisEnd(most) {
