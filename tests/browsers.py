@@ -32,28 +32,6 @@ class Opened:
         return [url for url in self.requests if not url.startswith(("file:", "blob:", "data:"))]
 
 
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra `test`")
-    with playwright.sync_playwright() as started:
-        launched = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        yield launched
-        launched.close()
-
-
-@pytest.fixture
-def opened(browser):
-    kept = []
-
-    def call(path, **options):
-        kept.append(Opened(browser, path, **options))
-        return kept[-1]
-
-    yield call
-    for one in kept:
-        one.context.close()
-
-
 def check_layout(page, width, scheme):
     """A page fits its window, shows its verdict at once, is accessible, and has the colours of the scheme."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")

@@ -14,7 +14,6 @@ from browsers import BROWSER, Opened
 
 from mechdesign.cli.main import main
 
-pytest_plugins = ["browsers"]
 ROOT = Path(__file__).resolve().parent.parent
 
 
