@@ -18,8 +18,8 @@ from mechdesign.setting.space.areas import Areas
 from mechdesign.utility.population.shares import estimate_shares
 
 HOSTILE = "</script><img src=x onerror='window.hacked = 1'>{low}{{ 7 * 7 }}<!--"
-WHOLE = ("linear", "simultaneous", "affine", "two", "stopped", "few", "cells", "misfit", "factored", "lost", "hostile")
-PARTLY = ("pilot", "sealed")
+WHOLE = ("linear", "simultaneous", "affine", "two", "stopped", "few", "cells", "factored", "lost", "hostile")
+PARTLY = ("pilot", "sealed", "misfit")
 
 
 @cache

@@ -63,9 +63,10 @@ function* proveShares(page, outcome) {
   if (has(page, "difference"))
     outcome.given.push("Differences: the file keeps no counts of the other period, so they are as it has them.");
   const whole = !own.partial && (bounds !== null || !areas.length);
+  const fits = attribute(page, "fit_p") >= page.contents.refused_below;
   outcome.found.told = {
-    whole,
-    verdict: whole ? "Proved in this browser" : "Proved in part",
+    whole: whole && fits,
+    verdict: `Proved in ${whole ? "this browser" : "part"}${fits ? "" : ", but the reports do not fit"}`,
     words: `Privacy by ${counted(own.inequalities)} inequalities${own.exact ? " in whole numbers" : ""}; ${areas.length && bounds ? `${counted(areas.length)} ${areas.length === 1 ? "share" : "shares"} found again from ${counted(channel.reports)} counted reports` : areas.length ? "shares are as the file has them" : `the likelihood of ${counted(channel.reports)} counted reports was found again`}.`,
   };
 }
