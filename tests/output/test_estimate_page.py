@@ -145,6 +145,10 @@ def test_the_two_sentences():
     assert "(95 % interval, 3,000 reports). Whatever was reported, a report changes anybody&#39;s odds between" in html
     assert "all areas together" in shown("simultaneous")
     assert "stands in the claim below" in shown("sealed")
+    promises = [
+        shown(name).split("<h1")[1].split("</h1>")[0].count("no more than a factor") for name in ("two", "same")
+    ]
+    assert promises == [2, 1]
     assert estimate_of("linear").attrs["sha256"] in html
 
 

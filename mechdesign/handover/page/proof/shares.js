@@ -311,14 +311,14 @@ function shownFaults(page, told) {
   return faults;
 }
 
-/** Faults of the second sentence: its figures are those of the mechanisms. */
+/** Faults of the second sentence: its figures are those of every mechanism, said once where all have the same. */
 function promiseFaults(page, pages) {
   const { saying } = page.contents;
   return pages.flatMap((held, k) => {
     const own = held.contents.saying;
     return ["factor", "radius"].filter((name) => name in own.values).flatMap((name) => {
-      const said = pages.length > 1 ? `${name}_${k}` : name;
-      const same = saying.values[said] === own.values[name] && saying.texts[said] === own.texts[name];
+      const said = name in saying.values ? name : `${name}_${k}`;
+      const same = agree(saying.values[said], own.values[name], AGREE) && saying.texts[said] === own.texts[name];
       return same ? [] : [{ text: `the sentence says ${said} ${saying.texts[said]}, the mechanism ${own.texts[name]}` }];
     });
   });
