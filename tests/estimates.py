@@ -18,8 +18,8 @@ from mechdesign.setting.space.areas import Areas
 from mechdesign.utility.population.shares import estimate_shares
 
 HOSTILE = "</script><img src=x onerror='window.hacked = 1'>{low}{{ 7 * 7 }}<!--"
-WHOLE = ("linear", "simultaneous", "affine", "two", "stopped", "few", "cells", "misfit", "factored", "lost", "hostile")
-PARTLY = ("pilot", "sealed")
+WHOLE = ("linear", "simultaneous", "affine", "two", "same", "stopped", "few", "cells", "factored", "lost", "hostile")
+PARTLY = ("pilot", "sealed", "misfit")
 
 
 @cache
@@ -31,7 +31,10 @@ def mechanisms_of(name: str) -> tuple[xr.Dataset, ...]:
         return (made("plane"),)
     problem = load_problem("paris", cells=4, epsilon=0.02)
     first = geometric.mechanism(problem)
-    return (first, randomized_response.mechanism(problem)) if name == "two" else (first,)
+    if name not in ("two", "same"):
+        return (first,)
+    weaker = load_problem("paris", cells=4, epsilon=0.01)
+    return first, randomized_response.mechanism(problem if name == "same" else weaker)
 
 
 def counts_of(mechanism: xr.Dataset, people: int, seed: int = 0) -> np.ndarray:

@@ -33,7 +33,7 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_page_proves_itself_and_asks_for_nothing(folder, opened, name):
     told = opened(folder / f"{name}.html")
-    wanted = "badge partly" if name == "sealed" else "badge proved"
+    wanted = "badge partly" if name in ("sealed", "misfit") else "badge proved"
     assert told.page.get_attribute("#proof", "class") == wanted, told.page.inner_text("#proof")
     assert told.asked_for() == told.complaints == []
     assert (told.page.inner_text("#verdict") == "Sealed, not proved") is (name == "sealed")
@@ -100,6 +100,7 @@ def test_reports_that_do_not_fit_are_said_first(folder, opened):
     page = opened(folder / "misfit.html").page
     assert page.inner_text("#sentence").startswith("Do not trust these shares")
     assert page.get_attribute("#fit", "class") == "fit refused"
+    assert page.inner_text("#verdict") == "Proved in this browser, but the reports do not fit"
     assert opened(folder / "two.html").page.inner_text("#fit").startswith("These reports fit")
 
 
@@ -144,6 +145,10 @@ def test_the_two_sentences():
     assert "(95 % interval, 3,000 reports). Whatever was reported, a report changes anybody&#39;s odds between" in html
     assert "all areas together" in shown("simultaneous")
     assert "stands in the claim below" in shown("sealed")
+    promises = [
+        shown(name).split("<h1")[1].split("</h1>")[0].count("no more than a factor") for name in ("two", "same")
+    ]
+    assert promises == [2, 1]
     assert estimate_of("linear").attrs["sha256"] in html
 
 

@@ -108,10 +108,11 @@ def board_saying(estimate: xr.Dataset, mechanisms: Sequence[Stored]) -> tuple[Sa
     if attrs["fit_p"] < REFUSED:
         which = "this mechanism" if len(json.loads(attrs["mechanisms"])) == 1 else "these mechanisms"
         first = f"Do not trust these shares, the reports cannot have come from {which}. {first}"
-    promised = []
-    for k, stored in enumerate(mechanisms):
-        said = promise_to_people(stored)
-        ending = f"_{k}" if len(mechanisms) > 1 else ""
+    promised, promises = [], [promise_to_people(stored) for stored in mechanisms]
+    if promises and all((said.template, said.texts) == (promises[0].template, promises[0].texts) for said in promises):
+        promises = [max(promises, key=lambda said: said.values.get("factor", 0.0))]
+    for k, said in enumerate(promises):
+        ending = f"_{k}" if len(promises) > 1 else ""
         words = said.template
         for name in said.values:
             words = words.replace(f"{{{name}}}", f"{{{name}{ending}}}")

@@ -63,9 +63,10 @@ function* proveShares(page, outcome) {
   if (has(page, "difference"))
     outcome.given.push("Differences: the file keeps no counts of the other period, so they are as it has them.");
   const whole = !own.partial && (bounds !== null || !areas.length);
+  const fits = attribute(page, "fit_p") >= page.contents.refused_below;
   outcome.found.told = {
-    whole,
-    verdict: whole ? "Proved in this browser" : "Proved in part",
+    whole: whole && fits,
+    verdict: `Proved in ${whole ? "this browser" : "part"}${fits ? "" : ", but the reports do not fit"}`,
     words: `Privacy by ${counted(own.inequalities)} inequalities${own.exact ? " in whole numbers" : ""}; ${areas.length && bounds ? `${counted(areas.length)} ${areas.length === 1 ? "share" : "shares"} found again from ${counted(channel.reports)} counted reports` : areas.length ? "shares are as the file has them" : `the likelihood of ${counted(channel.reports)} counted reports was found again`}.`,
   };
 }
@@ -310,14 +311,14 @@ function shownFaults(page, told) {
   return faults;
 }
 
-/** Faults of the second sentence: its figures are those of the mechanisms. */
+/** Faults of the second sentence: its figures are those of every mechanism, said once where all have the same. */
 function promiseFaults(page, pages) {
   const { saying } = page.contents;
   return pages.flatMap((held, k) => {
     const own = held.contents.saying;
     return ["factor", "radius"].filter((name) => name in own.values).flatMap((name) => {
-      const said = pages.length > 1 ? `${name}_${k}` : name;
-      const same = saying.values[said] === own.values[name] && saying.texts[said] === own.texts[name];
+      const said = name in saying.values ? name : `${name}_${k}`;
+      const same = agree(saying.values[said], own.values[name], AGREE) && saying.texts[said] === own.texts[name];
       return same ? [] : [{ text: `the sentence says ${said} ${saying.texts[said]}, the mechanism ${own.texts[name]}` }];
     });
   });

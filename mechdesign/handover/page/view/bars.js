@@ -2,8 +2,9 @@
 
 const percent = (share, digits = 2) => (Number.isFinite(share) ? `${(100 * share).toFixed(digits)}\u00a0%` : "–");
 
-/** A round share that is not below `most`: the end of the bars' axis. */
+/** A round share that is not below `most`, the end of the bars' axis; all where there is no share. */
 function axisEnd(most) {
+  if (!(most > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(Math.max(most, 1e-6)));
   return Math.min(1, [1, 1.5, 2, 3, 4, 5, 6, 8, 10].map((k) => k * power).find((end) => end >= most * (1 - 1e-9)));
 }
