@@ -46,6 +46,7 @@ _FAR = 20.0  # nats from the anchor beyond which the whole program starts from t
 _NEAR = 5.0  # nats from the anchor within which every node is cut at first where eikonal kernels do not fit
 _FIRST = 1e-2  # gap to which the first program of rows is solved: most rows are yet to come
 _PRICING, _LATE = 0.05, 2.0  # share of the time limit, and seconds, that pricing may take beyond it
+_LAST, _LAST_SHARE = 2e-7, 0.25  # seconds a constraint, and share of the time limit, kept for the last certificate
 _SPREAD_LIMIT = 1_000_000  # entries of a table up to which its repair may solve a system of eikonal weights
 _ROUNDS = 40
 _BETTER = 0.9  # a mixture of this share of the best loss is certified before the end
@@ -70,8 +71,8 @@ def aggregate(
 ) -> Design:
     """Solve the optimal program of `problem` to a relative gap; see the module docstring for the methods.
 
-    Parameters: gap, target of (loss - lower_bound) / loss; time_limit in seconds, for the search: certifying and
-    pricing its last point takes a little longer; start, a design for a multiple of the same metric, whose cuts are
+    Parameters: gap, target of (loss - lower_bound) / loss; time_limit in seconds, of which up to a quarter is
+    kept for certifying and pricing the last point; start, a design for a multiple of the same metric, whose cuts are
     added; on_progress, called after every round and iteration.
     Returns: the best certified table found; `stopped` is "gap", "time", "interrupt" (Ctrl-C) or "precision" (every
     method's accuracy is exhausted above the target). Without a table from any round it returns the
@@ -91,7 +92,9 @@ def aggregate(
     attempts, size = attempts_for(problem, method), problem.domain.size
     if attempts[0] == "blocks":
         require_memory(size, size, tables=2, what="the equations of the block method")
-    search = _Search(problem=problem, gap=gap, deadline=time.monotonic() + time_limit, on_progress=on_progress)
+    last = min(_LAST_SHARE * time_limit, _LAST * 2 * len(problem.edges.tail) * problem.reports.size)
+    deadline = time.monotonic() + time_limit - max(last, 0.0)
+    search = _Search(problem=problem, gap=gap, deadline=deadline, on_progress=on_progress)
     try:
         stopped = search.run(attempts, start)
     except OutOfTime:

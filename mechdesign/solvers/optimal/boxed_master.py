@@ -85,8 +85,9 @@ def generate_boxed(
     columns.add(mixed.T)
     centre, ratio, estimate = passes.priced, passes.ratio, passes.bound
     width, tolerance, promised, unit = _WIDTH, _ROUGH, np.inf, problem.constant_loss / n
-    best = None
+    best, spent = None, 0.0
     for number in range(_ROUNDS):
+        began = time.monotonic()
         room = width * np.maximum(centre, _FLOOR * centre.mean())
         upper, lower = centre + room, np.maximum(centre - room, _POSITIVE * centre)
         found = columns.solve(upper / unit, lower / unit, unit, tolerance)
@@ -98,7 +99,7 @@ def generate_boxed(
             estimate, centre, width = share * float(dual.sum()), dual, min(width * _WIDER, _WIDEST)
             best = dual * share
         left = max(1 - estimate / (found.objective * unit), 0.0)
-        late, table = time.monotonic() >= deadline, None
+        late, table = time.monotonic() + spent >= deadline, None
         if late or left < _CERTIFIED * promised or left <= gap / 2 or number % _SEEN == _SEEN - 1:
             promised, far = left, _FREE * float(centre.mean())
             table = columns.table(columns.solve((centre + far) / unit, (centre - far) / unit, unit, tolerance).x)
@@ -111,6 +112,7 @@ def generate_boxed(
         tolerance = min(_ROUGH, max(_FINEST, left / 10))
         columns.prune(found.x)
         columns.add(rays)
+        spent = time.monotonic() - began
     return "precision"
 
 
