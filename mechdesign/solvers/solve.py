@@ -49,8 +49,8 @@ def solve(
     kernels of label sets, with constraints where they are broken (solvers/eikonal/query.py); `Minimax` and
     `Robust`, where that is large, by optimal programs of changing priors (solvers/optimal/changing_prior.py), else, as
     `Bounded` and `Constrained`, by rays or as one whole linear program (solvers/optimal/coupled.py), through cvxpy
-    where a constraint is not affine (solvers/optimal/convex.py); `EdgeAverage` as optimal programs of its own edge lengths
-    (solvers/optimal/edge_average.py); `StatisticalDesign` by weights of rays that a search extends
+    where a constraint is not affine (solvers/optimal/convex.py); `EdgeAverage` as optimal programs of its own edge
+    lengths (solvers/optimal/edge_average.py); `StatisticalDesign` by weights of rays that a search extends
     (solvers/statistical/statistical_design.py), on grids of more than 64 secrets by weights of kernels of small
     clusters (solvers/statistical/grid_design.py), with reports of its own, each judged as the best place to read it as.
     Parameters: gap, target of (loss - lower_bound) / loss, not used for weights; time_limit in seconds; method, for
