@@ -5,8 +5,9 @@ python benchmarks/sizes.py [--only NAME ...]
 Philadelphia, 8 neighbours. "hard" cases stretch the map over a smaller square, so that an edge is as short as 0.2 nats;
 there the optimum is far from eikonal and most of a table is free. Euclidean cases are libqif's: all pairs, eps = 1 per
 cell, expected distance. "bumps" are seeded maps of nine Gaussian bumps with edges of 0.2 to 1.4 nats, "points" are
-scattered places in a square of 2 km with all their pairs at 0.01 per m. Seconds include start-up and compiled-code
-loading; peak memory is that of the process.
+scattered places in a square of 2 km with all their pairs at 0.01 per m, "roads" are synthetic networks at 0.003 per m.
+"minimax" asks for the smallest worst-case loss. Seconds include start-up and compiled-code loading; peak memory is that
+of the process.
 """
 
 import argparse
@@ -21,6 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 BUMPS = ["--slope", "1e-5", "--floor", "0.04", "--gap", "1e-3"]
+ROADS = ["--epsilon", "0.003", "--gap", "1e-3"]
 CASES = {
     "35 x 35": ["philadelphia", "--cells", "35", "--gap", "1e-4"],
     "50 x 50": ["philadelphia", "--cells", "50", "--gap", "1e-3"],
@@ -32,6 +34,8 @@ CASES = {
     "euclidean 12 x 12": ["euclidean", "--cells", "12", "--loss", "distance", "--gap", "1e-4"],
     "euclidean 15 x 15": ["euclidean", "--cells", "15", "--loss", "distance", "--gap", "1e-4"],
     **{f"bumps {seed}": ["philadelphia", "--cells", "20", "--raster", f"{seed}.asc", *BUMPS] for seed in range(3)},
+    **{f"roads {count}": ["streets", "--nodes", count, *ROADS] for count in ("300", "500")},
+    "minimax 15 x 15": ["philadelphia", "--cells", "15", "--program", "minimax", "--gap", "1e-3"],
     **{f"points {count}": [f"points_{count}.py", "--gap", "1e-3"] for count in (60, 100, 150, 200, 300)},
 }
 POINTS = """import numpy as np

@@ -46,10 +46,11 @@ def solve(
     of near pairs, levelled and certified over all pairs, with a bound that leaves far pairs out
     (solvers/optimal/near_pairs.py);
     `Dictionary` as one linear program over its kernels (solvers/eikonal/dictionary.py); `QueryWeights` as one over
-    kernels of label sets, with constraints where they are broken (solvers/eikonal/query.py); `Minimax`, `Robust`,
-    `Bounded` and `Constrained` as one whole linear program (solvers/optimal/coupled.py), through cvxpy where a
-    constraint is not affine (solvers/optimal/convex.py); `EdgeAverage` as optimal programs of its own edge lengths
-    (solvers/optimal/edge_average.py); `StatisticalDesign` by weights of rays that a search extends
+    kernels of label sets, with constraints where they are broken (solvers/eikonal/query.py); `Minimax` and
+    `Robust`, where that is large, by optimal programs of changing priors (solvers/optimal/changing_prior.py), else, as
+    `Bounded` and `Constrained`, by rays or as one whole linear program (solvers/optimal/coupled.py), through cvxpy
+    where a constraint is not affine (solvers/optimal/convex.py); `EdgeAverage` as optimal programs of its own edge
+    lengths (solvers/optimal/edge_average.py); `StatisticalDesign` by weights of rays that a search extends
     (solvers/statistical/statistical_design.py), on grids of more than 64 secrets by weights of kernels of small
     clusters (solvers/statistical/grid_design.py), with reports of its own, each judged as the best place to read it as.
     Parameters: gap, target of (loss - lower_bound) / loss, not used for weights; time_limit in seconds; method, for
@@ -65,7 +66,8 @@ def solve(
         the factored form, which has no bound, "kappa" (the weights keep the claim to 2e-5) or "rounds" (all are done)
         instead of "gap". Where attrs hold an objective, that and lower_bound enclose the optimum, and objective_of says
         what it is.
-    The time limit ends a search; certifying what it found comes after, by near pairs also a round of levelling.
+    The time limit ends a search, in time for a last certificate where that takes at most a quarter of it; by near pairs
+    certifying comes after, with a round of levelling.
     Raises: InputError for a gap or limit that is not positive, or a method or option that the program has no use for;
         UnsuitableError for a program without a factored form, or for "graph" a metric without near pairs;
         SizeError before allocating a table that does not fit.

@@ -51,8 +51,7 @@ _SPREAD_LIMIT = 1_000_000  # entries of a table up to which its repair may solve
 _ROUNDS = 40
 _BETTER = 0.9  # a mixture of this share of the best loss is certified before the end
 _ROUGH = 5e-4  # gap to which the first blocks are solved: their cuts are incomplete, and a first bound is soon there
-_CHEAP = 3_000  # variables up to which blocks are solved to a gap of 1e-6, if they can be
-_ACCURATE = 1e-6
+_CHEAP, _ACCURATE = 3_000, 1e-6  # variables up to which blocks are solved to this gap, if they can be
 _FINEST = 1e-10  # tolerance of a solver below which nothing is gained
 # Before pricing, multipliers are lowered by this share of themselves and of the loss per secret: a solver's multipliers
 # are infeasible by its tolerance, and one pricing is then enough. A share t costs 2 t of the bound.
@@ -150,9 +149,7 @@ class _Search:
         for number, attempt in enumerate(attempts):
             known = max(min(self.loss, self.problem.constant_loss), RESOLUTION * self.problem.constant_loss)
             self.scale = self.problem.domain.size / known
-            if attempt == "rays":
-                pass
-            elif attempt in LEAST_CUT:
+            if attempt in LEAST_CUT:
                 self.cut = self._eikonal_cuts()
                 if len(attempts) > 1 and self.cut.mean() < LEAST_CUT[attempt]:
                     continue
