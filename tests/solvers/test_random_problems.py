@@ -24,8 +24,8 @@ def enclosed(seed: int, largest: int) -> bool:
     if program.name not in OWN:
         assert value - bound <= GAP * value
         assert attrs["stopped"] == "gap"
-    assert 0 < bound <= value or value == 0
     least = optimum(program)
+    assert 0 < bound <= value or 0 in (value, least)
     if least is None:
         return False
     assert bound <= least * (1 + TWICE)
