@@ -10,7 +10,8 @@ Methods, in the order in which `auto` tries them; the next one goes on where a m
     rows         the program of a spanner by the block interior-point method, with further constraints as tables break
                  them (pair_rows.py): first for scattered places and all their pairs, where eikonal kernels do not fit
     boxed        passes over multipliers and a master over rays with its multipliers in a box (boxed_master.py): first
-                 up to 700 secrets where eikonal multipliers cut three of ten nodes, as edges are short
+                 up to 700 secrets where eikonal multipliers cut three of ten nodes, as edges are short; not on roads,
+                 where its multipliers settle slowly and blocks are sparse
     blocks       restricted programs by the block interior-point method, whose cost hardly depends on the number of
                  constraints: beyond 60,000 constraints always the first
     aggregation  restricted programs by HiGHS, with both of its scalings of far entries: which of them is accurate
@@ -48,5 +49,5 @@ def attempts_for(problem: DesignProblem, method: Method) -> list[str]:
     few = suits(problem.edges.length)
     first = ["rays"] if few and size <= SECRETS else []
     late = ["rays"] if (small or few) and not first else []
-    middle = ["boxed"] if not small and size <= DENSE else []
+    middle = ["boxed"] if not small and size <= DENSE and not network else []
     return [*first, *["whole"] * small, *middle, "blocks", *late, "aggregation"]
