@@ -19,7 +19,7 @@ _LONG = 1.3  # and from which they are long
 KNOWN: dict[str, tuple[tuple[int, int], ...]] = {
     "all pairs of scattered places": ((60, 1), (100, 3), (150, 11), (200, 29), (300, 160)),
     "all pairs of a grid": ((225, 2),),
-    "a network": ((128, 10), (300, 80)),
+    "a network": ((128, 10), (300, 80), (500, 180)),
     "short edges": ((400, 60),),
     "edges of middle length": ((400, 7),),
     "long edges": ((225, 2), (1225, 7), (2500, 23), (4900, 119)),
