@@ -138,15 +138,20 @@ def write_atomically(target: Path, write: Callable[[Path], None], *, mode: int |
         temporary.replace(target)
         _sync_folder(target.parent)
     except OSError as error:
-        raise FileFormatError(
-            f"could not be written ({error.strerror or error})",
-            field="output",
-            value=target,
-            remedy="check space and permissions",
-        ) from error
+        raise unwritten(target, error) from error
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+def unwritten(target: Path, error: OSError) -> FileFormatError:
+    """The refusal of an output that the operating system did not take."""
+    return FileFormatError(
+        f"could not be written ({error.strerror or error})",
+        field="output",
+        value=target,
+        remedy="check space and permissions",
+    )
 
 
 def _sync_folder(folder: Path) -> None:

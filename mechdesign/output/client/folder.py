@@ -12,8 +12,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from mechdesign.errors import FileFormatError, InputError
-from mechdesign.mechanism.storage.files import check_target
+from mechdesign.errors import InputError
+from mechdesign.mechanism.storage.files import check_target, unwritten
 
 _CODE = {"report.mjs", "report.js", "node.mjs", "demo.js"}
 NAMES = frozenset({"report.bin", "index.html", "README.md", "package.json", "report.d.mts", "node.d.mts"} | _CODE)
@@ -77,12 +77,7 @@ def write_folder(target: Path, contents: Mapping[str, bytes], *, overwrite: bool
     except OSError as error:
         if old is not None and old.exists() and not target.exists():
             old.replace(target)
-        raise FileFormatError(
-            f"could not be written ({error.strerror or error})",
-            field="output",
-            value=target,
-            remedy="check space and permissions",
-        ) from error
+        raise unwritten(target, error) from error
     finally:
         for left in (beside, old):
             if left is not None and (left is beside or target.exists()):
