@@ -12,7 +12,19 @@ import numpy as np
 import pytest
 from exported import MAKERS, factored, made
 from kinds import KINDS
-from pages import CLAIMS, NODE, RUN, Texts, forged, forged_words, honest, in_node, program, proved_in_node, texts_of
+from pages import (
+    CLAIMS,
+    NODE,
+    RUN,
+    Texts,
+    forged,
+    forged_words,
+    honest,
+    in_node,
+    proof_script,
+    proved_in_node,
+    texts_of,
+)
 from tolerances import LINEAR_ALGEBRA
 
 import mechdesign as md
@@ -67,7 +79,7 @@ def test_parts_are_those_of_python(tmp_path):
     floats = [0.0, 1.0, -1.5, 5e-324, 1e308, 0.1, 2.0**-1030, *(rng.gauss(0, 1) for _ in range(100))]
     printed = [("0.9", 17), ("0.0034657356100088444", 17), ("1e-3", 9), ("12.50", 9), ("1234567891", 9), ("0", 9)]
     (tmp_path / "given.json").write_text(json.dumps({"lengths": lengths, "floats": floats, "printed": printed}))
-    found = in_node(tmp_path, program() + PARTS)
+    found = in_node(tmp_path, proof_script() + PARTS)
     assert [tuple(map(int, pair)) for pair in found["bounds"]] == [exp_lower(length) for length in lengths]
     data = bytes(7 * k % 256 for k in range(300))
     assert found["digests"] == [hashlib.sha256(data[:k]).hexdigest() for k in range(300)]
@@ -186,7 +198,7 @@ def test_a_boundary_is_exact(tmp_path):
     most = factor * low >> shift
     length = float(made("line")["edge_length"].values[0])
     text = (
-        program()
+        proof_script()
         + f"""const bound = expLower({length!r});
     console.log(JSON.stringify([exceeds({most}n, bound, {low}n), exceeds({most + 1}n, bound, {low}n)]));"""
     )
@@ -207,7 +219,7 @@ def test_large_tables_are_proved_in_part_and_say_so(tmp_path, monkeypatch):
 
 def test_margins_of_doubles_find_what_whole_numbers_find(tmp_path):
     """With the threshold at 0 every edge goes through the test in doubles first; the verdicts are the same."""
-    text = program().replace("const MOST_COMPARED = 2e7;", "const MOST_COMPARED = 0;")
+    text = proof_script().replace("const MOST_COMPARED = 2e7;", "const MOST_COMPARED = 0;")
     assert "const MOST_COMPARED = 0;" in text
     mass = moved("line", 1, 1, 2**20)
     given = [honest("all pairs"), honest("nothing"), forged("line", mass=mass)]
@@ -224,7 +236,7 @@ def test_the_kernel_and_the_distances_are_those_of_python(tmp_path):
     factors_: Factors = stored.factors
     (tmp_path / "texts.json").write_text(json.dumps(vars(honest("factored"))))
     text = (
-        program()
+        proof_script()
         + """
     const texts = JSON.parse(require("node:fs").readFileSync("texts.json", "utf8"));
     opened(texts).then((page) => {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
@@ -22,6 +23,8 @@ from mechdesign.verification.verify import certified
 MOST_ROWS = 1000  # of a factored mechanism in one file: more fill a disk
 VERIFIER = "verify_table.py"
 SAMPLER = "sample_table.mjs"
+_IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(async )?(function|class|const) )", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +112,12 @@ def _figures(mechanism: xr.Dataset) -> dict[str, float]:
 def handed_over(name: str) -> bytes:
     """A file of mechdesign/handover, which needs nothing else of this package: verify_table.py or sample_table.mjs."""
     return resources.files("mechdesign").joinpath("handover", name).read_bytes()
+
+
+def handed_script(name: str) -> str:
+    """A JavaScript file of mechdesign/handover without its imports and exports, to be joined with others."""
+    text = _IMPORT.sub("", handed_over(name).decode())
+    return _EXPORT.sub("", text).strip("\n") + "\n"
 
 
 def _companion_target(name: str, folder: Path, *, overwrite: bool) -> Path:
