@@ -279,7 +279,7 @@ LIMITED = [
     ("audit table.csv --metric euclidean --epsilon 1 --unit km --cell 1 --grid 100000x100000", 2),
 ]  # fmt: skip
 LONGER = [
-    ("--version", 2), ("solve", 2), ("solve line --gap nan", 2), ("solve folder.py --json", 2), ("solve empty.py", 2),
+    ("--version", 0), ("solve", 2), ("solve line --gap nan", 2), ("solve folder.py --json", 2), ("solve empty.py", 2),
     ("solve philadelphia --cells 4000 --json", 2), ("solve philadelphia --cells 1000", 2),
     ("solve euclidean --cells 1000", 2), ("solve neighbourhoods --cells 500", 2),
     ("solve neighbourhoods --cells 1000", 2), ("solve paris --cells 1000", 2), ("solve streets --nodes 20000", 2),
