@@ -168,6 +168,25 @@ def test_exported_rows_are_the_integers(rows: range | None, tmp_path) -> None:
         assert {int(line[-1]) for line in own} == {total}
 
 
+@pytest.mark.parametrize("loss", ["distance", "squared"])
+def test_an_adversary_errs_as_much_as_on_the_table(loss: str) -> None:
+    """Under the file's prior and one that knows the secret but for two: some reports cannot occur then."""
+    table = rows_of(CASE).table()
+    for prior in (None, np.repeat([0.5, 0.0], [2, 14])):
+        one, other = (md.utility.adversary_error(given, loss, prior=prior) for given in (made(CASE), table))
+        assert one.value == pytest.approx(other.value, rel=1e-6)
+        assert one.lower_bound <= one.value
+
+
+def test_an_adversary_learns_nothing_from_a_report_that_no_column_makes() -> None:
+    problem = constant(3, 0.7)
+    factors, target = drawn(problem, 2)
+    found = md.utility.adversary_error(sealed(problem, factors, np.minimum(target, 1)), "squared")
+    assert found.chance[2] == 0
+    assert found.estimates[2] == pytest.approx(problem.prior_array @ problem.domain.points)
+    assert 0 < found.value <= problem.domain.points.var()
+
+
 def test_too_many_columns_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mechdesign.mechanism.factored.rows._MOST_COLUMNS", 20)
     with pytest.raises(MechdesignError, match="more than 20 columns"):
