@@ -15,7 +15,19 @@ import pytest
 import mechdesign as md
 from mechdesign.errors import InputError
 
-ROOMS = ["baselines", "geo", "losses", "plot", "population", "priors", "programs", "read", "release", "traces", "utility"]
+ROOMS = [
+    "baselines",
+    "geo",
+    "losses",
+    "plot",
+    "population",
+    "priors",
+    "programs",
+    "read",
+    "release",
+    "traces",
+    "utility",
+]
 NAMES = [
     "priors.uniform",
     "losses.LOSSES",

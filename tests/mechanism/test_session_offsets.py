@@ -1,4 +1,4 @@
-"""The moved-test: its theorem by enumeration in fractions, its integers, and what breaks when one of them is changed."""
+"""The moved-test: its theorem by enumeration in fractions, its integers, and what a change of them breaks."""
 
 from __future__ import annotations
 

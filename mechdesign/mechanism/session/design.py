@@ -24,6 +24,7 @@ from mechdesign.mechanism.admission import Admission
 from mechdesign.mechanism.sampling.sampler import Sampler
 from mechdesign.mechanism.session.belief import Belief
 from mechdesign.mechanism.session.moved import MovedTest, Test
+from mechdesign.mechanism.session.offsets import Offsets
 from mechdesign.mechanism.session.rules import Rule
 from mechdesign.mechanism.session.transcript import Transcript
 from mechdesign.mechanism.session.windows import MOST_TICKS, Charge, Window
@@ -40,7 +41,7 @@ class SessionDesign(Shown):
 
     Fields: tables, mechanisms, proved here; rule, `Clock`, `Risk` or `traces.MovedTest`; ticks, how many a day has;
     movement, the public model of the filter; loss, of naming a place when another is true: its unit is that of the
-    expected error, and of what rules compare with it.
+    expected error, and of what rules compare with it; offsets, the integers of a test where a file gives them.
     Claim. On every transcript, P(reports|x) <= e^{C d_inf(x, x')} P(reports|x') for traces x, x' that differ in one
     window alone, d_inf = max over ticks of d(x_t, x'_t), d the metric at scale 1, C = `worst(window)`.
     Raises: VerificationError for a table that is not private as claimed; InputError for tables over other places or for
@@ -52,6 +53,7 @@ class SessionDesign(Shown):
     ticks: int = 48
     movement: Movement = field(default_factory=Walk)
     loss: Loss = field(default_factory=Distance)
+    offsets: Offsets | None = None
     samplers: tuple[Sampler, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -83,7 +85,7 @@ class SessionDesign(Shown):
         object.__setattr__(self, "samplers", samplers)
         object.__setattr__(self, "tables", tuple(sampler.mechanism for sampler in samplers))
         self.worst("1d")
-        _ = self.chain
+        _ = self.chain, self.test and self.test.offsets
 
     def facts(self) -> Mapping[str, object]:
         told: dict[str, object] = {"rule": self.rule, "tables": f"{len(self.tables)}, costing {_said(self.charges)}"}
@@ -138,7 +140,8 @@ class SessionDesign(Shown):
         """The integers of the rule's test, where it has one."""
         if not isinstance(self.rule, MovedTest):
             return None
-        return Test(rule=self.rule, admission=self.admission, edges=self.metric.edges(self.domain))
+        edges = self.metric.edges(self.domain)
+        return Test(rule=self.rule, admission=self.admission, edges=edges, given=self.offsets)
 
     def belief(self) -> Belief:
         """What the filter believes before anything is released."""
@@ -209,6 +212,7 @@ class SessionDesign(Shown):
             "ticks": self.ticks,
             "movement": self.movement.describe(),
             "loss": self.loss.name,
+            **({} if self.test is None else {"offsets": self.test.offsets.describe()}),
         }
 
     @cached_property
@@ -220,7 +224,7 @@ class SessionDesign(Shown):
     def claim(self) -> str:
         """What is promised, in one sentence."""
         day, any_day = (Window.of(words, self.ticks) for words in ("1d", "24h"))
-        kept = "" if self.test is None else ", and the hidden offset of a test stays hidden"
+        kept = "" if self.test is None else ", as long as hidden offsets are"
         return (
             f"Whatever is reported, P(reports|x) <= exp(C max d(x_t, x'_t)) P(reports|x') for all traces x, x' over "
             f"{self.domain.size} places that differ only in {day.name()} of {self.ticks} ticks, C = "

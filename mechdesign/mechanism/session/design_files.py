@@ -67,16 +67,16 @@ def document(design: SessionDesign, files: list[str]) -> dict[str, Any]:
     tables = [{"file": name, "sha256": each} for name, each in zip(files, told.pop("tables"), strict=True)]
     said: dict[str, Any] = {"schema": SCHEMA, "claim": design.claim}
     said |= {"worst": {words: str(design.worst(words)) for words in WINDOWS}, "tables": tables, **told}
-    if design.test is not None:
-        made = design.test.offsets
-        said["offsets"] = {"p": list(made.p), "q": list(made.q), "far": made.far}
     return said | {"sha256": digest(said)}
 
 
 def is_design(path: str | Path) -> bool:
-    """Whether a file begins as a session design does."""
-    with open_regular(path, field="file", remedy="give the path of a mechanism or a session design") as stream:
-        return SCHEMA.rpartition("/")[0].encode() in stream.read(_HEAD)
+    """Whether there is a file that begins as a session design does."""
+    try:
+        with open_regular(path, field="file", remedy="give the path of a session design") as stream:
+            return SCHEMA.rpartition("/")[0].encode() in stream.read(_HEAD)
+    except (MechdesignError, OSError):
+        return False
 
 
 @asked
@@ -124,6 +124,7 @@ def rebuilt(told: Mapping[str, Any], folder: Path) -> SessionDesign:
             ticks=told["ticks"],
             movement=movement_from_description(told["movement"]),
             loss=named_loss(told["loss"]),
+            offsets=None if "offsets" not in told else _offsets(told["offsets"]),
         )
     except VerificationError:
         raise
@@ -134,16 +135,13 @@ def rebuilt(told: Mapping[str, Any], folder: Path) -> SessionDesign:
         raise _damaged(f"is no complete file ({type(error).__name__}: {error})", folder) from error
 
 
-def stored_offsets(told: Mapping[str, Any]) -> Offsets:
-    """The integers of a test as a file says them. Raises: VerificationError for what are none."""
-    held = told["offsets"]
+def _offsets(held: Any) -> Offsets:
     if not isinstance(held, dict) or set(held) != {"p", "q", "far"} or type(held["far"]) is not int:
         raise _damaged("must be p, q and far", "offsets")
-    parts = {name: held[name] for name in ("p", "q")}
-    for name, values in parts.items():
-        if not isinstance(values, list) or any(type(value) is not int for value in values):
+    for name in ("p", "q"):
+        if not isinstance(held[name], list) or any(type(value) is not int for value in held[name]):
             raise _damaged("must be whole numbers", name)
-    return Offsets(p=tuple(parts["p"]), q=tuple(parts["q"]), far=held["far"])
+    return Offsets(p=tuple(held["p"]), q=tuple(held["q"]), far=held["far"])
 
 
 def _table(told: Any, folder: Path) -> Any:

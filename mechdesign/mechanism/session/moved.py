@@ -2,7 +2,7 @@
 
 A test with a hidden offset runs against the estimate that stood when it began: any number of answers "near" and one
 "far" cost (offset + slope) d together (offsets.py). "Far" draws a report, which costs what its table costs, and ends
-the test; the next tick begins another one, with another offset, as long as fewer than `most` were begun in the window. At
+the test; the next tick begins another, with another offset, as long as fewer than `most` were begun in the window. At
 the end of a window a test ends unanswered. The hidden offset is kept in the file of the session while its test runs:
 who reads that file, and the reports, learns more than the reports tell.
 """
@@ -23,6 +23,7 @@ from mechdesign.base.display import Shown
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
 from mechdesign.mechanism.admission import Admission
+from mechdesign.mechanism.schema import refused
 from mechdesign.mechanism.session.belief import Belief
 from mechdesign.mechanism.session.offsets import MOST_LEVELS, Offsets, breaches, make_offsets
 from mechdesign.mechanism.session.rules import Ask, Rule, checked_most
@@ -106,7 +107,9 @@ class Test(Shown):
     distance (n, n): shortest paths of the claim at scale 1, every edge rounded down to whole steps of h nats, the
     shortest edge divided by `units`. So |f_s(u) - f_s(v)| <= sum of floor(length / h) over the edges of a shortest path
     from u to v <= d(u, v) / h.
-    Raises: SizeError where the distances would not fit; InputError where they have too many steps.
+    given, integers to use instead of those that are made here.
+    Raises: SizeError where the distances would not fit; InputError where they have too many steps; VerificationError
+        for given integers that break an inequality.
     Cost: n searches; 2 n^2 bytes.
     """
 
@@ -115,6 +118,7 @@ class Test(Shown):
     rule: MovedTest
     admission: Admission
     edges: Edges
+    given: Offsets | None = None
 
     @cached_property
     def step(self) -> Fraction:
@@ -141,7 +145,11 @@ class Test(Shown):
 
     @cached_property
     def offsets(self) -> Offsets:
-        """The integers, proved: `breaches` finds none."""
+        """The integers, given or made here, proved: `breaches` finds none."""
+        if self.given is not None:
+            if bad := self.breaches(self.given):
+                raise refused(f"{bad} inequalities of the test are broken", "offsets", bad, "integers that prove it")
+            return self.given
         far, rule = int(self.distance.max()), self.rule
         threshold = max(int(Fraction(rule.above) / self.step), 1)
         return make_offsets(far, min(threshold, far), *self.levels)

@@ -28,6 +28,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,10 @@ class Offsets:
     p: tuple[int, ...]
     q: tuple[int, ...]
     far: int
+
+    def describe(self) -> dict[str, Any]:
+        """The integers as JSON holds them."""
+        return {"p": list(self.p), "q": list(self.q), "far": self.far}
 
     @property
     def top(self) -> int:
