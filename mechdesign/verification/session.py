@@ -52,10 +52,10 @@ def check_design(source: str | Path | SessionDesign, prove: Callable[[xr.Dataset
     }
 
 
-def exhausted(design: SessionDesign, window: Window, most: int = MOST) -> tuple[Fraction, int | None]:
+def exhausted(design: SessionDesign, window: Window, most: int | None = None) -> tuple[Fraction, int | None]:
     """The largest sum of a window on all transcripts of two windows, and how many transcripts these are.
 
-    (0, None) where they are more than `most`, told beforehand by the rule's bound.
+    (0, None) where they are more than `most`, `MOST` by default, told beforehand by the rule's bound.
     """
     length = 2 * window.length
     branches = max(sampler.rows.reports for sampler in design.samplers) + (design.test is not None)
@@ -63,7 +63,11 @@ def exhausted(design: SessionDesign, window: Window, most: int = MOST) -> tuple[
     draws = design.rule.worst([Fraction(1)] * len(design.charges), design.ticks, twice)
     if design.test is not None:
         draws = Fraction(length)
-    if length > LONGEST or float(draws) * len(str(branches)) > 40 or branches ** int(draws) > most:
+    if (
+        length > LONGEST
+        or float(draws) * len(str(branches)) > 40
+        or branches ** int(draws) > (MOST if most is None else most)
+    ):
         return Fraction(0), None
     worst, count = Fraction(0), 0
     for state in _walked(design, begin(design), length):
