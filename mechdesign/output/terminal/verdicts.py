@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 from mechdesign.output.terminal.printing import listing, say
 from mechdesign.verification.audit import Audit
 from mechdesign.verification.verify import Verification
 
+_WINDOWS = {"1d": "calendar day", "24h": "any 24 hours"}
+
 
 def print_verification(result: Verification, *, verbose: bool = False) -> None:
     """The outcome of a verification, reasons included; the claim if `verbose`."""
-    if result.certified:
+    if result.certified and result.windows is not None:
+        say("Certified: every table is private as claimed, and no transcript costs more than a window is said to.")
+    elif result.certified:
         say(
             "Certified: every row sums to exactly 2^62 (factors: to its stored sum), and no inequality of the claim is "
             "broken, in whole numbers."
@@ -30,11 +35,19 @@ def print_verification(result: Verification, *, verbose: bool = False) -> None:
             else f"report {worst['report']}, from secret {worst['secret']} beside {worst['other']}",
             "expected loss": None if result.expected_loss is None else f"{result.expected_loss:.9g}",
             "lower bound": {None: None, True: "follows from its multipliers", False: "does not follow"}[bound],
+            **{_WINDOWS.get(words, words): _window(told) for words, told in (result.windows or {}).items()},
             "claim": result.claim if verbose else None,
         }
     )
     for reason in result.reasons[1:]:
         listing({"also": reason})
+
+
+def _window(told: Mapping[str, Any]) -> str:
+    """What a window costs at most, and how that is known."""
+    walked = told["transcripts"]
+    by = "by its rule" if walked is None else f"by its rule, and on all {walked} transcripts of two windows"
+    return f"{float(Fraction(told['worst'])):.12g} times the metric at most, {by}"
 
 
 def print_audit(result: Audit, outcome: Mapping[str, Any] | None, *, verbose: bool = False) -> None:
