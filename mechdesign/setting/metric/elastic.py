@@ -7,15 +7,15 @@ People are spread evenly over each cell of a raster, the rectangle about its nod
     r(v)   = max over nodes u of q(u) - |u - v|
 
 Statement. (1) The disc of radius r(v) about v holds k people, unless none of radius `most` about v does: r >= q >= r_k.
-(2) |r(u) - r(v)| <= |u - v|, since r is the least function above q with that property. (3) q exceeds
-max(least, min(most, r_k)) by less than a factor of e^STEP, and so does r: the disc of radius r_k(u) + |u - v| about v
-holds the one of radius r_k(u) about u, so r_k(v) <= r_k(u) + |u - v|, and the same is true of its values cut to least
-and most. Hence q(u) - |u - v| < e^STEP cut(u) - |u - v| <= e^STEP cut(v).
+(2) |r(u) - r(v)| <= |u - v|, since r is the least function above q with that property. (3) r exceeds
+c = max(least, min(most, r_k)) by less than (e^STEP - 1) most, 0.2 % of it: the disc of radius r_k(u) + |u - v| about v
+holds the one of radius r_k(u) about u, so that r_k, and c with it, obeys (2); and q(u) < e^STEP c(u), hence
+q(u) - |u - v| < c(u) - |u - v| + (e^STEP - 1) c(u) <= c(v) + (e^STEP - 1) most.
 
 How (1) holds in doubles. The share of a cell that lies in a disc of radius R is a sum of four areas of quarter
-discs, each off by less than 40 u R^2, u = 2^-53; 2^-45 R^2 is taken off. A cell counts in full when its farthest corner,
-rounded up, lies within. A sum of m shares times people is off by less than (m + 8) u of itself, and has to exceed k by
-twice that. (2) holds up to the rounding of one difference.
+discs, each off by less than 40 u R^2, u = 2^-53, for which 2^-45 R^2 is taken off. A cell counts in full when its
+farthest corner, rounded up, lies within. A sum of m shares times people is off by less than (m + 8) u of itself, and
+has to exceed k by twice that. (2) holds up to the rounding of one difference.
 Source: privacy that adapts to how crowded a place is, paper 000, section IV; K. Chatzikokolakis, C. Palamidessi and
 M. Stronati, Constructing elastic distinguishability metrics for location privacy (PoPETs 2015); the statement is ours.
 """
@@ -41,12 +41,12 @@ _AREA = 2.0**-45  # of the square of a radius: what a rounded area may be off by
 
 
 def elastic_radii(density: Raster, *, people: float, least: float, most: float) -> NDArray[np.float64]:
-    """r(v) at the nodes of a raster of people per square unit, shape (kx, ky), in its unit; the module has the statement.
+    """r(v) of the module docstring at the nodes of a raster of people per square unit, shape (kx, ky), in its unit.
 
     Raises: InputError for a raster that is no evenly spaced lattice of two axes or has negative values, radii that are
         not 0 < least <= most, and where no disc of radius `most` holds so many people; SizeError, before any is made,
         where the shares of cells in discs would not fit in memory.
-    Cost: O(n log(J) (most / step)^2) for n nodes: 6 s for 10^6 nodes and 10 steps.
+    Cost: O(n log(J) (most / step)^2) for n nodes: 25 s for 10^6 nodes and 10 steps.
     """
     positive(people, "people")
     if not positive(least, "least") <= positive(most, "most"):

@@ -129,9 +129,8 @@ class PrivacyLevel(Shown):
         """eps(v) = nats / r(v) at the nodes v: r(v), from `least` to `most`, holds so many people around v.
 
         density, people per square unit on an evenly spaced lattice of two axes, spread evenly over the cell about each
-        node; least, most, in its unit; nats, how far apart a place and the border of its disc would be at its own level.
-        `elastic_radii` has the statement of r, its proof, and what is raised. Of the level as it is stored, rounding
-        included:
+        node; least, most, in its unit; nats, of a way as long as r at the level of its start. `elastic_radii` has the
+        statement of r, its proof, and what is raised. Of the level as it is stored, rounding included:
 
         1. At a node, the disc of radius nats / eps(v) about v holds `people` people, or nats / eps(v) >= most.
         2. Anywhere, with the diagonal D of a cell: the disc of radius nats / eps + D does, or nats / eps >= most. For

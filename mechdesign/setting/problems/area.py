@@ -24,7 +24,7 @@ from mechdesign.setting.space.raster import Raster
 def area_problem(
     domain: Domain,
     *,
-    epsilon: float,
+    epsilon: float | PrivacyLevel,
     density: Raster | None = None,
     levels: Raster | None = None,
     slope: float = 0.0,
@@ -35,8 +35,9 @@ def area_problem(
 ) -> DesignProblem:
     """The problem over a domain with a plane; the metric is on the plane, at the level that holds on the ground.
 
-    Parameters: epsilon, in nats per unit of geodesic distance (level / radius for `level` nats within `radius`);
-        density, the prior is proportional to it, else uniform; levels and slope, for a metric of `stencil`
+    Parameters: epsilon, in nats per unit of geodesic distance (level / radius for `level` nats within `radius`), or a
+        level on the plane's places that varies (`PrivacyLevel.elastic`), for a metric of `stencil` neighbours; density,
+        the prior is proportional to it, else uniform; levels and slope, for a metric of `stencil`
         neighbours with eps(u) = slope levels(u) + epsilon on the ground, else Euclidean over all pairs; loss, its
         name.
     The parameters of the problem keep epsilon as `geodesic_epsilon`.
