@@ -53,21 +53,23 @@ def elastic_radii(density: Raster, *, people: float, least: float, most: float) 
         raise InputError("must not exceed most", field="least", value=f"{least} > {most}", remedy="exchange them")
     steps = _steps(density)
     counts = density.values * (steps[0] * steps[1])
-    radii = least * (most / least) ** np.linspace(0.0, 1.0, 1 + math.ceil(math.log(most / least) / STEP))
-    radii[-1] = most
-    reach = [math.ceil(most / step + 0.5) for step in steps]
+    ends = math.log(least), math.log(most)
+    count = 1 + math.ceil((ends[1] - ends[0]) / STEP)
+    reach = [math.ceil(min(most / step, 2.0**40) + 0.5) for step in steps]
     require_bytes(
-        8 * len(radii) * (reach[0] + 1) * (reach[1] + 1),
+        8 * count * (reach[0] + 1) * (reach[1] + 1),
         what=f"discs of {reach[0]} x {reach[1]} cells",
         field="most",
         value=most,
         remedy="use larger cells, or a smaller radius",
     )
+    radii = np.exp(np.linspace(*ends, count))
+    radii[0], radii[-1] = least, most
     shares = np.stack([_shares(radius, steps, reach) for radius in radii])
     within = np.array([[min(math.ceil(radius / step + 0.5), far) for step, far in zip(steps, reach, strict=True)]
                        for radius in radii])  # fmt: skip
-    window = (2 * reach[0] + 1) * (2 * reach[1] + 1)
-    first = _first(np.ascontiguousarray(counts), people * (1 + 2 * (window + 8) * _UNIT), shares, within)
+    asked = people * (1 + 2 * ((2 * reach[0] + 1) * (2 * reach[1] + 1) + 8) * _UNIT)
+    first = _first(np.ascontiguousarray(counts), asked, shares, within)
     if (first == len(radii)).all():
         raise InputError(
             f"nowhere do {people:g} people live within {most:g} {density.unit}",
@@ -104,16 +106,13 @@ def _shares(radius: float, steps: tuple[float, float], reach: list[int]) -> NDAr
     """The shares of the cells (a, b), 0 <= a <= reach[0] and 0 <= b <= reach[1], that lie in a disc about cell (0, 0),
     rounded down.
     """
-    low, high = (
-        np.meshgrid(
-            *(step * (np.arange(far + 1) + half) for step, far in zip(steps, reach, strict=True)), indexing="ij"
-        )
-        for half in (-0.5, 0.5)
-    )
-    area = _quarter(*high, radius) - _quarter(low[0], high[1], radius)
-    area += _quarter(*low, radius) - _quarter(high[0], low[1], radius)
+    x, y = (step * np.arange(far + 1, dtype=np.float64) for step, far in zip(steps, reach, strict=True))
+    half = steps[0] / 2, steps[1] / 2
+    west, east, south, north = (x - half[0])[:, None], (x + half[0])[:, None], y - half[1], y + half[1]
+    area = _quarter(east, north, radius) - _quarter(west, north, radius)
+    area += _quarter(west, south, radius) - _quarter(east, south, radius)
     share = np.clip((area - _AREA * radius**2) / (steps[0] * steps[1]) * (1 - 8 * _UNIT), 0.0, 1.0)
-    full = (high[0] ** 2 + high[1] ** 2) * (1 + 8 * _UNIT) <= radius**2
+    full = (east**2 + north**2) * (1 + 8 * _UNIT) <= radius**2
     return np.where(full, 1.0, share)
 
 

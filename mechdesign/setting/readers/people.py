@@ -33,6 +33,7 @@ from mechdesign.setting.space.raster import Raster
 
 REACH = 8000.0  # m: nobody is spread further
 _PEOPLE = ("population", "people", "pop")
+_WIDEST = 2.0**40  # cells beyond the domain: no memory has room for them
 _BYTES = 160  # of a cell, while its people are looked for: position in the plane and in degrees, nearest point, density
 
 
@@ -97,11 +98,14 @@ def read_people(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Lattice:
-    """shape, cells per axis; low, the low corner (2,); cell, size per axis (2,); all of them on `plane`."""
+    """shape, cells per axis; origin (2,), the low corner of the cell with number `first` per axis (2,) of those; cell,
+    size per axis (2,); all of them on `plane`.
+    """
 
     plane: Plane
     shape: tuple[int, int]
-    low: NDArray[np.float64]
+    first: tuple[int, int]
+    origin: NDArray[np.float64]
     cell: NDArray[np.float64]
 
     def positions(self, latitude: NDArray[np.float64], longitude: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -110,7 +114,7 @@ class _Lattice:
 
     def inside(self, at: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Whether points (k, 2) of the plane lie in a cell, which holds its lower borders and not its upper ones."""
-        position = (at - self.low) / self.cell
+        position = (at - self.origin) / self.cell + self.first
         return np.asarray(((position >= 0) & (position < self.shape)).all(axis=1))
 
 
@@ -119,8 +123,8 @@ def _lattice(domain: Domain, plane: Plane, margin: float) -> _Lattice:
     assert domain.shape is not None
     assert domain.cell is not None
     assert domain.origin is not None
-    more = [math.ceil(margin / side) for side in domain.cell]
-    shape = (domain.shape[0] + 2 * more[0], domain.shape[1] + 2 * more[1])
+    east, north = (math.ceil(min(margin / side, _WIDEST)) for side in domain.cell)
+    shape = (domain.shape[0] + 2 * east, domain.shape[1] + 2 * north)
     require_bytes(
         _BYTES * shape[0] * shape[1],
         what=f"a map of {shape[0]:,} x {shape[1]:,} cells",
@@ -128,8 +132,8 @@ def _lattice(domain: Domain, plane: Plane, margin: float) -> _Lattice:
         value=f"{min(domain.cell):g} {domain.unit}",
         remedy="use larger cells, or a smaller area",
     )
-    cell = np.asarray(domain.cell)
-    return _Lattice(plane=plane, shape=shape, low=np.asarray(domain.origin) - np.asarray(more) * cell, cell=cell)
+    origin, cell = np.asarray(domain.origin), np.asarray(domain.cell)
+    return _Lattice(plane=plane, shape=shape, first=(east, north), origin=origin, cell=cell)
 
 
 def _columns(source: Path) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
@@ -166,8 +170,8 @@ def _density(
 
     cell = lattice.cell
     axes = [
-        start + side * (np.arange(count) + 0.5)
-        for start, side, count in zip(lattice.low, cell, lattice.shape, strict=True)
+        start + (np.arange(count) - more + 0.5) * side
+        for start, side, count, more in zip(lattice.origin, cell, lattice.shape, lattice.first, strict=True)
     ]
     centres = np.column_stack([side.ravel() for side in np.meshgrid(*axes, indexing="ij")])
     dry = np.ones(len(centres), bool)
