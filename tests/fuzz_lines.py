@@ -116,6 +116,8 @@ ENTRIES = [
           options={"--problem": [*FILE, *WORD], "--cells": WHOLE, "-o": OUTPUT}),
     Entry(command="audit", arguments=("table.csv",), small={"--mechanism": "two.nc"},
           options={"--mechanism": FILE, "-o": OUTPUT}),
+    Entry(command="audit", small={"--rule": "webkit-grid"},
+          options={"--rule": WORD, "--metric": WORD, "--problem": FILE, "--mechanism": FILE, "-o": OUTPUT}),
     Entry(command="export", arguments=("line.nc",), small={"-o": "x.csv"}, files=(0,),
           options={"-o": OUTPUT, "--rows": [*WHOLE, "0:1:2", "1:0", "0:99", "-1:2", "0:\uff11", ":", "0:1_0", "a:b"],
                    "--degrees": [FLAG], "--with-sampler": [FLAG], "--with-verifier": [FLAG]}),
