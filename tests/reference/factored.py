@@ -29,6 +29,29 @@ ROUNDED_DOWN = (
 
 
 @dataclass(frozen=True)
+class Parts:
+    """What a file says, place by place: weights and reports of the columns, their generators (place, offset), the place
+    of every secret, the cap, neighbours (place, units) of every place, the stored sums, the nats of one unit.
+    """
+
+    weight: list[int]
+    target: list[int]
+    columns: list[list[tuple[int, int]]]
+    inner: list[int]
+    cap: int
+    near: list[list[tuple[int, int]]]
+    stored_sums: list[int]
+    step: Fraction
+
+    def row(self, secret: int) -> list[int]:
+        """E(q_k(u)) W(k) of every column, for one secret."""
+        distance = _distances(self.near, self.inner[secret], self.cap)
+        reached = [min(self.cap, *(f + distance[v] for v, f in column)) for column in self.columns]
+        kernel = _kernel(self.step, max(reached))
+        return [kernel[q] * w for q, w in zip(reached, self.weight, strict=True)]
+
+
+@dataclass(frozen=True)
 class Built:
     """mass[u][k] = E(q_k(u)) W(k); sums S(u) and stored ones; the secret that each column reports; units of the edges
     between secrets, the nats of one unit.
@@ -42,8 +65,8 @@ class Built:
     step: Fraction
 
 
-def build(file: File) -> Built:
-    """The probabilities of a file as whole numbers."""
+def parts(file: File) -> Parts:
+    """The whole numbers of a file, each in its range."""
     over = ("column",) if file.attrs["schema"] == GENERATED else ("place",)
     weight, target = file.values("weight", over, "uint32"), file.values("target", over, "int64")
     inner = file.values("inner", ("secret",), "int64")
@@ -51,7 +74,7 @@ def build(file: File) -> Built:
     edges = [file.values(f"edge_{part}", ("edge",), kind) for part, kind in _PARTS]
     places = range(len(file.points("place")))
     columns = _columns(file, len(weight), len(places), cap)
-    if not weight or min(weight) < 1 or max(weight) > LARGEST_WEIGHT:
+    if not weight or min(weight) < 1 or max(weight) > LARGEST_WEIGHT or len(target) != len(weight):
         raise Unreadable("weights")
     if not set(target) <= set(range(len(inner))) or len(set(inner)) < len(inner) or not set(inner) <= set(places):
         raise Unreadable("places of the secrets, or secrets of the places")
@@ -61,19 +84,21 @@ def build(file: File) -> Built:
     for tail, head, units in zip(*edges, strict=True):
         near[tail].append((head, units))
         near[head].append((tail, units))
-    nats = Fraction(step, 1 << STEP_BITS)
-    distances = [_distances(near, source, cap) for source in inner]
-    rows = [[min(cap, *(f + row[v] for v, f in column)) for column in columns] for row in distances]
-    kernel = _kernel(nats, max(map(max, rows)))
-    mass = [[kernel[q] * w for q, w in zip(row, weight, strict=True)] for row in rows]
-    number = {place: secret for secret, place in enumerate(inner)}
+    stored = [(high << 64) + low for high, low in file.values("row_sum", ("secret", "word"), "uint64")]
+    return Parts(weight, target, columns, inner, cap, near, stored, Fraction(step, 1 << STEP_BITS))
+
+
+def build(file: File) -> Built:
+    """The probabilities of a file as whole numbers."""
+    held = parts(file)
+    mass = [held.row(u) for u in range(len(held.inner))]
+    number = {place: secret for secret, place in enumerate(held.inner)}
     between = {}
-    for tail, head, units in zip(*edges, strict=True):
+    for tail, head, units in zip(*(file.values(f"edge_{part}", ("edge",), kind) for part, kind in _PARTS), strict=True):
         if tail in number and head in number:
             u, v = sorted((number[tail], number[head]))
             between[u, v] = units
-    stored = [(high << 64) + low for high, low in file.values("row_sum", ("secret", "word"), "uint64")]
-    return Built(mass, [sum(row) for row in mass], stored, target, between, nats)
+    return Built(mass, [sum(row) for row in mass], held.stored_sums, held.target, between, held.step)
 
 
 def _columns(file: File, count: int, places: int, cap: int) -> list[list[tuple[int, int]]]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations, pairwise, permutations, product
+from random import Random
 from typing import Any
 
 from reference.exact import Length
@@ -71,6 +72,27 @@ def eikonal(file: File, stencil: int, factor: Fraction) -> Lengths:
     sides = tuple(zip(map(int, shape), map(Fraction, cell), map(Fraction, origin), strict=True))
     plain = _eikonal(file.attribute("metric", str), file.points("secret"), sides, stencil)
     return {pair: length.times(factor) for pair, length in plain.items()}
+
+
+def some_eikonal(file: File, stencil: int, factor: Fraction, count: int, random: Random) -> Lengths:
+    """Of `eikonal`, `count` pairs drawn at random: for maps whose lengths are too many."""
+    grid, level = file.described("domain"), Level(file.described("metric")["level"])
+    shape, cell, origin = (tuple(grid[name]) for name in ("shape", "cell", "origin"))
+    sides = tuple(zip(map(int, shape), map(Fraction, cell), map(Fraction, origin), strict=True))
+    places = file.points("secret")
+    cells = {_cell(place, sides): u for u, place in enumerate(places)}
+    if len(cells) < len(places):
+        raise Unreadable("two secrets in one cell")
+    pairs = set()
+    while len(pairs) < count:
+        here = _cell(random.choice(places), sides)
+        beside = sorted(neighbours(here, stencil, cells))
+        if beside:
+            pairs.add(tuple(sorted((cells[here], random.choice(beside)))))
+    return {
+        (u, v): Length(level.mean(places[u], places[v]), _square(places[u], places[v])).times(factor)
+        for u, v in sorted(pairs)
+    }
 
 
 @lru_cache(maxsize=64)

@@ -20,7 +20,7 @@ import reference
 import xarray as xr
 from drafts import plain
 from kinds import KINDS, made
-from reference import factored, geometry, untruths
+from reference import factored, geometry, sampled_untruths, untruths
 from reference.exact import Length, exponential, log_ratio, lower_ratio, square_root, within
 from reference.reading import File, read_claim
 
@@ -273,6 +273,23 @@ def breached(breach: str) -> xr.Dataset:
 @pytest.mark.parametrize("kind", KINDS)
 def test_honest_files_are_true(kind: str) -> None:
     assert untruths(plain(made(kind)), printed(made(kind))) == []
+
+
+SAMPLED = [kind for kind in KINDS if kind in ("factored, framed", "factored, graph") or "columns" in kind]
+
+
+@pytest.mark.parametrize("kind", SAMPLED)
+def test_a_sample_of_the_edges_of_honest_files_is_true(kind: str) -> None:
+    claim = made(kind).attrs["claim"]
+    for count in (1, 3, 1000):
+        assert sampled_untruths(plain(made(kind)), claim, count, seed=count) == []
+
+
+@pytest.mark.parametrize("breach", ["a step that wraps", "columns with a longer step", "an offset"])
+def test_breaches_are_found_on_all_edges_drawn(breach: str) -> None:
+    mechanism = breached(breach)
+    reasons = sampled_untruths(plain(mechanism), mechanism.attrs["claim"], 1000)
+    assert any(BREACHES[breach][1] in reason for reason in reasons), reasons
 
 
 @EACH
