@@ -33,7 +33,7 @@ def starts(window: Window, end: int) -> range:
     return range(0, end, window.length) if window.calendar else range(-window.length, end)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(CHARGES, WINDOWS)
 def test_the_worst_window_is_that_of_all_windows(charges: list[Charge], window: Window) -> None:
     sums = {
