@@ -16,7 +16,7 @@ from mechdesign.geo import Area, Plane, area_problem
 
 pytest.importorskip("pyproj")
 
-ELSEWHERE = {"latitude": -33.9, "longitude": 18.6, "cells": 12, "people": 900.0, "stencil": 8}
+ELSEWHERE = {"latitude": -33.9, "longitude": 18.6, "cells": 8, "cell": 800.0, "people": 900.0, "stencil": 8}
 
 
 def file_of(folder, seed=2, count=300):
@@ -83,9 +83,11 @@ def test_a_level_on_the_plane_is_taken_down_by_its_stretch_and_cut_to_the_domain
         ({"points": "nowhere.csv"}, "people"),
     ],
 )
-def test_bad_parameters(changed, field):
+def test_bad_parameters(tmp_path, changed, field):
+    path = tmp_path / "few.csv"
+    path.write_text("latitude,longitude,population\n40.5,-74.9,90000\n", encoding="utf-8")
     with pytest.raises(InputError) as caught:
-        md.load_problem("northeast", **({"cells": 4} | changed))
+        md.load_problem("northeast", **({"cells": 4, "points": str(path)} | changed))
     assert caught.value.field == field
 
 

@@ -71,8 +71,7 @@ def nodes_of(raster):
     return np.array([(x, y) for x in raster.x for y in raster.y])
 
 
-@pytest.mark.parametrize("reach", [None, 700.0])
-@pytest.mark.parametrize("name", ["people.csv", "people.csv.gz"])
+@pytest.mark.parametrize(("name", "reach"), [("people.csv", None), ("people.csv.gz", 700.0)])
 def test_everybody_lives_in_the_cells_nearest_to_their_point(tmp_path, name, reach):
     points, people = villages()
     points[7] = points[8] + 3.0  # two in one cell

@@ -40,7 +40,7 @@ def searched(distance):
     return away, likely, 0.5 * np.abs(np.exp(here) - np.exp(there)).sum(axis=0).max()
 
 
-@pytest.mark.parametrize("distance", [50, 500, 2000])
+@pytest.mark.parametrize("distance", [50, 2000])
 def test_nats_by_search_over_positions_and_reports(distance):
     """Second route: all positions of a lattice, all reports, in doubles."""
     row = next(row for row in audit_rule("android-coarse").distances if row["distance"] == distance)
@@ -74,7 +74,7 @@ def test_the_ends_lie_around_the_true_nats():
     assert high - low <= 2 * math.ulp(high)
 
 
-@pytest.mark.parametrize("x", [1000, 3000, 8000, 25000])
+@pytest.mark.parametrize("x", [1000, 3000, 12000])
 def test_nats_grow_without_end(x):
     """The lower bound that leaves no finite epsilon: d (x - G/2) / s^2."""
     for distance in (10, 500):
@@ -180,7 +180,6 @@ def test_the_command_says_it(run, run_json):
         ([], "table"),
         (["--rule", "webkit-grid", "--metric", "discrete"], "metric"),
         (["table.csv", "--rule", "webkit-grid"], "table"),
-        (["--rule", "webkit-grid", "--normalise"], "normalise"),
         (["--rule", "webkit-grid", "-o", "x.nc"], "output"),
     ],
 )
