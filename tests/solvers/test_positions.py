@@ -20,7 +20,7 @@ from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import LOSSES
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain
-from mechdesign.solvers.positions.positions import design
+from mechdesign.solvers.positions.positions import solve_positions
 from mechdesign.solvers.positions.symmetry import orbits
 
 GAP = 1e-6
@@ -65,12 +65,12 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_the_design_is_the_statement_solved_by_clarabel(case: str) -> None:
     program = CASES[case]()
-    found = design(program, gap=GAP)
+    found = solve_positions(program, gap=GAP)
     stated = program.statement()
     stated.solve(solver="CLARABEL")
     assert found.stopped == "gap"
     assert found.lower_bound <= stated.value * (1 + ORACLE)
-    assert stated.value * (1 - ORACLE) <= found.loss <= stated.value * (1 + 3 * GAP)
+    assert stated.value * (1 - ORACLE) <= found.objective <= stated.value * (1 + 3 * GAP)
     assert breaches(found.mass, program.patches) == 0
     assert (found.mass.sum(axis=1) == ROW_SUM).all()
 
@@ -88,14 +88,14 @@ def test_symmetry_is_found_and_changes_nothing() -> None:
         )
     )
     assert len(orbits(alone).ways) == 1
-    assert design(alone, gap=GAP).loss == pytest.approx(design(program, gap=GAP).loss, rel=1e-4)
+    assert solve_positions(alone, gap=GAP).objective == pytest.approx(solve_positions(program, gap=GAP).objective, rel=1e-4)
 
 
 @pytest.mark.parametrize("case", ["square", "varying level"])
 def test_gradients_at_many_positions_keep_the_level(case: str) -> None:
     """By differences of the spline itself, with the levels of the metric: the cones are sufficient, and nearly attained."""
     program = CASES[case]()
-    problem, found = program.problem, design(program, gap=GAP)
+    problem, found = program.problem, solve_positions(program, gap=GAP)
     table, side = found.mass / float(ROW_SUM), program.patches.side
     most = 0.0
     for s, t in product(np.linspace(-0.5, 0.5, 7), repeat=2):
@@ -112,14 +112,14 @@ def test_gradients_at_many_positions_keep_the_level(case: str) -> None:
 def test_corner_levels_that_are_lower_cost_more() -> None:
     problem = square(4)
     lower = Positions(problem, corner_level=np.full((16, 4), 0.3))
-    assert design(lower, gap=GAP).lower_bound > design(Positions(problem), gap=GAP).loss
+    assert solve_positions(lower, gap=GAP).lower_bound > solve_positions(Positions(problem), gap=GAP).objective
 
 
 def test_the_bound_holds_when_the_search_is_cut_short() -> None:
     program = CASES["varying level"]()
-    whole, early = design(program, gap=GAP), design(program, gap=GAP, time_limit=1e-9)
+    whole, early = solve_positions(program, gap=GAP), solve_positions(program, gap=GAP, time_limit=1e-9)
     assert early.stopped == "time"
-    assert early.lower_bound <= whole.loss
+    assert early.lower_bound <= whole.objective
     assert breaches(early.mass, program.patches) == 0
 
 
@@ -134,7 +134,7 @@ def test_what_has_no_positions_is_refused() -> None:
     ):
         problem = DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=LOSSES[loss])
         with pytest.raises(UnsuitableError):
-            design(Positions(problem), gap=GAP)
+            solve_positions(Positions(problem), gap=GAP)
     for wrong in (np.ones(4), np.zeros((16, 4)), np.full((16, 4), np.nan)):
         with pytest.raises(InputError, match="corner_level"):
             Positions(square(4), corner_level=wrong)

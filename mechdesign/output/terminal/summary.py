@@ -21,6 +21,7 @@ from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.objective.losses import LOSSES
 from mechdesign.utility.loss.loss import constant_loss
 from mechdesign.utility.loss.remap import remapped_loss
+from mechdesign.utility.loss.true_position import position_loss
 from mechdesign.verification.verify import Verification, verify
 
 
@@ -49,7 +50,7 @@ def _unproved(reasons: str) -> DesignError:
 
 def summarise(mechanism: xr.Dataset, checked: Verification, *, seconds: float, file: Path | None) -> dict[str, Any]:
     """Losses in loss units; objective, where the program names one in objective_of; gap relative to it, else to the
-    loss; within_cell_error, the mean loss of snapping to cell centres; peak_mb, the largest resident memory of this
+    loss; within_cell_error, the mean loss of snapping to cell centres; position_loss, to the true position; peak_mb, the largest resident memory of this
     process in 10^6 bytes; fallback (remedy is the same) and diagnosis where the program had no solution;
     claimed_epsilon and smallest_epsilon in nats per unit, where there is one level: the first as `compare` has it, the
     second what the mechanism truly has.
@@ -76,6 +77,8 @@ def summarise(mechanism: xr.Dataset, checked: Verification, *, seconds: float, f
         "gap": None if bound is None else relative_gap(value, float(bound), constant_loss(mechanism)),
         "remapped_loss": attrs.get("remapped_loss") if factored else remapped_loss(mechanism),
         "within_cell_error": within_cell_error(mechanism),
+        "position_loss": position_loss(mechanism),
+        "position_claim": checked.position_claim,
         "claimed_epsilon": None if claimed is None else float(claimed),
         "smallest_epsilon": None if level is None else float(level) * effective,
         "effective_epsilon": effective,

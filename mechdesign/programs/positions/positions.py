@@ -7,7 +7,7 @@ r"""The optimal mechanism that is private between any two positions of an area.
     subject to  P >= 0,  sum_y P(y|u) = 1                       for every cell u
                 |(slope_x P, slope_y P)(k, y)| <= (bound P)(k, y)    for every cone k of the spline and report y
 
-The cones (programs/positions/spline_cones.py) imply |grad P(y|x)| <= eps(x) P(y|x) at every position x, hence
+The cones (mechanism.positions.spline_cones.py) imply |grad P(y|x)| <= eps(x) P(y|x) at every position x, hence
 
     P(y|x) <= e^{D(x, x')} P(y|x'),  D the least integral of eps along paths inside the area.
 
@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.positions.patches import Patches, patches
-from mechdesign.programs.positions.spline_cones import SplineCones, spline_cones
+from mechdesign.mechanism.positions.spline_cones import SplineCones, spline_cones
 from mechdesign.programs.program import Program, simplex
 from mechdesign.setting.objective.true_position import position_cost
 

@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from mechdesign.programs.positions.spline_cones import SplineCones
+from mechdesign.mechanism.positions.spline_cones import SplineCones
 
 Array = NDArray[np.float64]
 

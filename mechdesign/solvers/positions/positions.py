@@ -12,43 +12,35 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.mechanism.positions.repair import repair
-from mechdesign.mechanism.table.certificate import ROW_SUM
+from mechdesign.mechanism.table.dataset import certified_scale, total_cost
 from mechdesign.programs.positions.positions import Positions
+from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.kernels.progress import Progress
-from mechdesign.solvers.positions.cone_blocks import ConePoint, solve_cone_blocks
+from mechdesign.solvers.positions.cone_blocks import solve_cone_blocks
 from mechdesign.solvers.positions.symmetry import Orbits, orbits
 
 Array = NDArray[np.float64]
 
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Found:
-    """mass (n, m), certified between positions; loss to the true position, lower_bound of the program; dual (n,);
-    stopped: "gap", "time", "interrupt" or "precision".
-    """
-
-    mass: NDArray[np.uint64]
-    loss: float
-    lower_bound: float
-    dual: Array
-    stopped: str
+_OBJECTIVE = "the mean loss to the true position"
+_BOUNDED = "the program of cones: no other spline within them does better"
 
 
-def design(
+def solve_positions(
     program: Positions,
     *,
     gap: float,
     time_limit: float = np.inf,
     on_progress: Callable[[Progress], None] | None = None,
-) -> Found:
+) -> Design:
     """The optimal program between positions to a relative gap.
 
+    Returns: a table that is certified between any two positions at the metric, and between the cells as rows at the
+    scale that holds there; its multipliers are the dual cones of one report of each orbit, (3 k r,).
     Raises: UnsuitableError for problems without positions, or without a loss to them.
     Cost: `solve_cone_blocks` on one block for each orbit of reports, some 10 to 60 iterations, and a repair.
     """
@@ -77,22 +69,37 @@ def design(
         cones, own, group.sums, tolerance=gap / 2, deadline=started + time_limit, on_progress=tell
     )
     mass = repair(group.table(point.table), program.patches)
-    dual = multipliers(program, group, point)
-    loss = position_loss(mass, cost)
-    bound = float(dual.sum())
-    stopped = "gap" if loss - bound <= gap * loss else point.stopped if point.stopped != "gap" else "precision"
-    return Found(mass=mass, loss=loss, lower_bound=bound, dual=dual, stopped=stopped)
+    dual = row_multipliers(program, group, point.slack)
+    objective, bound = total_cost(mass, cost), float(dual.sum())
+    stopped = "gap" if objective - bound <= gap * objective else point.stopped
+    return Design(
+        mass=mass,
+        loss=total_cost(mass, program.problem.weighted_loss),
+        objective=objective,
+        objective_of=_OBJECTIVE,
+        lower_bound=bound,
+        lower_bound_of=_BOUNDED,
+        dual=dual,
+        multipliers=point.slack.ravel(),
+        scale=certified_scale(program.problem, mass),
+        stopped="precision" if stopped == "gap" and objective - bound > gap * objective else stopped,
+        positions=program.patches,
+    )
 
 
-def position_loss(mass: NDArray[np.uint64], cost: Array) -> float:
-    """The sum of cost (n, m) times the probabilities of mass (n, m)."""
-    return float((cost * (mass / float(ROW_SUM))).sum())
+def proved_bound(program: Positions, multipliers: Array) -> float | None:
+    """The lower bound that multipliers (3 k r,) from anybody prove; None where they are not as many."""
+    group, shape = orbits(program), (3, program.cones.size, -1)
+    count = 3 * program.cones.size * len(group.reports)
+    if multipliers.shape != (count,):
+        return None
+    return float(row_multipliers(program, group, multipliers.reshape(shape)).sum())
 
 
-def multipliers(program: Positions, group: Orbits, point: ConePoint) -> Array:
-    """lambda (n,) of the module docstring from the dual cones of a point; -inf nowhere, whatever the point."""
-    cones, slack = program.cones, point.slack.copy()
-    slack[0] = np.maximum(slack[0], np.hypot(slack[1], slack[2]))
-    taken = cones.bound.T @ slack[0] + cones.slope_x.T @ slack[1] + cones.slope_y.T @ slack[2]
+def row_multipliers(program: Positions, group: Orbits, slack: Array) -> Array:
+    """lambda (n,) of the module docstring from vectors (3, k, r), each raised into its dual cone."""
+    cones = program.cones
+    first = np.maximum(slack[0], np.hypot(slack[1], slack[2]))
+    taken = cones.bound.T @ first + cones.slope_x.T @ slack[1] + cones.slope_y.T @ slack[2]
     least = (program.cost[:, group.reports] - taken).min(axis=1)
     return np.asarray(np.min([least[way] for way in group.ways], axis=0))

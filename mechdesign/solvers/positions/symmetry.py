@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mechdesign.programs.positions.positions import Positions
-from mechdesign.programs.positions.spline_cones import SplineCones
+from mechdesign.mechanism.positions.spline_cones import SplineCones
 
 _DIGITS = 9  # by which values are put in order
 _SAME = 1e-7  # relative; costs and bounds nearer than this are one
