@@ -1,10 +1,11 @@
 r"""Cones: |grad P(y|.)| <= eps P(y|.) on every cell, in whole numbers.
 
-On a cell with masses p_ij of its patch, i, j in {-1, 0, 1}, P is a biquadratic polynomial with Bernstein coefficients
-beta = b (x) b along the axes, where b(p) = ((p_- + p_0) / 2, p_0, (p_0 + p_+) / 2), and its derivatives by s have, raised
-to the same degree, g (x) b and b (x) g with g(p) = (p_0 - p_-, (p_+ - p_-) / 2, p_+ - p_0). With levels z_kl = eps h at
-the corners and their bilinear interpolant e, e P and h grad P are bicubic. A product of Bernstein polynomials of degrees
-2 and 1 has coefficients c_a with  C(3, a) c_a = sum over i + k = a of C(2, i) b_i e_k,  a = 0..3, along an axis, so that
+On a cell with masses p_ij of its patch, i, j in {-1, 0, 1}, P is a biquadratic polynomial of Bernstein coefficients
+beta_ij = b_i b_j, b(p) = ((p_- + p_0) / 2, p_0, (p_0 + p_+) / 2) along an axis (b_i b_j stands for b taken along x and
+then along y). Its derivatives by s, raised to the same degree, have g_i b_j and b_i g_j, g(p) = (p_0 - p_-,
+(p_+ - p_-) / 2, p_+ - p_0). With z_kl = eps h at the corners, e their bilinear interpolant, the product e P is bicubic.
+Polynomials of degrees 2 and 1 have a product of coefficients c_a, C(3, a) c_a = sum over i + k = a of C(2, i) b_i e_k,
+a = 0..3. So
 
     T_ac = sum C(2, i) C(2, j) beta_ij z_kl,   G_ac = sum C(2, i) C(2, j) (g_i b_j, b_i g_j)      (i + k = a, j + l = c)
 
@@ -19,18 +20,18 @@ Where z is one number on the cell, degree 2 suffices for both sides, with 9 cond
     x edge  (4 (E - C))^2 + (N + NE - S - SE)^2                     <= (2 z (C + E))^2          y edge alike
     corner  (2 (E + NE - C - N))^2 + (2 (N + NE - C - E))^2         <= (z (C + E + N + NE))^2
 
-These are the conditions "coarse". Where they fail for a cell and a report, the four quarters of the cell are checked
-instead. The same spline on cells of half the side has the masses (Chaikin) (3 p_- + p_0, p_- + 3 p_0, 3 p_0 + p_+,
-p_0 + 3 p_+) / 4 along an axis, of which the lower half takes the first three and the upper the last three; a quarter
-has its own conditions with levels half as large, those of the interpolant at its corners.
+(N beyond C along y, E beyond it along x.) Where they fail for a cell and a report, the four quarters of the cell are
+checked instead. The same spline on cells of half the side has the masses (Chaikin) (3 p_- + p_0, p_- + 3 p_0,
+3 p_0 + p_+, p_0 + 3 p_+) / 4 along an axis, of which the lower half takes the first three and the upper the last three.
+A quarter has its own conditions, with half the levels of e at its corners.
 
-In whole numbers. z is rounded down to multiples of 2^-60, in quarters too; a level above 4 nats a cell counts as 4.
-Masses, at most 2^62, are brought below 2^52 by a power of two for all nine: multiplied by 2^32 where they are below
-2^20, which is exact; divided by 2^10 where one is 2^52 or more. A remainder r / 2^10 in [0, 1) adds at most 1 to each
-part of h grad P and only adds to P, so that 36 is added to both parts. In quarters all this is taken 16 times. Masses
-are then below 2^56, the coefficients are taken C(2, i) C(2, j) 4 <= 36 times at most in each sum: parts of G are below
-36 (2^56 + 16) < 2^62, and T = floor(sum / 2^60) < 4 x 36 x 2^56 < 2^64, of a sum below 2^124; squares are compared in
-128 bits, where the sum of two is below 2^125. No product wraps whatever the masses and levels are.
+In whole numbers. z is rounded down to multiples of 2^-60, in quarters again; a level above 4 nats a cell counts as 4.
+Masses, at most 2^62, are brought below 2^52 by one power of two for all nine: multiplied by 2^32 where they are below
+2^20, which is exact; divided by 2^10 where one is 2^52 or more. A remainder r / 2^10 in [0, 1) changes a part of the
+sums below by less than 36, which is added to both parts of G, and it only adds to T. Coefficients are taken twice along
+each axis, in quarters 16 times more. Parts of G and sums of beta are then below 36 x 2^56 < 2^62, levels of quarters at
+most 2^61, and T, from bit 60 on of sums below 2^123, is below 2^63; squares are compared in 128 bits, where the sum of
+two is below 2^125. No product wraps whatever the masses and levels are.
 Source: de Boor, A Practical Guide to Splines, chapters IX and XI; the conditions are ours.
 """
 
@@ -53,7 +54,7 @@ _REMAINDER = 36
 
 
 def whole_levels(corner_level: NDArray[np.float64], side: float) -> NDArray[np.uint64]:
-    """z = floor(2^60 min(level side, 4)) of levels (n, 4), exactly. Cost: 2 microseconds per distinct level."""
+    """Z = floor(2^60 min(level side, 4)) of levels (n, 4), exactly. Cost: 2 microseconds per distinct level."""
     distinct, place = np.unique(corner_level, return_inverse=True)
     h = Fraction(side)
     whole = [int(min(Fraction(level) * h, HIGHEST) * (1 << LEVEL_BITS)) for level in distinct.tolist()]
@@ -156,7 +157,7 @@ def _fill(p, start, b, gx, gy, count):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _compare(x, y, top, bottom, pad, good, count):  # type: ignore[no-untyped-def]
-    """good (count,) and (|x| + pad)^2 + (|y| + pad)^2 <= t^2, t the 64 bits of (top, bottom) from bit 60 on."""
+    """Good (count,) and (|x| + pad)^2 + (|y| + pad)^2 <= t^2, t the 64 bits of (top, bottom) from bit 60 on."""
     for k in range(count):
         u, v = np.uint64(abs(x[k]) + pad[k]), np.uint64(abs(y[k]) + pad[k])
         t = (top[k] << np.uint64(4)) | (bottom[k] >> np.uint64(60))
@@ -170,7 +171,7 @@ def _compare(x, y, top, bottom, pad, good, count):  # type: ignore[no-untyped-de
 
 @numba.njit(cache=True, nogil=True)
 def _check(b, gx, gy, z, pad, work, sums, good, count):  # type: ignore[no-untyped-def]
-    """good (count,) and the conditions with levels z (4,); work (2, count) uint64 and sums (2, count) int64 are used."""
+    """Good (count,) and the conditions with levels z (4,); work and sums (2, count) are used."""
     if z[0] == z[1] and z[0] == z[2] and z[0] == z[3]:
         for at in range(9):
             for y in range(count):
@@ -196,7 +197,7 @@ def _check(b, gx, gy, z, pad, work, sums, good, count):  # type: ignore[no-untyp
 
 @numba.njit(cache=True, nogil=True)
 def _refine(p, fine, count):  # type: ignore[no-untyped-def]
-    """fine (16, count), the masses of half the pitch times 16, of the patches p[4 i + j], i, j < 3; p is changed."""
+    """Fine (16, count), the masses of half the pitch times 16, of the patches p[4 i + j], i, j < 3; p is changed."""
     for j in range(3):
         for y in range(count):
             low, middle, high = p[j, y], p[4 + j, y], p[8 + j, y]
@@ -211,7 +212,7 @@ def _refine(p, fine, count):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _gather(mass, rows, first, p, pad, good, count):  # type: ignore[no-untyped-def]
-    """p[4 i + j], i, j < 3: reports first.. of nine rows, below 2^52; pad, what their remainders add; good, all true."""
+    """p[4 i + j], i, j < 3: reports first.. of nine rows, below 2^52; pad, what their remainders add; good, all."""
     for y in range(count):
         most = np.uint64(0)
         for i in range(9):
@@ -241,7 +242,7 @@ def _keep_failed(p, pad, good, count):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _halved(level, z):  # type: ignore[no-untyped-def]
-    """z (3, 3), half of the interpolant of level (4,) at the corners, the sides' middles and the centre, rounded down."""
+    """Z (3, 3), half of the interpolant of level (4,) at the corners, the sides' middles and the centre, rounded down."""
     one = np.uint64(1)
     for k in range(4):
         z[2 * (k // 2), 2 * (k % 2)] = level[k] >> one

@@ -31,7 +31,7 @@ Source: quadratic B-splines, de Boor, A Practical Guide to Splines, chapter IX; 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
@@ -55,19 +55,13 @@ _WIDEST = 2.0**16
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Patches:
-    """Of the n cells of a domain: around (n, 9), the rows of the cells `AROUND` each; beside (n, 2), the next cell of
-    the domain along either axis, -1 where there is none; corner_level (n, 4), eps at the corners `CORNERS` of each or
-    less, in nats per unit; side, that of a cell, in the unit of the domain.
+    """Of the n cells of a domain: around (n, 9), the rows of the cells at the steps `AROUND` from each; corner_level
+    (n, 4), eps or less at the corners `CORNERS` of each, in nats per unit; side, of a cell, in the unit of the domain.
     """
 
     around: NDArray[np.int64]
-    beside: NDArray[np.int64]
     corner_level: NDArray[np.float64]
     side: float
-
-    def times(self, factor: float) -> Patches:
-        """The same with every level multiplied."""
-        return replace(self, corner_level=self.corner_level * factor)
 
 
 def patches(domain: Domain, metric: Metric, corner_level: NDArray[np.float64] | None = None) -> Patches:
@@ -81,9 +75,8 @@ def patches(domain: Domain, metric: Metric, corner_level: NDArray[np.float64] | 
     assert domain.index is not None and domain.cell is not None
     at = domain.index + 1
     around = np.column_stack([shared[at[:, 0] + i, at[:, 1] + j] for i, j in AROUND])
-    beside = np.column_stack([table[at[:, 0] + 1, at[:, 1]], table[at[:, 0], at[:, 1] + 1]])
     level = corner_levels(domain, metric) if corner_level is None else corner_level
-    return Patches(around=around, beside=beside, corner_level=level, side=domain.cell[0])
+    return Patches(around=around, corner_level=level, side=domain.cell[0])
 
 
 def square_cells(domain: Domain) -> None:
@@ -124,6 +117,13 @@ def level_faults(domain: Domain, metric: Metric, corner_level: NDArray[np.float6
     else:
         over = np.flatnonzero(_ratios(domain, metric, corner_level) < 1 + _MARGIN)
     return [f"corner_level: {len(over)} cells have levels above that of the metric"] * bool(len(over))
+
+
+def level_range(metric: Metric) -> tuple[float, float]:
+    """The smallest and largest eps of a metric at scale 1. Raises: UnsuitableError for a metric without a level."""
+    if isinstance(metric, Euclidean):
+        return metric.epsilon, metric.epsilon
+    return _level(metric).smallest, _level(metric).largest
 
 
 def _level(metric: Metric) -> PrivacyLevel:
