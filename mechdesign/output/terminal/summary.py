@@ -17,6 +17,7 @@ from mechdesign.mechanism.table.dataset import relative_gap
 from mechdesign.output.terminal.printing import figure, listing, say
 from mechdesign.output.terminal.words import loss_sentence, worst_prior
 from mechdesign.programs.optimal.minimax import Minimax
+from mechdesign.programs.positions.positions import Positions
 from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.objective.losses import LOSSES
 from mechdesign.utility.loss.loss import constant_loss
@@ -103,14 +104,15 @@ def print_summary(summary: Mapping[str, Any], mechanism: xr.Dataset, *, verbose:
     else:
         said = f"{summary['objective_of'].capitalize()} is {summary['objective']:.3g}"
     if summary["lower_bound"] is not None and summary["lower_bound"] > 0:
-        said += (
-            f"; no mechanism with this claim does better than {summary['lower_bound']:.3g} (gap {summary['gap']:.0e})"
-        )
+        whose = "spline within these cones" if summary["program"] == Positions.name else "mechanism with this claim"
+        said += f"; no {whose} does better than {summary['lower_bound']:.3g} (gap {summary['gap']:.0e})"
     if mechanism.attrs["program"] == Minimax.name and mechanism["multiplier"].values.any():
         more = f"{worst_prior(mechanism)}.{' ' * bool(more)}{more}"
     say(f"{said}. Proved in whole numbers.{' ' * bool(more)}{more}")
     last = ("seconds", "peak_mb", "file", "fallback", "diagnosis", "published", "remark")
-    hidden = {"certified", "remedy", "chosen"} | (set() if verbose else {"claim", "peak_mb", "objective_of"})
+    hidden = {"certified", "remedy", "chosen"} | (
+        set() if verbose else {"claim", "position_claim", "peak_mb", "objective_of"}
+    )
     names = [name for name in summary if name not in last] + [name for name in last if name in summary]
     words = {"effective_epsilon": "ratio", "claimed_epsilon": "claimed eps", "smallest_epsilon": "smallest eps"}
     forms = {"gap": ".2e", "seconds": ".1f", "peak_mb": ".0f"}

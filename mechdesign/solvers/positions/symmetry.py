@@ -32,7 +32,9 @@ class Orbits:
     sums: sp.csr_array
 
     def table(self, blocks: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The table (n, n) of blocks (n, r), averaged over the group."""
+        """The table (n, m) of blocks (n, r), averaged over the group."""
+        if len(self.ways) == 1:
+            return blocks
         n, found = len(blocks), np.zeros((len(blocks), len(blocks)))
         for way in self.ways:
             image = np.zeros((n, n))
