@@ -88,7 +88,9 @@ def test_symmetry_is_found_and_changes_nothing() -> None:
         )
     )
     assert len(orbits(alone).ways) == 1
-    assert solve_positions(alone, gap=GAP).objective == pytest.approx(solve_positions(program, gap=GAP).objective, rel=1e-4)
+    assert solve_positions(alone, gap=GAP).objective == pytest.approx(
+        solve_positions(program, gap=GAP).objective, rel=1e-4
+    )
 
 
 @pytest.mark.parametrize("case", ["square", "varying level"])

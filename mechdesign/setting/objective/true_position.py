@@ -51,9 +51,14 @@ def position_cost(
     than the squared distance and the distance, and for the distance on cells that are not square or with reports off
     their lattice. Cost: O(n m), nine times that with `around`.
     """
-    if domain.cell is None or domain.dimension > 2 or (reports.unit, reports.dimension) != (
-        domain.unit,
-        domain.dimension,
+    if (
+        domain.cell is None
+        or domain.dimension > 2
+        or (reports.unit, reports.dimension)
+        != (
+            domain.unit,
+            domain.dimension,
+        )
     ):
         return None
     if type(loss) is SquaredDistance:

@@ -30,6 +30,7 @@ Array = NDArray[np.float64]
 _STEP = 0.98  # share of the way to the boundary
 _ITERATIONS = 100
 _STALLED = 6  # iterations without a better point after which rounding is taken to have won
+_START = 10.0  # times the dual cones that would take up the mean cost: fewer iterations than from 1 or from 100
 _RIDGE = 1e-15  # of the diagonal of a block, added to it
 
 
@@ -69,7 +70,7 @@ def solve_cone_blocks(
     x = np.full((n, m), 1.0 / m)
     s = algebra.cone_rows(x)
     z = np.zeros_like(s)
-    z[0] = scaled.mean() / np.asarray(cones.bound.sum(axis=0)).mean()
+    z[0] = _START * scaled.mean() / np.asarray(cones.bound.sum(axis=0)).mean()
     dual = np.zeros(len(total))
     best, merit, since, stopped, count = (x, dual, z), np.inf, 0, "precision", 0
     try:
@@ -120,8 +121,8 @@ def _step(
         return dx, dl, ds, scaling.inverse(u - scaling.inverse(ds))
 
     _, _, ds, dz = direction(-square, 1.0)
-    reach = min(1.0, _longest(s, ds), _longest(z, dz))
-    centring = (1 - reach) ** 3
+    ahead = (s + min(1.0, _longest(s, ds)) * ds) * (z + min(1.0, _longest(z, dz)) * dz)
+    centring = (float(ahead.sum()) / (mu * s[0].size)) ** 3
     target = -square - _product(scaling.inverse(ds), scaling.times(dz))
     target[0] += centring * mu
     dx, dl, ds, dz = direction(target, 1 - centring)
