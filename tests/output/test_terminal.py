@@ -29,8 +29,8 @@ def row(name: str, figure: float, bound: float | None = 0.123456) -> Row:
     return Row(
         mechanism=name, loss=figure, lower_bound=bound, gap=figure / 7, remapped_loss=figure / 3,
         expected_distance=figure / 11, claimed_epsilon=0.400024, smallest_epsilon=1.2345678,
-        effective_epsilon=1.0 if bound else 1.52, least_epsilon=None, rank=225, asymptotic_mse=9759.3911, position_loss=figure / 13,
-        claim_over="cells",
+        effective_epsilon=1.0 if bound else 1.52, least_epsilon=None, rank=225, asymptotic_mse=9759.3911,
+        position_loss=figure / 13, claim_over="cells",
     )  # fmt: skip
 
 

@@ -95,7 +95,7 @@ def test_symmetry_is_found_and_changes_nothing() -> None:
 
 @pytest.mark.parametrize("case", ["square", "varying level"])
 def test_gradients_at_many_positions_keep_the_level(case: str) -> None:
-    """By differences of the spline itself, with the levels of the metric: the cones are sufficient, and nearly attained."""
+    """By derivatives of the spline itself, with the levels of the metric: cones suffice, and are nearly attained."""
     program = CASES[case]()
     problem, found = program.problem, solve_positions(program, gap=GAP)
     table, side = found.mass / float(ROW_SUM), program.patches.side

@@ -3,20 +3,21 @@ r"""The certifiable planar Laplace mechanism: a smoothed kernel, drawn at any po
     P(y|k) = c e^{-kappa z sqrt(|y - k|^2 + 1/16)},  z = eps h, places in cells;  a report outside moves to the border;
     a position draws the row of one of the 3 x 3 cells around it (mechanism/positions/patches.py).
 
-The planar Laplace density has a kink at its centre, where a spline through it is too steep: the sixteenth rounds the tip.
-kappa is the largest number at which the kernel lies within the cones of the gradient, found by repeated division by the
-largest slope over bound; at z = 0.1, 0.25, 0.5 it is 0.9992, 0.9965, 0.9888. Moving reports to the border adds columns, and
-sums of columns within the cones are within them.
+The planar Laplace density has a kink at its centre, where a spline through it is too steep: the sixteenth rounds the
+tip. kappa is the largest number at which the kernel lies within the cones of the gradient, found by repeated division
+by the largest slope over bound; at z = 0.1, 0.25, 0.5 it is 0.9992, 0.9965, 0.9888. Moving reports to the border adds
+columns, and sums of columns within the cones are within them.
 Loss in the plane: that of the kernel and h^2 / 2 for the spline; the price beside the kernel between cells is of second
 order in z.
 
 What is proved: the integers, by the certificate between positions. Beside it stands what is often done: draw the
 continuous planar Laplace mechanism at the position, and round the report to the nearest cell. Rounding is processing of
 the report, so that in real arithmetic P(y|x) <= e^{eps |x - x'|} P(y|x') holds for all positions, and its mean squared
-loss to the true position is 6 / eps^2 + h^2 / 6 exactly, for x uniform in its cell: x + noise is then uniform modulo the
-cells, independently of the noise. But no finite table says what a floating-point program draws, and nothing of it is
-certified here: its figure is `rounded_squared_error`, and it is no baseline.
-Source: the planar Laplace mechanism, paper 004, section 4; its rounding, Andres et al. 2013, section 4; the kernel is ours.
+loss to the true position is 6 / eps^2 + h^2 / 6 exactly, for x uniform in its cell: x + noise is then uniform modulo
+the cells, independently of the noise. But no finite table says what a floating-point program draws, and nothing of it
+is certified here: its figure is `rounded_squared_error`, and it is no baseline.
+Source: the planar Laplace mechanism, paper 004, section 4; its rounding, Andres et al. 2013, section 4; the kernel is
+ours.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def kappa(z: float) -> float:
 
 
 def rounded_squared_error(epsilon: float, side: float) -> float:
-    """E|report - x|^2 = 6 / eps^2 + h^2 / 6 of the planar Laplace report of a position, rounded to cells; in the plane."""
+    """E|report - x|^2 = 6 / eps^2 + h^2 / 6 of planar Laplace reports of positions, rounded to cells of the plane."""
     return mean_squared_error(epsilon) + side**2 / 6
 
 

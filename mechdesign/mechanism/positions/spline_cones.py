@@ -11,8 +11,9 @@ where beta and G are sums over the 3 x 3 cells around. Along one axis, from rows
 With levels e_kl at the corners of the cell, e p has the Bernstein coefficients (e beta)_ab of degree 3, as G has when
 multiplied with 1; |G_ab| <= h (e beta)_ab for all ab implies |grad p| <= e p on the cell: both sides are sums of
 coefficients with the same weights >= 0. Where the four levels of a cell are equal degree 2 suffices.
-Sharpness: a plane wave e^{eps x} exceeds the cones at eps by a relative (eps h)^2 / 6. `subdivided` has the cones of the
-four quarters of each cell instead, by de Casteljau: weaker conditions, four times as many, exceeded by (eps h)^2 / 24.
+Sharpness: a plane wave e^{eps x} exceeds the cones at eps by a relative (eps h)^2 / 6. `subdivided` has the cones of
+the four quarters of each cell instead, by de Casteljau: weaker conditions, four times as many, exceeded by (eps h)^2 /
+24.
 """
 
 from __future__ import annotations

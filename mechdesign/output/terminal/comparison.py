@@ -20,7 +20,8 @@ def print_rows(rows: Sequence[Row], problem: DesignProblem) -> None:
         say(_sentence(rows, problem))
         print()
         empty = {None} if any(row["claim_over"] == POSITIONS for row in rows) else {None, "cells"}
-        shown = [k for k, (_, key, _) in enumerate(COLUMNS) if any(row[key] not in empty for row in rows)]  # type: ignore[literal-required]
+        figures_of = [[row[key] for row in rows] for _, key, _ in COLUMNS]  # type: ignore[literal-required]
+        shown = [k for k, figures in enumerate(figures_of) if not set(figures) <= empty]
         lines = [(row["mechanism"], printed(row)) for row in rows]
         print_table(
             ["mechanism", *(COLUMNS[k][0] for k in shown)],
@@ -73,7 +74,8 @@ def _caption(problem: DesignProblem) -> str:
     snapping = (
         ""
         if within is None
-        else f" Snapping a user to the cell centre costs {within:.4g} within the cell; position loss: to the true position."
+        else f" Snapping a user to the cell centre costs {within:.4g} on top of every loss; position loss: with what "
+        "it costs, to the true position."
     )
     smallest = (
         "over the Euclidean distance of any two secrets" if problem.metric.kind == "euclidean" else "at its scale"

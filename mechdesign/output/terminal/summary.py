@@ -51,10 +51,10 @@ def _unproved(reasons: str) -> DesignError:
 
 def summarise(mechanism: xr.Dataset, checked: Verification, *, seconds: float, file: Path | None) -> dict[str, Any]:
     """Losses in loss units; objective, where the program names one in objective_of; gap relative to it, else to the
-    loss; within_cell_error, the mean loss of snapping to cell centres; position_loss, to the true position; peak_mb, the largest resident memory of this
-    process in 10^6 bytes; fallback (remedy is the same) and diagnosis where the program had no solution;
-    claimed_epsilon and smallest_epsilon in nats per unit, where there is one level: the first as `compare` has it, the
-    second what the mechanism truly has.
+    loss; within_cell_error, the mean loss of snapping to cell centres; position_loss, to the true position; peak_mb,
+    the largest resident memory of this process in 10^6 bytes; fallback (remedy is the same) and diagnosis where the
+    program had no solution; claimed_epsilon and smallest_epsilon in nats per unit, where there is one level: the first
+    as `compare` has it, the second what the mechanism truly has.
     """
     attrs = mechanism.attrs
     effective, claimed = float(attrs["effective_epsilon"]), attrs.get("claimed_epsilon")

@@ -11,7 +11,8 @@ The cones (mechanism.positions.spline_cones.py) imply |grad P(y|x)| <= eps(x) P(
 
     P(y|x) <= e^{D(x, x')} P(y|x'),  D the least integral of eps along paths inside the area.
 
-Source: the differential form of local privacy (paper 000, section II); the cones are ours. Second-order cone programming:
+Source: the differential form of local privacy (paper 000, section II); the cones are ours. Second-order cone
+programming:
 Boyd and Vandenberghe, Convex Optimization, section 4.4.2.
 Known: sufficient cones, so that the optimum is at least that of exact gradient constraints; P >= 0 follows from them.
 Beside the optimum between cell centres the price is of second order in eps h. The rows may exceed the claim between two

@@ -1,7 +1,8 @@
 r"""The loss to the true position, uniform in its cell, of reports that are drawn for a snapped one.
 
-A position x = u + h s in the cell of u, s uniform in [-1/2, 1/2]^k, is moved to the centre of its cell, or to the centre
-of one of the 3 x 3 cells around by the weights of the quadratic B-spline (mechanism/positions/patches.py). For a table P
+A position x = u + h s in the cell of u, s uniform in [-1/2, 1/2]^k, is moved to the centre of its cell, or to the
+centre of one of the 3 x 3 cells around by the weights of the quadratic B-spline (mechanism/positions/patches.py). For a
+table P
 
     loss = sum_u prior(u) sum_i sum_y P(y | row of u + i) L_i(u, y),     L_i(u, y) = int b_i(s) l(u + h s, y) ds.
 
@@ -24,6 +25,7 @@ lies on the ellipse of sum of half axes 1 + sqrt 2 or more, and (1 + sqrt 2)^-40
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 
 import numpy as np
@@ -34,6 +36,8 @@ from mechdesign.setting.objective.losses import Distance, Loss, SquaredDistance
 from mechdesign.setting.space.domain import Domain
 
 Array = NDArray[np.float64]
+
+Step = tuple[int | None, ...]
 
 STEPS = (-1, 0, 1)
 _MOMENTS = {-1: (1 / 6, -1 / 24, 1 / 60), 0: (2 / 3, 0.0, 1 / 20), 1: (1 / 6, 1 / 24, 1 / 60), None: (1.0, 0.0, 1 / 12)}
@@ -51,22 +55,11 @@ def position_cost(
     than the squared distance and the distance, and for the distance on cells that are not square or with reports off
     their lattice. Cost: O(n m), nine times that with `around`.
     """
-    if (
-        domain.cell is None
-        or domain.dimension > 2
-        or (reports.unit, reports.dimension)
-        != (
-            domain.unit,
-            domain.dimension,
-        )
-    ):
+    alike = (reports.unit, reports.dimension) == (domain.unit, domain.dimension)
+    if domain.cell is None or domain.dimension > 2 or not alike:
         return None
-    if type(loss) is SquaredDistance:
-        away = (domain.points[:, None, :] - reports.points[None, :, :]).transpose(2, 0, 1)
-        means = lambda step: _squared(away, domain.cell, step)  # noqa: E731
-    elif type(loss) is Distance and (found := _displacements(domain, reports)) is not None:
-        means = lambda step: domain.cell[0] * _distance(found, step)  # type: ignore[index]  # noqa: E731
-    else:
+    means = _means(loss, domain, reports)
+    if means is None:
         return None
     if around is None:
         return np.asarray(prior[:, None] * means((None,) * domain.dimension))
@@ -76,7 +69,18 @@ def position_cost(
     return cost
 
 
-def _squared(away: Array, cell: tuple[float, ...], step: tuple[int | None, ...]) -> Array:
+def _means(loss: Loss, domain: Domain, reports: Domain) -> Callable[[Step], Array] | None:
+    """L_i (n, m) as a function of the step i; None where there is none."""
+    cell = domain.cell
+    assert cell is not None
+    if type(loss) is SquaredDistance:
+        away = (domain.points[:, None, :] - reports.points[None, :, :]).transpose(2, 0, 1)
+        return lambda step: _squared(away, cell, step)
+    found = _displacements(domain, reports) if type(loss) is Distance else None
+    return None if found is None else lambda step: np.asarray(cell[0] * _distance(found, step))
+
+
+def _squared(away: Array, cell: tuple[float, ...], step: Step) -> Array:
     """L_i (n, m) from u - y (k, n, m)."""
     moments = [_MOMENTS[one] for one in step]
     weight = np.prod([moment[0] for moment in moments])
@@ -87,7 +91,7 @@ def _squared(away: Array, cell: tuple[float, ...], step: tuple[int | None, ...])
 
 
 def _displacements(domain: Domain, reports: Domain) -> NDArray[np.int64] | None:
-    """y - u in cells (k, n, m); None where cells are not square or reports lie off their lattice."""
+    """Displacements y - u in cells (k, n, m); None where cells are not square or reports lie off their lattice."""
     assert domain.cell is not None and domain.index is not None
     if len(set(domain.cell)) > 1:
         return None
@@ -98,7 +102,7 @@ def _displacements(domain: Domain, reports: Domain) -> NDArray[np.int64] | None:
     return (index.astype(np.int64)[None] - domain.index[:, None]).transpose(2, 0, 1)
 
 
-def _distance(away: NDArray[np.int64], step: tuple[int | None, ...]) -> Array:
+def _distance(away: NDArray[np.int64], step: Step) -> Array:
     """L_i in sides of a cell, (n, m), from y - u in cells."""
     if len(away) == 1:
         return np.where(away[0] == 0, 0.25, np.abs(away[0]).astype(float))
@@ -107,7 +111,7 @@ def _distance(away: NDArray[np.int64], step: tuple[int | None, ...]) -> Array:
     return table[away[0] - low[0], away[1] - low[1]]
 
 
-def _cell_distances(across: NDArray[np.int64], along: NDArray[np.int64], step: tuple[int | None, ...]) -> Array:
+def _cell_distances(across: NDArray[np.int64], along: NDArray[np.int64], step: Step) -> Array:
     """L_i in sides of a cell for reports at displacements across x along."""
     node, weight = leggauss(_NODES)
     at, share = node / 2, weight / 2

@@ -188,7 +188,7 @@ class _Algebra:
         return found
 
     def solve(self, reduced: Array, sums: Array) -> tuple[Array, Array]:
-        """dx (n, m) and dl (q,) with H_y dx_y = M' dl - reduced_y and sum_y M dx_y = sums."""
+        """The dx (n, m) and dl (q,) with H_y dx_y = M' dl - reduced_y and sum_y M dx_y = sums."""
         inner = self._blocks(reduced)
         right = sums + (self.sums @ inner).sum(axis=1)
         dl = self.schur_scale * lapack.dpotrs(self.schur, self.schur_scale * right, lower=1)[0]
@@ -246,7 +246,7 @@ def _product(a: Array, b: Array) -> Array:
 
 
 def _quotient(a: Array, d: Array) -> Array:
-    """x with a o x = d."""
+    """The x with a o x = d."""
     first = (a[0] * d[0] - a[1] * d[1] - a[2] * d[2]) / _norm(a) ** 2
     return np.stack([first, (d[1] - first * a[1]) / a[0], (d[2] - first * a[2]) / a[0]])
 
@@ -267,7 +267,7 @@ def _is_identity(sums: sp.csr_array) -> bool:
 
 
 def _products(parts: list[sp.csr_array]) -> tuple[sp.csr_array, NDArray[np.int64], NDArray[np.int64]]:
-    """The map from the 6 k entries of W^-2 to the entries of H on and below the diagonal, and their rows and columns."""
+    """The map from the 6 k entries of W^-2 to those of H on and below the diagonal, and their rows and columns."""
     k, n = parts[0].shape
     held = sp.csr_array(sum(abs(rows) for rows in parts))
     size = np.diff(held.indptr)

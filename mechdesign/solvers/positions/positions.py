@@ -97,7 +97,7 @@ def proved_bound(program: Positions, multipliers: Array) -> float | None:
 
 
 def row_multipliers(program: Positions, group: Orbits, slack: Array) -> Array:
-    """lambda (n,) of the module docstring from vectors (3, k, r), each raised into its dual cone."""
+    """The lambda (n,) of the module docstring from vectors (3, k, r), each raised into its dual cone."""
     cones = program.cones
     first = np.maximum(slack[0], np.hypot(slack[1], slack[2]))
     taken = cones.bound.T @ first + cones.slope_x.T @ slack[1] + cones.slope_y.T @ slack[2]

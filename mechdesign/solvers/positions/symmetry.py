@@ -1,8 +1,8 @@
 """Symmetries of a program between positions: one block stands for all reports that a flip or turn takes to each other.
 
-A convex program that a group leaves alone has an optimum that it leaves alone: P(g u, g y) = P(u, y). Blocks x_r for one
-report of each orbit, times the size of the orbit, then keep the row sums if their means over the orbits of cells add up
-to 1, and each lies in its own cones.
+A convex program that a group leaves alone has an optimum that it leaves alone: P(g u, g y) = P(u, y). Blocks x_r for
+one report of each orbit, times the size of the orbit, then keep the row sums if their means over the orbits of cells
+add up to 1, and each lies in its own cones.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mechdesign.programs.positions.positions import Positions
 from mechdesign.mechanism.positions.spline_cones import SplineCones
+from mechdesign.programs.positions.positions import Positions
 
 _DIGITS = 9  # by which values are put in order
 _SAME = 1e-7  # relative; costs and bounds nearer than this are one
