@@ -1,4 +1,4 @@
-"""The cones of positions: against the gradient itself, an oracle in integers, and coefficients found by interpolation."""
+"""The cones of positions: against the gradient itself, an oracle in integers, coefficients found by interpolation."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ polynomials B_ac are not negative,
 
     |h grad P| = |sum B_ac G_ac| <= sum B_ac |G_ac| <= sum B_ac T_ac = e P,  each divided by C(3, a) C(3, c).
 
-Where z is one number on the cell, degree 2 suffices for both sides, with 9 conditions |(g_i b_j, b_i g_j)| <= z b_i b_j:
+Where z is one number on the cell, degree 2 suffices for both sides: 9 conditions |(g_i b_j, b_i g_j)| <= z b_i b_j,
 
     node    (E - W)^2 + (N - S)^2                                   <= (2 z C)^2
     x edge  (4 (E - C))^2 + (N + NE - S - SE)^2                     <= (2 z (C + E))^2          y edge alike
@@ -57,7 +57,7 @@ def whole_levels(corner_level: NDArray[np.float64], side: float) -> NDArray[np.u
     """Z = floor(2^60 min(level side, 4)) of levels (n, 4), exactly. Cost: 2 microseconds per distinct level."""
     distinct, place = np.unique(corner_level, return_inverse=True)
     h = Fraction(side)
-    whole = [int(min(Fraction(level) * h, HIGHEST) * (1 << LEVEL_BITS)) for level in distinct.tolist()]
+    whole = [min(int(Fraction(level) * h * (1 << LEVEL_BITS)), HIGHEST << LEVEL_BITS) for level in distinct.tolist()]
     return np.array(whole, np.uint64)[place].reshape(corner_level.shape)
 
 
@@ -242,7 +242,7 @@ def _keep_failed(p, pad, good, count):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _halved(level, z):  # type: ignore[no-untyped-def]
-    """Z (3, 3), half of the interpolant of level (4,) at the corners, the sides' middles and the centre, rounded down."""
+    """Set z (3, 3) to half of the interpolant of level (4,) at corners, middles of sides and centre, rounded down."""
     one = np.uint64(1)
     for k in range(4):
         z[2 * (k // 2), 2 * (k % 2)] = level[k] >> one

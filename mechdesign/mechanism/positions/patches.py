@@ -19,13 +19,13 @@ for all x, x' of one part of it. At constant eps on a full rectangle, D = eps |x
 |grad P(y|.)| <= eps P(y|.) on every cell, by integrating d ln P along the path. The check of that in whole numbers is
 in `cones.py`; it takes, for every cell, levels at its corners whose bilinear interpolant nowhere exceeds eps.
 
-Corner levels. A raster eps is linear along each axis between its node lines, and so is the interpolant e within a
-cell: on each rectangle that the node lines cut from the cell, eps - e is bilinear, and its minimum is at a corner of the
-rectangle. So e <= eps on the cell if and only if it holds at every crossing of the lines through the cell with each
-other and with its sides, and at its corners. There it is checked, with a relative margin of 2^-30; computed shares of
-the way through a raster cell are right to u (5 M / g + 5), u = 2^-53, M the largest coordinate and g the least gap of
-nodes or the side of a cell, so that eps and e are right to a relative 2^-31 as long as rho (M / g + 1) <= 2^16, rho =
-largest / smallest eps. Other rasters are refused.
+Corner levels. A raster eps is linear along each axis between its node lines, and so is the interpolant e of corner
+levels within a cell: on each rectangle that the node lines cut from the cell, eps - e is bilinear, and its minimum is at
+a corner of the rectangle. So e <= eps on the cell if and only if it holds at every crossing of the lines through the
+cell with each other and with its sides, and at its corners. There it is checked, with a relative margin of 2^-30;
+computed shares of the way through a raster cell are right to u (5 M / g + 5), u = 2^-53, M the largest coordinate and g
+the least gap of nodes or the side of a cell, so that eps and e are right to 2^-31 of eps as long as
+rho (M / g + 1) <= 2^16, rho = largest / smallest eps. Other rasters are refused.
 Source: quadratic B-splines, de Boor, A Practical Guide to Splines, chapter IX; the claim is ours.
 """
 
