@@ -7,7 +7,7 @@ from typing import Any
 import lazy_loader
 
 _attached, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-_ROOMS = ("programs", "losses", "geo", "population", "release", "utility", "baselines", "errors")
+_ROOMS = ("programs", "losses", "geo", "population", "release", "traces", "utility", "baselines", "errors")
 
 
 def __getattr__(name: str) -> Any:

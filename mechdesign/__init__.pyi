@@ -8,11 +8,16 @@ from . import priors as priors
 from . import programs as programs
 from . import read as read
 from . import release as release
+from . import traces as traces
 from . import utility as utility
 from .mechanism.budget.budget import Budget as Budget
 from .mechanism.factored.rows import FactoredMechanism as FactoredMechanism
 from .mechanism.sampling.sampler import Sampler as Sampler
 from .mechanism.sampling.sampler import sample as sample
+from .mechanism.session.design import SessionDesign as SessionDesign
+from .mechanism.session.rules import Clock as Clock
+from .mechanism.session.rules import Risk as Risk
+from .mechanism.session.session import Session as Session
 from .mechanism.storage.files import load as load
 from .mechanism.storage.files import save as save
 from .mechanism.table.dataset import probabilities as probabilities

@@ -5,6 +5,7 @@ from mechdesign.setting.readers.checkins import read_checkins as checkins
 from mechdesign.setting.readers.geojson import read_area as area
 from mechdesign.setting.readers.georeferenced import raster_on
 from mechdesign.setting.readers.microdata import read_microdata as microdata
+from mechdesign.setting.readers.people import read_people as people
 from mechdesign.setting.readers.positions import read_coordinates as positions
 from mechdesign.setting.readers.raster_files import read_raster as raster
 from mechdesign.setting.readers.reports import read_reports as reports
@@ -17,6 +18,7 @@ __all__ = [
     "areas",
     "checkins",
     "microdata",
+    "people",
     "places",
     "positions",
     "raster",

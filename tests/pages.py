@@ -20,7 +20,7 @@ import xarray as xr
 from exported import MAKERS, factored, made
 
 from mechdesign.mechanism.table.dataset import seal
-from mechdesign.output.page.page import PROOF, handed, page_text
+from mechdesign.output.page.page import page_text, proof_script
 
 NODE = shutil.which("node")
 RUN = """
@@ -148,12 +148,7 @@ def forged_words(name: str, **attributes: Any) -> Texts:
 def proved_in_node(folder: Path, texts: list[Texts], *, run: str = RUN) -> list[dict[str, Any]]:
     """The outcome of the proof of each page, or of the part of it that `run` is."""
     (folder / "texts.json").write_text(json.dumps([vars(given) for given in texts]))
-    return in_node(folder, program() + run)
-
-
-def program() -> str:
-    """The program that proves a page."""
-    return handed(*(f"proof/{name}.js" for name in PROOF))
+    return in_node(folder, proof_script() + run)
 
 
 def in_node(folder: Path, text: str) -> Any:

@@ -16,6 +16,7 @@ from mechdesign.cli.plan import plan
 from mechdesign.cli.plot import plot
 from mechdesign.cli.problems import problems
 from mechdesign.cli.sample import sample
+from mechdesign.cli.session import session
 from mechdesign.cli.solve import solve
 from mechdesign.cli.sweep import sweep
 from mechdesign.cli.verify import verify
@@ -31,6 +32,7 @@ for exact in (area, problems, verify, export, page, client, plot, level, estimat
     app.command()(exact)
 for open_ended in (solve, compare, sweep, audit, sample, plan):
     app.command(context_settings=TAKES_PARAMETERS)(open_ended)
+app.add_typer(session, name="session")
 
 
 def _version(asked: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,13 +31,20 @@ from mechdesign.errors import InputError
 if TYPE_CHECKING:
     import xarray as xr
 
+    from mechdesign.setting.metric.levels import PrivacyLevel
     from mechdesign.setting.problems.problem import DesignProblem
     from mechdesign.setting.space.area import Area
+    from mechdesign.setting.space.domain import Domain
+    from mechdesign.setting.space.raster import Raster
 
 PROGRAMS = ("auto", "optimal", "eikonal", "planar-laplace")
 _TABLES = 8  # 64-bit numbers for every pair of cells that a run holds at most, as measured
 
 _PRIOR_HELP = "Raster the prior is proportional to: .tif, .nc or .asc. Uniform without."
+_FROM_HELP = (
+    "CSV of latitude, longitude, population: levels of --nats (2) over the radius that holds --people, eikonal metric; "
+    "the prior too, without --prior. Nobody lives where --forbidden is."
+)
 _LEVELS_HELP = "Raster of levels: eps(u) = slope levels(u) + epsilon, eikonal metric."
 
 
@@ -54,7 +62,11 @@ def area(
     prior: Annotated[Path | None, typer.Option("--prior", help=_PRIOR_HELP)] = None,
     levels: Annotated[Path | None, typer.Option("--levels", help=_LEVELS_HELP)] = None,
     slope: Annotated[float, real("--slope", help="Of --levels, in nats per unit per unit of levels.")] = 0.0,
-    stencil: Annotated[int, whole("--stencil", help="Neighbours, for --levels.")] = 8,
+    levels_from: Annotated[Path | None, typer.Option("--levels-from", help=_FROM_HELP)] = None,
+    people: Annotated[float | None, real("--people", help="Of --levels-from: how many; 2000.")] = None,
+    least: Annotated[float | None, real("--least", help="Of --levels-from: the smallest radius; 500 m.")] = None,
+    most: Annotated[float | None, real("--most", help="Of --levels-from: the largest radius; 5 km.")] = None,
+    stencil: Annotated[int, whole("--stencil", help="Neighbours, for --levels and --levels-from.")] = 8,
     loss: Annotated[str, typer.Option("--loss", help="distance, squared or zero-one.")] = "distance",
     program: Annotated[str, typer.Option("--program", help="One of " + ", ".join(PROGRAMS) + ".")] = "auto",
     gap: GapOption = 1e-3,
@@ -77,6 +89,7 @@ def area(
     from mechdesign.setting.problems.area import area_problem
     from mechdesign.setting.readers.geojson import read_area
     from mechdesign.setting.readers.georeferenced import raster_on
+    from mechdesign.solvers.table import LARGEST_TABLE
 
     check_target(output, overwrite=overwrite)
     if page is not None:
@@ -87,15 +100,28 @@ def area(
         )
     if program not in PROGRAMS:
         raise InputError("unknown program", field="program", value=program, remedy="use " + ", ".join(PROGRAMS))
-    eps, claimed = epsilon_asked(within=within, radius=radius, factor=factor, nats=nats, level=level, epsilon=epsilon)
+    forms = {"factor": factor, "nats": nats, "level": level, "epsilon": epsilon}
+    radii = {"people": people, "least": least, "most": most}
+    eps: float = 0.0
+    claimed: dict[str, float] = {}
+    if levels_from is None:
+        _refuse("--levels-from", radii)
+        eps, claimed = epsilon_asked(within=within, radius=radius, **forms)
+    else:
+        _refuse("a single level", {"within": within, "radius": radius, "epsilon": epsilon, "levels": levels})
     left_out = None if forbidden is None else read_area(forbidden)
     given = area_of_box(box) if area is None else read_area(area)
     domain = given.grid(cell=cell, unit=unit, forbidden=left_out)
-    require_memory(domain.size, domain.size, tables=_TABLES, what="a mechanism for the area", field="cell")
+    by_factors = domain.size > LARGEST_TABLE and levels_from is not None and program in ("auto", "eikonal")
+    if not by_factors:
+        require_memory(domain.size, domain.size, tables=_TABLES, what="a mechanism for the area", field="cell")
+    varying, density = None, None
+    if levels_from is not None:
+        varying, density, claimed = _elastic(domain, levels_from, water=left_out, radii=radii, forms=forms)
     problem = area_problem(
         domain,
-        epsilon=eps,
-        density=None if prior is None else raster_on(domain, prior),
+        epsilon=varying or eps,
+        density=density if prior is None else raster_on(domain, prior),
         levels=None if levels is None else raster_on(domain, levels),
         slope=slope,
         stencil=stencil,
@@ -109,7 +135,9 @@ def area(
     checked = proved(mechanism)
     summary = summarise(mechanism, checked, seconds=time.monotonic() - started, file=output)
     assert domain.plane is not None
-    summary |= {"plane": domain.plane.words(), "geodesic_epsilon": eps, "chosen": why, **alternative(problem, program)}
+    ground = problem.parameters["geodesic_epsilon"]
+    summary |= {"plane": domain.plane.words(), "geodesic_epsilon": ground, "chosen": why}
+    summary |= alternative(problem, program)
     save(mechanism, output, overwrite=overwrite)
     if page is not None:
         save_page(mechanism, page, overwrite=overwrite)
@@ -117,6 +145,40 @@ def area(
         printing.print_json(summary)
     else:
         print_summary(summary, mechanism, verbose=verbose, more=sentences(summary, problem))
+
+
+def _refuse(owner: str, options: Mapping[str, object]) -> None:
+    """Raises: InputError where an option is given that belongs to `owner`, which is not there, or excludes it."""
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(
+                f"belongs to {owner}", field=name, value=value, remedy=f"leave out --{name}, or --levels-from"
+            )
+
+
+def _elastic(
+    domain: Domain,
+    path: Path,
+    *,
+    water: Area | None,
+    radii: Mapping[str, float | None],
+    forms: Mapping[str, float | None],
+) -> tuple[PrivacyLevel, Raster, dict[str, float]]:
+    """The level of --levels-from, the density of the people, and the parameters of the design."""
+    from mechdesign.base.checks import positive
+    from mechdesign.setting.metric.levels import PrivacyLevel
+    from mechdesign.setting.readers.people import read_people
+    from mechdesign.setting.space.plane import METRES
+
+    metre = METRES[domain.unit]
+    usual = {"people": 2000.0, "least": 500.0 / metre, "most": 5000.0 / metre}
+    given = {name: usual[name] if value is None else value for name, value in radii.items()}
+    if all(value is None for value in forms.values()):
+        forms = {"nats": 2.0}
+    nats, _ = epsilon_asked(within=1.0, **forms)
+    density = read_people(path, domain, margin=positive(given["most"], "most"), water=water).density
+    level = PrivacyLevel.elastic(density, nats=nats, **given)
+    return level, density, {**given, "nats": nats}
 
 
 def area_of_box(words: str | None) -> Area:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,11 +20,14 @@ _METRIC_HELP = (
     "--unit U for lengths that are not in m; or discrete --factor ODDS. Both take --loss, and --nats for the logarithm "
     "of --factor or --epsilon E for the level (then --unit U is needed)."
 )
+_RULE_HELP = "Instead of a table, what devices round positions by: android-coarse or webkit-grid."
 
 
 def audit(
     context: typer.Context,
-    table: Annotated[Path, typer.Argument(help="A table: .csv, .npy, .mat, .parquet or Armadillo's .bin.")],
+    table: Annotated[
+        Path | None, typer.Argument(help="A table: .csv, .npy, .mat, .parquet or Armadillo's .bin.")
+    ] = None,
     metric: Annotated[str | None, typer.Option("--metric", help=_METRIC_HELP)] = None,
     problem: Annotated[
         str | None, typer.Option("--problem", help="A problem, its parameters after it: its metric.")
@@ -32,12 +35,19 @@ def audit(
     mechanism: Annotated[Path | None, typer.Option("--mechanism", help="A mechanism file: its metric.")] = None,
     variable: Annotated[str | None, typer.Option("--variable", help="The table in a .mat file of several.")] = None,
     normalise: Annotated[bool, typer.Option("--normalise", help="Divide every row by its sum.")] = False,
+    rule: Annotated[str | None, typer.Option("--rule", help=_RULE_HELP)] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="NetCDF file of the repaired table.")] = None,
     overwrite: OverwriteOption = False,
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Tell the smallest epsilon of a table of another program, and with -o repair and certify it."""
+    if rule is not None:
+        others = {"table": table, "metric": metric, "problem": problem, "mechanism": mechanism, "output": output}
+        _audit_rule(rule, {**others, "variable": variable, "normalise": normalise or None}, context, as_json=as_json)
+        return
+    if table is None:
+        raise InputError("a table is needed", field="table", value="none", remedy="give its path, or --rule NAME")
     from mechdesign.mechanism.storage.files import check_target, save
     from mechdesign.output.terminal import printing
     from mechdesign.output.terminal.summary import proved
@@ -68,6 +78,23 @@ def audit(
         printing.print_json({**found, "true_epsilon": found["smallest_epsilon"], "repaired": outcome})
     else:
         print_audit(result, outcome, verbose=verbose)
+
+
+def _audit_rule(rule: str, others: Mapping[str, object], context: typer.Context, *, as_json: bool) -> None:
+    """The audit of a rule that no table holds. Raises: InputError where something else is given with it."""
+    from mechdesign.output.terminal import printing
+    from mechdesign.output.terminal.verdicts import print_rule
+    from mechdesign.verification.rules import audit_rule, vectors
+
+    parameter_values("a rule", (), context.args)
+    for name, value in others.items():
+        if value is not None:
+            raise InputError("a rule is audited alone", field=name, value=value, remedy="leave it out, or --rule")
+    result = audit_rule(rule)
+    if as_json:
+        printing.print_json({**result.as_dict(), "vectors": vectors(rule)})
+    else:
+        print_rule(result)
 
 
 def audit_setting(

@@ -3,6 +3,7 @@
 import typer
 
 from mechdesign.cli.options import FileArgument, JsonOption, OverwriteOption, PageOption, VerboseOption
+from mechdesign.errors import InputError
 
 
 def verify(
@@ -12,13 +13,16 @@ def verify(
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Prove or refuse the claim of a mechanism file, from its integers alone."""
+    """Prove or refuse the claim of a mechanism file, or of a session design, from their integers alone."""
+    from mechdesign.mechanism.session.design_files import is_design
     from mechdesign.mechanism.storage.files import load
     from mechdesign.output.page.page import check_page_target, save_page
     from mechdesign.output.terminal import printing
     from mechdesign.output.terminal.verdicts import print_verification
     from mechdesign.verification.verify import verify as verify_file
 
+    if page is not None and is_design(file):
+        raise InputError("a page is of one table", field="page", value=file, remedy="verify the table of the design")
     if page is not None:
         check_page_target(page, overwrite=overwrite)
     printing.note_compiling()

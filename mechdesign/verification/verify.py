@@ -21,6 +21,8 @@ from mechdesign.base.arguments import asked
 from mechdesign.base.display import Shown
 from mechdesign.errors import InputError, VerificationError
 from mechdesign.mechanism.positions.cones import breaches
+from mechdesign.mechanism.session.design import SessionDesign
+from mechdesign.mechanism.session.design_files import is_design
 from mechdesign.mechanism.storage.files import load
 from mechdesign.mechanism.stored import Stored, contradiction, read
 from mechdesign.mechanism.table.certificate import max_log_ratio, row_sums_exact, violations
@@ -33,6 +35,7 @@ from mechdesign.solvers.kernels.pricing import ConePricer, lower_bound
 from mechdesign.utility.loss.loss import loss_matrix, mechanism_loss
 from mechdesign.verification.factored import check_factored
 from mechdesign.verification.rebuild import AGREE, bound_reasons, check_objective, figure_differences
+from mechdesign.verification.session import check_design
 
 EXPORTED = (".csv", ".json", ".parquet")  # suffixes of tables that say too little
 
@@ -46,7 +49,9 @@ class Verification(Shown):
     "streets" or "edge list only"; effective_epsilon: largest log-ratio over length, relative to the metric of the
     problem; worst: the secret, other and report that attain it; expected_loss, recomputed; lower_bound_checked: True if
     the stored bound follows from the stored multipliers, None if there is none, or if it rests on constraints that a
-    file cannot hold; reasons: why it is not certified.
+    file cannot hold; reasons: why it is not certified; windows, of a session design alone: for a calendar day and any
+    24 hours the most that they cost on any transcript, an exact multiple of the metric, and how many transcripts were
+    walked through one by one, None where they are too many.
     """
 
     certified: bool
@@ -60,29 +65,35 @@ class Verification(Shown):
     reasons: list[str] = field(default_factory=list)
     position_claim: str | None = None
     position_breaches: int | None = None
+    windows: dict[str, dict[str, Any]] | None = None
 
     def facts(self) -> Mapping[str, object]:
         return {
             "certified": self.certified,
             "effective_epsilon": self.effective_epsilon,
             "claim": self.claim,
+            **({} if self.windows is None else {"windows": self.windows}),
             **({"reasons": "; ".join(self.reasons)} if self.reasons else {"expected_loss": self.expected_loss}),
         }
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form."""
-        return asdict(self)
+        told = asdict(self)
+        return told if self.windows is not None else {n: value for n, value in told.items() if n != "windows"}
 
 
 @asked
-def verify(source: str | Path | xr.Dataset) -> Verification:
-    """Verify a file, or a mechanism in memory.
+def verify(source: str | Path | xr.Dataset | SessionDesign) -> Verification:
+    """Verify a file, or a mechanism in memory; or a session design, or its file.
 
     Raises: InputError if there is no such file, or it is an export; VerificationError if it is damaged (cut short,
     altered, not a mechanism, not what its schema says). Everything else that is wrong is returned: certified False,
     with reasons.
     Cost: O(e m) integer comparisons, plus the pricing of every report where there is a lower bound.
     """
+    if isinstance(source, SessionDesign) or (not isinstance(source, xr.Dataset) and is_design(source)):
+        held = check_design(source, verify)
+        return Verification(**{**held, "certified": not held["reasons"]})
     if not isinstance(source, xr.Dataset) and Path(source).suffix.lower() in EXPORTED:
         raise InputError(
             "an exported table does not say enough to rebuild its claim",

@@ -12,6 +12,7 @@ import pytest
 from conftest import ROOT
 
 import mechdesign as md
+from mechdesign.errors import InputError
 from mechdesign.handover.verify_table import main as check_table
 from mechdesign.output.terminal.chosen import chosen_for
 from mechdesign.setting.space.plane import Plane
@@ -319,3 +320,85 @@ def test_the_nearest_place_in_degrees_is_the_nearest_on_the_ground(run_json, tmp
     said = run_json("sample", tmp_path / "a.nc", "--lon", 2.5, "--lat", 48.87)[1]["error"]["remedy"]
     away = GEOD.inv(np.full(len(lon), 2.5), np.full(len(lon), 48.87), lon, lat)[2]
     assert f"place {int(np.argmin(away))}, is at {lon[np.argmin(away)]:.4f}" in said
+
+
+def people_file(folder):
+    """People around the park: a town in its west."""
+    rng = np.random.default_rng(4)
+    places = rng.normal((48.858, 2.343), (0.02, 0.02), (400, 2))
+    lines = ["latitude,longitude,population", *(f"{lat:.6f},{lon:.6f},{rng.integers(0, 60)}" for lat, lon in places)]
+    path = folder / "people.csv"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+def test_levels_from_people(run, run_json, tmp_path):
+    """Second route: the same level and prior from the functions of the package."""
+    people, file = people_file(tmp_path), tmp_path / "area.nc"
+    words = [
+        "area",
+        PARK,
+        "--cell",
+        "400",
+        "--levels-from",
+        people,
+        "--people",
+        "600",
+        "--least",
+        "300",
+        "--most",
+        "2e3",
+    ]
+    code, made = run_json(*words, "--program", "eikonal", "-o", file)
+    assert (code, made["certified"], made["program"]) == (0, True, "eikonal")
+    mechanism = md.load(file)
+    domain = md.read.area(PARK).grid(cell=400.0)
+    density = md.read.people(people, domain, margin=2000.0).density
+    level = md.PrivacyLevel.elastic(density, people=600, least=300.0, most=2000.0)
+    assert np.array_equal(points_of(mechanism, "secret"), domain.points)
+    assert mechanism["level"].values == pytest.approx(level.at(domain.points), rel=1e-6)
+    assert mechanism["prior"].values == pytest.approx(md.priors.from_density(density, domain))
+    assert made["geodesic_epsilon"] == pytest.approx(level.at(domain.points).min(), rel=0.2)
+    said = " ".join(run(*words, "--factor", "4", "--program", "eikonal", "-o", tmp_path / "b.nc")[1].split())
+    assert "The level is 1.38629 nats over the radius of the disc that holds 600 people, its radius between 300" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (["--people", "100"], "people"),
+        (["--levels-from", "people.csv", "--within", "200"], "within"),
+        (["--levels-from", "people.csv", "--epsilon", "0.01"], "epsilon"),
+        (["--levels-from", "people.csv", "--nats", "2", "--factor", "3"], "factor"),
+        (["--levels-from", "people.csv", "--people", "1e6"], "people"),
+        (["--levels-from", "people.csv", "--most", "100"], "least"),
+        (["--levels-from", "people.csv", "--most", "0"], "most"),
+        (["--levels-from", "people.csv", "--slope", "1"], "slope"),
+        (["--levels-from", "nowhere.csv"], "people"),
+    ],
+)
+def test_levels_from_people_that_are_none(run_json, tmp_path, monkeypatch, words, field):
+    people_file(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    level = [] if "--levels-from" in words else ["--epsilon", "0.01"]
+    code, said = run_json("area", PARK, "--cell", "400", *words, *level, "-o", tmp_path / "a.nc")
+    assert (code, said["error"]["field"]) == (2, field)
+    assert not (tmp_path / "a.nc").exists()
+
+
+def test_many_cells_need_no_table(run_json, tmp_path, monkeypatch):
+    """Factors of 1,681 cells and more are made where a table of them would be refused."""
+    monkeypatch.setattr("mechdesign.cli.area._TABLES", 10**9)
+    options = ["--people", "60", "--least", "100", "--most", "300"]
+    words = ["area", PARK, "--cell", "25", "--levels-from", people_file(tmp_path), *options, "-o", tmp_path / "a.nc"]
+    code, said = run_json(*words, "--program", "optimal")
+    assert (code, said["error"]["kind"]) == (2, "size")
+    designed = []
+
+    def stop(problem, *rest, **given):
+        designed.append(problem)
+        raise InputError("enough", field="test", value=None, remedy="none")
+
+    monkeypatch.setattr("mechdesign.cli.area._designed", stop)
+    assert run_json(*words)[1]["error"]["field"] == "test"
+    assert designed[0].domain.size > 1600

@@ -45,6 +45,7 @@ TEXTS = {
     "reports.csv": "report,count\n0,400\n1,500\n",
     "areas.csv": "cell,area\n0,left\n1,right\n",
     "places.csv": "x,y\n0,0\n0,1\n",
+    "people.csv": "latitude,longitude,population\n40.5,-74.9,9000\n48.858,2.348,50\n",
     "nodes.csv": "osmid,x,y\n1,0,0\n2,0,100\n3,90,90\n",
     "edges.csv": "u,v,length\n1,2,100.5\n2,3,140\n1,3,130\n",
     "checkins.txt": "0\t2010-10-19T23:55:27Z\t48.858\t2.348\t22847\n1\t2010-10-18T22:17:43Z\t48.8581\t2.3479\t420315\n",
@@ -279,7 +280,7 @@ LIMITED = [
     ("audit table.csv --metric euclidean --epsilon 1 --unit km --cell 1 --grid 100000x100000", 2),
 ]  # fmt: skip
 LONGER = [
-    ("--version", 2), ("solve", 2), ("solve line --gap nan", 2), ("solve folder.py --json", 2), ("solve empty.py", 2),
+    ("--version", 0), ("solve", 2), ("solve line --gap nan", 2), ("solve folder.py --json", 2), ("solve empty.py", 2),
     ("solve philadelphia --cells 4000 --json", 2), ("solve philadelphia --cells 1000", 2),
     ("solve euclidean --cells 1000", 2), ("solve neighbourhoods --cells 500", 2),
     ("solve neighbourhoods --cells 1000", 2), ("solve paris --cells 1000", 2), ("solve streets --nodes 20000", 2),

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from estimates import PARTLY, WHOLE, estimate_of, forged_estimate, honest_estimate
-from pages import NODE, in_node, program, proved_in_node
+from pages import NODE, in_node, proof_script, proved_in_node
 from scipy.special import ndtr
 
 from mechdesign.utility.population.goodness_of_fit import tail_bound
@@ -153,7 +153,8 @@ def test_a_digit_that_was_changed_breaks_the_seal(tmp_path):
 def test_tails_are_those_of_python(tmp_path):
     z, x = [0.6745, 1.0, 1.96, 3.5, 8.0], [1.0, 70.0, 500.0]
     found = in_node(
-        tmp_path, f"{program()}console.log(JSON.stringify([{z}.map(normalTail), {x}.map((x) => tailBound(x, 35))]))"
+        tmp_path,
+        f"{proof_script()}console.log(JSON.stringify([{z}.map(normalTail), {x}.map((x) => tailBound(x, 35))]))",
     )
     assert found[0] == pytest.approx(ndtr(-np.array(z)), rel=1e-10)  # a continued fraction of 400 terms
     assert found[1] == pytest.approx([tail_bound(value, 35) for value in x], rel=1e-12)

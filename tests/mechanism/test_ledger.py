@@ -25,7 +25,7 @@ from test_budget import sampler
 
 import mechdesign as md
 from mechdesign.errors import BudgetError, FileFormatError, InputError
-from mechdesign.mechanism.budget import ledger
+from mechdesign.mechanism.budget import ledger, private_file
 from mechdesign.mechanism.budget.budget import REMEMBERED
 from mechdesign.mechanism.budget.ledger import read_ledger
 from mechdesign.mechanism.table.dataset import seal
@@ -302,7 +302,7 @@ def test_a_large_file_is_refused_before_it_is_read(path: Path) -> None:
         budget.spend(1)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < ledger.MOST_BYTES
+    assert peak < private_file.MOST_BYTES
 
 
 JSON = st.recursive(
@@ -346,7 +346,7 @@ def test_a_ledger_that_has_come_to_be_too_large_is_refused_before_it_is_paid(
 ) -> None:
     budget = md.Budget.create(path, limit=30)
     budget.report(sampler(), 5)
-    monkeypatch.setattr(ledger, "MOST_BYTES", path.stat().st_size + 9)
+    monkeypatch.setattr(private_file, "MOST_BYTES", path.stat().st_size + 9)
     with pytest.raises(InputError, match="the ledger is full"):
         budget.report(sampler(), 6)
     assert (budget.spent, budget.spend(1)) == (1, 28)

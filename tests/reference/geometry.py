@@ -33,7 +33,7 @@ _STEPS = {
     },
     3: {6: [(1, 0, 0)], 18: [(1, 0, 0), (1, 1, 0)], 26: [(1, 0, 0), (1, 1, 0), (1, 1, 1)]},
 }
-_OFF_CENTRE = Fraction(1, 4)  # of a cell: how far a stored centre may lie from its place on the lattice
+_OFF_CENTRE = Fraction(1, 2)  # of a cell: a stored centre lies nearer to its place on the lattice than this
 METRES = {"m": 1.0, "km": 1000.0, "cm": 0.01, "mi": 1609.344, "ft": 0.3048, "yd": 0.9144}
 _MINOR_AXIS = 6_356_752.314245  # of WGS 84, in m
 
@@ -115,7 +115,7 @@ def _cell(place: Place, sides: tuple[tuple[Any, ...], ...]) -> Cell:
     for at, (count, size, low) in zip(place, sides, strict=True):
         position = (at - low) / size - Fraction(1, 2)
         index = round(position)
-        if not 0 <= index < count or abs(position - index) > _OFF_CENTRE:
+        if not 0 <= index < count or abs(position - index) >= _OFF_CENTRE:
             raise Unreadable(f"{float(at)} is no centre of a cell")
         found.append(index)
     return tuple(found)

@@ -49,7 +49,18 @@ def own(base, method):
     return f"{ARRAYS}{changed(**part)}class Own({base}):\n    def {method}\n"
 
 
-SHIPPED = ["discrete", "euclidean", "flat", "income", "line", "neighbourhoods", "paris", "philadelphia", "streets"]
+SHIPPED = [
+    "discrete",
+    "euclidean",
+    "flat",
+    "income",
+    "line",
+    "neighbourhoods",
+    "northeast",
+    "paris",
+    "philadelphia",
+    "streets",
+]
 
 
 def write(folder, text, name="mine.py"):

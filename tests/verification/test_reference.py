@@ -181,6 +181,21 @@ def wrapped_step() -> xr.Dataset:
     return mechanism.assign_attrs(expected_loss=float(losses @ honest["prior"].values), effective_epsilon=1.0)
 
 
+def columns_stretched() -> xr.Dataset:
+    """A step twice as long, with the row sums and losses that follow from it."""
+    honest = made("factored, columns")
+    mechanism = honest.assign_attrs(step=2 * honest.attrs["step"])
+    built = factored.build(File(**plain(mechanism)))
+    words = np.array([[s >> 64, s & (1 << 64) - 1] for s in built.sums], np.uint64)
+    return with_values(mechanism, row_sum=words, block_sha256=block_digests(words, honest["row_loss"].values))
+
+
+def column_changed(name: str, at: int, value: int) -> xr.Dataset:
+    values = made("factored, columns")[name].values.copy()
+    values[at] = value
+    return with_values(made("factored, columns"), **{name: values})
+
+
 def bound_of_another_level() -> xr.Dataset:
     """Multipliers and bound of the same program at half the level, and a factor that halves the edges of the list."""
     honest, half = made("graph, doubled, minimax"), made("graph, doubled, minimax", 0.5)
@@ -228,6 +243,16 @@ BREACHES: dict[str, tuple[Callable[[], xr.Dataset], str]] = {
     "a better plane": (lambda: said("area", "e-", "e-1"), "geodesic"),
     "a mass more": (row_moved, "2^62"),
     "a step that wraps": (wrapped_step, ODDS),
+    "columns with a longer step": (columns_stretched, ODDS),
+    "an offset": (lambda: column_changed("generator_offset", 0, 1), "row sum"),
+    "a place of a column": (lambda: column_changed("generator_place", 0, 5), "row sum"),
+    "a column less": (lambda: column_changed("first_generator", 1, 0), "unreadable"),
+    "a generator elsewhere": (lambda: column_changed("generator_place", 0, 6), "unreadable"),
+    "an offset above the cap": (lambda: column_changed("generator_offset", 0, 2**16 - 1), "unreadable"),
+    "a smaller remapped loss of columns": (
+        lambda: figure("factored, columns", "remapped_loss", 1 - 1e-6),
+        "remapped_loss",
+    ),
     "a bound of another level": (bound_of_another_level, "lower_bound"),
     "a bound above the loss": (lambda: figure("discrete", "lower_bound", 1 + 1e-6), "lower_bound"),
     "a bound from nothing": (lambda: with_values(made("streets"), dual=np.zeros(5)), "lower_bound"),

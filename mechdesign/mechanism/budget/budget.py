@@ -34,11 +34,12 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base.arguments import asked
 from mechdesign.base.display import Shown
-from mechdesign.errors import BudgetError, FileFormatError, InputError
+from mechdesign.errors import BudgetError, InputError
 from mechdesign.mechanism.budget.ledger import (
     Ledger,
     damaged,
     held,
+    older,
     read_ledger,
     remove_left_over,
     require_unused,
@@ -81,7 +82,7 @@ class Budget(Shown):
 
         Raises: InputError for a limit that is not positive and finite, or where the file exists: a limit stays.
         """
-        most = _amount(limit, "limit")
+        most = amount_of(limit, "limit")
         target = resolved(path, new=True)
         with held(target):
             require_unused(target)
@@ -109,7 +110,7 @@ class Budget(Shown):
 
         Raises: BudgetError where less is left, InputError for an amount that is not positive and finite.
         """
-        cost = _amount(amount, "amount")
+        cost = amount_of(amount, "amount")
         with held(self.path):
             return self._write(_charged(self._read(), cost))
 
@@ -150,10 +151,10 @@ class Budget(Shown):
 
     def _read(self) -> Ledger:
         if self._seen[0] and not self.path.exists():
-            raise self._older()
+            raise older(self.path)
         ledger = read_ledger(self.path)
         if ledger.spends < self._seen[0]:
-            raise self._older()
+            raise older(self.path)
         self._seen[0] = ledger.spends
         return ledger
 
@@ -161,14 +162,6 @@ class Budget(Shown):
         ledger.write(self.path)
         self._seen[0] = ledger.spends
         return ledger.limit - ledger.spent
-
-    def _older(self) -> FileFormatError:
-        return FileFormatError(
-            "the ledger was deleted, or put back in an older state",
-            field="budget",
-            value=self.path,
-            remedy="treat the budget as spent",
-        )
 
 
 def _charged(ledger: Ledger, cost: Fraction) -> Ledger:
@@ -182,7 +175,8 @@ def _charged(ledger: Ledger, cost: Fraction) -> Ledger:
     return replace(ledger, spent=ledger.spent + cost, spends=ledger.spends + 1)
 
 
-def _amount(value: float | Fraction, name: str) -> Fraction:
+def amount_of(value: float | Fraction, name: str) -> Fraction:
+    """An amount as an exact fraction. Raises: InputError unless it is positive and finite."""
     given = value.item() if isinstance(value, np.generic) else value
     known = isinstance(given, (int, float, Fraction)) and not isinstance(given, bool)
     if not known or not 0 < given <= sys.float_info.max:

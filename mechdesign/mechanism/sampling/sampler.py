@@ -24,13 +24,17 @@ from mechdesign.mechanism.positions.snapping import drawn_steps, positions_given
 from mechdesign.mechanism.rows import Rows, Scan
 from mechdesign.mechanism.sampling.scan import row_masks
 from mechdesign.mechanism.sampling.table_rows import TableMechanism
-from mechdesign.mechanism.schema import FACTORED, TABLE, refused
+from mechdesign.mechanism.schema import COLUMNED, FACTORED, TABLE, refused
 from mechdesign.mechanism.table.dataset import COST
 from mechdesign.setting.space.domain import AXES
 from mechdesign.setting.space.locate import place_at
 
 _OTHER_STREAM = 1 << 64  # added to a seed for the bits of steps, which are independent of those of reports
-_ROWS: dict[str, Callable[..., Rows]] = {TABLE: TableMechanism, FACTORED: FactoredMechanism}
+_ROWS: dict[str, Callable[..., Rows]] = {
+    TABLE: TableMechanism,
+    FACTORED: FactoredMechanism,
+    COLUMNED: FactoredMechanism,
+}
 
 
 def rows_of(mechanism: xr.Dataset) -> Rows:

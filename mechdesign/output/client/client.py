@@ -15,15 +15,13 @@ from mechdesign.mechanism.stored import Stored, read
 from mechdesign.output.client.folder import check_folder, write_folder
 from mechdesign.output.client.packed import packed, size_words
 from mechdesign.output.client.promise import promise
-from mechdesign.output.export.export import handed_over
+from mechdesign.output.export.export import handed_over, handed_script
 from mechdesign.verification.verify import certified
 
 _BEFORE = ("errors.mjs", "sha256.mjs", "plane.mjs", "table.mjs", "places.mjs", "draw.mjs", "ledger.mjs")
 _PUBLIC = "Client, ReportError, memoryStorage, openClient"
 _GLOBAL = "mechdesignReports"
 _AS_IS = ("node.mjs", "report.d.mts", "node.d.mts", "index.html", "demo.js")
-_IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
-_EXPORT = re.compile(r"^export (?=(async )?(function|class|const) )", re.MULTILINE)
 _LICENCE = "// Made by `mechdesign client`; the code is under the MIT License, (c) 2026 the mechdesign authors.\n"
 
 
@@ -72,8 +70,7 @@ def _contents(stored: Stored, table: bytes, about: dict[str, str | float]) -> di
 
 def joined(home: str) -> str:
     """The modules in one, without imports and exports; home, where it finds its table."""
-    texts = [handed_over(f"client/{name}").decode() for name in (*_BEFORE, home, "client.mjs")]
-    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", text)).strip("\n") + "\n" for text in texts)
+    return "\n".join(handed_script(f"client/{name}") for name in (*_BEFORE, home, "client.mjs"))
 
 
 def package_name(problem: str) -> str:

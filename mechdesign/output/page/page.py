@@ -11,7 +11,6 @@ import base64
 import hashlib
 import json
 from collections.abc import Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +19,11 @@ import xarray as xr
 
 from mechdesign.base.streams import visible
 from mechdesign.errors import InputError
-from mechdesign.mechanism.schema import FACTORED, FACTORS, MECHANISM, TABLE
+from mechdesign.mechanism.schema import MECHANISMS
 from mechdesign.mechanism.storage.files import check_target, load_sealed, write_atomically
 from mechdesign.mechanism.stored import contradiction, read
 from mechdesign.mechanism.table.dataset import checksum_faults
+from mechdesign.output.export.export import handed_over, handed_script
 from mechdesign.output.page.contents import curve_contents, mechanism_contents
 from mechdesign.output.page.estimate import estimate_contents
 from mechdesign.output.page.facts import curve_facts, mechanism_facts
@@ -33,11 +33,11 @@ from mechdesign.utility.population.shares import ESTIMATE
 from mechdesign.verification.verify import certified
 
 SUFFIXES = (".html", ".htm")
-PROOF = (
-    *("arrays", "sha256", "checksum", "exponential", "fractions", "claim", "pairs", "table", "figures", "factors"),
+_PROOF = (
+    *("arrays", "checksum", "exponential", "fractions", "claim", "pairs", "table", "figures", "factors"),
     *("counted", "shares", "prove", "open"),
 )  # of handover/page/proof, in the order in which they are read
-VIEW = (
+_VIEW = (
     "numbers",
     "model",
     "ground",
@@ -86,7 +86,7 @@ def save_page(
 
 def load_shown(path: str | Path) -> xr.Dataset:
     """Read a file that `save_page` shows: a mechanism, a sweep or an estimate. Raises what `load` raises."""
-    return load_sealed(path, MECHANISM, FACTORS, SWEEP, ESTIMATE, what="a mechanism, sweep or estimate")
+    return load_sealed(path, *MECHANISMS.values(), SWEEP, ESTIMATE, what="a mechanism, sweep or estimate")
 
 
 def page_text(
@@ -103,7 +103,7 @@ def page_text(
         )
     if schema in (SWEEP.name, ESTIMATE.name) and (faults := checksum_faults(result)):
         raise InputError("was altered", field="sha256", value=faults[0], remedy="use an unaltered file")
-    if schema in (TABLE, FACTORED):
+    if schema in MECHANISMS:
         checked, stored = certified(result), read(result)
         (contents, packed), facts = mechanism_contents(stored, checked, comparison), mechanism_facts(stored, checked)
     elif schema == SWEEP.name and comparison is None:
@@ -127,17 +127,16 @@ def _write(text: str, path: Path) -> None:
     path.write_text(text, encoding="utf-8", newline="\n")
 
 
-def handed(*names: str) -> str:
-    """Files of handover/page, one after another."""
-    folder = resources.files("mechdesign").joinpath("handover", "page")
-    return "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
+def proof_script() -> str:
+    """The program that proves a page."""
+    return "\n".join(map(handed_script, ("client/sha256.mjs", *(f"page/proof/{name}.js" for name in _PROOF))))
 
 
 def _rendered(contents: dict[str, Any], packed: bytes, facts: dict[str, Any]) -> str:
     data, arrays = _harmless(contents), base64.b64encode(packed).decode()
-    proof = "\n" + handed(*(f"proof/{name}.js" for name in PROOF))
-    view = "\n" + handed(*(f"view/{name}.js" for name in VIEW))
-    style = "\n" + handed("page.css")
+    proof = "\n" + proof_script()
+    view = "\n" + "\n".join(handed_script(f"page/view/{name}.js") for name in _VIEW)
+    style = "\n" + handed_over("page/page.css").decode()
     policy = [
         "default-src 'none'", "img-src data:", "worker-src blob:", "base-uri 'none'", "form-action 'none'",
         f"script-src {_hashed(proof)} {_hashed(view)} blob:", f"style-src {_hashed(style)}",

@@ -22,6 +22,7 @@ MINUTE = {  # metric: (least nats between neighbours, cells), from the longest e
     "euclidean": ((0.5, 1600), (0.3, 400), (0.0, 225)),
     "eikonal": ((0.5, 1600), (0.2, 576), (0.0, 225)),
 }
+TABLES = 4096  # cells up to which the planar Laplace mechanism is made only to tell its loss
 _LARGE = {"euclidean": "planar-laplace", "eikonal": "eikonal"}
 _WORDS = {
     "optimal": "the optimal program",
@@ -47,12 +48,17 @@ def alternative(problem: DesignProblem, program: str) -> dict[str, Any]:
     """The mechanism that was not made: its name, its loss and the smallest epsilon that it has.
 
     The planar Laplace mechanism at the smallest level of the metric or, where that was made, the optimal program by
-    name alone: its loss is not known without solving it.
+    name alone: its loss is not known without solving it. Beyond 4,096 cells the loss is that of planar Laplace noise
+    in the whole plane, and null for a loss that has no closed form there.
     """
     if program == "planar-laplace":
         return {"alternative": "optimal", "alternative_loss": None, "alternative_smallest_epsilon": None}
-    other = planar_laplace.mechanism(problem)
     level = float(problem.metric.smallest_level or 0.0)
+    if problem.domain.size > TABLES:
+        closed = {"distance": planar_laplace.mean_radius, "squared": planar_laplace.mean_squared_error}
+        loss = closed[problem.loss.name](level) if problem.loss.name in closed else None
+        return {"alternative": "planar_laplace", "alternative_loss": loss, "alternative_smallest_epsilon": level}
+    other = planar_laplace.mechanism(problem)
     return {
         "alternative": "planar_laplace",
         "alternative_loss": float(other.attrs["expected_loss"]),
@@ -68,6 +74,12 @@ def sentences(summary: Mapping[str, Any], problem: DesignProblem) -> str:
         odds = f"{odds_factor(float(told['level'])):.6g}"
         within = f"{float(told['radius']):.6g} {unit}"
         said = f"Within {within} it changes an attacker's odds by a factor of {odds} at most. {said}"
+    if "people" in told:
+        within = f"{float(told['least']):.6g} {unit} and {float(told['most']):.6g} {unit}"
+        disc = f"the disc that holds {float(told['people']):.6g} people, its radius between {within}"
+        said = f"The level is {float(told['nats']):.6g} nats over the radius of {disc}. {said}"
+    if summary["alternative_loss"] is None and summary["alternative"] != "optimal":
+        return said
     if summary["alternative_loss"] is None:
         return f"{said} --program optimal solves it all the same, until its --time-limit."
     cost = amount(summary["alternative_loss"], problem.loss.unit(unit))

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
-from mechdesign.output.terminal.printing import listing, say
+from mechdesign.output.terminal.printing import listing, print_table, say
 from mechdesign.verification.audit import Audit
+from mechdesign.verification.rules import RuleAudit
 from mechdesign.verification.verify import Verification
+
+_WINDOWS = {"1d": "calendar day", "24h": "any 24 hours"}
 
 
 def print_verification(result: Verification, *, verbose: bool = False) -> None:
     """The outcome of a verification, reasons included; the claim if `verbose`."""
-    if result.certified:
+    if result.certified and result.windows is not None:
+        say("Certified: every table is private as claimed, and no transcript costs more than a window is said to.")
+    elif result.certified:
         say(
             "Certified: every row sums to exactly 2^62 (factors: to its stored sum), and no inequality of the claim is "
             "broken, in whole numbers."
@@ -31,12 +37,20 @@ def print_verification(result: Verification, *, verbose: bool = False) -> None:
             "expected loss": None if result.expected_loss is None else f"{result.expected_loss:.9g}",
             "lower bound": {None: None, True: "follows from its multipliers", False: "does not follow"}[bound],
             "any position": None if result.position_claim is None else f"{result.position_breaches} cones broken",
+            **{_WINDOWS.get(words, words): _window(told) for words, told in (result.windows or {}).items()},
             "claim": result.claim if verbose else None,
             "claim of positions": result.position_claim if verbose else None,
         }
     )
     for reason in result.reasons[1:]:
         listing({"also": reason})
+
+
+def _window(told: Mapping[str, Any]) -> str:
+    """What a window costs at most, and how that is known."""
+    walked = told["transcripts"]
+    by = "by its rule" if walked is None else f"by its rule, and on all {walked} transcripts of two windows"
+    return f"{float(Fraction(told['worst'])):.12g} times the metric at most, {by}"
 
 
 def print_audit(result: Audit, outcome: Mapping[str, Any] | None, *, verbose: bool = False) -> None:
@@ -67,6 +81,40 @@ def print_audit(result: Audit, outcome: Mapping[str, Any] | None, *, verbose: bo
     )
     for text in result.notes:
         listing({"note": text})
+
+
+def print_rule(result: RuleAudit) -> None:
+    """The verdict on a rule, its nats by distance, errors, and what was modelled."""
+    say(f"No epsilon bounds {result.rule}: {result.why}.")
+    first = result.distances[0]
+    heads = [*(_cells_away(int(k)) for k in first["cells"]), *(f"p >= {p}" for p in first["probabilities"])]
+    rows = [
+        [
+            f"{row['distance']} m",
+            f"{row['total_variation']:.3g}",
+            f"{row['separated']:.0%}",
+            *(f"{held['nats_per_km']:.3g}" for held in (*row["cells"].values(), *row["probabilities"].values())),
+        ]
+        for row in result.distances
+    ]
+    print_table(["apart", "variation", "told apart", *heads], rows)
+    listing(
+        {
+            "figures": "largest nats per km between positions so far apart along one axis, of reports so many cells "
+            "away, or of such probability"
+            if heads
+            else "0 nats within a cell, infinitely many across a border; the share of pairs that it tells apart",
+            "error": f"{result.mean_distance:.6g} m on average, {result.mean_squared_error:.6g} m^2",
+            "planar Laplace": f"{result.laplace['mean_distance']:.3g} nats per km at that mean, "
+            f"{result.laplace['mean_squared_error']:.3g} at that square, for all reports and distances",
+            "modelled": result.modelled,
+            "left out": result.left_out,
+        }
+    )
+
+
+def _cells_away(cells: int) -> str:
+    return "own cell" if cells == 0 else f"{cells} away"
 
 
 def _level(result: Audit, epsilon: float | None) -> str | None:

@@ -45,6 +45,7 @@ from mechdesign.base.descriptions import SMALLEST, finites, named, word
 from mechdesign.base.display import Shown
 from mechdesign.base.units import unit_word
 from mechdesign.errors import InputError
+from mechdesign.setting.metric.elastic import elastic_radii
 from mechdesign.setting.space.domain import AXES, Domain
 from mechdesign.setting.space.raster import Raster, coordinates
 
@@ -59,7 +60,8 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PrivacyLevel(Shown):
-    """eps(u): smaller means more private. Make one with `constant`, `affine` or `from_values`.
+    """eps(u): smaller means more private. Make one with `constant`, `affine`, `elastic` or
+    `from_values`.
 
     Invariant: at least 2^-960 and finite at every node of `raster`, hence everywhere; largest <= 2^50 smallest.
     """
@@ -117,6 +119,28 @@ class PrivacyLevel(Shown):
                 value=f"slope {slope}, floor {floor}: smallest eps {values.min():.6g}",
                 remedy="raise the floor or the slope",
             )
+        return cls(raster=_level_raster([density.x, density.y, density.z], values, density.unit))
+
+    @classmethod
+    @asked
+    def elastic(
+        cls, density: Raster, *, people: float = 2000.0, nats: float = 2.0, least: float, most: float
+    ) -> PrivacyLevel:
+        """eps(v) = nats / r(v) at the nodes v: r(v), from `least` to `most`, holds so many people around v.
+
+        density, people per square unit on an evenly spaced lattice of two axes, spread evenly over the cell about each
+        node; least, most, in its unit; nats, of a way as long as r at the level of its start. `elastic_radii` has the
+        statement of r, its proof, and what is raised. Of the level as it is stored, rounding included:
+
+        1. At a node, the disc of radius nats / eps(v) about v holds `people` people, or nats / eps(v) >= most.
+        2. Anywhere, with the diagonal D of a cell: the disc of radius nats / eps + D does, or nats / eps >= most. For
+           nats / eps is a weighted harmonic mean of r at the corners of the cell, hence no less than r_k - D.
+        3. A straight way of length s < R = r(u) - D from a node u costs at most nats min(s / least, ln(R / (R - s)))
+           nats, since r is no less than R - t at the corners of every cell that it meets after t: the odds of u
+           and a place within 0.63 R change by no more than e^nats.
+        """
+        radii = elastic_radii(density, people=people, least=least, most=most)
+        values = check_epsilon(nats, "nats") * ROUND_DOWN / radii
         return cls(raster=_level_raster([density.x, density.y, density.z], values, density.unit))
 
     @classmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from mechdesign.setting.space.raster import Raster
 def area_problem(
     domain: Domain,
     *,
-    epsilon: float,
+    epsilon: float | PrivacyLevel,
     density: Raster | None = None,
     levels: Raster | None = None,
     slope: float = 0.0,
@@ -35,16 +36,17 @@ def area_problem(
 ) -> DesignProblem:
     """The problem over a domain with a plane; the metric is on the plane, at the level that holds on the ground.
 
-    Parameters: epsilon, in nats per unit of geodesic distance (level / radius for `level` nats within `radius`);
-        density, the prior is proportional to it, else uniform; levels and slope, for a metric of `stencil`
-        neighbours with eps(u) = slope levels(u) + epsilon on the ground, else Euclidean over all pairs; loss, its
-        name.
-    The parameters of the problem keep epsilon as `geodesic_epsilon`.
-    Raises: InputError for a domain without a plane, levels that are not positive, a slope without levels, a loss
-        without a name, a density that is zero everywhere.
+    Parameters: epsilon, in nats per unit of geodesic distance (level / radius for `level` nats within `radius`), or a
+        level of two axes, per unit on the ground, that varies over the plane (`PrivacyLevel.elastic`); density, the
+        prior is proportional to it, else uniform; levels and slope, for eps(u) = slope levels(u) + epsilon on the
+        ground; stencil, neighbours in the metric of a level that varies, else it is Euclidean over all pairs; loss,
+        its name.
+    The parameters of the problem keep epsilon, of a level its smallest value around the domain, as `geodesic_epsilon`.
+    Raises: InputError for a domain without a plane, levels that are not positive, a slope without levels, both levels
+        and a level, a loss without a name, a density that is zero everywhere.
     Source: paper 004, section 3; levels that vary are paper 000's, section IV.
     """
-    ground = check_epsilon(epsilon)
+    ground = 0.0 if isinstance(epsilon, PrivacyLevel) else check_epsilon(epsilon)
     judged = named_loss(loss)
     if (levels is None) != (slope == 0):
         raise InputError(
@@ -53,8 +55,20 @@ def area_problem(
             value=slope,
             remedy="give a raster of levels and a slope that is not 0, or neither",
         )
+    if levels is not None and isinstance(epsilon, PrivacyLevel):
+        raise InputError(
+            "a level that varies needs no raster of levels",
+            field="levels",
+            value=levels.name,
+            remedy="give one of them",
+        )
     metric: Metric
-    if levels is None:
+    if isinstance(epsilon, PrivacyLevel):
+        around = _around(epsilon, domain)
+        ground, share = around.smallest, plane_level(domain, 1.0)
+        raster = replace(around.raster, values=around.raster.values * share)
+        metric = Eikonal(level=PrivacyLevel(raster=raster), stencil=stencil)
+    elif levels is None:
         metric = Euclidean(epsilon=plane_level(domain, ground), unit=domain.unit)
     else:
         share = plane_level(domain, 1.0)
@@ -69,6 +83,16 @@ def area_problem(
         name=name,
         parameters={"geodesic_epsilon": ground, **(parameters or {})},
     )
+
+
+def _around(level: PrivacyLevel, domain: Domain) -> PrivacyLevel:
+    """The level at the nodes between which the places of a domain lie: the same function there."""
+    kept = []
+    for nodes, at in zip(level.raster.axes, domain.points.T, strict=False):
+        first = max(int(np.searchsorted(nodes, at.min(), side="right")) - 1, 0)
+        kept.append(slice(first, max(int(np.searchsorted(nodes, at.max())), first) + 1))
+    x, y = (nodes[part] for nodes, part in zip(level.raster.axes, kept, strict=False))
+    return PrivacyLevel(raster=replace(level.raster, x=x, y=y, values=level.raster.values[tuple(kept)]))
 
 
 @asked

@@ -28,7 +28,7 @@ from mechdesign.setting.space.plane import WIDEST, Plane
 
 Projection = Literal["mercator", "equidistant"]
 RADIUS = 6_371_000.0  # of the sphere, in m
-_LATITUDES, _LONGITUDES = ("latitude", "lat"), ("longitude", "lng", "lon", "long")
+LATITUDES, LONGITUDES = ("latitude", "lat"), ("longitude", "lng", "lon", "long")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,7 +59,7 @@ def read_coordinates(path: str | Path, *, projection: Projection = "mercator") -
         raise InputError(
             "unknown projection", field="projection", value=projection, remedy="use mercator or equidistant"
         )
-    columns = read_columns(path, {"latitude": _LATITUDES, "longitude": _LONGITUDES}, "coordinates")
+    columns = read_columns(path, {"latitude": LATITUDES, "longitude": LONGITUDES}, "coordinates")
     latitude, longitude = columns["latitude"], columns["longitude"]
     kept = ~(np.isnan(latitude) | np.isnan(longitude) | (latitude == 0) | (longitude == 0))
     latitude, longitude = latitude[kept], longitude[kept]

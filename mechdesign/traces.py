@@ -1,0 +1,31 @@
+"""Reports along a trace: rules beside `Clock` and `Risk`, models of movement, files of session designs, smoothing."""
+
+from mechdesign.mechanism.session.belief import Belief, best_places
+from mechdesign.mechanism.session.design_files import load_design, save_design
+from mechdesign.mechanism.session.moved import MovedTest
+from mechdesign.mechanism.session.rules import Ask, Rule
+from mechdesign.mechanism.session.session import Account, Estimate
+from mechdesign.mechanism.session.smoothing import smoothed
+from mechdesign.mechanism.session.transcript import Step, Transcript
+from mechdesign.setting.movement.movement import Chain, Movement
+from mechdesign.setting.movement.transitions import Transitions
+from mechdesign.setting.movement.walk import Walk
+
+__all__ = [
+    "Account",
+    "Ask",
+    "Belief",
+    "Chain",
+    "Estimate",
+    "MovedTest",
+    "Movement",
+    "Rule",
+    "Step",
+    "Transcript",
+    "Transitions",
+    "Walk",
+    "best_places",
+    "load_design",
+    "save_design",
+    "smoothed",
+]
