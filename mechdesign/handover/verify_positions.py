@@ -55,9 +55,9 @@ DISTANCE = (
     r"(?(least), map [0-9a-f]{12}\) along paths inside the cells|)"
 )
 POSITIONS = (
-    r"One report satisfies P\(y\|x\) <= exp\(D\(x,x'\) \+ r\) P\(y\|x'\) for every report y and all positions x, "
-    rf"x' in the (?P<cells>[0-9]+) cells, (?P<wide>{NUMBER}) [A-Za-z0-9]+ wide, of a "
-    rf"(?P<grid>[1-9][0-9]{{0,8}} x [1-9][0-9]{{0,8}}) grid{PLANE}, where D is {DISTANCE} and r = (?P<r>{NUMBER}) is for "
+    r"One report satisfies P\(y\|x\) <= exp\(D\(x,x'\) \+ r\) P\(y\|x'\) for every report y and all positions "
+    rf"x, x' in the (?P<cells>[0-9]+) cells, (?P<wide>{NUMBER}) [A-Za-z0-9]+ wide, of a (?P<grid>"
+    rf"[1-9][0-9]{{0,8}} x [1-9][0-9]{{0,8}}) grid{PLANE}, where D is {DISTANCE} and r = (?P<r>{NUMBER}) is for "
     r"rounding positions to 2\^-16 of a cell; drawn by the quadratic B-spline of 3 x 3 cells, checked by the cones of "
     r"its gradient \(list (?P<list>[0-9a-f]{12})\)\. k reports cost k times as much\."
 )
