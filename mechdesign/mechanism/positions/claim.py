@@ -36,7 +36,7 @@ def position_sentence(metric: Metric, domain: Domain, patches: Patches) -> str:
     """The claim in one sentence, rebuilt at verification; the digits of the list are a fingerprint of `patches`."""
     assert domain.shape is not None and domain.cell is not None
     unit, times = unit_word(domain.unit), "" if metric.scale == 1 else f"{float(metric.scale)!r} times "
-    where = f"{domain.size} cells, {patches.side:.9g} {unit} wide, of a {' x '.join(map(str, domain.shape))} grid"
+    where = f"{domain.size} cells, {float(patches.side)!r} {unit} wide, of a {' x '.join(map(str, domain.shape))} grid"
     if domain.plane is not None:
         where += f" on the {domain.plane.words()}, {domain.plane.accuracy(domain.reach + patches.side)}"
     low, high = level_range(metric)

@@ -20,8 +20,8 @@ for all x, x' of one part of it. At constant eps on a full rectangle, D = eps |x
 in `cones.py`; it takes, for every cell, levels at its corners whose bilinear interpolant nowhere exceeds eps.
 
 Corner levels. A raster eps is linear along each axis between its node lines, and so is the interpolant e of corner
-levels within a cell: on each rectangle that the node lines cut from the cell, eps - e is bilinear, and its minimum is at
-a corner of the rectangle. So e <= eps on the cell if and only if it holds at every crossing of the lines through the
+levels within a cell: on each rectangle that the node lines cut from the cell, eps - e is bilinear, and least at a
+corner of the rectangle. So e <= eps on the cell if and only if it holds at every crossing of the lines through the
 cell with each other and with its sides, and at its corners. There it is checked, with a relative margin of 2^-30;
 computed shares of the way through a raster cell are right to u (5 M / g + 5), u = 2^-53, M the largest coordinate and g
 the least gap of nodes or the side of a cell, so that eps and e are right to 2^-31 of eps as long as

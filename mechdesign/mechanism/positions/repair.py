@@ -2,7 +2,8 @@
 
 Every row is mixed with one common row c, A = (1 - t) P + t c, and rounded: the gradient of c is 0, so that mixing
 lowers |grad P| / P wherever P(y|.) varies, and at t = 1 all rows are alike. t starts at 2^-42 and is doubled until the
-integers show no breach, so that the repair cannot fail. c is the mean of the rows, mixed with the uniform one; what
+integers show no breach, so that the repair cannot fail, then halved towards the last that showed one, five times.
+c is the mean of the rows, mixed with the uniform one; what
 rounding a row leaves over goes into its largest mass.
 """
 
@@ -17,6 +18,7 @@ from mechdesign.mechanism.positions.patches import Patches
 from mechdesign.mechanism.table.certificate import ROW_SUM
 
 _FIRST = 2.0**-42
+_HALVINGS = 5
 _UNIFORM = 2.0**-10  # of the common row, so that none of its masses is small
 
 
@@ -37,14 +39,22 @@ def repair(table: NDArray[np.float64], patches: Patches) -> NDArray[np.uint64]:
         )
     rows = rows / rows.sum(axis=1, keepdims=True)
     common = (1 - _UNIFORM) * rows.mean(axis=0) + _UNIFORM / rows.shape[1]
-    share = _FIRST
-    while share < 2:
-        part = min(share, 1.0)
-        mass = rounded_rows((1 - part) * rows + part * common)
-        if breaches(mass, patches) == 0:
-            return mass
-        share *= 2
-    raise DesignError("equal rows break the bound", field="table", remedy="report the table that caused it")
+
+    def mixed(share: float) -> NDArray[np.uint64] | None:
+        mass = rounded_rows((1 - share) * rows + share * common)
+        return mass if breaches(mass, patches) == 0 else None
+
+    high = _FIRST
+    while (found := mixed(high)) is None:
+        if high == 1:
+            raise DesignError("equal rows break the bound", field="table", remedy="report the table that caused it")
+        high = min(2 * high, 1.0)
+    low = high / 2
+    for _ in range(_HALVINGS if high > _FIRST else 0):
+        middle = (low + high) / 2
+        nearer = mixed(middle)
+        found, low, high = (found, middle, high) if nearer is None else (nearer, low, middle)
+    return found
 
 
 def rounded_rows(table: NDArray[np.float64]) -> NDArray[np.uint64]:
