@@ -13,7 +13,7 @@ from .optimal.edge_average import EdgeAverage as EdgeAverage
 from .optimal.minimax import Minimax as Minimax
 from .optimal.optimal import Optimal as Optimal
 from .optimal.robust import Robust as Robust
-from .positions.positions import Positions as Positions
+from .optimal.positions import Positions as Positions
 from .program import Program as Program
 from .smooth_sensitivity import SmoothSensitivity as SmoothSensitivity
 from .statistical.statistical_design import StatisticalDesign as StatisticalDesign

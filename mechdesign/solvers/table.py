@@ -26,7 +26,7 @@ from mechdesign.programs.optimal.minimax import Minimax
 from mechdesign.programs.optimal.near_pairs import WIDEST, excess, near_pairs
 from mechdesign.programs.optimal.optimal import Optimal
 from mechdesign.programs.optimal.robust import Robust
-from mechdesign.programs.positions.positions import Positions
+from mechdesign.programs.optimal.positions import Positions
 from mechdesign.programs.program import Program
 from mechdesign.programs.statistical.statistical_design import StatisticalDesign
 from mechdesign.setting.metric.euclidean import Euclidean

@@ -13,7 +13,7 @@ from mechdesign.mechanism.stored import Stored
 from mechdesign.mechanism.table.certificate import ROW_SUM
 from mechdesign.mechanism.table.dataset import total_cost
 from mechdesign.programs.optimal.coupled import Coupled, SideRows, objective
-from mechdesign.programs.positions.positions import Positions
+from mechdesign.programs.optimal.positions import Positions
 from mechdesign.programs.statistical.statistical_design import StatisticalDesign
 from mechdesign.solvers.kernels.pricing import ConePricer
 from mechdesign.solvers.optimal.coupled_bound import coupled_bound, project_dual

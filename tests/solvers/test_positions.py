@@ -11,7 +11,7 @@ from tolerances import ORACLE
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.positions.cones import breaches
 from mechdesign.mechanism.table.certificate import ROW_SUM
-from mechdesign.programs.positions.positions import Positions
+from mechdesign.programs.optimal.positions import Positions
 from mechdesign.setting.metric.discrete import Discrete
 from mechdesign.setting.metric.eikonal import Eikonal
 from mechdesign.setting.metric.euclidean import Euclidean
@@ -21,7 +21,7 @@ from mechdesign.setting.objective.losses import LOSSES
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain
 from mechdesign.solvers.positions.positions import solve_positions
-from mechdesign.solvers.positions.symmetry import orbits
+from mechdesign.solvers.positions.symmetry import Orbits, orbits
 
 GAP = 1e-6
 RESIDUAL = 1e-5  # of a bound from a point whose equations hold to the gap
@@ -52,6 +52,10 @@ def masked() -> DesignProblem:
     return square(0, shape=(3, 4), mask=mask)
 
 
+def group(program: Positions) -> Orbits:
+    return orbits(program.cost, program.cones, program.problem)
+
+
 CASES = {
     "square": lambda: Positions(square(4)),
     "square, whole cells": lambda: Positions(square(4), subdivided=False),
@@ -76,7 +80,7 @@ def test_the_design_is_the_statement_solved_by_clarabel(case: str) -> None:
 
 
 def test_symmetry_is_found_and_changes_nothing() -> None:
-    assert [len(orbits(CASES[case]()).ways) for case in CASES] == [8, 8, 4, 1, 1, 1]
+    assert [len(group(CASES[case]()).ways) for case in CASES] == [8, 8, 4, 1, 1, 1]
     program = CASES["square"]()
     tilted = program.problem.prior_array * np.linspace(1, 1 + 1e-5, 16)
     alone = Positions(
@@ -87,7 +91,7 @@ def test_symmetry_is_found_and_changes_nothing() -> None:
             loss=program.problem.loss,
         )
     )
-    assert len(orbits(alone).ways) == 1
+    assert len(group(alone).ways) == 1
     assert solve_positions(alone, gap=GAP).objective == pytest.approx(
         solve_positions(program, gap=GAP).objective, rel=1e-4
     )

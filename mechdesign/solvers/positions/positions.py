@@ -18,14 +18,16 @@ from numpy.typing import NDArray
 
 from mechdesign.mechanism.positions.repair import repair
 from mechdesign.mechanism.table.dataset import certified_scale, total_cost
-from mechdesign.programs.positions.positions import Positions
+from mechdesign.programs.optimal.positions import Positions
 from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.kernels.progress import Progress
 from mechdesign.solvers.positions.cone_blocks import solve_cone_blocks
-from mechdesign.solvers.positions.symmetry import Orbits, orbits
+from mechdesign.solvers.positions.price import cell_lower_bound
+from mechdesign.solvers.positions.symmetry import orbits, row_multipliers
 
 Array = NDArray[np.float64]
 
+_PRICED = 5e-4  # relative gap of the bound between centres
 _OBJECTIVE = "the mean loss to the true position"
 _BOUNDED = "the program of cones: no other spline within them does better"
 
@@ -46,7 +48,7 @@ def solve_positions(
     """
     started = time.monotonic()
     cones, cost = program.cones, program.cost
-    group = orbits(program)
+    group = orbits(cost, cones, program.problem)
     own = np.ascontiguousarray(cost[:, group.reports])
 
     def tell(iteration: int, primal: float, dual: float) -> None:
@@ -69,8 +71,11 @@ def solve_positions(
         cones, own, group.sums, tolerance=gap / 2, deadline=started + time_limit, on_progress=tell
     )
     mass = repair(group.table(point.table), program.patches)
-    dual = row_multipliers(program, group, point.slack)
+    dual = row_multipliers(cost, cones, group, point.slack)
     objective, bound = total_cost(mass, cost), float(dual.sum())
+    beside = None
+    if point.stopped in ("gap", "precision"):
+        beside = cell_lower_bound(program, tolerance=max(gap / 2, _PRICED), deadline=started + time_limit)
     stopped = "gap" if objective - bound <= gap * objective else point.stopped
     return Design(
         mass=mass,
@@ -84,22 +89,15 @@ def solve_positions(
         scale=certified_scale(program.problem, mass),
         stopped="precision" if stopped == "gap" and objective - bound > gap * objective else stopped,
         positions=program.patches,
+        parameters={} if beside is None else {"cell_lower_bound": beside, "price": objective / beside - 1},
     )
 
 
 def proved_bound(program: Positions, multipliers: Array) -> float | None:
     """The lower bound that multipliers (3 k r,) from anybody prove; None where they are not as many."""
-    group, shape = orbits(program), (3, program.cones.size, -1)
+    group = orbits(program.cost, program.cones, program.problem)
+    shape = (3, program.cones.size, -1)
     count = 3 * program.cones.size * len(group.reports)
     if multipliers.shape != (count,):
         return None
-    return float(row_multipliers(program, group, multipliers.reshape(shape)).sum())
-
-
-def row_multipliers(program: Positions, group: Orbits, slack: Array) -> Array:
-    """The lambda (n,) of the module docstring from vectors (3, k, r), each raised into its dual cone."""
-    cones = program.cones
-    first = np.maximum(slack[0], np.hypot(slack[1], slack[2]))
-    taken = cones.bound.T @ first + cones.slope_x.T @ slack[1] + cones.slope_y.T @ slack[2]
-    least = (program.cost[:, group.reports] - taken).min(axis=1)
-    return np.asarray(np.min([least[way] for way in group.ways], axis=0))
+    return float(row_multipliers(program.cost, program.cones, group, multipliers.reshape(shape)).sum())

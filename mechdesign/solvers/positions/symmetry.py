@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mechdesign.mechanism.positions.spline_cones import SplineCones
-from mechdesign.programs.positions.positions import Positions
+from mechdesign.setting.problems.problem import DesignProblem
 
 _DIGITS = 9  # by which values are put in order
 _SAME = 1e-7  # relative; costs and bounds nearer than this are one
@@ -43,16 +43,25 @@ class Orbits:
         return found / len(self.ways)
 
 
-def orbits(program: Positions) -> Orbits:
-    """The orbits of the flips and exchanges of axes that leave cost and cones alone. Cost: O(n^2) for each of eight."""
-    problem, n = program.problem, program.problem.domain.size
-    ways = [way for way in _ways(problem.domain.shape, n) if problem.reports is problem.domain and _kept(program, way)]
-    ways = ways or [np.arange(n)]
+def orbits(cost: NDArray[np.float64], cones: SplineCones, problem: DesignProblem) -> Orbits:
+    """The orbits of the flips and exchanges of axes that leave cost (n, m) and cones alone. Cost: O(n^2)."""
+    n, alike = problem.domain.size, problem.reports is problem.domain
+    ways = [way for way in _ways(problem.domain.shape, n) if alike and _kept(cost, cones, way)] or [np.arange(n)]
     reports, number, count = np.unique(np.min(ways, axis=0), return_inverse=True, return_counts=True)
     sums = sp.csr_array((1 / count[number], (number, np.arange(n))), shape=(len(reports), n))
-    if len(ways) == 1:
-        reports = np.arange(problem.reports.size)
-    return Orbits(ways=ways, reports=reports, sums=sums)
+    return Orbits(ways=ways, reports=np.arange(cost.shape[1]) if len(ways) == 1 else reports, sums=sums)
+
+
+def row_multipliers(
+    cost: NDArray[np.float64], cones: SplineCones, group: Orbits, slack: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Multipliers lambda(u) (n,), at most C(u, y) - (G' z_y)(u) for every report y, from vectors z (3, k, r) that are
+    raised into their dual cones; their sum is a lower bound (positions.py).
+    """
+    first = np.maximum(slack[0], np.hypot(slack[1], slack[2]))
+    taken = cones.bound.T @ first + cones.slope_x.T @ slack[1] + cones.slope_y.T @ slack[2]
+    least = (cost[:, group.reports] - taken).min(axis=1)
+    return np.asarray(np.min([least[way] for way in group.ways], axis=0))
 
 
 def _ways(shape: tuple[int, ...] | None, n: int) -> list[NDArray[np.int64]]:
@@ -65,13 +74,12 @@ def _ways(shape: tuple[int, ...] | None, n: int) -> list[NDArray[np.int64]]:
     return found
 
 
-def _kept(program: Positions, way: NDArray[np.int64]) -> bool:
+def _kept(cost: NDArray[np.float64], cones: SplineCones, way: NDArray[np.int64]) -> bool:
     """Whether the cost is left alone, and the cones: those of a column and of its image have the same values."""
-    cost = program.cost
     if not np.allclose(cost[np.ix_(way, way)], cost, rtol=_SAME, atol=_SAME * float(cost.max())):
         return False
     probe = np.random.default_rng(0).random(len(way))
-    return bool(np.allclose(_values(program.cones, probe[way]), _values(program.cones, probe), rtol=_SAME, atol=_SAME))
+    return bool(np.allclose(_values(cones, probe[way]), _values(cones, probe), rtol=_SAME, atol=_SAME))
 
 
 def _values(cones: SplineCones, column: NDArray[np.float64]) -> NDArray[np.float64]:
