@@ -36,7 +36,7 @@ def promise(stored: Stored, *, loss: float | None) -> str:
         return by_claim.strip()
     level = metric.epsilon * float(metric.scale)
     if domain.plane is not None:
-        level *= 1 + domain.plane.excess(domain.reach)
+        level *= 1 + domain.plane.excess(domain.reach if stored.positions is None else domain.farthest)
     asked = stored.parameters["knobs"].get("radius")
     own = isinstance(asked, (int, float)) and 0 < asked < math.inf
     radius = float(asked) if own else math.log(2) / level if level > 0 else math.inf
