@@ -12,6 +12,7 @@ from mechdesign.closed_forms.mechanisms.exponential import mechanism as exponent
 from mechdesign.closed_forms.mechanisms.geometric import mechanism as geometric
 from mechdesign.closed_forms.mechanisms.planar_laplace import mechanism as planar_laplace
 from mechdesign.closed_forms.mechanisms.randomized_response import mechanism as randomized_response
+from mechdesign.closed_forms.mechanisms.spline_laplace import mechanism as spline_laplace
 from mechdesign.verification.audit import repaired
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "planar_laplace",
     "randomized_response",
     "repaired",
+    "spline_laplace",
 ]

@@ -10,6 +10,7 @@ NEEDED = (
     "mechdesign/py.typed",
     "mechdesign/_problems/philadelphia.py",
     "mechdesign/_problems/data/philadelphia_density_2000.asc",
+    "mechdesign/handover/verify_positions.py",
     "mechdesign/handover/verify_table.py",
     "mechdesign/handover/sample_table.mjs",
 )

@@ -84,5 +84,6 @@ PROGRAMS: dict[str, Row] = {
     "constrained": _row(_constrained),
     "edge-average": _row(lambda problem: md.programs.EdgeAverage(problem=problem)),
     "matched": _row(_matched),
+    "positions": _row(lambda problem: md.programs.Positions(problem)),
     "statistical": _row(lambda problem: md.programs.StatisticalDesign(problem=problem), gap=0.1),
 }

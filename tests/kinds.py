@@ -28,6 +28,9 @@ from mechdesign.closed_forms.mechanisms import (
     tuples,
 )
 from mechdesign.closed_forms.noise.laws import StudentT
+from mechdesign.mechanism.positions.patches import patches
+from mechdesign.mechanism.positions.repair import repair
+from mechdesign.mechanism.table.dataset import certified_scale, make_mechanism
 
 
 def _release(problem: md.DesignProblem) -> xr.Dataset:
@@ -70,12 +73,19 @@ def _columns(problem: md.DesignProblem) -> xr.Dataset:
     return columns.sealed(problem, *columns.drawn(problem, 1))
 
 
+def _placed(problem: md.DesignProblem) -> xr.Dataset:
+    found = patches(problem.domain, problem.metric)
+    mass = repair(0.5 * np.eye(problem.domain.size) + 0.1, found)
+    return make_mechanism(problem, mass, program="kernel", scale=certified_scale(problem, mass), positions=found)
+
+
 _four, _three, _two = SMALL["euclidean line"], lambda: line(3), lambda: line(2)
 KINDS: dict[str, tuple[Callable[[], md.DesignProblem], Callable[[md.DesignProblem], xr.Dataset]]] = {
     "eikonal": (SMALL["eikonal"], PROGRAMS["optimal"].solve),
     "eikonal, masked": (SMALL["eikonal, masked"], PROGRAMS["optimal"].solve),
     "eikonal, three axes": (SMALL["eikonal, three axes"], exponential.mechanism),
     "euclidean": (SMALL["euclidean lattice"], PROGRAMS["optimal"].solve),
+    "any position": (SMALL["eikonal, masked"], _placed),
     "euclidean, near pairs": (lambda: lattice((3, 3)), PROGRAMS["optimal, near pairs"].solve),
     "euclidean, points": (SMALL["scattered points"], PROGRAMS["optimal"].solve),
     "reports apart from secrets": (SMALL["reports apart from secrets"], PROGRAMS["optimal"].solve),

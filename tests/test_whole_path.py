@@ -33,10 +33,14 @@ OWN_REPORTS = {"reports apart from secrets", "query", "release"}
 STREETS = {"streets", "streets, multiplied", "streets on a plane"}
 SHORT_LISTS = STREETS | {"graph, path"} | {name for name in SMALL if name.startswith("eikonal")}
 EUCLIDEAN_GRIDS = {"euclidean lattice", "euclidean line", "area", "reports apart from secrets", "release"}
+SQUARE_CELLS = {
+    *("eikonal", "eikonal, masked", "eikonal, framed", "euclidean lattice", "reports apart from secrets", "area"),
+}
 UNSUITED = {  # the cases that a program refuses
     "optimal, near pairs": set(SMALL) - EUCLIDEAN_GRIDS,
     "eikonal": OWN_REPORTS,
     "eikonal, factored": set(SMALL) - SHORT_LISTS,
+    "positions": set(SMALL) - SQUARE_CELLS,
     "matched": set(SMALL) - (EUCLIDEAN_GRIDS - {"release"}) - {"scattered points"},
 }
 

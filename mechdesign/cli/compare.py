@@ -29,6 +29,9 @@ def compare(
     rivals: Annotated[
         bool, typer.Option("--rivals", help="With the mechanisms of the literature on estimating distributions.")
     ] = False,
+    positions: Annotated[
+        bool, typer.Option("--positions", help="With the design that is private between any two positions.")
+    ] = False,
     gap: GapOption = 1e-3,
     time_limit: LimitOption = float("inf"),
     page: PageOption = None,
@@ -64,6 +67,7 @@ def compare(
                 only=only,
                 given=given,
                 rivals=rivals,
+                positions=positions,
                 on_progress=on_progress,
             ):
                 made[name] = mechanism

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from mechdesign.setting.problems.problem import DesignProblem
     from mechdesign.setting.problems.problem_files import ProblemFile
 
-PROGRAMS = ("optimal", "eikonal", "dictionary", "query", "minimax", "statistical", "matched", "edge-average", "bounded")
+PROGRAMS = (
+    *("optimal", "eikonal", "dictionary", "query", "minimax", "statistical", "matched", "edge-average", "bounded"),
+    "positions",
+)
 
 
 def parameter_values(owner: str, known: Sequence[str], words: list[str]) -> dict[str, str]:

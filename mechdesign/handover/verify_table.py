@@ -127,7 +127,7 @@ def read(path: str | Path) -> Table:
 def _from_csv(text: str) -> Table:
     first, *lines = text[:-1].split("\n")
     notes = [line[2:].split(": ", 1) for line in lines if line.startswith("# ")]
-    told = _once([(name, value if name == "unit" else _json(value)) for name, value in notes if name != "edge"])
+    told = _once([(k, value if k == "unit" else _json(value)) for k, value in notes if k not in ("edge", "patch")])
     columns, *body = [line for line in lines if not line.startswith("# ")]
     header = columns.split(",")
     r, m, sums = header.index("report"), header.index("mass"), header[-1] == "row_sum"
@@ -146,7 +146,7 @@ def _from_csv(text: str) -> Table:
             raise BadInput(f"secret {u} and its reports are not in turn, or not at the same places throughout")
         points.append(list(map(_number, start[1:])))
         rows.append([*(_whole(line[m]) for line in own), _whole(end[0]) if sums else ROW_SUM])
-    edges = [_json(value) for name, value in notes if name == "edge"]
+    edges, told["patch"] = ([_json(value) for name, value in notes if name == kind] for kind in ("edge", "patch"))
     return _table(told, rows, edges, points, [list(map(_number, place[1:])) for place in places])
 
 
@@ -164,9 +164,8 @@ def _json(text: str) -> Any:
 
 
 def _once(pairs: list[Any]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    if len(set(names)) < len(names):
-        raise BadInput(f"a name is said twice among {names}")
+    if len(dict(pairs)) < len(pairs):
+        raise BadInput(f"a name is said twice among {[name for name, _ in pairs]}")
     return dict(pairs)
 
 
@@ -245,9 +244,8 @@ def connected(n: int, edges: list[Edge]) -> bool:
         beside[head].append(tail)
     seen, waiting = {0}, [0]
     while waiting:
-        fresh = set(beside[waiting.pop()]) - seen
+        waiting += (fresh := set(beside[waiting.pop()]) - seen)
         seen |= fresh
-        waiting += fresh
     return len(seen) == n
 
 
@@ -343,9 +341,8 @@ def faults_of(table: Table) -> list[str]:
     if not connected(len(table.rows), table.edges):
         faults.append("the edges do not connect all secrets")
     broken = breaches(table.rows, table.sums, table.edges) if min(table.sums) > 0 else []
-    for u, v, y in broken[:1]:
-        faults.append(f"{len(broken)} inequalities are broken, first P({y}|{u}) <= e^d P({y}|{v})")
-    return faults
+    first = f"{len(broken)} inequalities are broken, first P({{2}}|{{0}}) <= e^d P({{2}}|{{1}})"
+    return faults + [first.format(*triple) for triple in broken[:1]]
 
 
 def upwards(value: Decimal) -> str:
@@ -379,6 +376,8 @@ def main(arguments: list[str]) -> int:
         if ends[1] > LONGEST:
             say("warning:  the longest edge hides nothing: no two probabilities of a table are so far apart")
         say("trusted:  coordinates and their unit; lengths and pairs as far as the claim does not tell them")
+        if table.told.get("patch") or "position_claim" in table.told:
+            say("open:     the claim about any position, which verify_positions.py proves or refuses")
         faults = faults_of(table)
     except (BadInput, MemoryError) as error:
         say(f"no table: {arguments[0]}: {str(error) or 'more than the memory holds'}")

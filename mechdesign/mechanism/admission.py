@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -21,6 +21,8 @@ import xarray as xr
 
 from mechdesign.errors import VerificationError
 from mechdesign.mechanism.factored.row_sums import join_words
+from mechdesign.mechanism.positions.cones import breaches
+from mechdesign.mechanism.positions.patches import Patches
 from mechdesign.mechanism.stored import Stored, contradiction, read
 from mechdesign.mechanism.table.certificate import row_sums_exact, violations
 from mechdesign.mechanism.table.dataset import checksum_faults
@@ -32,13 +34,15 @@ from mechdesign.setting.space.domain import Domain
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Admission:
     """What was proved: P(y|u) <= e^{d(u,u')} P(y|u') over `domain`, d the distance of `metric`, one report; claim says
-    it in one sentence.
+    it in one sentence. With `positions`, the claim about positions, and `metric` is the one that it is for; rows alone
+    are then never drawn from.
     """
 
     domain: Domain
     metric: Metric
     edges: Edges
     claim: str
+    positions: Patches | None = None
 
     @property
     def charge(self) -> Fraction:
@@ -53,6 +57,7 @@ class Admission:
         secrets are the same cells, where they agree.
         """
         described = self.metric.describe() | ({} if self.metric.listed else {"multiplier": 1.0})
+        described |= {} if self.positions is None else {"positions": True}
         digest = hashlib.sha256(json.dumps([described, self.domain.describe()], sort_keys=True).encode())
         digest.update(np.ascontiguousarray(self.domain.points, "<f8").tobytes())
         if self.metric.listed:
@@ -71,6 +76,9 @@ def prove(mechanism: xr.Dataset) -> Admission:
             stored = read(mechanism)
             faults = checksum_faults(mechanism) or (stored.differences() + integer_faults(stored))
             proved = Admission(domain=stored.domain, metric=stored.metric, edges=stored.edges, claim=stored.claim)
+            if stored.positions is not None and stored.asked is not None:
+                claim = mechanism.attrs["position_claim"]
+                proved = replace(proved, metric=stored.asked, claim=claim, positions=stored.positions)
     except Exception as error:
         raise contradiction(error) from error
     if faults:
@@ -89,4 +97,6 @@ def integer_faults(stored: Stored) -> list[str]:
     if not row_sums_exact(mass):
         return ["mass: an entry is 0, or a row does not sum to exactly 2^62"]
     bad = violations(mass, stored.edges)
-    return [f"mass: {bad} (edge, direction, report) triples break the claim"] * bool(bad)
+    broken = 0 if stored.positions is None else breaches(mass, stored.positions)
+    said = [f"mass: {bad} (edge, direction, report) triples break the claim"] * bool(bad)
+    return said + [f"mass: {broken} (cell, report) pairs break the claim about positions"] * bool(broken)

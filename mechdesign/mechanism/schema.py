@@ -10,6 +10,7 @@ Whole numbers of a file that arithmetic reaches, and why none wraps:
 |---|---|---|
 | mass sums | `row_sums_exact` | halves of 32 bits, at most 2^31 of them: under 2^63; compared as Python integers |
 | R mass, mass 2^s | `certificate._count` | 128-bit words: R < 2^62, mass < 2^64, 0 <= s <= 61: under 2^126 |
+| masses, levels of patches | `positions/cones.py` | said there: under 2^64, of 128-bit products under 2^125 |
 | step units, d_e 2^48 | `Factors.spare` | units <= cap, step cap < 2^54; lengths cut at 2^13 nats: under 2^61 |
 | E(t), S(u), R_e S(u) | `Factors` | Python integers |
 | f + q | `columns._gather` | f + min(q, cap - f) <= cap <= 65,535 |
@@ -89,12 +90,16 @@ MECHANISM = Schema(
         "multiplier": Array(dtype="float64", dims=("side_row",), optional=True),
         "loss_table": Array(dtype="float64", dims=("secret", "report"), optional=True),
         "problem_length": Array(dtype="float64", dims=("edge",), optional=True),
+        "around_row": Array(dtype="int64", dims=("secret", "around"), optional=True, names="secret"),
+        "corner_level": Array(dtype="float64", dims=("secret", "corner"), optional=True),
     },
     places=("secret", "report"),
+    lengths={"around": 9, "corner": 4},
     attributes=_SAID,
     optional={
         "lower_bound": float, "lower_bound_of": str, "bound_stencil": int, "objective": float, "objective_of": str,
         "claimed_epsilon": float, "least_epsilon": float, "stopped": str, "problem_metric": str,
+        "position_rule": str, "position_claim": str,
     },
 )  # fmt: skip
 

@@ -21,6 +21,8 @@ from mechdesign.base.units import canonical_unit
 from mechdesign.errors import MechdesignError, VerificationError
 from mechdesign.mechanism.factored.certificate import Factors
 from mechdesign.mechanism.factored.columns import Columns
+from mechdesign.mechanism.positions.claim import RULE, position_sentence
+from mechdesign.mechanism.positions.patches import Patches, level_faults, patches
 from mechdesign.mechanism.schema import COLUMNED, FACTORED, MECHANISMS, check, refused
 from mechdesign.mechanism.table.dataset import COST, claim_sentence, stored_points
 from mechdesign.setting.metric.integer_metric import IntegerMetric
@@ -164,6 +166,20 @@ class Stored:
             )
         return kept
 
+    @cached_property
+    def positions(self) -> Patches | None:
+        """Rows and levels of the claim about positions, rebuilt but for the levels; None where there is none.
+
+        Raises: VerificationError where only a part of it is there, or the metric of the problem cannot be told.
+        """
+        kept = [name in self.mechanism for name in ("around_row", "corner_level")]
+        kept += [name in self.mechanism.attrs for name in ("position_rule", "position_claim")]
+        if not any(kept):
+            return None
+        if not all(kept) or self.asked is None:
+            raise refused("is there in part", "position_claim", kept, "rule, sentence, rows and levels of positions")
+        return patches(self.domain, self.asked, self.mechanism["corner_level"].values)
+
     @property
     def same_places(self) -> bool:
         """Whether reports are the secrets."""
@@ -213,7 +229,7 @@ class Stored:
             reasons.append("level: differs from the level map of the metric")
         if self.rebuilt != "edge list only" and self.listed is not None:
             reasons += _edge_differences(self.listed, self.edges)
-        return reasons + _unit_differences(self)
+        return reasons + _position_differences(self) + _unit_differences(self)
 
 
 def read(mechanism: xr.Dataset) -> Stored:
@@ -288,12 +304,26 @@ def _edge_differences(stored: Edges, edges: Edges) -> list[str]:
     return [f"edge_length: {len(different)} differ from the metric, {said}"]
 
 
+def _position_differences(stored: Stored) -> list[str]:
+    """How the claim about positions differs from what metric and geometry give."""
+    if stored.positions is None or stored.asked is None:
+        return []
+    attrs, reasons = stored.mechanism.attrs, level_faults(stored.domain, stored.asked, stored.positions.corner_level)
+    if not np.array_equal(stored.mechanism["around_row"].values, stored.positions.around):
+        reasons.append("around_row: the cells around a cell have other rows by the rule")
+    if attrs["position_rule"] != RULE:
+        reasons.append("position_rule: another rule than that of this version")
+    if attrs["position_claim"] != position_sentence(stored.asked, stored.domain, stored.positions):
+        reasons.append("position_claim: the stored sentence is not the one that the metric, levels and grid give")
+    return reasons
+
+
 def _unit_differences(stored: Stored) -> list[str]:
     """Units that are not those of the domain, the loss or the variable; coordinates must say theirs."""
     unit, mechanism = stored.domain.unit, stored.mechanism
     loss = stored.loss.unit(unit)
     wanted = {"mass": "2^-62", "edge_length": "nats", "prior": "1", "level": f"nats per {unit}", "dual": loss}
-    wanted |= {"row_loss": loss, "loss_table": loss, "problem_length": "nats"}
+    wanted |= {"corner_level": f"nats per {unit}", "row_loss": loss, "loss_table": loss, "problem_length": "nats"}
     wanted |= {f"{dim}_{axis}": unit for dim in ("secret", "place") for axis in AXES}
     report = unit if stored.same_places else canonical_unit(stored.report_unit)
     wanted |= {f"report_{axis}": report for axis in AXES}

@@ -51,7 +51,8 @@ def solve(
     `Bounded` and `Constrained`, by rays or as one whole linear program (solvers/optimal/coupled.py), through cvxpy
     where a constraint is not affine (solvers/optimal/convex.py); `EdgeAverage` as optimal programs of its own edge
     lengths (solvers/optimal/edge_average.py); `StatisticalDesign` by weights of rays that a search extends
-    (solvers/statistical/statistical_design.py), on grids of more than 64 secrets by weights of kernels of small
+    (solvers/statistical/statistical_design.py), `Positions` by an interior-point method on blocks of cones
+    (solvers/positions/positions.py), on grids of more than 64 secrets by weights of kernels of small
     clusters (solvers/statistical/grid_design.py), with reports of its own, each judged as the best place to read it as.
     Parameters: gap, target of (loss - lower_bound) / loss, not used for weights; time_limit in seconds; method, for
     `Optimal`: "auto", "graph" (of near pairs) or one of solvers/optimal/attempts.py, for `EikonalWeights`: "auto",
@@ -125,4 +126,5 @@ def _made(program: Program, entry: Entry, gap: float, found: Design) -> xr.Datas
         stopped=found.stopped or None,
         multipliers=found.multipliers,
         attributes={name: value for name, value in named.items() if value is not None} | dict(found.figures),
+        positions=found.positions,
     )

@@ -25,6 +25,7 @@ from mechdesign.programs.optimal.edge_average import EdgeAverage
 from mechdesign.programs.optimal.minimax import Minimax
 from mechdesign.programs.optimal.near_pairs import WIDEST, excess, near_pairs
 from mechdesign.programs.optimal.optimal import Optimal
+from mechdesign.programs.optimal.positions import Positions
 from mechdesign.programs.optimal.robust import Robust
 from mechdesign.programs.program import Program
 from mechdesign.programs.statistical.statistical_design import StatisticalDesign
@@ -42,6 +43,7 @@ from mechdesign.solvers.optimal.convex import solve_stated
 from mechdesign.solvers.optimal.coupled import solve_coupled
 from mechdesign.solvers.optimal.edge_average import solve_edge_average
 from mechdesign.solvers.optimal.near_pairs import solve_near_pairs
+from mechdesign.solvers.positions.positions import solve_positions
 from mechdesign.solvers.statistical.statistical_design import solve_statistical
 
 TABLES = 7  # 64-bit tables over secrets x reports that a solve holds at once: 6.1 to 6.7 measured from 50 x 50 cells up
@@ -180,4 +182,8 @@ SOLVERS: dict[type[Program], Entry] = {
     ),
     MatchedOptimal: Entry(solve=_tabled(_towards(solve_matched_optimal))),
     EdgeAverage: Entry(solve=_tabled(_towards(solve_edge_average))),
+    Positions: Entry(
+        solve=_tabled(_towards(solve_positions)),
+        rebuild=lambda problem, kept: Positions(problem, subdivided=kept["subdivided"] is True),
+    ),
 }

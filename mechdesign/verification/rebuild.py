@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import xarray as xr
 
 from mechdesign.mechanism.stored import Stored
 from mechdesign.mechanism.table.certificate import ROW_SUM
+from mechdesign.mechanism.table.dataset import total_cost
 from mechdesign.programs.optimal.coupled import Coupled, SideRows, objective
+from mechdesign.programs.optimal.positions import Positions
 from mechdesign.programs.statistical.statistical_design import StatisticalDesign
 from mechdesign.solvers.kernels.pricing import ConePricer
 from mechdesign.solvers.optimal.coupled_bound import coupled_bound, project_dual
+from mechdesign.solvers.positions.positions import proved_bound as cone_bound
 from mechdesign.solvers.statistical.criterion_bound import proved_bound, sides
 from mechdesign.solvers.table import rebuilt_program
 from mechdesign.utility.loss.loss import mechanism_loss
@@ -31,6 +35,8 @@ def check_objective(stored: Stored) -> tuple[list[str], bool | None]:
     mechanism = stored.mechanism
     program = rebuilt_program(mechanism.attrs["program"], stored.problem, stored.parameters)
     table = mechanism["mass"].values / float(ROW_SUM)
+    if isinstance(program, Positions):
+        return _check_positions(stored, program)
     if isinstance(program, StatisticalDesign):
         value = program.objective(table, mechanism_loss(mechanism))
         return figure_differences(mechanism, {"objective": value}), _criterion_follows(mechanism, program)
@@ -70,6 +76,22 @@ def _criterion_follows(mechanism: xr.Dataset, program: StatisticalDesign) -> boo
     if multipliers.shape != (count * (count + 1) // 2,) or not finite:
         return False
     return bool(mechanism.attrs["lower_bound"] <= proved_bound(program, dual, multipliers) * (1 + AGREE))
+
+
+def _check_positions(stored: Stored, program: Positions) -> tuple[list[str], bool | None]:
+    mechanism = stored.mechanism
+    if stored.positions is None or stored.asked is None:
+        return ["position_claim: the design is for positions, and its file claims nothing about them"], False
+    problem, level = replace(program.problem, metric=stored.asked), stored.positions.corner_level
+    stated = replace(program, problem=problem, corner_level=level)
+    reasons = figure_differences(mechanism, {"objective": total_cost(mechanism["mass"].values, stated.cost)})
+    if "lower_bound" not in mechanism.attrs:
+        return reasons, None
+    multipliers = mechanism["multiplier"].values if "multiplier" in mechanism else np.zeros(0)
+    found = cone_bound(stated, multipliers) if np.isfinite(multipliers).all() else None
+    if found is None:
+        return reasons, False
+    return reasons, bool(mechanism.attrs["lower_bound"] <= found + AGREE * max(abs(found), 1e-300))
 
 
 def figure_differences(mechanism: xr.Dataset, found: Mapping[str, float | None]) -> list[str]:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from mechdesign.base.arguments import asked
 from mechdesign.base.display import Shown
 from mechdesign.errors import InputError, VerificationError
+from mechdesign.mechanism.positions.cones import breaches
 from mechdesign.mechanism.session.design import SessionDesign
 from mechdesign.mechanism.session.design_files import is_design
 from mechdesign.mechanism.storage.files import load
@@ -62,6 +63,8 @@ class Verification(Shown):
     expected_loss: float | None
     lower_bound_checked: bool | None
     reasons: list[str] = field(default_factory=list)
+    position_claim: str | None = None
+    position_breaches: int | None = None
     windows: dict[str, dict[str, Any]] | None = None
 
     def facts(self) -> Mapping[str, object]:
@@ -123,8 +126,13 @@ def certified(mechanism: xr.Dataset) -> Verification:
 def _check_table(stored: Stored) -> dict[str, Any]:
     mechanism, edges = stored.mechanism, stored.edges
     mass = np.ascontiguousarray(mechanism["mass"].values)
-    reasons = [] if row_sums_exact(mass) else ["mass: an entry is 0, or a row does not sum to exactly 2^62"]
+    whole = row_sums_exact(mass)
+    reasons = [] if whole else ["mass: an entry is 0, or a row does not sum to exactly 2^62"]
     reasons += stored.differences()
+    positions = stored.positions
+    broken = breaches(mass, positions) if whole and positions is not None else None
+    if broken:
+        reasons.append(f"mass: {broken} (cell, report) pairs break the claim about positions")
     bad = violations(mass, edges) if mass.min() >= 1 else None
     if bad:
         reasons.append(f"mass: {bad} (edge, direction, report) triples break the claim")
@@ -150,6 +158,8 @@ def _check_table(stored: Stored) -> dict[str, Any]:
         "expected_loss": loss,
         "lower_bound_checked": bound,
         "reasons": reasons + bound_reasons(mechanism, bound, loss),
+        "position_claim": mechanism.attrs["position_claim"] if positions is not None else None,
+        "position_breaches": broken,
     }
 
 

@@ -27,17 +27,18 @@ ENCLOSED = 2e-6  # absolute; the reference optimum has six digits
 
 SUMMARY = [
     "problem", "program", "secrets", "reports", "claim", "loss", "objective", "objective_of", "lower_bound",
-    "gap", "remapped_loss", "within_cell_error", "claimed_epsilon", "smallest_epsilon",
-    "effective_epsilon", "certified", "stopped", "seconds", "peak_mb", "file", "fallback", "remedy",
-    "diagnosis", "published", "remark",
+    "gap", "remapped_loss", "within_cell_error", "position_loss", "position_claim", "cell_lower_bound", "price",
+    "claimed_epsilon", "smallest_epsilon", "effective_epsilon", "certified", "stopped", "seconds", "peak_mb", "file",
+    "fallback", "remedy", "diagnosis", "published", "remark",
 ]  # fmt: skip
 ROW = [
     "mechanism", "loss", "lower_bound", "gap", "remapped_loss", "expected_distance", "claimed_epsilon",
-    "smallest_epsilon", "effective_epsilon", "least_epsilon", "rank", "asymptotic_mse", "true_epsilon", "criterion",
+    "smallest_epsilon", "effective_epsilon", "least_epsilon", "rank", "asymptotic_mse", "position_loss",
+    "claim_over", "true_epsilon", "criterion",
 ]  # fmt: skip
 VERIFIED = [
     "certified", "violations", "claim", "rebuilt", "effective_epsilon", "worst", "expected_loss", "lower_bound_checked",
-    "reasons",
+    "reasons", "position_claim", "position_breaches",
 ]  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from reference import factored, figures, geometry
 from reference.exact import Length, within
 from reference.geometry import Lengths
+from reference.positions import position_untruths
 from reference.reading import Claim, File, Unreadable, read_claim
 
 ROW_SUM = 1 << 62
@@ -59,6 +60,7 @@ def table_untruths(file: File, claim: Claim, printed: Mapping[str, Any]):
     yield from loss_untruths(file, printed, true)
     yield from epsilon_untruths(file, claim, mass, lengths, lists, printed)
     yield from bound_untruths(file, printed, prior, loss, rows, true, lengths)
+    yield from position_untruths(file, printed.get("position_claim"))
 
 
 _REBUILT = {"graph": "edge list only", "streets": "streets"}

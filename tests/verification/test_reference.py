@@ -120,6 +120,7 @@ def test_neighbours_around_masks_are_those_of_the_package(stencil: int, shape: t
 def printed(mechanism: xr.Dataset) -> dict[str, Any]:
     """What would be printed of a file that is believed."""
     figures = {name: mechanism.attrs[name] for name in ("claim", "expected_loss", "effective_epsilon")}
+    figures |= {"position_claim": mechanism.attrs.get("position_claim")}
     return figures | {"lower_bound_checked": "dual" in mechanism, "worst": None, "rebuilt": None}
 
 

@@ -21,6 +21,7 @@ from mechdesign.closed_forms.mechanisms import (
     hadamard_response,
     planar_laplace,
     randomized_response,
+    spline_laplace,
     square_wave,
     subset_exponential,
     subset_selection,
@@ -33,6 +34,7 @@ BASELINES: dict[str, Callable[[DesignProblem], xr.Dataset]] = {
     "geometric_clamped": partial(geometric.mechanism, border="clamped"),
     "geometric_normalised": partial(geometric.mechanism, border="normalised"),
     "planar_laplace": planar_laplace.mechanism,
+    "spline_laplace": spline_laplace.mechanism,
     "randomized_response": randomized_response.mechanism,
     "constant": constant.mechanism,
 }

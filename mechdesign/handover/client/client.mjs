@@ -1,6 +1,6 @@
 // Reports from a certified table: locate, remember, pay, draw. What an app calls; README.md says what it promises.
 
-import { FactorRows, TableRows } from "./draw.mjs";
+import { FactorRows, PositionRows, TableRows } from "./draw.mjs";
 import { ReportError } from "./errors.mjs";
 import { defaultTable } from "./home.mjs";
 import { Ledger } from "./ledger.mjs";
@@ -14,15 +14,18 @@ export class Client {
   #rows;
   #header;
   #reportPoints;
+  #positions; // whether positions are drawn, not cells
   #ledger;
   #outside;
   #bits;
 
   constructor({ header, arrays }, { storage, key, perDay, outside, bits, now }) {
-    this.#rows = header.kind === "table" ? new TableRows(header, arrays) : new FactorRows(header, arrays);
+    const Rows = header.kind === "factors" ? FactorRows : header.position_claim ? PositionRows : TableRows;
+    this.#rows = new Rows(header, arrays);
+    this.#positions = Rows === PositionRows;
     [this.#header, this.#reportPoints, this.#outside, this.#bits] = [header, arrays.report_points, outside, bits];
     this.places = new Places(header, arrays);
-    this.claim = header.claim;
+    this.claim = header.position_claim ?? header.claim;
     this.cost = header.cost;
     this.unit = header.unit;
     this.about = Object.freeze({ ...header.about, mechanism: header.mechanism });
@@ -45,14 +48,12 @@ export class Client {
     return this.#reported(position);
   }
 
-  /** The report of a cell, by its number. */
+  /** The report of a cell, by its number: of its centre, where positions are drawn. */
   async reportCell(cell) {
     if (!Number.isInteger(cell) || cell < 0 || cell >= this.places.count) {
       throw new ReportError("position", `cells are whole numbers 0 to ${this.places.count - 1}`);
     }
-    const draw = () => this.#rows.draw(cell, this.#bits);
-    const { report, ...rest } = await this.#ledger.report(cell, draw, (kept) => this.#rows.canReport(kept));
-    return Object.freeze({ report: Object.freeze(this.#placed(report)), ...rest });
+    return this.#paid(cell, this.#positions ? [0, 0] : []);
   }
 
   /** {left, spent, remembered}: reports left in these 24 hours, paid in all, cells remembered. */
@@ -75,7 +76,17 @@ export class Client {
     if (cell < 0 && this.#outside === "refuse") {
       throw new ReportError("outside", "the position lies outside the area of this table: nothing is reported");
     }
-    return this.reportCell(cell < 0 ? this.places.nearest(position) : cell);
+    const own = cell < 0 ? this.places.nearest(position) : cell;
+    if (!this.#positions) return this.#paid(own, []);
+    return this.#paid(own, this.places.pointIn(own, cell < 0 ? this.places.within(own, position) : position));
+  }
+
+  /** The report of a cell, or of a point in it: the remembered one, or one drawn and paid. */
+  async #paid(cell, point) {
+    const draw = () => this.#rows.draw(cell, this.#bits, point);
+    const name = [cell, ...point].join(" ");
+    const { report, ...rest } = await this.#ledger.report(name, draw, (kept) => this.#rows.canReport(kept));
+    return Object.freeze({ report: Object.freeze(this.#placed(report)), ...rest });
   }
 
   #placed(report) {

@@ -1,5 +1,7 @@
 // Draw a report with exactly the probability of its whole numbers, from random bits. Nothing is rounded.
 
+import { HALF, POINT_BITS } from "./places.mjs";
+
 const LIMB = 43n;
 const KERNEL_BITS = 58n;
 
@@ -33,6 +35,51 @@ export class TableRows {
   canReport(report) {
     return report < this.reports;
   }
+}
+
+/** Draws for positions: a step along each axis by the weights of the quadratic B-spline at a point of a cell, in whole
+ * numbers of 2^33 together, then a report from the row of the cell that the steps lead to. Which steps they were must
+ * be kept from everybody. */
+export class PositionRows {
+  #rows;
+  #around;
+
+  constructor(header, arrays) {
+    this.#rows = new TableRows(header, arrays);
+    this.#around = arrays.around;
+  }
+
+  /** The report for a cell and a point [a, b] in it: 8 random bytes for each step, the upper 33 bits of which count, and
+   * those of the row. */
+  draw(cell, bits, point = [0, 0]) {
+    const random = words(bits(16));
+    const [first, second] = point.map((a, axis) => {
+      const asked = random[2 * axis + 1] * 2 + (random[2 * axis] >>> 31);
+      const [low, middle] = stepWeights(a);
+      return Number(asked >= low) + Number(asked >= low + middle);
+    });
+    return this.#rows.draw(this.#around[9 * cell + 3 * first + second], bits);
+  }
+
+  /** P(.|centre of a cell) in floating point: for looking at. */
+  probabilities(cell) {
+    const weights = stepWeights(0).map((weight) => weight / 2 ** (2 * POINT_BITS + 1));
+    const found = new Float64Array(this.#rows.reports);
+    for (let step = 0; step < 9; step++) {
+      const share = weights[Math.floor(step / 3)] * weights[step % 3];
+      this.#rows.probabilities(this.#around[9 * cell + step]).forEach((chance, y) => (found[y] += share * chance));
+    }
+    return found;
+  }
+
+  canReport(report) {
+    return this.#rows.canReport(report);
+  }
+}
+
+/** The weights of the steps -1, 0, 1 at a, whole numbers. */
+function stepWeights(a) {
+  return [(HALF - a) ** 2, 6 * HALF ** 2 - 2 * a ** 2, (HALF + a) ** 2];
 }
 
 /** Draws from factors: P(column|u) = E(q) W / S, q the least of `cap` and offset + distance from u, along edges of whole

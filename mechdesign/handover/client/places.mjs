@@ -3,6 +3,9 @@
 import { ReportError } from "./errors.mjs";
 import { backward, forward } from "./plane.mjs";
 
+export const POINT_BITS = 16; // a position is rounded to 2^-16 of a side
+export const HALF = 2 ** (POINT_BITS - 1);
+
 /** The cells of a table: how many, and on how many axes, in `unit`; plane, where they lie on Earth, or null. */
 export class Places {
   #domain;
@@ -73,6 +76,24 @@ export class Places {
     return this.point(found).every((value, axis) => value === position[axis]) ? found : -1;
   }
 
+  /** The point [a, b] of a cell that a position in it is rounded to: 2^-16 of a side from its centre each, rounded as
+   * the package does, in whole numbers. */
+  pointIn(cell, position) {
+    const { shape, cell: sides, origin } = this.#domain;
+    const steps = [Math.floor(this.#index[cell] / shape[1]), this.#index[cell] % shape[1]];
+    return steps.map((step, axis) => {
+      const [a, b, c] = aligned(position[axis], origin[axis], sides[axis]);
+      return Number(floored(((a - b) << BigInt(POINT_BITS + 1)) + c, 2n * c)) - step * 2 ** POINT_BITS - HALF;
+    });
+  }
+
+  /** The position within a cell that is nearest to one outside. */
+  within(cell, position) {
+    const centre = this.point(cell);
+    const reach = this.sides.map((side) => side / 2);
+    return position.map((x, axis) => Math.min(Math.max(x, centre[axis] - reach[axis]), centre[axis] + reach[axis]));
+  }
+
   /** The cell with the least straight-line distance to a position; the first of equals. */
   nearest(position) {
     let [best, least] = [0, Infinity];
@@ -116,12 +137,22 @@ export class Places {
 
 /** floor((x - low) / side) in exact arithmetic, count - 1 at the upper border, -1 outside. */
 function latticeStep(x, low, side, count) {
-  const parts = [x, low, side].map(binary);
-  const least = Math.min(...parts.map(([, exponent]) => exponent));
-  const [a, b, c] = parts.map(([digits, exponent]) => digits << BigInt(exponent - least));
+  const [a, b, c] = aligned(x, low, side);
   const across = a - b;
   if (across < 0n || across > BigInt(count) * c) return -1;
   return Math.min(Number(across / c), count - 1);
+}
+
+/** Whole numbers in the ratio of doubles, exactly. */
+function aligned(...values) {
+  const parts = values.map(binary);
+  const least = Math.min(...parts.map(([, exponent]) => exponent));
+  return parts.map(([digits, exponent]) => digits << BigInt(exponent - least));
+}
+
+function floored(dividend, divisor) {
+  const quotient = dividend / divisor;
+  return dividend < 0n && quotient * divisor !== dividend ? quotient - 1n : quotient;
 }
 
 /** [digits, exponent] of a double: digits 2^exponent, exactly. */

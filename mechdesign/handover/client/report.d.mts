@@ -85,6 +85,7 @@ export class Client {
   reportMetres(east: number, north: number): Promise<Reported>;
   /** In the unit of the map. */
   reportAt(...position: number[]): Promise<Reported>;
+  /** From a cell, or from its centre where positions are drawn. */
   reportCell(cell: number): Promise<Reported>;
   status(): Promise<Status>;
   /** Forget what was reported where; what was paid stays paid. */

@@ -44,6 +44,7 @@ function layout(header) {
   const { cells, reports, places, columns, generators, edges, domain } = header;
   const rows = domain.kind === "grid" ? [["index", 4, cells, true]] : [["points", 8, cells * domain.axes, false]];
   if (header.report_axes) rows.push(["report_points", 8, reports * header.report_axes, false]);
+  if (header.position_claim !== undefined) rows.push(["around", 4, 9 * cells, false]);
   if (header.kind === "table") {
     return [...rows, ["low", 4, cells * reports, false], ["high", 4, cells * reports, false]];
   }
@@ -95,6 +96,10 @@ function checkedHeader(bytes) {
     need(/^[0-9]{19}$/.test(header.ratio) && BigInt(header.ratio) >> 61n === 1n, "has no ratio");
   }
   checkDomain(domain);
+  if (header.position_claim !== undefined) {
+    need(typeof header.position_claim === "string", "has a claim about positions that is no text");
+    need(kind === "table" && domain.kind === "grid" && domain.axes === 2, "has positions on other places than a grid");
+  }
   const { digits } = header;
   need(Array.isArray(digits) && digits.length === (header.report_axes ?? domain.axes), "has no digits");
   need(digits.every((count) => count === null || (Number.isInteger(count) && Math.abs(count) <= 100)), "has no digits");
@@ -201,9 +206,10 @@ function checkFactors({ cells, places, generators, cap }, arrays) {
   need(offset.every((value) => value <= cap), "has an offset above the cap");
 }
 
-function checkPlaces({ domain }, { index, points, report_points: reports }) {
+function checkPlaces({ cells, domain }, { index, points, around, report_points: reports }) {
   const size = index && domain.shape.reduce((a, b) => a * b);
   need(!index || index.every((at, i) => at < size && (i === 0 || at > index[i - 1])), "has cells off its lattice");
+  need(!around || around.every((row) => row < cells), "has a neighbour that is no cell");
   need([points, reports].every((list) => !list || list.every(Number.isFinite)), "has a place without coordinates");
 }
 

@@ -20,6 +20,10 @@ When to use which. The adjacency of remembered reports is "the same places at ot
 order of visits": right for a household, a meter or a person that is asked again and again and stays, wrong for a day
 of somebody who moves. Along a trace use `Session`: its claim holds between any two traces, at a price that is counted
 for every window of time, and its file holds no secret, where a ledger names the places that were reported.
+
+Positions. Where positions are drawn, a secret is the point in a cell that a position is rounded to, 2^-16 of a cell
+apart: a fix that has moved is another secret, and pays. It is not answered with the report of one near by: whether a
+fix was near enough would show in which report comes, and that is told by no mechanism.
 """
 
 from __future__ import annotations
@@ -31,6 +35,7 @@ from pathlib import Path
 
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from mechdesign.base.arguments import asked
 from mechdesign.base.display import Shown
@@ -114,15 +119,16 @@ class Budget(Shown):
         with held(self.path):
             return self._write(_charged(self._read(), cost))
 
-    def report(self, sampler: Sampler, secret: int) -> xr.DataArray:
-        """The report of `secret`: the remembered one at no cost, or one by `Sampler.report`, paid for and remembered.
+    def report(self, sampler: Sampler, secret: int | None = None, *, at: ArrayLike | None = None) -> xr.DataArray:
+        """The report of `secret`, or of the position `at`: the remembered one at no cost, or one by `Sampler.report`,
+        paid for and remembered.
 
         Another mechanism for the same secret is another report. The attribute cost says what was paid.
         Raises: BudgetError where less is left than a report costs; InputError for a secret that is not there, or a
             mechanism over other places or for another metric than the ledger counts; FileFormatError for a ledger that
             remembers a report which the mechanism does not have.
         """
-        admission, (asked,) = sampler.admission, sampler.rows.checked([secret]).tolist()
+        admission, place = sampler.admission, sampler.place(secret, at)
         with held(self.path):
             ledger = self._read()
             if ledger.unit not in (None, admission.unit):
@@ -132,13 +138,14 @@ class Budget(Shown):
                     value=sampler.mechanism.attrs.get("problem"),
                     remedy="keep one ledger for each metric and grid",
                 )
-            key = f"{sampler.mechanism.attrs['sha256']} {asked}"
+            cell, point = place
+            key = " ".join(map(str, (sampler.mechanism.attrs["sha256"], cell, *point)))
             if key in ledger.remembered:
-                if not sampler.rows.can_report(place := ledger.remembered[key]):
+                if not sampler.rows.can_report(report := ledger.remembered[key]):
                     raise damaged(self.path, "a report that the mechanism does not have")
-                return sampler.released(place, cost=REMEMBERED)
+                return sampler.released(report, cost=REMEMBERED)
             charged = _charged(ledger, admission.charge)
-            drawn = sampler.report(asked)
+            drawn = sampler.drawn_for(place)
             kept = {**ledger.remembered, key: int(drawn)}
             left = self._write(replace(charged, unit=admission.unit, remembered=kept))
         return drawn.assign_attrs(cost=f"{float(admission.charge):.12g} times the metric; {float(left):.12g} left")

@@ -20,12 +20,16 @@ from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
 from mechdesign.mechanism.admission import Admission
 from mechdesign.mechanism.factored.rows import FactoredMechanism
+from mechdesign.mechanism.positions.snapping import drawn_steps, positions_given, snapped
 from mechdesign.mechanism.rows import Rows, Scan
+from mechdesign.mechanism.sampling.scan import row_masks
 from mechdesign.mechanism.sampling.table_rows import TableMechanism
 from mechdesign.mechanism.schema import COLUMNED, FACTORED, TABLE, refused
 from mechdesign.mechanism.table.dataset import COST
 from mechdesign.setting.space.domain import AXES
+from mechdesign.setting.space.locate import place_at
 
+_OTHER_STREAM = 1 << 64  # added to a seed for the bits of steps, which are independent of those of reports
 _ROWS: dict[str, Callable[..., Rows]] = {
     TABLE: TableMechanism,
     FACTORED: FactoredMechanism,
@@ -62,43 +66,96 @@ class Sampler(Shown):
     def facts(self) -> Mapping[str, object]:
         return {"secrets": self.rows.secrets, "reports": self.rows.reports, "claim": self.admission.claim}
 
-    def sample(self, secrets: ArrayLike, size: int, *, seed: int | None = None) -> xr.DataArray:
+    def sample(
+        self, secrets: ArrayLike | None = None, size: int = 1, *, at: ArrayLike | None = None, seed: int | None = None
+    ) -> xr.DataArray:
         """Reports (secret b, draw size) drawn independently for secrets (b,), or for one, each with exactly
-        P(y|u) = mass / 2^62 (factored: mass / S(u)).
+        P(y|u) = mass / 2^62 (factored: mass / S(u)); or for positions `at` (b, 2) or (2,), in the unit of the map.
 
-        Returns: report numbers with the coordinates of secrets and reports; attributes bits, claim, cost. With `seed`,
-            for simulations only, bits is "simulation, seed 7 (predictable)".
-        Raises: InputError for secrets that are not there, or a size or seed that is not a whole number; SizeError where
-            the draws would not fit in memory.
+        With a claim about positions these, and the centres of secrets, draw a row by the spline (snapping.py) anew for
+        every report; without one a position stands for its cell (`place_at`).
+        Returns: report numbers with the coordinates of secrets (or positions) and reports; attributes bits, claim and
+            cost. With `seed`, for simulations only, bits is "simulation, seed 7 (predictable)".
+        Raises: InputError for secrets that are not there, positions outside, or a size or seed that is not a whole
+            number; SizeError where the draws would not fit in memory.
         Cost: 10 microseconds for every distinct secret of 900 reports, then 30 to 60 ns a draw (150 where every draw
             names its own secret), of which 18 for the bits of the operating system. Memory: 12 bytes of tables per
             column, of which a row has 2^k >= m, in blocks of 64 MB; on two axes 24 bytes a draw.
             Time and addresses depend on secrets and reports: `report` is the guarded one.
         """
-        asked = self.rows.checked(secrets)
+        asked, points = self._asked(secrets, at)
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
             raise InputError("must be a whole number, 1 or more", field="size", value=size, remedy="use size=1")
         require_memory(int(size), len(asked), tables=4, what="the draws", field="size", remedy="draw fewer at a time")
-        drawn, (_, name) = self.rows.sample(asked, int(size), seed=seed), source(seed)
-        placed = {f"secret_{a}": ("secret", points[asked]) for a, points in self._places("secret").items()}
+        _, name = source(seed)
+        if points is None:
+            drawn = self.rows.sample(asked, int(size), seed=seed)
+        else:
+            bits, _ = source(None if seed is None else seed + _OTHER_STREAM)
+            steps = drawn_steps(np.repeat(points, size, axis=0), bits)
+            rows = self._around[np.repeat(asked, size), steps]
+            drawn = self.rows.sample(rows, 1, seed=seed).reshape(len(asked), int(size))
+        placed = {f"secret_{a}": ("secret", values[asked]) for a, values in self._places("secret").items()}
+        if at is not None:
+            given = positions_given(self.admission.domain, at).T
+            placed = {name: ("secret", values) for name, values in zip(placed, given, strict=True)}
         labelled = self._labelled(drawn, ("secret", "draw"), bits=name, cost=COST)
         return labelled.assign_coords({"secret": asked} | placed)
 
-    def report(self, secret: int, *, scan: Scan = "table") -> xr.DataArray:
-        """One live report: its number, without dimensions, and its coordinates; nothing in it tells the secret.
+    def report(self, secret: int | None = None, *, at: ArrayLike | None = None, scan: Scan = "table") -> xr.DataArray:
+        """One live report of a secret, or of a position `at` (2,) as in `sample`: its number, without dimensions, and
+        its coordinates; nothing in it tells the secret.
 
         scan "table" reads the whole table, "row" the row of the secret, in an order and number that depends on neither
         secret nor report (scan.py says what is constant and what is not); with "row" the address of the row tells the
         secret. A factored mechanism relaxes distances from the secret: its addresses depend on it. The attribute
         addresses says which it was.
-        Raises: InputError for a secret that is not there, or another scan.
+        Raises: InputError for a secret or position that is not there, or another scan.
         Cost: 0.4 ms for 900 x 900 ("row": 1 microsecond), 0.1 ms of labels on top.
         """
         if scan not in ("table", "row"):
             raise InputError("unknown scan", field="scan", value=scan, remedy="use table or row")
-        (asked,) = self.rows.checked([secret]).tolist()
-        (place, addresses), (_, name) = self.rows.live(asked, scan), source(None)
+        return self._live(*self.place(secret, at), scan)
+
+    def place(self, secret: int | None = None, at: ArrayLike | None = None) -> tuple[int, tuple[int, ...]]:
+        """What `report` draws for: the cell and, with a claim about positions, the point in it; else ()."""
+        (asked,), points = self._asked(None if secret is None else [secret], at, one=True)
+        return int(asked), () if points is None else (int(points[0, 0]), int(points[0, 1]))
+
+    def drawn_for(self, place: tuple[int, tuple[int, ...]]) -> xr.DataArray:
+        """The live report of what `place` says."""
+        return self._live(*place, "table")
+
+    def _live(self, cell: int, point: tuple[int, ...], scan: Scan) -> xr.DataArray:
+        row, (bits, name) = cell, source(None)
+        if point:
+            step = int(drawn_steps(np.array([point]), bits)[0])
+            kept = row_masks(len(self._around), cell)[:, None] & row_masks(9, step)
+            row = int((self._around.astype(np.uint64) & kept).sum())
+        place, addresses = self.rows.live(row, scan)
         return self.released(place, bits=name, cost=COST, addresses=addresses)
+
+    @property
+    def _around(self) -> NDArray[np.int64]:
+        assert self.admission.positions is not None
+        return self.admission.positions.around
+
+    def _asked(
+        self, secrets: ArrayLike | None, at: ArrayLike | None, *, one: bool = False
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+        """Cells (b,) and, with a claim about positions, the points in them (b, 2)."""
+        if (secrets is None) == (at is None):
+            raise InputError("one of the two is needed", field="at", value=at, remedy="give secrets, or positions at")
+        domain, drawn = self.admission.domain, self.admission.positions is not None
+        if at is None:
+            cells = self.rows.checked(secrets)  # type: ignore[arg-type]
+            return cells, np.zeros((len(cells), 2), np.int64) if drawn else None
+        given = positions_given(domain, at)
+        if one and len(given) != 1:
+            raise InputError("is one position", field="at", value=f"{len(given)} positions", remedy="use sample")
+        if drawn:
+            return snapped(domain, given)
+        return np.array([place_at(domain, each) for each in given.tolist()]), None
 
     def released(self, place: int, **said: str) -> xr.DataArray:
         """The report `place` as `report` returns it, with these attributes beside the claim."""
@@ -118,6 +175,13 @@ class Sampler(Shown):
 
 
 @asked
-def sample(mechanism: xr.Dataset, secrets: ArrayLike, size: int, *, seed: int | None = None) -> xr.DataArray:
+def sample(
+    mechanism: xr.Dataset,
+    secrets: ArrayLike | None = None,
+    size: int = 1,
+    *,
+    at: ArrayLike | None = None,
+    seed: int | None = None,
+) -> xr.DataArray:
     """`Sampler.sample`, the mechanism proved first: keep a `Sampler` to prove it once."""
-    return Sampler(mechanism=mechanism).sample(secrets, size, seed=seed)
+    return Sampler(mechanism=mechanism).sample(secrets, size, at=at, seed=seed)

@@ -7,6 +7,7 @@
 | prior, level, dual | secret | prior; eps(u), where there is one; multipliers of the row sums, where optimised |
 | multiplier | side_row | multipliers of the side rows, where the program has some |
 | loss_table | secret, report | only where the loss is a given table |
+| around_row, corner_level | secret, around or corner | only where positions are drawn (positions/claim.py) |
 | problem_length | edge | only where a graph is claimed at another scale than 1: its own lengths, before that |
 """
 
@@ -27,6 +28,8 @@ from numpy.typing import NDArray
 
 from mechdesign.base.arguments import asked
 from mechdesign.errors import DesignError
+from mechdesign.mechanism.positions.claim import RULE, position_sentence
+from mechdesign.mechanism.positions.patches import Patches
 from mechdesign.mechanism.schema import TABLE
 from mechdesign.mechanism.table.certificate import ROW_SUM, max_log_ratio, violations
 from mechdesign.setting.metric.metric import Metric
@@ -54,13 +57,15 @@ def make_mechanism(
     reports: Domain | None = None,
     multipliers: NDArray[np.float64] | None = None,
     attributes: Mapping[str, str | float] | None = None,
+    positions: Patches | None = None,
 ) -> xr.Dataset:
     """The Dataset of a mechanism for `problem` that claims `scale` times the problem's metric.
 
     Parameters: mass (n, m), certified for scale * metric; program, what made it; parameters, kept as JSON beside
     the problem's parameters; claimed_epsilon, the nominal parameter of a closed form; dual (n,), lower_bound and
     stopped of an optimised one; reports, where they differ from the problem's; multipliers (k,) of the side rows;
-    attributes, what else to keep: objective, where it is not the expected loss.
+    attributes, what else to keep: objective, where it is not the expected loss; positions, without breaches at the
+    problem's metric, where any position is to be drawn: `scale` is then that of the rows, by `certified_scale`.
     """
     metric: Metric = problem.metric if scale == 1 else scale * problem.metric
     edges = problem.edges if scale == 1 else metric.edges(problem.domain)
@@ -88,6 +93,10 @@ def make_mechanism(
         variables["multiplier"] = ("side_row", np.asarray(multipliers, float))
     if problem.loss.tabled:
         variables["loss_table"] = (("secret", "report"), loss, {"units": problem.loss.unit(domain.unit)})
+    if positions is not None:
+        level_unit = {"units": f"nats per {domain.unit}"}
+        variables["around_row"] = (("secret", "around"), positions.around)
+        variables["corner_level"] = (("secret", "corner"), positions.corner_level, level_unit)
     attrs: dict[str, str | int | float] = {
         "schema": TABLE,
         "problem": problem.name,
@@ -107,6 +116,8 @@ def make_mechanism(
     attrs |= {name: given for name, given in optional.items() if given is not None}
     if scale != 1:
         attrs["problem_metric"] = json.dumps(problem.metric.describe(), sort_keys=True)
+    if positions is not None:
+        attrs |= {"position_rule": RULE, "position_claim": position_sentence(problem.metric, domain, positions)}
     attrs |= attributes or {}
     placed = coordinates("secret", domain) | coordinates("report", places)
     return seal(xr.Dataset(variables, coords=placed, attrs=attrs))

@@ -14,7 +14,7 @@ from mechdesign.mechanism.admission import prove
 from mechdesign.mechanism.stored import Stored, read
 from mechdesign.output.client.folder import check_folder, write_folder
 from mechdesign.output.client.packed import packed, size_words
-from mechdesign.output.client.promise import promise
+from mechdesign.output.client.promise import promise, what_is_drawn
 from mechdesign.output.export.export import handed_over, handed_script
 from mechdesign.verification.verify import certified
 
@@ -52,7 +52,8 @@ def _contents(stored: Stored, table: bytes, about: dict[str, str | float]) -> di
     embedded = f'const TABLE = "{base64.b64encode(table).decode()}";\n'
     script = embedded + joined("embedded.mjs") + f"globalThis.{_GLOBAL} = {{ {_PUBLIC} }};\n"
     words = {
-        "claim": stored.claim,
+        "claim": str(stored.mechanism.attrs.get("position_claim", stored.claim)),
+        "drawn": what_is_drawn(stored),
         "promise": str(about["promise"]),
         "size": size_words(len(table)),
         "cells": str(stored.domain.size),

@@ -10,6 +10,7 @@ as differences modulo their width:
 | index | uint32 d | n | position of every cell on the lattice of a grid, last axis fastest |
 | points | float64 | n axes | coordinates of places that are no cells of a grid |
 | report_points | float64 | m axes | coordinates of reports, where they are not the secrets |
+| around | uint32 | n 9 | with a claim about positions: the rows of the 3 x 3 cells around every cell, x first |
 | low, high | uint32 | m n | table: mass of report y for secret u at y n + u, its low and high 32 bits |
 | weight | uint32 | c | factors: W(k) of every column; of every place, where the columns are the distances from those |
 | target | uint32 d | c | the cell that is reported for a column |
@@ -78,6 +79,10 @@ def packed(stored: Stored, admission: Admission, about: dict[str, str | float]) 
         points = stored_points(held, "report")
         header["report_axes"] = points.shape[1]
         arrays.append(_planes(points.astype("<f8")))
+    positions = None if stored.factored else stored.positions
+    if positions is not None:
+        header["position_claim"] = str(held.attrs["position_claim"])
+        arrays.append(_planes(positions.around.astype("<u4")))
     if stored.factored:
         header |= _factor_numbers(stored)
         arrays += _factors(stored)

@@ -6,6 +6,7 @@
     secret,secret_x,report,report_x,mass
     0,0.5,0,0.5,2305843009213693952   all reports of secret 0, then of the next
     # edge: [0, 1, "0x1.8p-1"]        tail, head, length in nats, exact; one line per edge of the claim
+    # patch: [0, 0, ..., "0x1.8p-1"]  where any position is drawn, for every cell: nine rows, four levels
     # content_sha256: "..."           of every byte before this line
 
 Readers that drop lines starting with # see the table. A factored mechanism has a column row_sum after mass, and
@@ -36,3 +37,5 @@ def write_csv(content: Content, path: Path) -> None:
             writer.writerows([*start, y, *content.reports[y], mass, *end] for y, mass in enumerate(masses))
         for edge in content.edges:
             stream.write(f"# edge: {as_json(edge)}\n")
+        for patch in content.patches:
+            stream.write(f"# patch: {as_json(patch)}\n")

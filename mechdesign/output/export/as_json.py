@@ -6,6 +6,7 @@
 | unit, claim, budget, ... | the comments |
 | secret_points, report_points | coordinates, (n, k) and (m, k), in `unit`, reports in `report_unit` if there is one |
 | edge | the claim: [tail, head, length in nats as an exact hexadecimal float], each both ways |
+| patch | where any position is drawn, for every cell: the nine rows around it, the four levels at its corners |
 | mass | n strings: the m masses of a row in decimal, separated by blanks; probability = mass / 2^62 |
 | content_sha256 | of every byte before this line, the last one |
 
@@ -32,6 +33,7 @@ def write_json(content: Content, path: Path) -> None:
             "secret_points": map(as_json, content.secrets),
             "report_points": map(as_json, content.reports),
             "edge": map(as_json, content.edges),
+            **({"patch": map(as_json, content.patches)} if content.patches else {}),
             "mass": (f'"{" ".join(map(str, masses))}"' for _, masses, _ in content.masses()),
         }.items():
             stream.write(f"{as_json(name)}: [")

@@ -30,6 +30,7 @@ from mechdesign.setting.space.plane import Plane
 DEGREES = ("x", "y", "longitude", "latitude")  # x and y in `unit`
 
 _KEPT = ("problem", "program", "loss", "sha256")
+_OF_POSITIONS = ("position_claim", "position_rule")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -92,6 +93,17 @@ class Content:
         listed = zip(edges.tail.tolist(), edges.head.tolist(), edges.length.tolist(), strict=True)
         return [(u, v, length.hex()) for u, v, length in listed if u in self.rows and v in self.rows]
 
+    @cached_property
+    def patches(self) -> list[list[int | str]]:
+        """Where any position is drawn, for every cell the nine rows around it and the four levels at its corners, in
+        nats per `unit` as exact hexadecimal floats (positions/patches.py says in which order); only with all rows.
+        """
+        found = self.stored.positions
+        if found is None or len(self.rows) < len(self.secrets):
+            return []
+        levels = [[level.hex() for level in levels] for levels in found.corner_level.tolist()]
+        return [[*rows, *corners] for rows, corners in zip(found.around.tolist(), levels, strict=True)]
+
     @property
     def comments(self) -> dict[str, str | int | float]:
         """What is said beside the table, by name. sha256 is the checksum of the mechanism that is exported."""
@@ -102,6 +114,7 @@ class Content:
             **({} if self.plane is None else {"plane": self.plane.words(), "coordinates": ", ".join(DEGREES)}),
             **({} if self.report_unit == self.unit else {"report_unit": self.report_unit}),
             **{name: str(attrs[name]) for name in _KEPT},
+            **({name: str(attrs[name]) for name in _OF_POSITIONS} if self.patches else {}),
             **self.figures,
             "secrets": len(self.secrets),
             "reports": len(self.reports),

@@ -22,6 +22,7 @@ from mechdesign.verification.verify import certified
 
 MOST_ROWS = 1000  # of a factored mechanism in one file: more fill a disk
 VERIFIER = "verify_table.py"
+POSITIONS = "verify_positions.py"  # goes with the verifier, where any position is drawn
 SAMPLER = "sample_table.mjs"
 _IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(async )?(function|class|const) )", re.MULTILINE)
@@ -69,7 +70,8 @@ def export(
     output/export/ has a file for each format that says what is where.
     Parameters: rows, the secrets to write; all by default, of a factored mechanism at most 1,000; JSON takes all only.
         degrees adds the longitude and latitude of every place to its coordinates (WGS 84, extra `geo`).
-        with_verifier writes verify_table.py beside a CSV or JSON table, with_sampler sample_table.mjs beside JSON.
+        with_verifier writes verify_table.py beside a CSV or JSON table (and verify_positions.py, where any position
+        is drawn), with_sampler sample_table.mjs beside JSON.
     Raises: InputError for another suffix, rows that are not there or too many, an existing file without
         `overwrite`, a missing folder or extra; VerificationError for a mechanism that `verify` does not certify.
     Cost: that of `verify`, and 1 microsecond a mass.
@@ -90,7 +92,8 @@ def export(
     asked = _checked_rows(rows, mechanism.sizes["secret"], most=MOST_ROWS if stored.factored else None)
     if written.require is not None:
         written.require(target)
-    beside = [VERIFIER] * with_verifier + [SAMPLER] * with_sampler
+    checked = [VERIFIER, *[POSITIONS] * (stored.positions is not None)]
+    beside = checked * with_verifier + [SAMPLER] * with_sampler
     companions = {name: _companion_target(name, target.parent, overwrite=overwrite) for name in beside}
     plane = plane_of(stored) if degrees else None
     content = Content(stored=stored, rows=asked, figures=_figures(mechanism), plane=plane)

@@ -20,16 +20,19 @@ from mechdesign.output.tables.matched import matched_makers, smallest_epsilon
 from mechdesign.programs.eikonal.query_weights import QueryWeights
 from mechdesign.programs.eikonal.weights import EikonalWeights
 from mechdesign.programs.optimal.optimal import Optimal
+from mechdesign.programs.optimal.positions import Positions
 from mechdesign.programs.statistical.dual_sobolev_norm import LARGEST
 from mechdesign.setting.metric.shortest_paths import check_connected
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.solve import TABLES, check_targets, solve
 from mechdesign.utility.loss.loss import constant_loss, expected_distance
 from mechdesign.utility.loss.remap import remapped_loss
+from mechdesign.utility.loss.true_position import position_loss
 from mechdesign.utility.population.identifiability import asymptotic_mse, channel_rank
 
 # Edge lengths are rounded down by up to 2^-43, so a mechanism that is exactly at the claim may show this much above 1.
 AT_CLAIM = 1 + 2.0**-40
+POSITIONS = "positions"  # of `claim_over`
 
 
 class Row(TypedDict):
@@ -44,6 +47,9 @@ class Row(TypedDict):
     Asymptotic MSE in squared units: the number of reports times the mean squared error of the distribution estimated
     from many of them, in the dual Sobolev norm H^-1 at the prior; None where the rank is too low, both beyond 1,600
     secrets.
+    Position loss: to the true position, uniform in its cell, that is moved to its cell or, where the claim is over
+    positions, drawn by the weights of a spline. Claim over "cells", their centres, or any "positions": the rows of such
+    a mechanism may show a ratio a little above 1, since only their means over a spline are drawn.
     """
 
     mechanism: str
@@ -58,6 +64,8 @@ class Row(TypedDict):
     least_epsilon: float | None
     rank: int | None
     asymptotic_mse: float | None
+    position_loss: float | None
+    claim_over: str
 
 
 Maker = Callable[[], xr.Dataset]
@@ -67,19 +75,26 @@ COLUMNS = (  # heading, key and format of what people read
     ("gap", "gap", ".2e"),
     ("remapped loss", "remapped_loss", ".6g"),
     ("distance", "expected_distance", ".6g"),
+    ("position loss", "position_loss", ".6g"),
     ("claimed eps", "claimed_epsilon", ".6g"),
     ("smallest eps", "smallest_epsilon", ".6g"),
     ("ratio", "effective_epsilon", ".4f"),
     ("rank", "rank", ".6g"),
     ("asymptotic MSE", "asymptotic_mse", ".6g"),
+    ("claim over", "claim_over", ""),
 )
 
 
 def makers(
-    problem: DesignProblem, *, gap: float = 1e-3, time_limit: float = float("inf"), rivals: bool = False
+    problem: DesignProblem,
+    *,
+    gap: float = 1e-3,
+    time_limit: float = float("inf"),
+    rivals: bool = False,
+    positions: bool = False,
 ) -> dict[str, Maker]:
     """What `compare` runs, by row name; rivals, with the mechanisms of the literature on estimating distributions,
-    which are tuned to no `matched_distance`.
+    which are tuned to no `matched_distance`; positions, with the design that is private between any two positions.
 
     Raises: UnsuitableError where a problem with a `matched_distance` has a metric that is not Euclidean.
     """
@@ -91,6 +106,7 @@ def makers(
     return {
         "optimal": lambda: solve(Optimal(problem=problem), gap=gap, time_limit=time_limit),
         **asked,
+        **({"positions": lambda: solve(Positions(problem), gap=gap, time_limit=time_limit)} if positions else {}),
         "eikonal": lambda: solve(EikonalWeights(problem=problem), method="table"),
         **{name: partial(make, problem) for name, make in (BASELINES | (RIVALS if rivals else {})).items()},
     }
@@ -104,18 +120,21 @@ def each_mechanism(
     only: Sequence[str] | None = None,
     given: Given | None = None,
     rivals: bool = False,
+    positions: bool = False,
     on_progress: Callable[[str], None] | None = None,
 ) -> Iterator[tuple[str, xr.Dataset | InputError]]:
     """Each mechanism with its row name as it is made, or the reason why it does not fit the problem.
 
-    only: the rows to make, rivals among them, all but those by default; rivals: with them; given: mechanisms of the
+    only: the rows to make, rivals among them, all but those by default; rivals, positions: with them; given: mechanisms of the
     user's own, by name, as `compare` takes them; on_progress: called with "3 of 8: NAME" before each is made. A design
     that Ctrl-C ended is the last.
     Raises: InputError for an unknown row name, a bad target, a metric that does not fit the domain or a mechanism given
         that is none; SizeError.
     """
     check_targets(gap, time_limit)
-    known = makers(problem, gap=gap, time_limit=time_limit, rivals=rivals or bool(only))
+    known = makers(
+        problem, gap=gap, time_limit=time_limit, rivals=rivals or bool(only), positions=positions or bool(only)
+    )
     for name in only or ():
         if name not in known and name not in (given or ()):
             raise InputError(
@@ -147,6 +166,7 @@ def compare(
     *,
     mechanisms: Given | None = None,
     rivals: bool = False,
+    positions: bool = False,
     gap: float = 1e-3,
     time_limit: float = float("inf"),
     on_progress: Callable[[str], None] | None = None,
@@ -156,17 +176,24 @@ def compare(
     mechanisms: yours by name: tables (n, m) of probabilities, or mechanism Datasets over the same secrets. They are
     judged as they are, unrepaired, at the smallest scale of the metric that their integers satisfy, by the prior and
     loss of the problem. rivals: with those of the literature on estimating distributions, each report judged as the
-    best place to read it as, and left out where their reports are too many for a table.
+    best place to read it as, and left out where their reports are too many for a table. positions: with the design that is private between any two positions
+    and not between centres of cells alone.
     The lower bound is the best one proved for the optimal program; it stands in every row whose mechanism satisfies the
     problem's claim, so that `gap` = (loss - lower_bound) / loss says how far that mechanism is from optimal.
     Returns: a DataFrame with the columns of `Row`, missing figures NaN.
     Raises: InputError for a mechanism that is none, or not over the secrets; what `solve` raises.
     """
     made = each_mechanism(
-        problem, gap=gap, time_limit=time_limit, given=mechanisms, rivals=rivals, on_progress=on_progress
+        problem,
+        gap=gap,
+        time_limit=time_limit,
+        given=mechanisms,
+        rivals=rivals,
+        positions=positions,
+        on_progress=on_progress,
     )
     table = pd.DataFrame(rows(dict(made), problem), columns=list(Row.__annotations__))
-    figures = [name for name in table.columns if name not in ("mechanism", "rank")]
+    figures = [name for name in table.columns if name not in ("mechanism", "rank", "claim_over")]
     return table.astype(dict.fromkeys(figures, float) | {"rank": "Int64"})
 
 
@@ -228,4 +255,6 @@ def judged(name: str, mechanism: xr.Dataset, problem: DesignProblem) -> Row:
         least_epsilon=None,
         rank=rank,
         asymptotic_mse=asymptotic,
+        position_loss=position_loss(mechanism),
+        claim_over=POSITIONS if "position_claim" in mechanism.attrs else "cells",
     )

@@ -6,6 +6,7 @@ At scale s the claim is s d. A Dataset with one dimension, `multiplier`, and flo
 |---|---|
 | loss, lower_bound, gap | what encloses the optimum at s, in loss units; gap = (loss - lower_bound) / loss |
 | effective_epsilon | the scale of d that the optimal mechanism truly has: at most s |
+| position_loss, NAME_position_loss | to the true position, uniform in its cell |
 | NAME_loss, NAME_effective_epsilon | the same of the eikonal mechanism and of each baseline made for s d |
 
 A baseline whose NAME_effective_epsilon exceeds s is not private as claimed: its loss belongs to that level, not to
@@ -34,13 +35,15 @@ from mechdesign.errors import InputError
 from mechdesign.mechanism.schema import DESCRIBED, Array, Schema
 from mechdesign.mechanism.storage.files import load_sealed
 from mechdesign.mechanism.table.certificate import max_log_ratio
-from mechdesign.mechanism.table.dataset import relative_gap, seal, versions
+from mechdesign.mechanism.table.dataset import relative_gap, seal, total_cost, versions
 from mechdesign.output.tables.compare import AT_CLAIM, each_mechanism
 from mechdesign.output.tables.given import Given, given_mechanisms
+from mechdesign.setting.objective.true_position import position_cost
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.optimal.aggregation import aggregate
 from mechdesign.solvers.solve import TABLES, check_targets
+from mechdesign.utility.loss.true_position import position_loss
 
 SWEEP = Schema(
     name="mechdesign/sweep/1",
@@ -134,7 +137,7 @@ def sweep_rows(curve: xr.Dataset) -> list[Row]:
 
 def baselines_of(row: Row) -> dict[str, bool | None]:
     """Whether each baseline of a row breaks the claim at its scale; None where it does not fit. Ours come first."""
-    found = [key.removesuffix("_loss") for key in row if key.endswith("_loss")]
+    found = [key.removesuffix("_loss") for key in row if key.endswith("_loss") and not key.endswith("position_loss")]
     there = [name for name in found if f"{name}_effective_epsilon" in row]
     ours = [name for name in baseline_names() if name in there]
     levels = {name: row[f"{name}_effective_epsilon"] for name in [*ours, *(n for n in there if n not in ours)]}
@@ -175,9 +178,11 @@ def _checked(multipliers: Sequence[float]) -> list[float]:
 
 def _row(problem: DesignProblem, multiplier: float, design: Design, gap: float) -> Row:
     """`problem` has the scaled metric; levels are told as scales of the metric before that."""
+    cost = position_cost(problem.loss, problem.prior_array, problem.domain, problem.reports)
     row: Row = {
         "multiplier": multiplier,
         "loss": design.loss,
+        "position_loss": None if cost is None else total_cost(design.mass, cost),
         "lower_bound": design.lower_bound,
         "gap": relative_gap(design.loss, design.lower_bound, problem.constant_loss),
         "effective_epsilon": multiplier * min(max_log_ratio(design.mass, problem.edges).value, 1.0),
@@ -192,6 +197,7 @@ def _figures(made: Mapping[str, xr.Dataset | InputError], scale: float = 1.0) ->
     for name, mechanism in made.items():
         attrs = mechanism.attrs if isinstance(mechanism, xr.Dataset) else None
         row[f"{name}_loss"] = None if attrs is None else float(attrs["expected_loss"])
+        row[f"{name}_position_loss"] = position_loss(mechanism) if isinstance(mechanism, xr.Dataset) else None
         row[f"{name}_effective_epsilon"] = None if attrs is None else scale * float(attrs["effective_epsilon"])
     return row
 

@@ -4,6 +4,10 @@ The rule. The optimal program takes longer the more cells there are and the fewe
 has the cells up to which it ends in about a minute of one processor, as measured on square maps with a
 uniform prior and the loss of the distance; its time limit ends it in any case, with the best table so far. Beyond, a
 Euclidean metric gets the planar Laplace mechanism, and levels that vary get eikonal weights.
+
+Between positions. A design that is private between any two positions, and not between centres of cells alone, is made
+where it costs less than 2 % in loss to the true position: up to `_SHORT` nats along a cell (solvers/positions/price.py),
+and where it takes about a minute, up to `_PLACED` cells.
 """
 
 from __future__ import annotations
@@ -15,24 +19,52 @@ import numpy as np
 
 from mechdesign.closed_forms.mechanisms import planar_laplace
 from mechdesign.closed_forms.noise.privacy_radius import odds_factor
+from mechdesign.errors import InputError
 from mechdesign.output.terminal.words import amount
 from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.space.domain import Domain
+from mechdesign.utility.loss.true_position import position_loss
 
 MINUTE = {  # metric: (least nats between neighbours, cells), from the longest edges to the shortest
     "euclidean": ((0.5, 1600), (0.3, 400), (0.0, 225)),
     "eikonal": ((0.5, 1600), (0.2, 576), (0.0, 225)),
 }
+_SHORT = 0.35  # 1.9 % between the 1.0 and 3.3 % measured at 0.25 and 0.5 nats, at second order
+_PLACED = 400
 TABLES = 4096  # cells up to which the planar Laplace mechanism is made only to tell its loss
 _LARGE = {"euclidean": "planar-laplace", "eikonal": "eikonal"}
 _WORDS = {
     "optimal": "the optimal program",
+    "positions": "the optimal program between any two positions",
     "planar-laplace": "the planar Laplace mechanism",
     "eikonal": "eikonal weights",
 }
 
 
-def chosen_for(problem: DesignProblem) -> tuple[str, str]:
+def between_positions(domain: Domain, epsilon: float | None, loss: str, *, program: str, asked: str | None) -> bool:
+    """Whether the mechanism of an area is private between any two positions: as asked ("any" or "cells"), else by the
+    rule of the module; epsilon, the largest level in nats per unit where it is one, None where it varies.
+
+    Raises: InputError for another word, or another program beside "any".
+    """
+    if asked not in (None, "any", "cells"):
+        raise InputError("unknown claim", field="positions", value=asked, remedy="use any, or cells")
+    if asked == "any" and program not in ("auto", "optimal"):
+        raise InputError(
+            "is made by the optimal program alone",
+            field="positions",
+            value=f"{asked}, with {program}",
+            remedy="leave out --program, or take --positions cells",
+        )
+    if asked is not None or program != "auto" or epsilon is None or loss not in ("distance", "squared"):
+        return asked == "any"
+    return domain.size <= _PLACED and epsilon * domain.spacing <= _SHORT
+
+
+def chosen_for(problem: DesignProblem, *, positions: bool = False) -> tuple[str, str]:
     """The program for the problem of an area by the rule of the module, and why, in words."""
+    if positions:
+        return "positions", _WORDS["positions"]
     kind, cells = problem.metric.kind, problem.domain.size
     short = float(np.min(problem.edges.length))
     most = next(most for least, most in MINUTE[kind] if short >= least)
@@ -62,6 +94,7 @@ def alternative(problem: DesignProblem, program: str) -> dict[str, Any]:
     return {
         "alternative": "planar_laplace",
         "alternative_loss": float(other.attrs["expected_loss"]),
+        "alternative_position_loss": position_loss(other),
         "alternative_smallest_epsilon": level * float(other.attrs["effective_epsilon"]),
     }
 
@@ -82,5 +115,7 @@ def sentences(summary: Mapping[str, Any], problem: DesignProblem) -> str:
         return said
     if summary["alternative_loss"] is None:
         return f"{said} --program optimal solves it all the same, until its --time-limit."
-    cost = amount(summary["alternative_loss"], problem.loss.unit(unit))
-    return f"{said} The planar Laplace mechanism would have a loss of {cost}."
+    placed = summary["program"] == "positions" and summary.get("alternative_position_loss") is not None
+    cost = amount(summary["alternative_position_loss" if placed else "alternative_loss"], problem.loss.unit(unit))
+    whose = ", private between centres of cells alone," if placed else ""
+    return f"{said} The planar Laplace mechanism{whose} would have a loss of {cost}{' to it' * placed}."

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mechdesign.base.units import unit_word
-from mechdesign.output.tables.compare import AT_CLAIM, COLUMNS, Row, printed
+from mechdesign.output.tables.compare import AT_CLAIM, COLUMNS, POSITIONS, Row, printed
 from mechdesign.output.terminal.printing import note, print_table, say
 from mechdesign.output.terminal.words import judged
 from mechdesign.setting.problems.problem import DesignProblem
 
-_GROUPS = ((0, 1, 2), (3, 4), (5, 6, 7), (8, 9))  # of COLUMNS, that stand side by side
+_GROUPS = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (9, 10))  # of COLUMNS, that stand side by side
 _TIED = 1e-6  # relative: losses that a reader of a few digits cannot tell apart
 
 
@@ -19,7 +19,9 @@ def print_rows(rows: Sequence[Row], problem: DesignProblem) -> None:
     if rows:
         say(_sentence(rows, problem))
         print()
-        shown = [k for k, (_, key, _) in enumerate(COLUMNS) if any(row[key] is not None for row in rows)]  # type: ignore[literal-required]
+        empty = {None} if any(row["claim_over"] == POSITIONS for row in rows) else {None, "cells"}
+        figures_of = [[row[key] for row in rows] for _, key, _ in COLUMNS]  # type: ignore[literal-required]
+        shown = [k for k, figures in enumerate(figures_of) if not set(figures) <= empty]
         lines = [(row["mechanism"], printed(row)) for row in rows]
         print_table(
             ["mechanism", *(COLUMNS[k][0] for k in shown)],
@@ -37,7 +39,8 @@ def print_rows(rows: Sequence[Row], problem: DesignProblem) -> None:
 
 def _sentence(rows: Sequence[Row], problem: DesignProblem) -> str:
     private = [row for row in rows if row["effective_epsilon"] <= AT_CLAIM]
-    broken = [row["mechanism"] for row in rows if row not in private]
+    anywhere = [row for row in rows if row["claim_over"] == POSITIONS]
+    broken = [row["mechanism"] for row in rows if row not in private and row not in anywhere]
     said = []
     levels = [(row["smallest_epsilon"], row["mechanism"]) for row in rows if row["smallest_epsilon"] is not None]
     if problem.matched_distance is not None and levels:
@@ -55,6 +58,10 @@ def _sentence(rows: Sequence[Row], problem: DesignProblem) -> str:
         )
         if best["lower_bound"] is not None and best["lower_bound"] > 0:
             said.append(f"No mechanism with this claim does better than {best['lower_bound']:.3g}.")
+    losses = [(row["position_loss"], row["mechanism"]) for row in anywhere if row["position_loss"] is not None]
+    if losses:
+        least, name = min(losses)
+        said.append(f"At any position, and not at centres of cells alone: {name}, {least:.3g} to the true position.")
     if broken:
         said.append(f"Not private as claimed: {', '.join(broken)}.")
     return " ".join(said)
@@ -64,7 +71,12 @@ def _caption(problem: DesignProblem) -> str:
     unit = problem.domain.unit
     length = "units" if unit == "1" else unit
     within = problem.loss.within_cell(problem.domain)
-    snapping = "" if within is None else f" Snapping a user to the cell centre costs {within:.4g} on top of every loss."
+    snapping = (
+        ""
+        if within is None
+        else f" Snapping a user to the cell centre costs {within:.4g} on top of every loss; position loss: with what "
+        "it costs, to the true position."
+    )
     smallest = (
         "over the Euclidean distance of any two secrets" if problem.metric.kind == "euclidean" else "at its scale"
     )

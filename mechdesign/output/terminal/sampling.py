@@ -14,7 +14,7 @@ from mechdesign.mechanism.sampling.sampler import Sampler
 from mechdesign.mechanism.table.dataset import stored_points
 from mechdesign.output.terminal.printing import note, print_table
 from mechdesign.setting.space.domain import AXES, Domain
-from mechdesign.setting.space.locate import identifying_digits, place_at, place_of_degrees, rounded
+from mechdesign.setting.space.locate import identifying_digits, place_of_degrees, place_on_earth, rounded
 
 MOST = 1_000_000  # reports of one document: half a gigabyte
 
@@ -29,7 +29,8 @@ def sample_document(
     seed: int | None = None,
 ) -> dict[str, Any]:
     """`count` reports for the place `at` (in the unit of the domain), for degrees (east, north) where the domain has a
-    plane, or for the number `secret`: one of the three.
+    plane, or for the number `secret`: one of the three. A mechanism with a claim about positions draws for that very
+    place, for a secret at its centre; another one for the cell that it is in.
 
     One report without a seed is drawn by the guarded scan (`Sampler.report`), others from alias tables.
     Returns: reports, report_x, report_y, report_z as far as there are, report_longitude and report_latitude
@@ -56,13 +57,12 @@ def sample_document(
             remedy="pass --at X Y, --lon E --lat N, or --secret N",
         )
     sampler = Sampler(mechanism=mechanism)
+    domain = sampler.admission.domain
     if longitude is not None and latitude is not None:
-        place: int | None = place_of_degrees(sampler.admission.domain, longitude, latitude)
-    else:
-        place = secret if at is None else place_at(sampler.admission.domain, at)
-    assert place is not None
+        place_of_degrees(domain, longitude, latitude)
+        at = place_on_earth(domain, longitude, latitude)
     guarded = count == 1 and seed is None
-    drawn = sampler.report(place) if guarded else sampler.sample(place, count, seed=seed)
+    drawn = sampler.report(secret, at=at) if guarded else sampler.sample(secret, count, at=at, seed=seed)
     axes = [a for a in AXES if f"report_{a}" in drawn.coords]
     names = [f"report_{a}" if f"report_{a}" in mechanism.coords else f"secret_{a}" for a in axes]
     digits = identifying_digits(np.column_stack([mechanism[name].values for name in names]))
@@ -71,7 +71,7 @@ def sample_document(
         for a, kept in zip(axes, digits, strict=True)
     }
     if longitude is not None:
-        coordinates |= _degrees(sampler.admission.domain, mechanism, np.ravel(drawn.values))
+        coordinates |= _degrees(domain, mechanism, np.ravel(drawn.values))
     return {
         "reports": np.ravel(drawn.values).tolist(),
         **coordinates,

@@ -17,10 +17,14 @@ from mechdesign.mechanism.table.dataset import relative_gap
 from mechdesign.output.terminal.printing import figure, listing, say
 from mechdesign.output.terminal.words import loss_sentence, worst_prior
 from mechdesign.programs.optimal.minimax import Minimax
+from mechdesign.programs.optimal.positions import Positions
 from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.objective.losses import LOSSES
+from mechdesign.setting.space.domain import Domain
+from mechdesign.solvers.positions.price import advised_cell
 from mechdesign.utility.loss.loss import constant_loss
 from mechdesign.utility.loss.remap import remapped_loss
+from mechdesign.utility.loss.true_position import position_loss
 from mechdesign.verification.verify import Verification, verify
 
 
@@ -49,10 +53,11 @@ def _unproved(reasons: str) -> DesignError:
 
 def summarise(mechanism: xr.Dataset, checked: Verification, *, seconds: float, file: Path | None) -> dict[str, Any]:
     """Losses in loss units; objective, where the program names one in objective_of; gap relative to it, else to the
-    loss; within_cell_error, the mean loss of snapping to cell centres; peak_mb, the largest resident memory of this
-    process in 10^6 bytes; fallback (remedy is the same) and diagnosis where the program had no solution;
-    claimed_epsilon and smallest_epsilon in nats per unit, where there is one level: the first as `compare` has it, the
-    second what the mechanism truly has.
+    loss; within_cell_error, the mean loss of snapping to cell centres; position_loss, to the true position;
+    cell_lower_bound, of that loss for mechanisms that are private between centres of cells alone; price, how far the
+    objective is above it, relative; peak_mb, the largest resident memory of this process in 10^6 bytes; fallback
+    (remedy is the same) and diagnosis where the program had no solution; claimed_epsilon and smallest_epsilon in nats
+    per unit, where there is one level: the first as `compare` has it, the second what the mechanism truly has.
     """
     attrs = mechanism.attrs
     effective, claimed = float(attrs["effective_epsilon"]), attrs.get("claimed_epsilon")
@@ -76,6 +81,10 @@ def summarise(mechanism: xr.Dataset, checked: Verification, *, seconds: float, f
         "gap": None if bound is None else relative_gap(value, float(bound), constant_loss(mechanism)),
         "remapped_loss": attrs.get("remapped_loss") if factored else remapped_loss(mechanism),
         "within_cell_error": within_cell_error(mechanism),
+        "position_loss": position_loss(mechanism),
+        "position_claim": checked.position_claim,
+        "cell_lower_bound": parameters.get("cell_lower_bound"),
+        "price": parameters.get("price"),
         "claimed_epsilon": None if claimed is None else float(claimed),
         "smallest_epsilon": None if level is None else float(level) * effective,
         "effective_epsilon": effective,
@@ -100,14 +109,17 @@ def print_summary(summary: Mapping[str, Any], mechanism: xr.Dataset, *, verbose:
     else:
         said = f"{summary['objective_of'].capitalize()} is {summary['objective']:.3g}"
     if summary["lower_bound"] is not None and summary["lower_bound"] > 0:
-        said += (
-            f"; no mechanism with this claim does better than {summary['lower_bound']:.3g} (gap {summary['gap']:.0e})"
-        )
+        whose = "spline within these cones" if summary["program"] == Positions.name else "mechanism with this claim"
+        said += f"; no {whose} does better than {summary['lower_bound']:.3g} (gap {summary['gap']:.0e})"
     if mechanism.attrs["program"] == Minimax.name and mechanism["multiplier"].values.any():
         more = f"{worst_prior(mechanism)}.{' ' * bool(more)}{more}"
+    if summary["price"] is not None:
+        more = f"{_price(summary['price'], stored_domain(mechanism))}{' ' * bool(more)}{more}"
     say(f"{said}. Proved in whole numbers.{' ' * bool(more)}{more}")
     last = ("seconds", "peak_mb", "file", "fallback", "diagnosis", "published", "remark")
-    hidden = {"certified", "remedy", "chosen"} | (set() if verbose else {"claim", "peak_mb", "objective_of"})
+    hidden = {"certified", "remedy", "chosen"} | (
+        set() if verbose else {"claim", "position_claim", "peak_mb", "objective_of"}
+    )
     names = [name for name in summary if name not in last] + [name for name in last if name in summary]
     words = {"effective_epsilon": "ratio", "claimed_epsilon": "claimed eps", "smallest_epsilon": "smallest eps"}
     forms = {"gap": ".2e", "seconds": ".1f", "peak_mb": ".0f"}
@@ -119,6 +131,15 @@ def print_summary(summary: Mapping[str, Any], mechanism: xr.Dataset, *, verbose:
         if name not in hidden and summary[name] is not None
     }
     listing(lines)
+
+
+def _price(price: float, domain: Domain) -> str:
+    """What privacy between positions costs beside privacy between centres, and a cell at which it costs 1 %."""
+    said = f"Between any two positions instead of centres of cells, that costs at most {price:.2%}"
+    assert domain.cell is not None
+    unit = "" if domain.unit == "1" else f" {domain.unit}"
+    cell = advised_cell(domain.cell[0], price)
+    return f"{said}." if cell is None else f"{said}, and about 1% with cells of {cell:.3g}{unit}."
 
 
 def _loss_unit(mechanism: xr.Dataset) -> str:

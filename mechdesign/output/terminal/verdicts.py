@@ -36,8 +36,10 @@ def print_verification(result: Verification, *, verbose: bool = False) -> None:
             else f"report {worst['report']}, from secret {worst['secret']} beside {worst['other']}",
             "expected loss": None if result.expected_loss is None else f"{result.expected_loss:.9g}",
             "lower bound": {None: None, True: "follows from its multipliers", False: "does not follow"}[bound],
+            "any position": None if result.position_claim is None else f"{result.position_breaches} cones broken",
             **{_WINDOWS.get(words, words): _window(told) for words, told in (result.windows or {}).items()},
             "claim": result.claim if verbose else None,
+            "claim of positions": result.position_claim if verbose else None,
         }
     )
     for reason in result.reasons[1:]:

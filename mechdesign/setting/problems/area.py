@@ -31,6 +31,7 @@ def area_problem(
     slope: float = 0.0,
     stencil: int = 8,
     loss: str = "distance",
+    positions: bool = False,
     name: str = "area",
     parameters: Mapping[str, int | float | str] | None = None,
 ) -> DesignProblem:
@@ -40,7 +41,7 @@ def area_problem(
         level of two axes, per unit on the ground, that varies over the plane (`PrivacyLevel.elastic`); density, the
         prior is proportional to it, else uniform; levels and slope, for eps(u) = slope levels(u) + epsilon on the
         ground; stencil, neighbours in the metric of a level that varies, else it is Euclidean over all pairs; loss,
-        its name.
+        its name; positions, whether the level holds for any position in a cell, and not for the centres alone.
     The parameters of the problem keep epsilon, of a level its smallest value around the domain, as `geodesic_epsilon`.
     Raises: InputError for a domain without a plane, levels that are not positive, a slope without levels, both levels
         and a level, a loss without a name, a density that is zero everywhere.
@@ -65,13 +66,13 @@ def area_problem(
     metric: Metric
     if isinstance(epsilon, PrivacyLevel):
         around = _around(epsilon, domain)
-        ground, share = around.smallest, plane_level(domain, 1.0)
+        ground, share = around.smallest, plane_level(domain, 1.0, positions=positions)
         raster = replace(around.raster, values=around.raster.values * share)
         metric = Eikonal(level=PrivacyLevel(raster=raster), stencil=stencil)
     elif levels is None:
-        metric = Euclidean(epsilon=plane_level(domain, ground), unit=domain.unit)
+        metric = Euclidean(epsilon=plane_level(domain, ground, positions=positions), unit=domain.unit)
     else:
-        share = plane_level(domain, 1.0)
+        share = plane_level(domain, 1.0, positions=positions)
         level = PrivacyLevel.affine(levels, slope=slope * share, floor=ground * share)
         metric = Eikonal(level=level, stencil=stencil)
     weights = priors.uniform(domain) if density is None else priors.from_density(density, domain)
@@ -96,11 +97,13 @@ def _around(level: PrivacyLevel, domain: Domain) -> PrivacyLevel:
 
 
 @asked
-def plane_level(domain: Domain, epsilon: float) -> float:
+def plane_level(domain: Domain, epsilon: float, *, positions: bool = False) -> float:
     """The level on the plane of a domain, in nats per unit, that is private for `epsilon` times geodesic distances.
 
-    epsilon / (1 + excess), rounded down. Raises: InputError for a domain without a plane or a level not positive.
+    epsilon / (1 + excess), rounded down; the excess within the places or, with `positions`, their cells. Raises: InputError for a domain without a plane or a level not positive.
     """
     if domain.plane is None:
         raise InputError("the domain has no plane", field="domain", value=domain.kind, remedy="make it with Area.grid")
-    return check_epsilon(epsilon) / (1 + domain.plane.excess(domain.reach)) * ROUND_DOWN
+    return (
+        check_epsilon(epsilon) / (1 + domain.plane.excess(domain.farthest if positions else domain.reach)) * ROUND_DOWN
+    )

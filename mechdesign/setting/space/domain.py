@@ -189,6 +189,11 @@ class Domain(Shown):
         return float(np.sqrt((self.points**2).sum(axis=1)).max())
 
     @cached_property
+    def farthest(self) -> float:
+        """The largest distance of a position in a cell from the origin, rounded up: `reach` and half a diagonal."""
+        return self.reach if self.cell is None else (self.reach + math.hypot(*self.cell) / 2) * (1 + 2.0**-50)
+
+    @cached_property
     def spacing(self) -> float:
         """On a grid the shortest side of a cell, elsewhere the least distance between two places; in `unit`."""
         if self.cell is not None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.mechanism.positions.patches import Patches
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.kernels.progress import Reported
 
@@ -40,6 +41,7 @@ class Design:
     none. parameters, what a file keeps beside those of the program, and figures, further attributes. problem, where it
     is not the one that was asked (reports of the design's own, another level). claimed_epsilon, nominal, in nats per
     unit. cut (m, n), the cuts that it ended with, from which a search for another scale of the same metric can start.
+    positions, where mass was certified between positions too.
     """
 
     mass: NDArray[np.uint64]
@@ -57,3 +59,4 @@ class Design:
     claimed_epsilon: float | None = None
     figures: Mapping[str, str | float] = field(default_factory=dict)
     cut: NDArray[np.bool_] | None = None
+    positions: Patches | None = None

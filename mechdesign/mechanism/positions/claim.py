@@ -1,0 +1,64 @@
+"""Claim: what a mechanism with positions promises, in one sentence, and what its file holds beside the table.
+
+| variable or attribute | dims | meaning |
+|---|---|---|
+| around_row | secret, around | int64, the rows of the cells at the steps `AROUND` from each: shared rows included |
+| corner_level | secret, corner | eps, or less, at the corners `CORNERS` of each cell, in nats per unit |
+| position_rule | | RULE |
+| position_claim | | the sentence |
+
+A position x is rounded to the nearest of the points that split the sides of its own cell, in the unit of the domain,
+into 2^16 parts: by at most h 2^-16 / sqrt(2), inside the cell. So between x, x' and their roundings D grows by no more
+than sqrt(2) z 2^-16, z = h max eps, which the sentence adds to D. At the points themselves the table is exact.
+What is drawn at the centre of a cell is a mean of nine rows, and no row alone. Rows may differ by more than e^{eps h}
+between neighbours, since only such means are bounded, by about z^2 / 12 of the exponent: the claim about rows has a
+multiple of its own, and no report is drawn from a row by its number.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+
+import numpy as np
+
+from mechdesign.base.units import unit_word
+from mechdesign.mechanism.positions.patches import Patches, level_range
+from mechdesign.setting.metric.eikonal import Eikonal
+from mechdesign.setting.metric.metric import Metric
+from mechdesign.setting.space.domain import Domain
+
+STEP_BITS = 16
+RULE = "quadratic B-spline of 3 x 3 cells at steps of 2^-16 cells; a cell outside has the row of the first beside it"
+
+
+def position_sentence(metric: Metric, domain: Domain, patches: Patches) -> str:
+    """The claim in one sentence, rebuilt at verification; the digits of the list are a fingerprint of `patches`."""
+    assert domain.shape is not None and domain.cell is not None
+    unit, times = unit_word(domain.unit), "" if metric.scale == 1 else f"{float(metric.scale)!r} times "
+    where = f"{domain.size} cells, {float(patches.side)!r} {unit} wide, of a {' x '.join(map(str, domain.shape))} grid"
+    if domain.plane is not None:
+        where += f" on the {domain.plane.words()}, {domain.plane.accuracy(domain.reach + patches.side)}"
+    low, high = level_range(metric)
+    if isinstance(metric, Eikonal):
+        distance = (
+            f"the least integral of the bilinear privacy level eps ({low:.9g} to {high:.9g} nats per {unit}, map "
+            f"{metric.level.raster.fingerprint()}) along paths inside the cells"
+        )
+    elif math.prod(domain.shape) == domain.size:
+        distance = f"the Euclidean distance times {low:.17g} nats per {unit}"
+    else:
+        distance = f"the length of the shortest path inside the cells times {low:.17g} nats per {unit}"
+    rounding = 1.01 * math.sqrt(2) * high * metric.scale * patches.side / 2**STEP_BITS
+    return (
+        f"One report satisfies P(y|x) <= exp(D(x,x') + r) P(y|x') for every report y and all positions x, x' in the "
+        f"{where}, where D is {times}{distance} and r = {rounding:.2e} is for rounding positions to 2^-16 of a cell; "
+        f"drawn by the quadratic B-spline of 3 x 3 cells, checked by the cones of its gradient (list "
+        f"{_fingerprint(patches)}). k reports cost k times as much."
+    )
+
+
+def _fingerprint(patches: Patches) -> str:
+    digest = hashlib.sha256(np.ascontiguousarray(patches.around, "<i8").tobytes())
+    digest.update(np.ascontiguousarray(patches.corner_level, "<f8").tobytes())
+    return digest.hexdigest()[:12]

@@ -1,0 +1,105 @@
+r"""The optimal mechanism that is private between any two positions of an area.
+
+    minimise    E l(x, y), the mean loss to the true position x, uniform in its cell: the sum of C * P of
+                setting/objective/true_position.py
+    over        P (n, n), a row per cell; a position draws the row of one of the 3 x 3 cells around it by the weights of
+                the quadratic B-spline, then a report from that row
+    subject to  P >= 0,  sum_y P(y|u) = 1                       for every cell u
+                |(slope_x P, slope_y P)(k, y)| <= (bound P)(k, y)    for every cone k of the spline and report y
+
+The cones (mechanism.positions.spline_cones.py) imply |grad P(y|x)| <= eps(x) P(y|x) at every position x, hence
+
+    P(y|x) <= e^{D(x, x')} P(y|x'),  D the least integral of eps along paths inside the area.
+
+Source: the differential form of local privacy (paper 000, section II); the cones are ours. Second-order cone
+programming:
+Boyd and Vandenberghe, Convex Optimization, section 4.4.2.
+Known: sufficient cones, so that the optimum is at least that of exact gradient constraints; P >= 0 follows from them.
+Beside the optimum between cell centres the price is of second order in eps h. The rows themselves may exceed the claim
+between two centres, by a factor 1 + (eps h)^2 / 12 in epsilon for a plane wave and 1.12 measured on 20 x 20 cells at
+eps h = 0.5: a centre is a position like any other, and is drawn by the same rule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.errors import InputError, UnsuitableError
+from mechdesign.mechanism.positions.patches import Patches, patches
+from mechdesign.mechanism.positions.spline_cones import SplineCones, spline_cones
+from mechdesign.programs.program import Program, simplex
+from mechdesign.setting.objective.true_position import position_cost
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Positions(Program):
+    """The optimal program between positions; see the module docstring.
+
+    corner_level (n, 4), levels at the corners of each cell in nats per unit, low corner first and the last axis
+    fastest, whose bilinear interpolant nowhere exceeds eps; None for the largest that are eps times one number a cell.
+    subdivided: with the cones of the quarters of each cell, four times as many, at a lower loss.
+    """
+
+    corner_level: ArrayLike | None = None
+    subdivided: bool = True
+    name = "positions"
+
+    def __post_init__(self) -> None:
+        if self.corner_level is None:
+            return
+        given = np.asarray(self.corner_level, float)
+        if given.shape != (self.problem.domain.size, 4) or not (np.isfinite(given) & (given > 0)).all():
+            raise InputError(
+                f"must be positive, finite and have shape ({self.problem.domain.size}, 4)",
+                field="corner_level",
+                value=given.shape,
+                remedy="give a level for each corner of each cell",
+            )
+
+    def statement(self) -> cp.Problem:
+        import cvxpy as cp
+
+        table = cp.Variable(self.cost.shape, name="P")
+        flat = [cp.vec(rows @ table, order="F") for rows in (self.cones.bound, self.cones.slope_x, self.cones.slope_y)]
+        inside = cp.SOC(flat[0], cp.vstack(flat[1:]), axis=0)
+        return cp.Problem(cp.Minimize(cp.sum(cp.multiply(self.cost, table))), [*simplex(table), inside])
+
+    def parameters(self) -> dict[str, Any]:
+        return {"subdivided": self.subdivided}
+
+    @cached_property
+    def patches(self) -> Patches:
+        """The rows around each cell and the levels at its corners.
+
+        Raises: UnsuitableError for other places than square cells of two axes, and metrics without a level.
+        """
+        given = None if self.corner_level is None else np.asarray(self.corner_level, float)
+        return patches(self.problem.domain, self.problem.metric, given)
+
+    @cached_property
+    def cones(self) -> SplineCones:
+        """The cones of a column."""
+        return spline_cones(self.patches, subdivided=self.subdivided)
+
+    @cached_property
+    def cost(self) -> NDArray[np.float64]:
+        """C (n, m). Raises: UnsuitableError for a loss without a mean over positions."""
+        problem = self.problem
+        around = self.patches.around
+        cost = position_cost(problem.loss, problem.prior_array, problem.domain, problem.reports, around)
+        if cost is None:
+            raise UnsuitableError(
+                "has no mean over the positions of a cell here",
+                field="loss",
+                value=problem.loss.name,
+                remedy="use the squared distance, or the distance with reports at the centres of square cells",
+            )
+        return cost

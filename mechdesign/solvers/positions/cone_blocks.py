@@ -1,0 +1,295 @@
+r"""A primal-dual interior-point method for columns in cones, coupled by row sums alone.
+
+    minimise    sum_y c_y x_y
+    over        x_y (n,), a block per report y
+    subject to  (bound x_y, slope_x x_y, slope_y x_y)_k in Q for every cone k and report y,    sum_y M x_y = b
+
+with Q = {(a, b, c): |(b, c)| <= a}. Dual: z_yk in Q, M' lambda + G' z_y = c_y for every y, maximise b lambda.
+
+Mehrotra's predictor and corrector with the scaling of Nesterov and Todd. A Newton step eliminates the blocks
+H_y = G' W^-2 G, which are banded because a cone touches 3 x 3 cells, and factors the Schur complement of the row sums.
+Source: Nesterov and Todd 1997; Andersen, Roos and Terlaky 2003; Vandenberghe, The CVXOPT linear and quadratic cone
+program solvers, section 4. The block structure is that of `optimal/block_interior_point.py`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from mechdesign.mechanism.positions.spline_cones import SplineCones
+
+Array = NDArray[np.float64]
+
+_STEP = 0.98  # share of the way to the boundary
+_ITERATIONS = 100
+_STALLED = 6  # iterations without a better point after which rounding is taken to have won
+_START = 10.0  # times the dual cones that would take up the mean cost: fewer iterations than from 1 or from 100
+_RIDGE = 1e-15  # of the diagonal of a block, added to it
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ConePoint:
+    """table (n, m); dual (q,) of the row sums; slack (3, k, m) in the dual cones; iterations; stopped: "gap", "time",
+    "interrupt" or "precision".
+    """
+
+    table: Array
+    dual: Array
+    slack: Array
+    iterations: int
+    stopped: str
+
+
+def solve_cone_blocks(
+    cones: SplineCones,
+    cost: Array,
+    sums: sp.csr_array,
+    *,
+    tolerance: float,
+    deadline: float = np.inf,
+    on_progress: Callable[[int, float, float], None] | None = None,
+) -> ConePoint:
+    """Solve to a relative gap. cost (n, m); sums (q, n) is M, and b the row sums of M: P = 1 / m is a solution.
+
+    on_progress is called with the iteration, the primal and the dual objective. An interrupt (Ctrl-C) ends the method
+    with its best point. Memory: about 60 numbers per cone and report. Cost: O(m (n w^2 + q^2 n)) an iteration, w the
+    bandwidth of the cells.
+    """
+    algebra = _Algebra(cones, sums)
+    n, m = cost.shape
+    total = np.asarray(sums.sum(axis=1)).ravel()
+    unit = float(np.abs(cost).mean()) * n
+    scaled = cost / unit * n
+    x = np.full((n, m), 1.0 / m)
+    s = algebra.cone_rows(x)
+    z = np.zeros_like(s)
+    z[0] = _START * scaled.mean() / np.asarray(cones.bound.sum(axis=0)).mean()
+    dual = np.zeros(len(total))
+    best, merit, since, stopped, count = (x, dual, z), np.inf, 0, "precision", 0
+    try:
+        for count in range(_ITERATIONS):
+            primal, bound = float((scaled * x).sum()), float(total @ dual)
+            residual = (
+                scaled - sums.T @ dual[:, None] - algebra.transpose(z),
+                total - (sums @ x).sum(axis=1),
+                s - algebra.cone_rows(x),
+            )
+            mu = float((s * z).sum()) / s[0].size
+            broken = max(float(np.abs(residual[0]).max()) / scaled.mean() / n, float(np.abs(residual[1]).max()))
+            reached = max((primal - bound) / max(abs(primal), 1e-300), float((s * z).sum()) / abs(primal), broken)
+            if on_progress is not None:
+                on_progress(count, primal * unit / n, bound * unit / n)
+            since = 0 if reached < merit else since + 1
+            if reached < merit:
+                best, merit = (x, dual, z), reached
+            if reached <= tolerance or since >= _STALLED:
+                stopped = "gap" if reached <= tolerance else stopped
+                break
+            if time.monotonic() >= deadline:
+                stopped = "time"
+                break
+            x, s, z, dual = _step(algebra, (x, s, z, dual), residual, mu)
+    except KeyboardInterrupt:
+        stopped = "interrupt"
+    except np.linalg.LinAlgError:
+        stopped = "precision"
+    x, dual, z = best
+    return ConePoint(table=x, dual=dual * unit / n, slack=z * (unit / n), iterations=count, stopped=stopped)
+
+
+def _step(
+    algebra: _Algebra, state: tuple[Array, Array, Array, Array], residual: tuple[Array, Array, Array], mu: float
+) -> tuple[Array, Array, Array, Array]:
+    x, s, z, dual = state
+    scaling = _Scaling(s, z)
+    algebra.factor(scaling)
+    at = scaling.inverse(s)
+    square = _product(at, at)
+
+    def direction(target: Array, kept: float) -> tuple[Array, Array, Array, Array]:
+        u = _quotient(at, target)
+        raised = scaling.inverse(u + kept * scaling.inverse(residual[2]))
+        dx, dl = algebra.solve(kept * residual[0] - algebra.transpose(raised), kept * residual[1])
+        ds = algebra.cone_rows(dx) - kept * residual[2]
+        return dx, dl, ds, scaling.inverse(u - scaling.inverse(ds))
+
+    _, _, ds, dz = direction(-square, 1.0)
+    ahead = (s + min(1.0, _longest(s, ds)) * ds) * (z + min(1.0, _longest(z, dz)) * dz)
+    centring = (float(ahead.sum()) / (mu * s[0].size)) ** 3
+    target = -square - _product(scaling.inverse(ds), scaling.times(dz))
+    target[0] += centring * mu
+    dx, dl, ds, dz = direction(target, 1 - centring)
+    primal, down = (min(1.0, _STEP * _longest(*pair)) for pair in ((s, ds), (z, dz)))
+    return x + primal * dx, s + primal * ds, z + down * dz, dual + down * dl
+
+
+class _Algebra:
+    """Products with the cones of all blocks, and solutions of a Newton step's equations."""
+
+    def __init__(self, cones: SplineCones, sums: sp.csr_array) -> None:
+        self.cones, self.sums = cones, sums
+        self.parts = [rows.tocsr() for rows in (cones.bound, cones.slope_x, cones.slope_y)]
+        self.turned = [rows.T.tocsr() for rows in self.parts]
+        self.size = cones.bound.shape[1]
+        self.dense = None if _is_identity(sums) else sums.toarray()
+        self.map, self.row, self.column = _products(self.parts)
+        self.width = int((self.row - self.column).max())
+
+    def cone_rows(self, x: Array) -> Array:
+        """G x (3, k, m)."""
+        return np.stack([rows @ x for rows in self.parts])
+
+    def transpose(self, z: Array) -> Array:
+        """G' z (n, m)."""
+        return np.asarray(sum(rows @ part for rows, part in zip(self.turned, z, strict=True)))
+
+    def factor(self, scaling: _Scaling) -> None:
+        """Factor the blocks and the Schur complement. Raises: LinAlgError where rounding has won."""
+        values = self.map @ scaling.inverse_square()
+        n, m = self.size, values.shape[1]
+        self.bands = np.empty((m, n, self.width + 1))
+        schur = np.zeros((self.sums.shape[0],) * 2)
+        for y in range(m):
+            band = np.zeros((self.width + 1, n))
+            band[self.row - self.column, self.column] = values[:, y]
+            band[0] *= 1 + _RIDGE
+            chol, info = lapack.dpbtrf(band, lower=1, overwrite_ab=1)
+            if info:
+                raise np.linalg.LinAlgError("a block is not positive definite")
+            self.bands[y] = chol.T
+            if self.dense is None:
+                full = np.zeros((n, n), order="F")
+                for k in range(self.width + 1):
+                    full[np.arange(k, n), np.arange(n - k)] = chol[k, : n - k]
+                inverse, _ = lapack.dpotri(full, lower=1, overwrite_c=1)
+                schur += inverse
+            else:
+                half, _ = lapack.dtbtrs(chol, self.dense.T, uplo="L")
+                schur += half.T @ half
+        lower = np.tril(schur)
+        scale = 1 / np.sqrt(np.diagonal(lower))
+        self.schur_scale = scale
+        self.schur, info = lapack.dpotrf(lower * scale[:, None] * scale, lower=1)
+        if info:
+            raise np.linalg.LinAlgError("the row sums are not positive definite")
+
+    def _blocks(self, right: Array) -> Array:
+        """H_y^-1 right_y for every block, (n, m)."""
+        found = np.empty_like(right)
+        for y in range(right.shape[1]):
+            found[:, y] = lapack.dpbtrs(self.bands[y].T, right[:, y], lower=1)[0]
+        return found
+
+    def solve(self, reduced: Array, sums: Array) -> tuple[Array, Array]:
+        """The dx (n, m) and dl (q,) with H_y dx_y = M' dl - reduced_y and sum_y M dx_y = sums."""
+        inner = self._blocks(reduced)
+        right = sums + (self.sums @ inner).sum(axis=1)
+        dl = self.schur_scale * lapack.dpotrs(self.schur, self.schur_scale * right, lower=1)[0]
+        dx = self._blocks((self.sums.T @ dl)[:, None] - reduced)
+        return dx, dl
+
+
+class _Scaling:
+    """W of Nesterov and Todd for cones s and z (3, k, m): W z = W^-1 s."""
+
+    def __init__(self, s: Array, z: Array) -> None:
+        ds, dz = _norm(s), _norm(z)
+        unit_s, unit_z = s / ds, z / dz
+        gamma = np.sqrt((1 + (unit_s * unit_z).sum(axis=0)) / 2)
+        turned = unit_z.copy()
+        turned[1:] *= -1
+        self.point = (unit_s + turned) / (2 * gamma)
+        self.root = self.point.copy()
+        self.root[0] += 1
+        self.root /= np.sqrt(2 * self.root[0])
+        self.size = np.sqrt(ds / dz)
+
+    def times(self, vector: Array) -> Array:
+        """W vector."""
+        found = 2 * (self.root * vector).sum(axis=0) * self.root
+        found[0] -= vector[0]
+        found[1:] += vector[1:]
+        return np.asarray(found * self.size)
+
+    def inverse(self, vector: Array) -> Array:
+        """W^-1 vector."""
+        turned = self.root.copy()
+        turned[1:] *= -1
+        found = 2 * (turned * vector).sum(axis=0) * turned
+        found[0] -= vector[0]
+        found[1:] += vector[1:]
+        return np.asarray(found / self.size)
+
+    def inverse_square(self) -> Array:
+        """The entries 00, 01, 02, 11, 12, 22 of W^-2, (6 k, m)."""
+        a, b, c = self.point[0], -self.point[1], -self.point[2]
+        entries = np.stack([2 * a * a - 1, 2 * a * b, 2 * a * c, 2 * b * b + 1, 2 * b * c, 2 * c * c + 1])
+        entries /= self.size**2
+        return entries.reshape(-1, entries.shape[2])
+
+
+def _norm(vector: Array) -> Array:
+    """sqrt(a^2 - b^2 - c^2), by factors that do not cancel."""
+    tail = np.hypot(vector[1], vector[2])
+    return np.asarray(np.sqrt(np.maximum((vector[0] - tail) * (vector[0] + tail), 1e-300)))
+
+
+def _product(a: Array, b: Array) -> Array:
+    return np.stack([(a * b).sum(axis=0), a[0] * b[1] + b[0] * a[1], a[0] * b[2] + b[0] * a[2]])
+
+
+def _quotient(a: Array, d: Array) -> Array:
+    """The x with a o x = d."""
+    first = (a[0] * d[0] - a[1] * d[1] - a[2] * d[2]) / _norm(a) ** 2
+    return np.stack([first, (d[1] - first * a[1]) / a[0], (d[2] - first * a[2]) / a[0]])
+
+
+def _longest(s: Array, ds: Array) -> float:
+    """The largest step along ds that stays in the cones."""
+    a = ds[0] ** 2 - ds[1] ** 2 - ds[2] ** 2
+    b = s[0] * ds[0] - s[1] * ds[1] - s[2] * ds[2]
+    c = _norm(s) ** 2
+    root = b * b - a * c
+    below = np.sqrt(np.maximum(root, 0)) - b
+    with np.errstate(divide="ignore"):
+        return float(np.where((root >= 0) & (below > 0), c / below, np.inf).min())
+
+
+def _is_identity(sums: sp.csr_array) -> bool:
+    return sums.shape[0] == sums.shape[1] and abs(sums - sp.eye_array(sums.shape[0])).nnz == 0
+
+
+def _products(parts: list[sp.csr_array]) -> tuple[sp.csr_array, NDArray[np.int64], NDArray[np.int64]]:
+    """The map from the 6 k entries of W^-2 to those of H on and below the diagonal, and their rows and columns."""
+    k, n = parts[0].shape
+    held = sp.csr_array(sum(abs(rows) for rows in parts))
+    size = np.diff(held.indptr)
+    keys, values, places = [], [], []
+    for count in np.unique(size):
+        chosen = np.flatnonzero(size == count)
+        nodes = held.indices[held.indptr[chosen][:, None] + np.arange(count)]
+        given = [np.asarray(rows[np.repeat(chosen, count), nodes.ravel()]).reshape(-1, count) for rows in parts]
+        for i in range(count):
+            for j in range(count):
+                lower = nodes[:, i] >= nodes[:, j]
+                entry = 0
+                for p in range(3):
+                    for q in range(p, 3):
+                        weight = given[p][:, i] * given[q][:, j]
+                        if p != q:
+                            weight = weight + given[q][:, i] * given[p][:, j]
+                        kept = lower & (weight != 0)
+                        keys.append(nodes[kept, i].astype(np.int64) * n + nodes[kept, j])
+                        values.append(weight[kept])
+                        places.append(entry * k + chosen[kept])
+                        entry += 1
+    unique, where = np.unique(np.concatenate(keys), return_inverse=True)
+    matrix = sp.csr_array((np.concatenate(values), (where, np.concatenate(places))), shape=(len(unique), 6 * k))
+    return matrix, unique // n, unique % n

@@ -1,0 +1,103 @@
+r"""Solve the program between positions: cone blocks, one for each orbit of reports, repaired and certified.
+
+Lower bound. For any z_y in the dual cones and any lambda with lambda(u) <= C(u, y) - (G' z_y)(u) for all u and y,
+
+    sum C * P >= sum_y (C_y - G' z_y) P_y >= sum_u lambda(u) sum_y P(u, y) = sum_u lambda(u)
+
+for every table of the program, since (G' z_y) P_y = z_y (G P_y) >= 0 and P >= 0. So the best lambda for the z of the
+interior point is its minimum over y, and the bound holds whatever rounding did to the equations.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.mechanism.positions.repair import repair
+from mechdesign.mechanism.table.dataset import certified_scale, total_cost
+from mechdesign.programs.optimal.positions import Positions
+from mechdesign.solvers.kernels.design import Design
+from mechdesign.solvers.kernels.progress import Progress
+from mechdesign.solvers.positions.cone_blocks import solve_cone_blocks
+from mechdesign.solvers.positions.price import cell_lower_bound
+from mechdesign.solvers.positions.symmetry import orbits, row_multipliers
+
+Array = NDArray[np.float64]
+
+_PRICED = 5e-4  # relative gap of the bound between centres
+_OBJECTIVE = "the mean loss to the true position"
+_BOUNDED = "the program of cones: no other spline within them does better"
+
+
+def solve_positions(
+    program: Positions,
+    *,
+    gap: float,
+    time_limit: float = np.inf,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Design:
+    """The optimal program between positions to a relative gap.
+
+    Returns: a table that is certified between any two positions at the metric, and between the cells as rows at the
+    scale that holds there; its multipliers are the dual cones of one report of each orbit, (3 k r,).
+    Raises: UnsuitableError for problems without positions, or without a loss to them.
+    Cost: `solve_cone_blocks` on one block for each orbit of reports, some 10 to 60 iterations, and a repair.
+    """
+    started = time.monotonic()
+    cones, cost = program.cones, program.cost
+    group = orbits(cost, cones, program.problem)
+    own = np.ascontiguousarray(cost[:, group.reports])
+
+    def tell(iteration: int, primal: float, dual: float) -> None:
+        if on_progress is not None:
+            on_progress(
+                Progress(
+                    method="cone blocks",
+                    round=0,
+                    iteration=iteration,
+                    loss=primal,
+                    lower_bound=dual,
+                    gap=(primal - dual) / primal if primal > 0 else 0.0,
+                    variables=own.size,
+                    constraints=cones.size * own.shape[1],
+                    seconds=time.monotonic() - started,
+                )
+            )
+
+    point = solve_cone_blocks(
+        cones, own, group.sums, tolerance=gap / 2, deadline=started + time_limit, on_progress=tell
+    )
+    mass = repair(group.table(point.table), program.patches)
+    dual = row_multipliers(cost, cones, group, point.slack)
+    objective, bound = total_cost(mass, cost), float(dual.sum())
+    beside = None
+    if point.stopped in ("gap", "precision"):
+        beside = cell_lower_bound(program, tolerance=max(gap / 2, _PRICED), deadline=started + time_limit)
+    stopped = "gap" if objective - bound <= gap * objective else point.stopped
+    return Design(
+        mass=mass,
+        loss=total_cost(mass, program.problem.weighted_loss),
+        objective=objective,
+        objective_of=_OBJECTIVE,
+        lower_bound=bound,
+        lower_bound_of=_BOUNDED,
+        dual=dual,
+        multipliers=point.slack.ravel(),
+        scale=certified_scale(program.problem, mass),
+        stopped="precision" if stopped == "gap" and objective - bound > gap * objective else stopped,
+        positions=program.patches,
+        parameters={} if beside is None else {"cell_lower_bound": beside, "price": objective / beside - 1},
+    )
+
+
+def proved_bound(program: Positions, multipliers: Array) -> float | None:
+    """The lower bound that multipliers (3 k r,) from anybody prove; None where they are not as many."""
+    group = orbits(program.cost, program.cones, program.problem)
+    shape = (3, program.cones.size, -1)
+    count = 3 * program.cones.size * len(group.reports)
+    if multipliers.shape != (count,):
+        return None
+    return float(row_multipliers(program.cost, program.cones, group, multipliers.reshape(shape)).sum())

@@ -1,0 +1,117 @@
+"""The verifier of positions that is handed over: it proves what the package made, and refuses what was altered."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from exported import made, resealed
+from placed import SIDES, placed
+
+import mechdesign as md
+from mechdesign.handover import verify_positions, verify_table
+from mechdesign.mechanism.positions.cones import reference_breaches, whole_levels
+from mechdesign.mechanism.positions.patches import Patches
+
+SUFFIXES = pytest.mark.parametrize("suffix", ["csv", "json"])
+
+
+@SUFFIXES
+@pytest.mark.parametrize("name", SIDES)
+def test_every_table_with_positions_is_proved(tmp_path, capsys, name, suffix):
+    path = md.export(placed(name), tmp_path / f"t.{suffix}", with_verifier=True)
+    assert verify_positions.main([str(path)]) == 0
+    said = capsys.readouterr().out
+    assert placed(name).attrs["position_claim"] in said
+    assert said.splitlines()[-1].startswith("proved:")
+    assert verify_table.main([str(path)]) == 0
+    assert "verify_positions.py proves or refuses" in capsys.readouterr().out
+    found = {entry.name for entry in tmp_path.iterdir()}
+    assert found == {path.name, "verify_table.py", "verify_positions.py"}
+
+
+def test_the_two_files_alone_prove_a_table(tmp_path):
+    path = md.export(placed("square"), tmp_path / "t.json", with_verifier=True)
+    command = [sys.executable, "-I", "-S", "verify_positions.py", path.name]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    path.write_bytes(path.read_bytes().replace(b"1", b"2", 1))
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def altered(text, old, new):
+    assert old in text
+    return text.replace(old, new, 1)
+
+
+CHANGES = {
+    "another row": lambda t: altered(t, "# patch: [0, 0, 1,", "# patch: [0, 1, 1,"),
+    "2^-15": lambda t: altered(t, "2^-16 of a cell; drawn", "2^-15 of a cell; drawn"),
+    "rounding": lambda t: altered(t, " and r = ", " and r = 0.0"),
+    "narrower": lambda t: altered(t, "cells, 2.0 km wide", "cells, 1.0 km wide"),
+    "straight lines": lambda t: altered(
+        t, "the length of the shortest path inside the cells", "the Euclidean distance"
+    ),
+    "less": lambda t: altered(t, "where D is the length", "where D is 0.5 times the length"),
+    "more cells": lambda t: altered(t, "x' in the 20 cells", "x' in the 21 cells"),
+    "another list": lambda t: altered(t, "gradient (list ", "gradient (list 0"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_an_altered_table_is_refused(tmp_path, capsys, change):
+    path = md.export(placed("holes"), tmp_path / "t.csv")
+    path.write_bytes(resealed(CHANGES[change](path.read_text()).encode()))
+    assert verify_positions.main([str(path)]) == 1
+    assert "refused:" in capsys.readouterr().out
+
+
+def test_levels_and_masses_that_do_not_prove_the_claim_are_refused(tmp_path):
+    table = verify_positions.tables.read(str(md.export(placed("levels"), tmp_path / "t.json")))
+    assert verify_positions.position_faults(table) == []
+    rows = [list(row) for row in table.rows]
+    rows[7][7] += rows[7][6] // 2
+    rows[7][6] -= rows[7][6] // 2
+    (fault,) = verify_positions.position_faults(table._replace(rows=rows))
+    assert "too steep" in fault
+    patches = [list(patch) for patch in table.told["patch"]]
+    patches[3][10] = (float.fromhex(patches[3][10]) * 1.01).hex()
+    (fault,) = verify_positions.position_faults(table._replace(told=table.told | {"patch": patches}))
+    assert "levels at its corners" in fault
+
+
+def test_what_makes_no_claim_about_positions_has_its_own_exit_code(tmp_path, capsys):
+    path = md.export(made("plane"), tmp_path / "t.csv")
+    assert verify_positions.main([str(path)]) == 2
+    assert verify_positions.main([]) == 2
+    assert verify_positions.main([str(tmp_path / "absent.csv")]) == 2
+    text = md.export(placed("square"), tmp_path / "s.csv").read_text()
+    path.write_bytes(resealed(altered(text, "# patch: [0, 0,", '# patch: ["0", 0,').encode()))
+    assert verify_positions.main([str(path)]) == 2
+    assert "no table" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_its_pairs_are_those_of_the_oracle(flat):
+    """It may prove more: at one level it takes coefficients of degree 3 too, which lie closer to the gradient."""
+    rng, differing = np.random.default_rng(int(flat)), 0
+    total = 0
+    for _ in range(60):
+        z = 10 ** rng.uniform(-1, 0)
+        tilt = rng.normal(size=2)
+        tilt *= z * rng.uniform(0.7, 1.1) / np.hypot(*tilt)
+        steps = np.array([[i, j] for i in (-1, 0, 1) for j in (-1, 0, 1)])
+        mass = (10**9 * np.exp(steps @ tilt + 0.1 * z * rng.normal(size=9))).astype(np.uint64)[:, None]
+        levels = np.full((1, 4), z) if flat else z * (1 + 0.2 * rng.random((1, 4)))
+        found = Patches(around=np.arange(9)[None], corner_level=levels, side=1.0)
+        pairs = verify_positions.steep_pairs(mass.tolist(), found.around.tolist(), levels.tolist(), 1.0)
+        counted = reference_breaches(mass, found)
+        assert len(pairs) <= counted
+        differing += len(pairs) < counted
+        total += counted
+        assert whole_levels(levels, 1.0).shape == (1, 4)
+    assert differing <= (3 if flat else 0)
+    assert 10 < total < 50

@@ -1,0 +1,74 @@
+"""Mechanisms that draw any position, made once: spline kernels on rectangles, with holes, under levels that vary."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import product
+
+import numpy as np
+import xarray as xr
+
+import mechdesign as md
+from mechdesign.mechanism.positions.patches import Patches, patches
+from mechdesign.mechanism.positions.repair import repair
+from mechdesign.mechanism.table.dataset import certified_scale, make_mechanism
+
+HOLES = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 1, 1], [1, 0, 0, 1, 1], [1, 1, 1, 1, 0], [0, 1, 1, 1, 1]], bool)
+PLANE = md.geo.Plane(latitude=41.9, longitude=179.995)
+SIDES = {"square": 0.5, "holes": 2.0, "levels": 1.0, "plane": 200.0}
+_FAR = 40  # cells beyond the grid that a kernel reaches
+
+
+def domain_of(name: str) -> md.Domain:
+    """The places of a case."""
+    if name == "plane":
+        return md.Domain.grid((4, 4), cell=200.0, unit="m", origin=-400.0, plane=PLANE)
+    mask = HOLES if name == "holes" else None
+    return md.Domain.grid((5, 5), cell=SIDES[name], unit="km", origin=(-3.0, 1.25), mask=mask)
+
+
+def metric_of(name: str) -> md.Metric:
+    """Half a nat a cell; "levels" from that to 1.5 times it, with node lines that are not those of cells."""
+    domain = domain_of(name)
+    if name != "levels":
+        return md.Euclidean(epsilon=0.5 / SIDES[name], unit=domain.unit)
+    coarse = md.Domain.grid((4, 3), cell=(1.3, 1.9), unit="km", origin=(-3.2, 1.0))
+    return md.Eikonal(level=md.PrivacyLevel.from_values(coarse, 0.5 + 0.25 * np.random.default_rng(0).random((4, 3))))
+
+
+def kernel_rows(domain: md.Domain, level: float) -> np.ndarray:
+    """Rows (n, n) of e^{-level r}, smoothed at its tip, over a far larger grid; reports go to the nearest cell."""
+    shape, side = domain.shape, domain.cell[0]
+    reach = list(product(*(range(-_FAR, count + _FAR) for count in shape)))
+    steps = np.array(reach, float)
+    inside = domain.index.astype(float)
+    nearest = ((steps[:, None, :] - inside[None]) ** 2).sum(axis=2).argmin(axis=1)
+    rows = []
+    for cell in inside:
+        weight = np.exp(-level * side * np.sqrt(((steps - cell) ** 2).sum(axis=1) + 1 / 16))
+        rows.append(np.bincount(nearest, weights=weight, minlength=domain.size))
+    return np.array(rows) / np.sum(rows, axis=1, keepdims=True)
+
+
+@cache
+def placed(name: str) -> xr.Dataset:
+    """The mechanism of a case."""
+    domain, metric = domain_of(name), metric_of(name)
+    problem = md.DesignProblem(
+        domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.losses.SquaredDistance(), name=name
+    )
+    found = patches(domain, metric)
+    share = 0.8 if name == "holes" else 0.94
+    mass = repair(kernel_rows(domain, share * metric.smallest_level), found)
+    return make_mechanism(problem, mass, program="kernel", scale=certified_scale(problem, mass), positions=found)
+
+
+def masses_at(mass: list[list[int]], found: Patches, cell: int, steps: list[int], grain: int) -> list[int]:
+    """2^68 grain^4 P(y|x), whole numbers, for every report y, at steps / grain sides from the centre of a cell."""
+    first, second = (((grain - 2 * s) ** 2, 6 * grain**2 - 8 * s * s, (grain + 2 * s) ** 2) for s in steps)
+    rows = [mass[row] for row in found.around[cell].tolist()]
+    a, b, c, d, e, f, g, h, i = (x * y for x in first for y in second)
+    return [
+        a * p + b * q + c * r + d * s + e * t + f * u + g * v + h * w + i * x
+        for p, q, r, s, t, u, v, w, x in zip(*rows, strict=True)
+    ]

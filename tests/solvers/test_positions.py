@@ -1,0 +1,146 @@
+"""Designs between positions: against Clarabel, against sampled gradients, and their bounds."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from tolerances import ORACLE
+
+from mechdesign.errors import InputError, UnsuitableError
+from mechdesign.mechanism.positions.cones import breaches
+from mechdesign.mechanism.table.certificate import ROW_SUM
+from mechdesign.programs.optimal.positions import Positions
+from mechdesign.setting.metric.discrete import Discrete
+from mechdesign.setting.metric.eikonal import Eikonal
+from mechdesign.setting.metric.euclidean import Euclidean
+from mechdesign.setting.metric.levels import PrivacyLevel
+from mechdesign.setting.objective import priors
+from mechdesign.setting.objective.losses import LOSSES
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.space.domain import Domain
+from mechdesign.solvers.positions.positions import solve_positions
+from mechdesign.solvers.positions.symmetry import Orbits, orbits
+
+GAP = 1e-6
+RESIDUAL = 1e-5  # of a bound from a point whose equations hold to the gap
+PLANE_WAVE = 0.02  # relative: what cones at eps h = 0.3 leave of the gradient's bound, subdivided or not
+
+
+def square(side: int, epsilon: float = 0.4, loss: str = "squared", shape: tuple[int, int] | None = None, **given):
+    domain = Domain.grid(shape or (side, side), cell=1.0, unit="cell", **given)
+    return DesignProblem(
+        domain=domain,
+        metric=Euclidean(epsilon=epsilon, unit="cell"),
+        prior=priors.uniform(domain),
+        loss=LOSSES[loss],
+    )
+
+
+def varying() -> DesignProblem:
+    domain = Domain.grid((3, 4), cell=0.5, unit="cell")
+    corners = Domain.grid((4, 5), cell=0.5, unit="cell", origin=(-0.25, -0.25))
+    level = PrivacyLevel.from_values(corners, np.random.default_rng(1).uniform(0.5, 1.0, (4, 5)))
+    prior = np.random.default_rng(2).dirichlet(np.full(12, 4.0))
+    return DesignProblem(domain=domain, metric=Eikonal(level=level), prior=prior, loss=LOSSES["squared"])
+
+
+def masked() -> DesignProblem:
+    mask = np.ones((3, 4), bool)
+    mask[1, 1] = mask[0, 3] = False
+    return square(0, shape=(3, 4), mask=mask)
+
+
+def group(program: Positions) -> Orbits:
+    return orbits(program.cost, program.cones, program.problem)
+
+
+CASES = {
+    "square": lambda: Positions(square(4)),
+    "square, whole cells": lambda: Positions(square(4), subdivided=False),
+    "rectangle, distance": lambda: Positions(square(0, loss="distance", shape=(2, 4))),
+    "varying level": lambda: Positions(varying()),
+    "varying level, whole cells": lambda: Positions(varying(), subdivided=False),
+    "masked": lambda: Positions(masked(), subdivided=False),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_design_is_the_statement_solved_by_clarabel(case: str) -> None:
+    program = CASES[case]()
+    found = solve_positions(program, gap=GAP)
+    stated = program.statement()
+    stated.solve(solver="CLARABEL")
+    assert found.stopped == "gap"
+    assert found.lower_bound <= stated.value * (1 + ORACLE)
+    assert stated.value * (1 - ORACLE) <= found.objective <= stated.value * (1 + 3 * GAP)
+    assert breaches(found.mass, program.patches) == 0
+    assert (found.mass.sum(axis=1) == ROW_SUM).all()
+
+
+def test_symmetry_is_found_and_changes_nothing() -> None:
+    assert [len(group(CASES[case]()).ways) for case in CASES] == [8, 8, 4, 1, 1, 1]
+    program = CASES["square"]()
+    tilted = program.problem.prior_array * np.linspace(1, 1 + 1e-5, 16)
+    alone = Positions(
+        DesignProblem(
+            domain=program.problem.domain,
+            metric=program.problem.metric,
+            prior=tilted / tilted.sum(),
+            loss=program.problem.loss,
+        )
+    )
+    assert len(group(alone).ways) == 1
+    assert solve_positions(alone, gap=GAP).objective == pytest.approx(
+        solve_positions(program, gap=GAP).objective, rel=1e-4
+    )
+
+
+@pytest.mark.parametrize("case", ["square", "varying level"])
+def test_gradients_at_many_positions_keep_the_level(case: str) -> None:
+    """By derivatives of the spline itself, with the levels of the metric: cones suffice, and are nearly attained."""
+    program = CASES[case]()
+    problem, found = program.problem, solve_positions(program, gap=GAP)
+    table, side = found.mass / float(ROW_SUM), program.patches.side
+    most = 0.0
+    for s, t in product(np.linspace(-0.5, 0.5, 7), repeat=2):
+        w = [np.array([(0.5 - a) ** 2 / 2, 0.75 - a * a, (0.5 + a) ** 2 / 2]) for a in (s, t)]
+        d = [np.array([a - 0.5, -2 * a, a + 0.5]) for a in (s, t)]
+        rows = table[program.patches.around].reshape(-1, 3, 3, table.shape[1])
+        p, gx, gy = (np.einsum("i,j,uijy->uy", *pair, rows) for pair in (w, (d[0], w[1]), (w[0], d[1])))
+        points = problem.domain.points + side * np.array([s, t])
+        level = 0.4 if case == "square" else problem.metric.level.at(points)[:, None]
+        most = max(most, float((np.hypot(gx, gy) / (side * level * p)).max()))
+    assert 1 - PLANE_WAVE - 0.1 * (case != "square") <= most <= 1
+
+
+def test_corner_levels_that_are_lower_cost_more() -> None:
+    problem = square(4)
+    lower = Positions(problem, corner_level=np.full((16, 4), 0.3))
+    assert solve_positions(lower, gap=GAP).lower_bound > solve_positions(Positions(problem), gap=GAP).objective
+
+
+def test_the_bound_holds_when_the_search_is_cut_short() -> None:
+    program = CASES["varying level"]()
+    whole, early = solve_positions(program, gap=GAP), solve_positions(program, gap=GAP, time_limit=1e-9)
+    assert early.stopped == "time"
+    assert early.lower_bound <= whole.objective
+    assert breaches(early.mass, program.patches) == 0
+
+
+def test_what_has_no_positions_is_refused() -> None:
+    line = Domain.grid(4, cell=1.0, unit="cell")
+    euclidean = Euclidean(epsilon=0.4, unit="cell")
+    for domain, metric, loss in (
+        (line, euclidean, "squared"),
+        (Domain.grid((2, 2), cell=(1.0, 2.0), unit="cell"), euclidean, "squared"),
+        (Domain.grid((2, 2), cell=1.0, unit="cell"), Discrete(epsilon=0.4), "squared"),
+        (Domain.grid((2, 2), cell=1.0, unit="cell"), euclidean, "zero-one"),
+    ):
+        problem = DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=LOSSES[loss])
+        with pytest.raises(UnsuitableError):
+            solve_positions(Positions(problem), gap=GAP)
+    for wrong in (np.ones(4), np.zeros((16, 4)), np.full((16, 4), np.nan)):
+        with pytest.raises(InputError, match="corner_level"):
+            Positions(square(4), corner_level=wrong)
