@@ -60,7 +60,7 @@ def solve(
     the factored form: rounds of weights and lengths, 24 by default; work, a folder for this run alone that keeps
     finished blocks, so that the same call goes on where a run ended, and at last mechanism.nc: delete it once the
     mechanism is saved; scheduler, the address of a dask scheduler whose workers compute the blocks; bound, whether a
-    lower bound is computed, by default up to 50,000 secrets.
+    lower bound is computed, by default from 1,601 to 50,000 secrets.
     Returns: the mechanism Dataset; attrs expected_loss and lower_bound enclose the optimum, stopped says why it ended:
         "gap", "time", "interrupt" (a Ctrl-C; what was found by then is certified), "precision" (the accuracy of every
         method is exhausted), "relaxation" (`Constrained`, and `Optimal` by near pairs: the bound leaves constraints

@@ -54,7 +54,7 @@ from mechdesign.solvers.kernels.progress import Reported, Streaming
 from mechdesign.solvers.local.bound import local_bound
 
 ROUNDS = 24
-MOST_BOUNDED = 50_000  # secrets: a bound takes half an hour of one core there
+BOUNDED = range(1_601, 50_001)  # secrets: by default smaller ones are tables, larger ones take over half an hour
 GOOD = 1.0 + 2e-5  # kappa at which the rounds end early
 FRAMELESS = 0.7  # nats of a step at the border from which constant levels have no negative weights
 FINISHED = ("kappa", "rounds")  # why a run ends that has nothing left to do
@@ -69,7 +69,8 @@ class Run:
     """How a factored design is run: rounds at most; work, a folder that keeps finished blocks and at last the
     mechanism; scheduler, the address of a dask scheduler; time_limit in seconds, checked after every round;
     on_progress, called after every block; block, rows of a block: sums are added block by block, so their last bits
-    depend on it; bound, whether a lower bound is computed, by default up to 50,000 secrets, in the time that is left.
+    depend on it; bound, whether a lower bound is computed, in the time that is left; by default from 1,601 to 50,000
+    secrets.
     """
 
     rounds: int = ROUNDS
@@ -105,7 +106,7 @@ def suits(program: EikonalWeights) -> str | None:
 
 def bounded(program: EikonalWeights, run: Run) -> bool:
     """Whether a run computes a lower bound."""
-    return program.problem.domain.size <= MOST_BOUNDED if run.bound is None else run.bound
+    return program.problem.domain.size in BOUNDED if run.bound is None else run.bound
 
 
 def solve_factored(program: EikonalWeights, run: Run) -> xr.Dataset:
@@ -113,8 +114,8 @@ def solve_factored(program: EikonalWeights, run: Run) -> xr.Dataset:
 
     `stopped` is "kappa" (the weights keep the claim to 2e-5), "rounds" (all rounds done), "time" or "interrupt": a
     first Ctrl-C ends the rounds, and what the last finished round weighed is certified; a second one ends the run.
-    A run that ended by "kappa" or "rounds", and has its bound, leaves its mechanism in the work folder, and the next
-    call returns it at once; else the next call goes on with the rounds.
+    A run that ended by "kappa" or "rounds" leaves its mechanism in the work folder, and the next call returns it at
+    once; else the next call goes on with the rounds.
     Cost: a pass per round and one or two exact ones; a pass relaxes n sources over the framed graph, 10 sweeps each.
     Raises: UnsuitableError for a program without a factored form; InputError where `work` holds another run or is in
         use, or where no scheduler answers; SolverError where a block fails.
@@ -132,14 +133,14 @@ def solve_factored(program: EikonalWeights, run: Run) -> xr.Dataset:
     described = f"{problem.name}, {problem.domain.size} secrets, {run.rounds} rounds"
     with work_folder(run.work, key, of=described) as folder:
         finished = folder.mechanism()
-        if finished is not None and _whole(finished, program, run):
+        if finished is not None and finished.attrs["stopped"] in FINISHED:
             folder.retain()
             return finished
         with workers(run.scheduler) as crew:
             search = _Search(program, run, frame, claim, units, crew, folder)
             state, kappa, stopped = search.rounds(state)
             judged, rows, factor = search.certify(state, kappa)
-            bound = search.bound() if bounded(program, run) and stopped != "interrupt" else None
+            bound, stopped = search.bound(stopped) if bounded(program, run) else (None, stopped)
         diagnosis = _diagnosis(program)
         dataset = make_factored(
             problem,
@@ -160,13 +161,8 @@ def solve_factored(program: EikonalWeights, run: Run) -> xr.Dataset:
             bound=bound,
         )
         folder.keep_mechanism(dataset)
-        folder.retain(*() if _whole(dataset, program, run) else (_STATE, search.stage))
+        folder.retain(*() if stopped in FINISHED else (_STATE, search.stage))
     return dataset
-
-
-def _whole(mechanism: xr.Dataset, program: EikonalWeights, run: Run) -> bool:
-    """Whether a run would find nothing more: its rounds are over, and it has its bound."""
-    return mechanism.attrs["stopped"] in FINISHED and ("lower_bound" in mechanism.attrs or not bounded(program, run))
 
 
 class _Search:
@@ -242,17 +238,20 @@ class _Search:
                 )
             factor *= (1 - _SHRINK) / max(1.0, kappa)
 
-    def bound(self) -> ProvedBound | None:
-        """A lower bound, in the time that is left; None where there is none, or where it is interrupted."""
+    def bound(self, stopped: str) -> tuple[ProvedBound | None, str]:
+        """A lower bound, if there is time for one, and why the run ends; none after an interrupt, or by one."""
+        if stopped == "interrupt":
+            return None, stopped
         deadline = self.run.started + self.run.time_limit
 
         def tell(stage: str, done: int, total: int) -> None:
             self._told(stage, done, total, None)
 
         try:
-            return local_bound(self.problem, self.crew, deadline=deadline, tell=tell)
+            found = local_bound(self.problem, self.crew, deadline=deadline, tell=tell)
         except KeyboardInterrupt:
-            return None
+            return None, "interrupt"
+        return found, "time" if time.monotonic() > deadline else stopped
 
     def _units(self, state: State) -> NDArray[np.float64]:
         return self.units.metric(self.frame, state.length).units[self.claim.own].astype(float)

@@ -20,12 +20,14 @@ from functools import partial
 
 import numpy as np
 
+from mechdesign.base.descriptions import SMALLEST
 from mechdesign.mechanism.factored.dataset import ProvedBound
 from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.solvers.factored.blocks import Workers
+from mechdesign.solvers.factored.blocks import Workers, in_order
+from mechdesign.solvers.factored.work_folder import Folder
 from mechdesign.solvers.local.certificate import MARGIN, WIDEST, certify, proved
 from mechdesign.solvers.local.passes import Radii, State, advance
-from mechdesign.solvers.local.pricing import Places
+from mechdesign.solvers.local.pricing import BLOCK, Asked, Places, ratio_block
 from mechdesign.solvers.local.start import flat_state, halved, interpolated
 from mechdesign.solvers.optimal.aggregation import aggregate
 
@@ -37,6 +39,8 @@ _SMALL = 3_000  # places up to which wider balls cost nothing
 _WIDE = Radii(reach=18.0, core=10.0, keep=11.0)
 _STILL = 1e-6  # relative gain of `_LATE` passes that ends them
 _LATE = 5
+_SAMPLE = 500  # reports
+_MOST_SCALE = 10.0
 _CERTIFICATE = 4.0  # passes that a certificate costs, about
 
 Tell = Callable[[str, int, int], None]  # what is done, reports done of all
@@ -65,6 +69,7 @@ def local_bound(
     for grid in reversed(ladder):
         places = Places.of(grid)
         state = flat_state(crew, places) if state is None else interpolated(state, before, grid)
+        state = _rescaled(crew, places, state)
         state, slowest = _settled(crew, places, state, deadline, tell)
         before = grid
     assert state is not None
@@ -92,6 +97,17 @@ def _of_the_table(problem: DesignProblem, crew: Workers, deadline: float) -> Pro
 
 def _said(tell: Tell, stage: str, total: int, done: int) -> None:
     tell(stage, done, total)
+
+
+def _rescaled(crew: Workers, places: Places, state: State) -> State:
+    """Multipliers times the mean ratio of a sample of reports, so that no pass is spent on their scale."""
+    sample = np.arange(0, places.size, max(1, places.size // _SAMPLE))
+    asked = Asked.all(places, state.dual, reach=Radii().reach, core=Radii().core, reports=sample)
+    blocks = in_order(crew, ratio_block, asked, len(sample), BLOCK, folder=Folder(), name="sample")
+    ratio = np.concatenate([found["ratio"] for _, _, found in blocks])
+    share = state.dual[sample] / max(float(state.dual[sample].sum()), SMALLEST)
+    scale = float(share @ np.clip(np.nan_to_num(ratio, nan=1.0), 1 / _MOST_SCALE, _MOST_SCALE))
+    return replace(state, dual=state.dual * scale) if scale > 0 else state
 
 
 def _settled(crew: Workers, places: Places, state: State, deadline: float, tell: Tell) -> tuple[State, float]:

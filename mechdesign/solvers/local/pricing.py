@@ -35,6 +35,7 @@ from mechdesign.solvers.local.balls import close_ball, look_around, open_ball, p
 BLOCK = 128  # reports of a block
 _PIVOTS_PER_NODE = 20
 _BUCKETS = 4096  # of a search, at most
+_HEAVY = 0.6  # of the largest lambda g of a ray
 
 Vector = NDArray[np.float64]
 
@@ -190,10 +191,12 @@ def ratio_block(asked: Asked, start: int, stop: int) -> Arrays:
 
 def value_block(asked: Asked, start: int, stop: int) -> Arrays:
     """Lower bounds, `value` (b,), for the reports start..stop, minus infinity where a place that matters is left out;
-    `left_out`.
+    `left_out`; and for what is negative the places that the minimising ray weighs, place (k,), with share (k,), 1 less
+    <c, g> / <lambda, g>, by which their multipliers are too large.
     """
     ball, size = Ball(asked), stop - start
     value = np.empty(size)
+    places, shares = [np.zeros(0, np.int32)], [np.zeros(0)]
     for j, y in enumerate(asked.reports[start:stop].tolist()):
         ball.open(y, exact=True)
         kept = slice(ball.core)
@@ -203,10 +206,16 @@ def value_block(asked: Asked, start: int, stop: int) -> Arrays:
             ball.above[:, kept], ball.below[kept], ball.root, ball.tree[:, kept], np.zeros((1, ball.core)), first, near,
             length, factor, _PIVOTS_PER_NODE * ball.core, value[j : j + 1], turns, ray,
         )  # fmt: skip
+        short = value[j] < 0
         if ball.look_around(y) or not value[j] > -np.inf:
             value[j] = -np.inf
-        ball.close(ray[0])
-    return ball.left_out() | {"value": value}
+        over, under, _ = ball.close(ray[0])
+        if short and under > 0:
+            weighed = asked.dual[ball.nodes[: ball.k]] * ball.cost[: ball.k]  # closing leaves the ray there
+            heavy = ball.nodes[: ball.k][weighed >= _HEAVY * weighed.max()]
+            places.append(heavy)
+            shares.append(np.full(len(heavy), max(0.0, 1 - over / under)))
+    return ball.left_out() | {"value": value, "place": np.concatenate(places), "share": np.concatenate(shares)}
 
 
 def flat_block(asked: Asked, start: int, stop: int) -> Arrays:
