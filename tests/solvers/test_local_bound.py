@@ -114,6 +114,7 @@ def test_the_same_bits_for_any_number_of_threads(philadelphia, passes):
     assert one.dual.tobytes() == two.dual.tobytes()
 
 
+@pytest.mark.slow
 def test_the_same_bits_on_a_cluster_that_loses_a_worker(philadelphia, passes):
     distributed = pytest.importorskip("distributed", reason="needs the extra: pip install 'mechdesign[distributed]'")
     killed = []
@@ -196,7 +197,7 @@ def test_an_altered_bound_is_refused(how, factored):
     checked = md.verify(seal(ALTERED[how](factored)))
     assert not checked.certified
     assert checked.reasons[0].startswith("lower_bound:")
-    assert checked.lower_bound_checked is (how == "a bound above the loss" and None) or not checked.lower_bound_checked
+    assert checked.lower_bound_checked is False
 
 
 def test_files_without_a_bound_go_on_verifying(factored):

@@ -100,7 +100,8 @@ def test_places_left_out_of_a_ball_are_looked_at() -> None:
     assert 0 < wrong.sum() < n
     assert np.array_equal(np.isneginf(found["value"]), wrong)
     assert (found["missed"] == 0).all()
-    assert np.allclose(np.sort(found["cost"]), np.sort(cost[0][wrong]), rtol=1e-13, atol=0)
-    lowered = np.minimum(dual, found["cost"].min())
-    lowered[1:] = dual[1:]
+    assert len(found["missed"]) == 1
+    assert cost[0][wrong].min() * (1 - 1e-13) <= found["cost"][0] <= cost[0][wrong].min()
+    lowered = dual.copy()
+    lowered[0] = found["cost"][0]
     assert np.isfinite(value_block(Asked.all(places, lowered, reach=2.0, core=1.0), 0, n)["value"]).all()
