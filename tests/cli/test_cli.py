@@ -27,7 +27,7 @@ ENCLOSED = 2e-6  # absolute; the reference optimum has six digits
 
 SUMMARY = [
     "problem", "program", "secrets", "reports", "claim", "loss", "objective", "objective_of", "lower_bound",
-    "gap", "remapped_loss", "within_cell_error", "claimed_epsilon", "smallest_epsilon",
+    "gap", "remapped_loss", "remapped_gap", "within_cell_error", "claimed_epsilon", "smallest_epsilon",
     "effective_epsilon", "certified", "stopped", "seconds", "peak_mb", "file", "fallback", "remedy",
     "diagnosis", "published", "remark",
 ]  # fmt: skip
