@@ -6,8 +6,8 @@ Philadelphia, 8 neighbours. "hard" cases stretch the map over a smaller square, 
 there the optimum is far from eikonal and most of a table is free. Euclidean cases are libqif's: all pairs, eps = 1 per
 cell, expected distance. "bumps" are seeded maps of nine Gaussian bumps with edges of 0.2 to 1.4 nats, "points" are
 scattered places in a square of 2 km with all their pairs at 0.01 per m, "roads" are synthetic networks at 0.003 per m.
-"minimax" asks for the smallest worst-case loss. Seconds include start-up and compiled-code loading; peak memory is that
-of the process.
+"minimax" asks for the smallest worst-case loss. "eikonal" cases are factored mechanisms with their bounds, the last on
+10,000 crossings at 0.01 per m. Seconds include start-up and compiled-code loading; peak memory is that of the process.
 """
 
 import argparse
@@ -23,6 +23,7 @@ from rich.table import Table
 
 BUMPS = ["--slope", "1e-5", "--floor", "0.04", "--gap", "1e-3"]
 ROADS = ["--epsilon", "0.003", "--gap", "1e-3"]
+EIKONAL = ["--program", "eikonal", "--method", "factored"]
 CASES = {
     "35 x 35": ["philadelphia", "--cells", "35", "--gap", "1e-4"],
     "50 x 50": ["philadelphia", "--cells", "50", "--gap", "1e-3"],
@@ -36,6 +37,9 @@ CASES = {
     **{f"bumps {seed}": ["philadelphia", "--cells", "20", "--raster", f"{seed}.asc", *BUMPS] for seed in range(3)},
     **{f"roads {count}": ["streets", "--nodes", count, *ROADS] for count in ("300", "500")},
     "minimax 15 x 15": ["philadelphia", "--cells", "15", "--program", "minimax", "--gap", "1e-3"],
+    **{f"eikonal {cells}": ["philadelphia", "--cells", cells, *EIKONAL] for cells in ("50", "70", "100", "150", "200")},
+    "eikonal 200, 16 neighbours": ["philadelphia", "--cells", "200", "--stencil", "16", *EIKONAL],
+    "eikonal 10,000 crossings": ["streets", "--nodes", "10000", "--loss", "straight", *EIKONAL],
     **{f"points {count}": [f"points_{count}.py", "--gap", "1e-3"] for count in (60, 100, 150, 200, 300)},
 }
 POINTS = """import numpy as np

@@ -6,8 +6,8 @@ uniform prior and the loss of the distance; its time limit ends it in any case, 
 Euclidean metric gets the planar Laplace mechanism, and levels that vary get eikonal weights.
 
 Between positions. A design that is private between any two positions, and not between centres of cells alone, is made
-where it costs less than 2 % in loss to the true position: up to `_SHORT` nats along a cell (solvers/positions/price.py),
-and where it takes about a minute, up to `_PLACED` cells.
+where it costs less than 2 % in loss to the true position, up to `_SHORT` nats along a cell
+(solvers/positions/price.py), and where it takes about a minute, up to `_PLACED` cells.
 """
 
 from __future__ import annotations

@@ -100,7 +100,8 @@ def _around(level: PrivacyLevel, domain: Domain) -> PrivacyLevel:
 def plane_level(domain: Domain, epsilon: float, *, positions: bool = False) -> float:
     """The level on the plane of a domain, in nats per unit, that is private for `epsilon` times geodesic distances.
 
-    epsilon / (1 + excess), rounded down; the excess within the places or, with `positions`, their cells. Raises: InputError for a domain without a plane or a level not positive.
+    epsilon / (1 + excess), rounded down; the excess within the places or, with `positions`, their cells. Raises:
+    InputError for a domain without a plane or a level not positive.
     """
     if domain.plane is None:
         raise InputError("the domain has no plane", field="domain", value=domain.kind, remedy="make it with Area.grid")

@@ -7,6 +7,7 @@
 3. Weights become integers. The step of the metric is multiplied by a factor in [0.49, 1], and the exact row sums of the
    scaled kernel either satisfy the certificate (mechanism/factored/certificate.py) or say how much smaller the factor
    must be; at 1/2 less the rounding the certificate holds for any weights.
+4. A lower bound of the loss of any mechanism with the claim, from local pricing (solvers/local/).
 
 No pass holds more than a block of rows, on any number of cores or machines, and results do not depend on how many. A
 run with a work folder goes on where it ended, to the bits of a run that did not end.
@@ -29,7 +30,7 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import DesignError, InputError, UnsuitableError
 from mechdesign.mechanism.factored.certificate import WEIGHT_BITS, Factors
-from mechdesign.mechanism.factored.dataset import ROWS, judge, make_factored
+from mechdesign.mechanism.factored.dataset import ROWS, ProvedBound, judge, make_factored
 from mechdesign.mechanism.factored.row_sums import LossData, RowBlock, join_words, rounded_words, row_block
 from mechdesign.mechanism.table.dataset import versions
 from mechdesign.programs.eikonal.curvature import curvature_excess, line_weights, local_weights, ruled
@@ -50,8 +51,10 @@ from mechdesign.solvers.factored.rounds import (
 )
 from mechdesign.solvers.factored.work_folder import Folder, run_key, work_folder
 from mechdesign.solvers.kernels.progress import Reported, Streaming
+from mechdesign.solvers.local.bound import local_bound
 
 ROUNDS = 24
+BOUNDED = range(1_601, 50_001)  # secrets: by default smaller ones are tables, larger ones take over half an hour
 GOOD = 1.0 + 2e-5  # kappa at which the rounds end early
 FRAMELESS = 0.7  # nats of a step at the border from which constant levels have no negative weights
 FINISHED = ("kappa", "rounds")  # why a run ends that has nothing left to do
@@ -66,7 +69,8 @@ class Run:
     """How a factored design is run: rounds at most; work, a folder that keeps finished blocks and at last the
     mechanism; scheduler, the address of a dask scheduler; time_limit in seconds, checked after every round;
     on_progress, called after every block; block, rows of a block: sums are added block by block, so their last bits
-    depend on it.
+    depend on it; bound, whether a lower bound is computed, in the time that is left; by default from 1,601 to 50,000
+    secrets.
     """
 
     rounds: int = ROUNDS
@@ -75,6 +79,7 @@ class Run:
     time_limit: float = math.inf
     on_progress: Callable[[Reported], None] | None = None
     block: int = ROWS
+    bound: bool | None = None
     started: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
@@ -97,6 +102,11 @@ def suits(program: EikonalWeights) -> str | None:
     if problem.loss.code is None:
         return "a loss given as a table, or by no formula of the sums over rows, is as large as the mechanism"
     return None
+
+
+def bounded(program: EikonalWeights, run: Run) -> bool:
+    """Whether a run computes a lower bound."""
+    return program.problem.domain.size in BOUNDED if run.bound is None else run.bound
 
 
 def solve_factored(program: EikonalWeights, run: Run) -> xr.Dataset:
@@ -130,6 +140,7 @@ def solve_factored(program: EikonalWeights, run: Run) -> xr.Dataset:
             search = _Search(program, run, frame, claim, units, crew, folder)
             state, kappa, stopped = search.rounds(state)
             judged, rows, factor = search.certify(state, kappa)
+            bound, stopped = search.bound(stopped) if bounded(program, run) else (None, stopped)
         diagnosis = _diagnosis(program)
         dataset = make_factored(
             problem,
@@ -147,6 +158,7 @@ def solve_factored(program: EikonalWeights, run: Run) -> xr.Dataset:
             },
             diagnosis=diagnosis,
             stopped=stopped,
+            bound=bound,
         )
         folder.keep_mechanism(dataset)
         folder.retain(*() if stopped in FINISHED else (_STATE, search.stage))
@@ -226,6 +238,21 @@ class _Search:
                 )
             factor *= (1 - _SHRINK) / max(1.0, kappa)
 
+    def bound(self, stopped: str) -> tuple[ProvedBound | None, str]:
+        """A lower bound, if there is time for one, and why the run ends; none after an interrupt, or by one."""
+        if stopped == "interrupt":
+            return None, stopped
+        deadline = self.run.started + self.run.time_limit
+
+        def tell(stage: str, done: int, total: int) -> None:
+            self._told(stage, done, total, None)
+
+        try:
+            found = local_bound(self.problem, self.crew, deadline=deadline, tell=tell)
+        except KeyboardInterrupt:
+            return None, "interrupt"
+        return found, "time" if time.monotonic() > deadline else stopped
+
     def _units(self, state: State) -> NDArray[np.float64]:
         return self.units.metric(self.frame, state.length).units[self.claim.own].astype(float)
 
@@ -243,9 +270,11 @@ class _Search:
             return together(told(), _OVER_ROWS)
 
     def _tell(self, stage: str, done: int, kappa: float | None) -> None:
+        self._told(stage, done, self.problem.domain.size, kappa)
+
+    def _told(self, stage: str, done: int, total: int, kappa: float | None) -> None:
         if self.run.on_progress is not None:
             seconds = time.monotonic() - self.run.started
-            total = self.problem.domain.size
             self.run.on_progress(Streaming(stage=stage, done=done, total=total, kappa=kappa, seconds=seconds))
 
 
@@ -276,7 +305,7 @@ def _run_key(program: EikonalWeights, run: Run, frame: Framed, first: State) -> 
         "problem": [problem.name, problem.parameters, problem.loss.name, program.parameters()],
         "metric": problem.metric.describe(),
         "domain": problem.domain.describe(),
-        "run": [run.rounds, run.block],
+        "run": [run.rounds, run.block, *["bound"] * bounded(program, run)],
         "versions": [versions(), metadata.version("numba")],
     }
     arrays = (frame.domain.points, edges.tail, edges.head, edges.length, first.weight, problem.prior_array)

@@ -94,8 +94,7 @@ class ConePricer:
         self._first = graph.indptr.astype(np.int64)
         self._near = graph.indices.astype(np.int32)
         self._length = graph.data.astype(float)
-        with np.errstate(over="ignore"):
-            self._factor = np.exp(self._length * (1 - _TIE_BREAK * _symmetric_noise(graph)))
+        self._factor = pivot_factors(graph)
         self.anchors = anchors
         self.deadline = math.inf
         self.distance = np.empty((len(anchors), size))
@@ -235,6 +234,12 @@ def anchor_bound(pricer: ConePricer, cost: NDArray[np.float64]) -> Bound:
     dual = np.zeros(len(cost))
     dual[pricer.anchors[best]] = least[best]
     return homogeneous_bound(pricer, cost, dual, loss=max(float(cost.sum(axis=0).min()), _SMALLEST))
+
+
+def pivot_factors(graph: sp.csr_array) -> NDArray[np.float64]:
+    """The e^length of the stored entries of a symmetric graph that pivots work with, ties of path lengths broken."""
+    with np.errstate(over="ignore"):
+        return np.exp(graph.data.astype(float) * (1 - _TIE_BREAK * _symmetric_noise(graph)))
 
 
 def _symmetric_noise(graph: sp.csr_array) -> NDArray[np.float64]:
