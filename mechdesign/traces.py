@@ -7,6 +7,7 @@ from mechdesign.mechanism.session.rules import Ask, Rule
 from mechdesign.mechanism.session.session import Account, Estimate
 from mechdesign.mechanism.session.smoothing import smoothed
 from mechdesign.mechanism.session.transcript import Step, Transcript
+from mechdesign.setting.movement.home_away import HomeAway
 from mechdesign.setting.movement.movement import Chain, Movement
 from mechdesign.setting.movement.transitions import Transitions
 from mechdesign.setting.movement.walk import Walk
@@ -17,6 +18,7 @@ __all__ = [
     "Belief",
     "Chain",
     "Estimate",
+    "HomeAway",
     "MovedTest",
     "Movement",
     "Rule",
