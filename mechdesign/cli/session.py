@@ -13,6 +13,7 @@ from mechdesign.cli.session_design import design as propose
 from mechdesign.errors import InputError
 
 if TYPE_CHECKING:
+    from mechdesign.mechanism.session.design import SessionDesign
     from mechdesign.setting.space.domain import Domain
 
 session = typer.Typer(help="Reports along a trace, one certified account.", rich_markup_mode=None)
@@ -96,7 +97,7 @@ def account(file: SessionArgument, design: DesignOption = None, as_json: JsonOpt
         print_account(opened.account())
 
 
-def _design(path: Path):  # type: ignore[no-untyped-def]
+def _design(path: Path) -> SessionDesign:
     from mechdesign.mechanism.session.design_files import load_design
 
     return load_design(path)
@@ -110,4 +111,4 @@ def _on_plane(domain: Domain, longitude: float, latitude: float) -> list[float]:
         raise InputError(
             "the design does not say where on Earth it is", field="lon, lat", value=None, remedy="pass --at X Y"
         )
-    return domain.plane.forward(np.array([longitude]), np.array([latitude]))[0].tolist()  # type: ignore[no-any-return]
+    return domain.plane.forward(np.array([longitude]), np.array([latitude]))[0].tolist()

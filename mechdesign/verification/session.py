@@ -6,7 +6,7 @@ two windows are few, every one of them is walked through besides, filter and all
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -33,12 +33,12 @@ def check_design(source: str | Path | SessionDesign, prove: Callable[[xr.Dataset
     reasons = [] if told is None else _differences(told, design)
     proved = [prove(table) for table in design.tables]
     reasons += [f"table {k}: {reason}" for k, found in enumerate(proved) for reason in found.reasons]
-    windows: dict[str, dict[str, Any]] = {}
-    for words in WINDOWS:
-        bound, (reached, count) = design.worst(words), exhausted(design, Window.of(words, design.ticks))
-        windows[words] = {"worst": str(bound), "transcripts": count}
-        if reached > bound:
-            reasons.append(f"worst: a transcript costs {reached} in {words}, which the rule bounds by {bound}")
+    windows = [Window.of(words, design.ticks) for words in WINDOWS]
+    reached, count = exhausted(design, windows)
+    bounds = [design.worst(words) for words in WINDOWS]
+    for words, most, bound in zip(WINDOWS, reached, bounds, strict=True):
+        if most > bound:
+            reasons.append(f"worst: a transcript costs {most} in {words}, which the rule bounds by {bound}")
     return {
         "violations": sum(found.violations or 0 for found in proved),
         "claim": design.claim,
@@ -47,27 +47,30 @@ def check_design(source: str | Path | SessionDesign, prove: Callable[[xr.Dataset
         "worst": None,
         "expected_loss": None,
         "lower_bound_checked": None,
-        "windows": windows,
+        "windows": {w: {"worst": str(most), "transcripts": count} for w, most in zip(WINDOWS, bounds, strict=True)},
         "reasons": reasons,
     }
 
 
-def exhausted(design: SessionDesign, window: Window, most: int = MOST) -> tuple[Fraction, int | None]:
-    """The largest sum of a window on all transcripts of two windows, and how many transcripts these are.
+def exhausted(
+    design: SessionDesign, windows: Sequence[Window], most: int | None = None
+) -> tuple[list[Fraction], int | None]:
+    """The largest sum of every window on all transcripts of twice the longest, and how many transcripts these are.
 
-    (0, None) where they are more than `most`, told beforehand by the rule's bound.
+    Zeros and None where they are more than `most`, `MOST` by default, told beforehand by the rule's bound.
     """
-    length = 2 * window.length
+    worst, length = [Fraction(0) for _ in windows], 2 * max(window.length for window in windows)
     branches = max(sampler.rows.reports for sampler in design.samplers) + (design.test is not None)
     twice = Window(length=length, calendar=False, words=str(length))
     draws = design.rule.worst([Fraction(1)] * len(design.charges), design.ticks, twice)
     if design.test is not None:
         draws = Fraction(length)
-    if length > LONGEST or float(draws) * len(str(branches)) > 40 or branches ** int(draws) > most:
-        return Fraction(0), None
-    worst, count = Fraction(0), 0
+    if length > LONGEST or draws > LONGEST or branches ** int(draws) > (MOST if most is None else most):
+        return worst, None
+    count = 0
     for state in _walked(design, begin(design), length):
-        worst, count = max(worst, window.worst(design.account(state.transcript))[0]), count + 1
+        charges, count = design.account(state.transcript), count + 1
+        worst = [max(each, window.worst(charges)[0]) for each, window in zip(worst, windows, strict=True)]
     return worst, count
 
 

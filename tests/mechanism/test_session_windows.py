@@ -33,7 +33,7 @@ def starts(window: Window, end: int) -> range:
     return range(0, end, window.length) if window.calendar else range(-window.length, end)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=40)
 @given(CHARGES, WINDOWS)
 def test_the_worst_window_is_that_of_all_windows(charges: list[Charge], window: Window) -> None:
     sums = {
@@ -44,7 +44,7 @@ def test_the_worst_window_is_that_of_all_windows(charges: list[Charge], window: 
     assert worst == max(sums.values()) == sums[first]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=60)
 @given(st.lists(st.fractions(0, 3, max_denominator=5), min_size=1, max_size=6), WINDOWS)
 def test_the_worst_of_a_period_is_that_of_its_repetition(amounts: list[Fraction], window: Window) -> None:
     length = len(amounts)

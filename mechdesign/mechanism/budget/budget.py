@@ -15,6 +15,11 @@ the same positions: between two of these, the bound above counts one report for 
 promises nothing, whatever was paid: after home, work, home the first and the third report agree for certain, after
 home, work, park they hardly ever do, and where they differ the first trace is ruled out. Who must not learn when a
 place is left or visited again, or which of two such traces it was, has to pay for every report.
+
+When to use which. The adjacency of remembered reports is "the same places at other positions of the map, in the same
+order of visits": right for a household, a meter or a person that is asked again and again and stays, wrong for a day
+of somebody who moves. Along a trace use `Session`: its claim holds between any two traces, at a price that is counted
+for every window of time, and its file holds no secret, where a ledger names the places that were reported.
 """
 
 from __future__ import annotations

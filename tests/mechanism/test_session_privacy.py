@@ -1,0 +1,187 @@
+"""The theorem of a session by exhaustion in whole numbers: five places, three ticks, all traces, all transcripts.
+
+P(transcript | trace) is a product of the tables' integers, and of a test's, computed here from the rows one by one;
+what a rule asks for is taken from the code that runs. The same check fails for a memory that is keyed on secrets.
+"""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+from sessions import RULES, design
+
+import mechdesign as md
+from mechdesign.mechanism.session.advance import Plan, State, after, begin, planned
+from mechdesign.mechanism.session.offsets import below
+from mechdesign.mechanism.session.transcript import Step, Transcript
+from mechdesign.mechanism.session.windows import Window
+from mechdesign.mechanism.table.certificate import exp_lower
+from mechdesign.verification.session import exhausted
+
+PLACES, TICKS = 5, 3
+TRACES = list(itertools.product(range(PLACES), repeat=TICKS))
+RULES_AND_MORE = {
+    **RULES,
+    "risk, one more": lambda: md.Risk(above=0.95, most=3, widths=[1.05]),
+    "moved-test, once": lambda: md.traces.MovedTest(above=2.0, offset=0.4, slope=0.9, most=1, units=2),
+}
+
+SHARES = {"moved-test": Fraction(1, 2), "moved-test, once": Fraction(1, 3)}  # of a charge, which odds do not keep to
+
+
+@cache
+def made(rule: str) -> md.SessionDesign:
+    return design(RULES_AND_MORE[rule](), movement=md.traces.Walk(stay=0.7))
+
+
+def outcomes(given: md.SessionDesign, plan: Plan) -> Iterator[Step | None]:
+    ask = plan.ask
+    if ask is None:
+        yield None
+        return
+    reports = range(given.samplers[ask.table].rows.reports)
+    if ask.against is None:
+        yield from (Step(tick=plan.tick, table=ask.table, report=y, charge=given.charges[ask.table]) for y in reports)
+        return
+    paid = given.rule.cost if plan.begins else Fraction(0)
+    shared = {"tick": plan.tick, "against": ask.against, "begun": plan.begins}
+    yield Step(**shared, moved=False, charge=paid)
+    for y in reports:
+        yield Step(**shared, moved=True, table=ask.table, report=y, charge=paid + given.charges[ask.table])
+
+
+def transcripts(given: md.SessionDesign) -> list[Transcript]:
+    """All that TICKS ticks can release."""
+    found = [begin(given)]
+    for tick in range(TICKS):
+        after_it = []
+        for state in found:
+            plan = planned(given, state, tick)
+            for step in outcomes(given, plan):
+                belief = plan.belief if step is None else after(given, plan.belief, step)
+                after_it.append(State(transcript=plan.transcript.then(step, tick), belief=belief))
+        found = after_it
+    return [state.transcript for state in found]
+
+
+@cache
+def rows(rule: str) -> list[list[list[int]]]:
+    return [[sampler.rows.integers(u)[0] for u in range(PLACES)] for sampler in made(rule).samplers]
+
+
+def law(rule: str, transcript: Transcript, trace: tuple[int, ...]) -> int:
+    """P(transcript | trace) times a power of two that depends on the transcript alone, exact."""
+    given, total, open_test = made(rule), 1, None
+    for step in transcript.steps:
+        if step.moved is not None:
+            if step.begun:
+                total *= 1 if open_test is None else sum(open_test)
+                open_test = list(given.test.offsets.p)
+            f = int(given.test.distance[step.against, trace[step.tick]])
+            far = [given.test.offsets.chance(f, r) for r in range(len(open_test))]
+            open_test = [w * (q if step.moved else 2**62 - q) for w, q in zip(open_test, far, strict=True)]
+        if step.table is not None:
+            total *= rows(rule)[step.table][trace[step.tick]][step.report]
+    return total * (1 if open_test is None else sum(open_test))
+
+
+def breaches(laws: list[list[int]], costs: list[Fraction]) -> int:
+    """(transcript, trace, trace) triples whose odds exceed e^{C d_inf}, cells being 1 nat apart; C of each transcript.
+
+    In whole numbers: the largest that a trace's value allows is found among the sorted values, then ranks are compared.
+    """
+    apart, bad = np.abs(np.array(TRACES)[:, None] - np.array(TRACES)[None]).max(axis=2), 0
+    for values, cost in zip(laws, costs, strict=True):
+        order = sorted(set(values))
+        rank = np.array([bisect_left(order, value) for value in values])
+        for distance in range(PLACES):
+            ratio, bits = exp_lower(below(cost * distance))
+            allowed = np.array([bisect_right(order, ratio * value >> bits) - 1 for value in values])
+            bad += int(((rank[:, None] > allowed[None, :]) & (apart == distance)).sum())
+    return bad
+
+
+@pytest.mark.parametrize("rule", RULES_AND_MORE)
+def test_no_transcript_tells_two_traces_apart_by_more_than_it_cost(rule: str) -> None:
+    given = made(rule)
+    seen = transcripts(given)
+    laws = [[law(rule, transcript, trace) for trace in TRACES] for transcript in seen]
+    costs = [sum((each.amount for each in given.account(transcript)), Fraction(0)) for transcript in seen]
+    assert len(seen) >= 16
+    assert max(costs) <= given.worst("1d")
+    assert breaches(laws, costs) == 0
+    assert breaches(laws, [cost * SHARES.get(rule, Fraction(9, 10)) for cost in costs]) > 0
+
+
+@pytest.mark.parametrize("rule", ["clock", "risk"])
+def test_every_transcript_is_a_distribution(rule: str) -> None:
+    """The probabilities of all transcripts sum to 1 for every trace: none was left out."""
+    for trace in TRACES[::7]:
+        total = Fraction(0)
+        for transcript in transcripts(made(rule)):
+            drawn = sum(step.table is not None for step in transcript.steps)
+            total += Fraction(law(rule, transcript, trace), 2 ** (62 * drawn))
+        assert total == 1
+
+
+def test_windows_that_differ_alone_cost_what_is_in_them() -> None:
+    """Traces that differ in one tick: what was paid in that tick bounds the odds."""
+    rule = "clock"
+    given, seen = made(rule), transcripts(made(rule))
+    one = Window(length=1, calendar=False, words="1")
+    for transcript in seen:
+        for tick in range(TICKS):
+            ratio, bits = exp_lower(below(4 * given.due(transcript, tick, one)))
+            values = [law(rule, transcript, tuple(u if t == tick else 1 for t in range(TICKS))) for u in range(PLACES)]
+            assert max(values) << bits <= ratio * min(values)
+
+
+def test_a_memory_that_is_keyed_on_secrets_fails() -> None:
+    """A place that was reported is answered with the same report, at no cost: home, work, home gives two reports that
+    agree for certain, home, work, park hardly ever two; no multiple of the distance bounds the ratio.
+    """
+    table = rows("clock")[1]
+    answered = list(itertools.product(range(len(table[0])), repeat=TICKS))
+
+    def remembered(trace: tuple[int, ...], reports: tuple[int, ...]) -> int:
+        first: dict[int, int] = {}
+        total = 1
+        for place, report in zip(trace, reports, strict=True):
+            if place in first:
+                total *= 2**62 * (first[place] == report)
+            else:
+                first[place], total = report, total * table[place][report]
+        return total
+
+    laws = [[remembered(trace, reports) for trace in TRACES] for reports in answered]
+    charge = made("clock").charges[1]
+    assert breaches(laws, [TICKS * charge] * len(laws)) > 0
+    assert any(0 in values and max(values) > 0 for values in laws)
+    assert breaches(laws, [Fraction(9)] * len(laws)) > 0
+
+
+SMALL = {"clock": 25**2, "risk": None, "moved-test, once": None}
+
+
+@pytest.mark.parametrize("rule", SMALL)
+def test_the_windows_of_small_designs_are_summed_over_every_transcript(rule: str) -> None:
+    given = made(rule)
+    (reached,), count = exhausted(given, [Window.of("1d", TICKS)], most=10**6 if rule == "clock" else 2)
+    assert count == SMALL[rule]
+    assert reached == (given.worst("1d") if count else 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", RULES_AND_MORE)
+def test_two_windows_of_every_design_are_summed_over_every_transcript(rule: str) -> None:
+    given, words = made(rule), ("1d", "24h")
+    reached, count = exhausted(given, [Window.of(each, TICKS) for each in words], most=10**9)
+    assert count is not None
+    for each, most in zip(words, reached, strict=True):
+        assert 0 < most <= given.worst(each)
