@@ -11,6 +11,10 @@ from mechdesign.setting.movement.home_away import HomeAway
 from mechdesign.setting.movement.movement import Chain, Movement
 from mechdesign.setting.movement.transitions import Transitions
 from mechdesign.setting.movement.walk import Walk
+from mechdesign.utility.traces.fit import fit_home_away
+from mechdesign.utility.traces.propose import Proposal, propose
+from mechdesign.utility.traces.tables import loss_after, report_table, state_table
+from mechdesign.utility.traces.walks import Walks, walks
 
 __all__ = [
     "Account",
@@ -21,13 +25,21 @@ __all__ = [
     "HomeAway",
     "MovedTest",
     "Movement",
+    "Proposal",
     "Rule",
     "Step",
     "Transcript",
     "Transitions",
     "Walk",
+    "Walks",
     "best_places",
+    "fit_home_away",
     "load_design",
+    "loss_after",
+    "propose",
+    "report_table",
     "save_design",
     "smoothed",
+    "state_table",
+    "walks",
 ]

@@ -21,7 +21,8 @@ from mechdesign.utility.traces import choose, rivals
 from mechdesign.utility.traces.attack import homes_found
 from mechdesign.utility.traces.fit import fit_home_away
 from mechdesign.utility.traces.sessions import moved_sessions, sessions
-from mechdesign.utility.traces.setting import Setting
+from mechdesign.utility.traces.setting import Setting, draw
+from mechdesign.utility.traces.tables import loss_after, state_table
 from mechdesign.utility.traces.walks import walks
 
 PUBLIC, OTHERS = 1_000, 1_001  # seeds of the people that the model and the parameters come from
@@ -89,6 +90,30 @@ def measured(ticks, totals, sizes, *, kept, late):  # type: ignore[no-untyped-de
     return rows, homes
 
 
+def states(beliefs=6):  # type: ignore[no-untyped-def]
+    """Rows of a table: nats, then for some beliefs of sessions what a table for each gains over one for all, in %."""
+    domain = md.Domain.grid((6, 6), cell=200.0, unit="m")
+    model = fit_home_away(walks(domain, people=200, days=14, ticks=50, seed=PUBLIC))
+    setting = Setting(domain=domain, model=model, within=WITHIN)
+    traces = walks(domain, people=beliefs, days=1, ticks=50, seed=OTHERS).places[:, 0]
+    rng, belief = np.random.default_rng(0), setting.beliefs(beliefs)
+    for tick in range(20):
+        if tick:
+            belief.step(tick)
+        if tick in (0, 10):
+            belief.see(setting.table(0.5)[:, draw(setting.table(0.5), traces[:, tick], rng)].T, np.arange(beliefs))
+    rows = []
+    for nats in (0.3, 0.5, 1.0, 1.5):
+        usual = setting.mechanism(nats)
+        losses = [
+            (loss_after(usual, each, domain), loss_after(state_table(domain, each, nats, within=WITHIN), each, domain))
+            for each in belief.places()
+        ]
+        gains = [100 * (1 - own / other) for other, own in losses]
+        rows.append([f"{nats:g}", *(f"{x:.0f}" for x in np.mean(losses, axis=0)), f"{np.mean(gains):.1f} %"])
+    return rows
+
+
 def main() -> None:
     """Choose, measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -98,7 +123,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int)
     parser.add_argument("--kept", action="store_true", help="one filter for all days, and attacks on homes")
     parser.add_argument("--late", type=float, default=0.0, help="minutes that departures are off from the model's")
+    parser.add_argument("--states", action="store_true", help="what a table designed for each belief gains instead")
     given = parser.parse_args()
+    if given.states:
+        print_table(["nats within 200 m", "one table, m", "one for each belief, m", "gain"], states())
+        return
     sizes = (
         Sizes(others=60, people=30, days=14, seeds=given.seeds or 3) if given.full else Sizes(seeds=given.seeds or 1)
     )

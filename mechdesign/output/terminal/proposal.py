@@ -70,8 +70,8 @@ def print_proposal(found: Proposal, file: Path) -> None:
     say(
         f"* the design. {found.people} synthetic people, {DAYS} days each; a home counts as found where an attack "
         f"names a point within {found.within:g} {unit} of it. Certified odds: the most that {DAYS} days of reports can "
-        f"multiply the odds of two homes {found.within:g} {unit} apart by. Real people walk otherwise: the odds hold for them, "
-        "the errors need not."
+        f"multiply the odds of two homes {found.within:g} {unit} apart by. Real people walk otherwise: the odds hold "
+        "for them, the errors need not."
     )
 
 

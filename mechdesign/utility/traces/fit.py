@@ -6,6 +6,8 @@ ones; the mixture of near and far jumps by expectation maximization, the length 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -76,9 +78,9 @@ def _mixture(
     """Mean log-likelihood of the moves, near, and the mixture (T,) and popularity (n,) that were found for it."""
     size = len(distances)
     close = jumping(np.exp(-distances / near))[origin, target]
-    mix: _Floats = np.full(ticks, 0.5)
-    popularity: _Floats = np.bincount(target, minlength=size) + 1.0
-    likely: _Floats = np.zeros(len(origin))
+    mix: NDArray[Any] = np.full(ticks, 0.5)
+    popularity: NDArray[Any] = np.bincount(target, minlength=size) + 1.0
+    likely: NDArray[Any] = np.zeros(len(origin))
     for _ in range(_ROUNDS):
         far = popularity[target] / (popularity.sum() - popularity[origin])
         likely = mix[when] * far + (1 - mix[when]) * close

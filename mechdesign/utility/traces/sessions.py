@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -165,7 +166,7 @@ class _Record:
             spent=np.zeros((len(places), days)),
         )
 
-    def keep(self, tick: int, estimates: _Places, reports: NDArray[np.bool_], nats: _Floats) -> None:
+    def keep(self, tick: int, estimates: _Places, reports: NDArray[np.bool_], nats: NDArray[Any]) -> None:
         self.estimates[:, tick], self.reports[:, tick] = estimates, reports
         self.spent[:, tick // self.ticks] += nats
 

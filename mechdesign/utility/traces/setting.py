@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -10,24 +10,15 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import asked
-from mechdesign.base.checks import positive
 from mechdesign.base.display import Shown
-from mechdesign.closed_forms.mechanisms import exponential, planar_laplace
-from mechdesign.errors import UnsuitableError
 from mechdesign.mechanism.table.dataset import probabilities
-from mechdesign.programs.eikonal.weights import ZERO, EikonalWeights
 from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.movement.home_away import HOUSED, HomeAway, HomeAwayChain
-from mechdesign.setting.objective import priors
-from mechdesign.setting.objective.losses import Distance
-from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain
-from mechdesign.solvers.solve import solve
+from mechdesign.utility.traces.tables import report_table
 
 _DIGITS = 9  # of a cost, that tell tables apart
 _TINY = float(np.finfo(float).tiny)
-_SLACK = 1e-6  # relative, of a level, for the rounding of tables that are made of formulas
 _Floats = NDArray[np.float64]
 _Places = NDArray[np.int64]
 
@@ -188,27 +179,6 @@ class ExactBeliefs:
     def homes(self) -> _Floats:
         """As `Beliefs.homes`."""
         return self.chain.homes(self.weights)
-
-
-@asked
-def report_table(domain: Domain, nats: float, *, within: float) -> xr.Dataset:
-    """A certified table for one report that costs at most `nats` within the radius: nats times Euclidean(1 / within).
-
-    Eikonal weights where they are positive: optimal, or close to it, from a nat between neighbours on. Below, planar
-    Laplace noise clamped to the cells of a square grid; elsewhere the exponential mechanism.
-    Raises: InputError for nats or a radius that are not positive.
-    Cost: O(n^3).
-    """
-    metric = positive(nats, "nats") * Euclidean(epsilon=1 / positive(within, "within"), unit=domain.unit)
-    problem = DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=Distance(), name="report")
-    program = EikonalWeights(problem=problem)
-    weights = np.linalg.solve(program.kernel(), np.ones(domain.size))
-    if weights.min() >= -ZERO * weights.max():
-        return solve(program)
-    try:
-        return planar_laplace.mechanism(problem, nats / within * (1 - _SLACK))
-    except UnsuitableError:
-        return exponential.mechanism(replace(problem, metric=(1 - _SLACK) * metric))
 
 
 def draw(table: _Floats, places: _Places, rng: np.random.Generator) -> _Places:
