@@ -26,12 +26,12 @@ TUTORIALS = {
 
 
 def day():
-    """One synthetic day: where somebody was, the reports of a session, and its estimates, on a map and over the hours."""
+    """A synthetic day: where somebody was, the reports of a session and its estimates, on a map and over the hours."""
     domain, ticks = md.Domain.grid((12, 12), cell=200.0, unit="m"), 50
     public = md.traces.walks(domain, people=200, days=14, ticks=ticks, seed=1000)
     setting = Setting(domain=domain, model=md.traces.fit_home_away(public), within=200.0)
     design = session_design(setting, Risky(above=373.0, costs=(4.0, 2.0, 2.0, 2.0)))
-    trace = md.traces.walks(domain, people=30, days=1, ticks=ticks, seed=1).places[4, 0]
+    trace = md.traces.walks(domain, people=12, days=1, ticks=ticks, seed=1).places[9, 0]
     state, source, estimates, errors = begin(design), simulated(design, 7), [], []
     for tick, place in enumerate(trace):
         state = carried_out(design, planned(design, state, tick), int(place), source)
@@ -60,7 +60,7 @@ def day():
         at, cost = hours[step.tick], float(design.charges[step.table])
         line.axvline(at, color="tab:red", lw=1)
         line.annotate(f"{number}: {cost:.3g} nats", (at, 0.98), xycoords=("data", "axes fraction"), rotation=90,
-                      va="top", ha="right", color="tab:red", fontsize=8)  # fmt: skip
+                      va="top", ha="left", color="tab:red", fontsize=8)  # fmt: skip
     line.set(xlabel="hour", ylabel="distance, m", xlim=(0, 24), ylim=(0, None), xticks=range(0, 25, 3))
     line.grid(alpha=0.3)
     line.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, frameon=False, fontsize=9)

@@ -4,13 +4,13 @@ python scripts/day_of_reports.py [--full] [--ticks 50] [--totals 3 10 30] [--see
 
 Synthetic people on 12 x 12 cells of 200 m (utility/traces/walks.py). The model is fitted, and parameters are chosen, on
 other people than those measured; all tables are certified. Totals are nats per 200 m and day. Days are those of
-strangers; with --kept the filter goes on for 14 days, and homes are attacked. The default is a short run of one seed;
+strangers; with --kept sessions last 14 days, with the rules chosen for one, and homes are attacked. The default is a short run of one seed;
 --full has three seeds of 30 people for 14 days, and 10, 50 and 200 ticks a day.
 """
 
 import argparse
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -40,16 +40,18 @@ class Sizes:
     seeds: int = 1
 
 
-def contenders(setting, other, total):  # type: ignore[no-untyped-def]
-    """Name -> (places, rng) -> Released, with the parameters that are best for other people."""
-    run = {"constant": lambda places, rng: rivals.constant(setting, places)}
-    run["independent"] = lambda places, rng: rivals.independent(setting, places, total, rng)
-    run["  with static remap"] = lambda places, rng: rivals.independent(setting, places, total, rng, remap=True)
-    run["  with the filter"] = lambda places, rng: rivals.filtered(setting, places, total, rng)
-    found = choose.choose_predictive(setting, other, total, 1).rule
-    run["predictive (2014)"] = lambda places, rng: rivals.predictive(setting, places, total, found, rng)
+def contenders(setting, other, total, at):  # type: ignore[no-untyped-def]
+    """Name -> (places, rng) -> Released in the setting `at`, with the parameters that are best for other people."""
+    predicting = choose.choose_predictive(setting, other, total, 1).rule
     count = choose.choose_remembered(setting, other, total, 1).rule
-    run["remembered (other claim)"] = lambda places, rng: rivals.remembered(setting, places, total, count, rng)
+    run = {
+        "constant": lambda places, rng: rivals.constant(at, places),
+        "independent": lambda places, rng: rivals.independent(at, places, total, rng),
+        "  with static remap": lambda places, rng: rivals.independent(at, places, total, rng, remap=True),
+        "  with the filter": lambda places, rng: rivals.filtered(at, places, total, rng),
+        "predictive (2014)": lambda places, rng: rivals.predictive(at, places, total, predicting, rng),
+        "remembered (other claim)": lambda places, rng: rivals.remembered(at, places, total, count, rng),
+    }
     for name, chosen, simulate in (
         ("moved-test", choose.choose_moved, moved_sessions),
         ("clock rule", choose.choose_clock, sessions),
@@ -57,34 +59,27 @@ def contenders(setting, other, total):  # type: ignore[no-untyped-def]
     ):
         rule = chosen(setting, other, total, 1).rule
         print(f"  {total:g} nats, {name}: {rule}")
-        run[name] = partial(lambda simulate, rule, places, rng: simulate(setting, places, rule, rng), simulate, rule)
+        run[name] = partial(lambda simulate, rule, places, rng: simulate(at, places, rule, rng), simulate, rule)
     return run
 
 
 def measured(ticks, totals, sizes, *, kept, late):  # type: ignore[no-untyped-def]
-    """Rows of a table: name, then for every total the error of every seed and what was spent at most."""
+    """The errors of every seed and the shares of homes found, by name and total."""
     domain = md.Domain.grid((12, 12), cell=200.0, unit="m")
     model = fit_home_away(walks(domain, people=sizes.public, days=14, ticks=ticks, seed=PUBLIC))
     setting = Setting(domain=domain, model=model, within=WITHIN)
-    shape = (
-        (lambda seen: seen.places.reshape(len(seen.places), -1))
-        if kept
-        else (lambda seen: seen.places.reshape(-1, ticks))
-    )
-    other = shape(walks(domain, people=sizes.others, days=7, ticks=ticks, seed=OTHERS))
-    seen = [
-        walks(domain, people=sizes.people, days=sizes.days, ticks=ticks, seed=seed, late=late)
-        for seed in range(1, sizes.seeds + 1)
-    ]
+    other = walks(domain, people=sizes.others, days=7, ticks=ticks, seed=OTHERS).places.reshape(-1, ticks)
     rows, homes = {}, {}
     for total in totals:
-        for name, run in contenders(setting, other, total).items():
+        for name, run in contenders(setting, other, total, replace(setting, exact=kept)).items():
             errors, found = [], []
-            for seed, each in enumerate(seen):
-                made = run(shape(each), np.random.default_rng([seed, int(total)]))
+            for seed in range(1, sizes.seeds + 1):
+                seen = walks(domain, people=sizes.people, days=sizes.days, ticks=ticks, seed=seed, late=late)
+                traces = seen.places.reshape(sizes.people if kept else -1, sizes.days * ticks if kept else ticks)
+                made = run(traces, np.random.default_rng([seed, int(total)]))
                 assert made.spent.max() <= total * (1 + 1e-9), name
-                errors.append(choose.mean_error(setting, shape(each), made))
-                found.append(max(homes_found(setting, made, each.homes).values()) if kept else 0.0)
+                errors.append(choose.mean_error(setting, traces, made))
+                found.append(max(homes_found(setting, made, seen.homes).values()) if kept else 0.0)
             rows.setdefault(name, []).append(errors)
             homes.setdefault(name, []).append(found)
     return rows, homes

@@ -257,6 +257,7 @@ def test_homes_are_found_where_they_are_told(setting, people):
     assert homes_found(setting, far, people.homes)["mode"] == (away <= 400).mean()
 
 
+@pytest.mark.slow  # the command does the same
 def test_a_proposal_is_a_design_for_its_limit(domain):
     told = []
     found = propose(domain, ticks=6, limit=TOTAL, within=400.0, people=3, on_progress=told.append)
@@ -284,8 +285,8 @@ def test_too_many_places_are_refused():
         propose(Domain.grid((21, 20), cell=1.0, unit="m"), ticks=4, limit=1.0, within=1.0)
 
 
-@pytest.mark.parametrize("ticks", [2, 4])
-@pytest.mark.parametrize("window", ["1d", "2d", "24h", 3, 7])
+@pytest.mark.parametrize("ticks", [3])
+@pytest.mark.parametrize("window", ["1d", "2d", "24h", 2, 7])
 def test_the_worst_of_ordered_reports_is_that_of_all_transcripts(ticks, window):
     """Second route: all sets of ticks with at most two a day, over four days, the k-th of a day costing amounts[k]."""
     amounts, asked = [Fraction(3), Fraction(1)], Window.of(window, ticks)
