@@ -39,3 +39,9 @@ RULES = {
     "risk, any day": lambda: md.Risk(above=0.6, most=2, per="24h", widths=[0.9]),
     "moved-test": lambda: md.traces.MovedTest(above=1.0, offset=0.6, slope=1.1, most=2, table=1, units=1),
 }
+
+
+@cache
+def ruled(name: str) -> md.SessionDesign:
+    """The design with a rule of `RULES`, made once: designs are frozen."""
+    return design(RULES[name]())

@@ -7,24 +7,24 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from sessions import RULES, design
+from sessions import ruled
 
 import mechdesign as md
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return md.traces.save_design(design(RULES["clock"]()), tmp_path / "day.json")
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return md.traces.save_design(ruled("clock"), tmp_path_factory.mktemp("design") / "day.json")
 
 
 @pytest.fixture
-def session(file: Path, run) -> Path:
-    path = file.with_name("day.session")
+def session(file: Path, tmp_path: Path, run) -> Path:
+    path = tmp_path / "day.session"
     assert run("session", "create", path, "--design", file, "--limit", "4", "--window", "24h")[0] == 0
     return path
 
 
-def test_a_day_is_reported_and_accounted_for(session: Path, run, run_json) -> None:
+def test_a_day_is_reported_and_accounted_for(file: Path, session: Path, run, run_json) -> None:
     paid = Fraction(0)
     for tick, words in enumerate([("--at", "2.2"), ("--cell", "3"), ("--no-fix",), ("--at", "-900")]):
         code, told = run_json("session", "report", session, "--tick", tick, *words)
@@ -35,9 +35,7 @@ def test_a_day_is_reported_and_accounted_for(session: Path, run, run_json) -> No
     assert (code, Fraction(account["spent"]), account["limit"], account["last"]) == (0, paid, "4", 3)
     assert account["window"] == "any 24h in a row"
     assert Fraction(account["worst"]) <= Fraction(account["promised"]) <= 4
-    code, out, _ = run(
-        "session", "report", session, "--tick", "4", "--cell", "1", "--design", session.parent / "day.json"
-    )
+    code, out, _ = run("session", "report", session, "--tick", "4", "--cell", "1", "--design", file)
     assert (code, out.split(":")[0]) == (0, "Tick 4")
     code, out, _ = run("session", "account", session)
     assert code == 0
@@ -92,14 +90,15 @@ def test_sessions_that_cannot_be_made(file: Path, run_json, words, field) -> Non
     assert not path.exists()
 
 
-def test_a_session_is_made_once(session: Path, run_json) -> None:
+def test_a_session_is_made_once(file: Path, session: Path, run_json) -> None:
     before = session.read_bytes()
-    code, told = run_json("session", "create", session, "--design", session.parent / "day.json", "--limit", "4")
+    code, told = run_json("session", "create", session, "--design", file, "--limit", "4")
     assert (code, told["error"]["field"]) == (2, "session")
     assert session.read_bytes() == before
 
 
-def test_verify_says_what_windows_cost(file: Path, run, run_json) -> None:
+def test_verify_says_what_windows_cost(tmp_path: Path, run, run_json) -> None:
+    file = md.traces.save_design(ruled("clock"), tmp_path / "day.json")
     code, out, _ = run("verify", file)
     assert code == 0
     assert "Certified: every table" in out

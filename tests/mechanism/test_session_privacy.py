@@ -130,16 +130,20 @@ def test_every_transcript_is_a_distribution(rule: str) -> None:
         assert total == 1
 
 
-def test_windows_that_differ_alone_cost_what_is_in_them() -> None:
-    """Traces that differ in one tick: what was paid in that tick bounds the odds."""
-    rule = "clock"
-    given, seen = made(rule), transcripts(made(rule))
-    one = Window(length=1, calendar=False, words="1")
-    for transcript in seen:
-        for tick in range(TICKS):
-            ratio, bits = exp_lower(below(4 * given.due(transcript, tick, one)))
-            values = [law(rule, transcript, tuple(u if t == tick else 1 for t in range(TICKS))) for u in range(PLACES)]
-            assert max(values) << bits <= ratio * min(values)
+@pytest.mark.parametrize("rule", ["clock", "moved-test", "moved-test, once"])
+def test_traces_that_differ_in_one_tick_are_told_apart_by_what_that_tick_cost(rule: str) -> None:
+    """A test is charged to every tick from its first to that of its answer, and to no other."""
+    given, charged = made(rule), 0
+    for transcript in transcripts(given):
+        charges = given.account(transcript)
+        for tick, others in itertools.product(range(TICKS), ([1, 1, 1], [0, 3, 4])):
+            due = sum((each.amount for each in charges if each.first <= tick <= each.last), Fraction(0))
+            of = [law(rule, transcript, (*others[:tick], u, *others[tick + 1 :])) for u in range(PLACES)]
+            for u, v in itertools.permutations(range(PLACES), 2):
+                ratio, bits = exp_lower(below(abs(u - v) * due))
+                assert of[u] << bits <= ratio * of[v]
+                charged += due > 0
+    assert charged > 0
 
 
 def test_a_memory_that_is_keyed_on_secrets_fails() -> None:
