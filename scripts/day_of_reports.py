@@ -1,11 +1,12 @@
 """A day of reports at one certified total: how far off sessions and their rivals are, and whether homes are found.
 
-python scripts/day_of_reports.py [--full] [--ticks 50] [--totals 3 10 30] [--seeds 3] [--kept] [--late 0]
+python scripts/day_of_reports.py [--full] [--ticks 50] [--totals 3 10 30] [--seeds 3] [--kept] [--late 0] [--states]
 
 Synthetic people on 12 x 12 cells of 200 m (utility/traces/walks.py). The model is fitted, and parameters are chosen, on
 other people than those measured; all tables are certified. Totals are nats per 200 m and day. Days are those of
-strangers; with --kept sessions last 14 days, with the rules chosen for one, and homes are attacked. The default is a short run of one seed;
---full has three seeds of 30 people for 14 days, and 10, 50 and 200 ticks a day.
+strangers; with --kept sessions last 14 days, with the rules chosen for one, and homes are attacked. --states: what a
+table designed for each belief gains. The default is a short run of one seed; --full has three seeds of 30 people for 14
+days, and 10, 50 and 200 ticks a day.
 """
 
 import argparse
