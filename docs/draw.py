@@ -10,7 +10,12 @@ matplotlib.use("agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
+import mechdesign as md
 from mechdesign.closed_forms.noise.radial_laplace import mean_radius
+from mechdesign.mechanism.session.advance import begin, carried_out, planned, simulated
+from mechdesign.utility.traces.propose import session_design
+from mechdesign.utility.traces.sessions import Risky
+from mechdesign.utility.traces.setting import Setting
 
 HERE = Path(__file__).parent
 TUTORIALS = {
@@ -18,6 +23,48 @@ TUTORIALS = {
     "people": "2_reports_of_many_people",
     "answers": "3_smooth_sensitivity",
 }
+
+
+def day():
+    """A synthetic day: where somebody was, the reports of a session and its estimates, on a map and over the hours."""
+    domain, ticks = md.Domain.grid((12, 12), cell=200.0, unit="m"), 50
+    public = md.traces.walks(domain, people=200, days=14, ticks=ticks, seed=1000)
+    setting = Setting(domain=domain, model=md.traces.fit_home_away(public), within=200.0)
+    design = session_design(setting, Risky(above=373.0, costs=(4.0, 2.0, 2.0, 2.0)))
+    trace = md.traces.walks(domain, people=12, days=1, ticks=ticks, seed=1).places[9, 0]
+    state, source, estimates, errors = begin(design), simulated(design, 7), [], []
+    for tick, place in enumerate(trace):
+        state = carried_out(design, planned(design, state, tick), int(place), source)
+        estimates.append(state.belief.estimate)
+        errors.append(state.belief.error)
+    steps = state.transcript.steps
+    true, told = (domain.points[places] / 1000 for places in (trace, estimates))
+    drawn = domain.points[[step.report for step in steps]] / 1000
+    hours = (np.arange(ticks) + 0.5) / ticks * 24
+    figure, (map_, line) = plt.subplots(1, 2, figsize=(10, 4.4), width_ratios=(1, 1.35), layout="constrained")
+    map_.plot(*true.T, color="0.35", lw=1.2, marker="o", ms=3, label="where the person was")
+    map_.plot(*told.T, color="tab:blue", lw=1.2, marker="s", ms=4, alpha=0.7, label="estimates")
+    map_.plot(*drawn.T, "x", color="tab:red", ms=9, mew=2, label="reports")
+    for number, (x, y) in enumerate(drawn, 1):
+        map_.annotate(str(number), (x, y), xytext=(6, 4), textcoords="offset points", color="tab:red")
+    map_.set(xlim=(0, 2.4), ylim=(0, 2.4), aspect="equal", xlabel="x, km", ylabel="y, km")
+    map_.set_xticks(np.arange(0, 2.41, 0.4))
+    map_.set_yticks(np.arange(0, 2.41, 0.4))
+    map_.grid(alpha=0.3)
+    map_.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=1, frameon=False, fontsize=9)
+    line.step(hours, 1000 * np.linalg.norm(true - told, axis=1), where="mid", color="tab:blue", label="true error")
+    line.step(hours, errors, where="mid", color="0.5", lw=1, label="expected by the filter")
+    line.axhline(373, color="0.5", ls=":", lw=1)
+    line.annotate("reports above this", (0.2, 373), xytext=(0, 4), textcoords="offset points", color="0.35", fontsize=8)
+    for number, step in enumerate(steps, 1):
+        at, cost = hours[step.tick], float(design.charges[step.table])
+        line.axvline(at, color="tab:red", lw=1)
+        line.annotate(f"{number}: {cost:.3g} nats", (at, 0.98), xycoords=("data", "axes fraction"), rotation=90,
+                      va="top", ha="left", color="tab:red", fontsize=8)  # fmt: skip
+    line.set(xlabel="hour", ylabel="distance, m", xlim=(0, 24), ylim=(0, None), xticks=range(0, 25, 3))
+    line.grid(alpha=0.3)
+    line.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, frameon=False, fontsize=9)
+    return figure
 
 
 def main() -> None:
@@ -32,7 +79,7 @@ def main() -> None:
     ax.set(xlabel="radius within which odds change by at most the factor, m", ylabel="mean distance of a report, m")
     ax.set_xlim(right=4500)
     ax.grid(alpha=0.3)
-    for name, drawn in {**figures, "epsilon": figure}.items():
+    for name, drawn in {**figures, "epsilon": figure, "day": day()}.items():
         drawn.savefig(HERE / "pictures" / f"{name}.png", dpi=90)
 
 

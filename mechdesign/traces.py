@@ -7,9 +7,14 @@ from mechdesign.mechanism.session.rules import Ask, Rule
 from mechdesign.mechanism.session.session import Account, Estimate
 from mechdesign.mechanism.session.smoothing import smoothed
 from mechdesign.mechanism.session.transcript import Step, Transcript
+from mechdesign.setting.movement.home_away import HomeAway
 from mechdesign.setting.movement.movement import Chain, Movement
 from mechdesign.setting.movement.transitions import Transitions
 from mechdesign.setting.movement.walk import Walk
+from mechdesign.utility.traces.fit import fit_home_away
+from mechdesign.utility.traces.propose import Proposal, propose
+from mechdesign.utility.traces.tables import loss_after, report_table, state_table
+from mechdesign.utility.traces.walks import Walks, walks
 
 __all__ = [
     "Account",
@@ -17,15 +22,24 @@ __all__ = [
     "Belief",
     "Chain",
     "Estimate",
+    "HomeAway",
     "MovedTest",
     "Movement",
+    "Proposal",
     "Rule",
     "Step",
     "Transcript",
     "Transitions",
     "Walk",
+    "Walks",
     "best_places",
+    "fit_home_away",
     "load_design",
+    "loss_after",
+    "propose",
+    "report_table",
     "save_design",
     "smoothed",
+    "state_table",
+    "walks",
 ]

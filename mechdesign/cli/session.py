@@ -9,6 +9,7 @@ import typer
 
 from mechdesign.cli.options import JsonOption, real, whole
 from mechdesign.cli.parsing import place_asked
+from mechdesign.cli.session_design import design as propose
 from mechdesign.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from mechdesign.setting.space.domain import Domain
 
 session = typer.Typer(help="Reports along a trace, one certified account.", rich_markup_mode=None)
+session.command("design")(propose)
 SessionArgument = Annotated[Path, typer.Argument(help="The file of the session.")]
 _DESIGN = typer.Option("--design", help="The design (JSON, with its tables beside it).")
 DesignOption = Annotated[Path | None, _DESIGN]

@@ -70,6 +70,7 @@ MUTANTS = {
     "p falls too fast": lambda o: replace(o, p=changed(changed(o.p, 1, 2**57), 0, -(2**57))),
     "q jumps": lambda o: replace(o, q=tuple(ROW_SUM if k > o.top - 3 else o.q[0] for k in range(len(o.q)))),
     "q falls": lambda o: replace(o, q=(*o.q[:-1], o.q[-2] // 2)),
+    "p has too little in its tail": lambda o: replace(o, p=(*o.p[:-2], o.p[-2] + o.p[-1] // 2, o.p[-1] - o.p[-1] // 2)),
     "q never": lambda o: replace(o, q=(0, *o.q[1:])),
 }
 

@@ -29,6 +29,7 @@ TRACES = list(itertools.product(range(PLACES), repeat=TICKS))
 RULES_AND_MORE = {
     **RULES,
     "risk, one more": lambda: md.Risk(above=0.95, most=3, widths=[1.05]),
+    "risk, dearer first": lambda: md.Risk(above=0.6, most=2, number=[1, 0]),
     "moved-test, once": lambda: md.traces.MovedTest(above=2.0, offset=0.4, slope=0.9, most=1, units=2),
 }
 

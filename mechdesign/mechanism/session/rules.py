@@ -26,7 +26,7 @@ from mechdesign.base.display import Shown
 from mechdesign.errors import InputError
 from mechdesign.mechanism.session.belief import Belief
 from mechdesign.mechanism.session.transcript import Transcript
-from mechdesign.mechanism.session.windows import MOST_TICKS, Window, capped_worst, periodic_worst
+from mechdesign.mechanism.session.windows import MOST_TICKS, Window, capped_worst, ordered_worst, periodic_worst
 
 _PLAIN = (int, float, str, Fraction, type(None))
 _HOURS = 24.0
@@ -171,45 +171,63 @@ class Risk(Rule):
     """Report where the filter's expected error exceeds `above`, at most `most` times in a window `per`.
 
     above, in the unit of the loss, as are `widths`, the number of which that the expected error exceeds is that of the
-    table.
-    Raises: InputError for a negative `above`, or `most` below 1.
+    table; or, with `number` instead, the k-th report of a window of days is from table number[k].
+    Raises: InputError for a negative `above`, `most` below 1, and a number that does not name a table for each report
+        of a window of days, or goes with widths.
     """
 
     above: float
     most: int
     per: str = "1d"
     widths: tuple[float, ...] = ()
+    number: tuple[int, ...] = ()
     kind = "risk"
 
     def __post_init__(self) -> None:
         if not 0 <= self.above < float("inf"):
             raise InputError("must be 0 or more", field="above", value=self.above, remedy="use above=400.0")
         checked_most(self.most)
-        for name, value in {"above": float(self.above), "widths": checked_widths(self.widths)}.items():
+        number = tuple(whole(int(each), "number", 0, MOST_TICKS) for each in self.number)
+        days = not number or Window.of(self.per, int(_HOURS)).calendar
+        if number and (len(number) != self.most or len(self.widths) > 0 or not days):
+            raise InputError(
+                "must name a table for each of `most` reports of a window of days, and not go with widths",
+                field="number",
+                value=list(number),
+                remedy='give as many as most, with per="1d"',
+            )
+        kept = {"above": float(self.above), "widths": checked_widths(self.widths), "number": number}
+        for name, value in kept.items():
             object.__setattr__(self, name, value)
         super().__post_init__()
 
     def ask(self, tick: int, transcript: Transcript, belief: Belief) -> Ask | None:
-        window = Window.of(self.per, transcript.ticks)
-        if not belief.error > self.above or transcript.draws(window, tick) >= self.most:
+        if not belief.error > self.above:
             return None
-        return Ask(table=by_width(belief.error, self.widths))
+        drawn = transcript.draws(Window.of(self.per, transcript.ticks), tick)
+        if drawn >= self.most:
+            return None
+        return Ask(table=self.number[drawn] if self.number else by_width(belief.error, self.widths))
 
     def worst(self, charges: Sequence[Fraction], ticks: int, window: Window) -> Fraction:
-        """The largest number of reports of a window times the dearest table."""
-        return capped_worst(self.most, Window.of(self.per, ticks), window) * max(charges[: self.tables()])
+        """The largest number of reports of a window times the dearest table; with `number`, the sum of its dearest."""
+        per = Window.of(self.per, ticks)
+        if self.number:
+            return ordered_worst([charges[each] for each in self.number], per, window)
+        return capped_worst(self.most, per, window) * max(charges[: self.tables()])
 
     def tables(self) -> int:
-        return len(self.widths) + 1
+        return max(self.number) + 1 if self.number else len(self.widths) + 1
 
     @classmethod
     def from_description(cls, told: dict[str, Any]) -> Self:
-        named(told, "rule", ("kind", "above", "most", "per", "widths"))
+        named(told, "rule", ("kind", "above", "most", "per", "widths", "number"))
         return cls(
             above=float(finite(told["above"], "above")),
             most=whole(told["most"], "most", 1, MOST_TICKS),
             per=word(told["per"], "per"),
             widths=tuple(finites(told["widths"], "widths").tolist()),
+            number=tuple(wholes(told["number"], "number", 0, MOST_TICKS).tolist()),
         )
 
 

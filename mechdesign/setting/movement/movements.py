@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from mechdesign.errors import InputError
+from mechdesign.setting.movement.home_away import HomeAway
 from mechdesign.setting.movement.movement import Movement
 from mechdesign.setting.movement.transitions import Transitions
 from mechdesign.setting.movement.walk import Walk
 
-MOVEMENTS: dict[str, type[Movement]] = {kind.kind: kind for kind in (Walk, Transitions)}
+MOVEMENTS: dict[str, type[Movement]] = {kind.kind: kind for kind in (Walk, Transitions, HomeAway)}
 
 
 def movement_from_description(told: object) -> Movement:

@@ -1,0 +1,153 @@
+"""A session designed by simulation: rule, reports a day and their table for a total, and what it is worth.
+
+Synthetic people (walks.py) on the places of the domain; the public model is fitted to some, a shortlist of clock and
+risk rules is made on others with the factored filter, the best of it by the chain that a session runs, and error and
+attacks are measured on a third group. Every session lasts two weeks. Totals are nats within a radius, a day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base.arguments import asked
+from mechdesign.base.checks import check_whole, positive
+from mechdesign.base.display import Shown
+from mechdesign.errors import SizeError
+from mechdesign.mechanism.session.design import SessionDesign
+from mechdesign.mechanism.session.rules import Clock, Risk, Rule
+from mechdesign.setting.objective.losses import Distance
+from mechdesign.setting.space.domain import Domain
+from mechdesign.utility.traces.attack import homes_found
+from mechdesign.utility.traces.choose import FIRST, choose, clocks, mean_error, risks
+from mechdesign.utility.traces.fit import fit_home_away
+from mechdesign.utility.traces.sessions import Clocked, Risky, sessions
+from mechdesign.utility.traces.setting import Setting
+from mechdesign.utility.traces.walks import Walks, walks
+
+MOST_PLACES = 400
+TIMES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the limit, at which the curve has a point
+DAYS = 14
+PUBLIC, OTHERS = 200, 12  # people whom the model is fitted to, and on whom a rule is chosen
+SHORTLIST = 6
+_SEEDS = 3  # groups of people
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Point(Shown):
+    """A total and the best rule at it: error, the mean distance in units to the true positions; found, the share of
+    homes that each attack names to within the radius after `DAYS` days; nats, certified: no attack on two weeks changes
+    odds of homes that far apart by more than e^nats.
+    """
+
+    total: float
+    rule: Clocked | Risky
+    error: float
+    reports: float
+    found: dict[str, float]
+    nats: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Proposal(Shown):
+    """design, for the limit; points, of the curve, one at the limit; constant, the error of the best single place."""
+
+    design: SessionDesign
+    points: tuple[Point, ...]
+    limit: float
+    within: float
+    constant: float
+    people: int
+
+    @property
+    def own(self) -> Point:
+        """The point of the design."""
+        return next(point for point in self.points if point.total == self.limit)
+
+
+@asked
+def propose(
+    domain: Domain,
+    *,
+    ticks: int,
+    limit: float,
+    within: float,
+    people: int = 30,
+    seed: int = 0,
+    on_progress: Callable[[str], None] | None = None,
+) -> Proposal:
+    """Propose a session; see the module docstring.
+
+    Parameters: ticks, of a day; limit, nats within the radius that a calendar day may cost; within, the radius in the
+    unit of the domain; people, that are measured; seed, of the synthetic people and their reports.
+    Raises: InputError for counts, a limit or a radius that are none; SizeError above 400 places; UnsuitableError off
+        the plane.
+    Cost: O(n^3) a person and tick: 10 s a point on 144 places with 50 ticks, 30 people.
+    """
+    positive(limit, "limit")
+    for value, name in ((ticks, "ticks"), (people, "people")):
+        check_whole(value, name)
+    if domain.size > MOST_PLACES:
+        raise SizeError(
+            f"simulations take at most {MOST_PLACES} places", field="cell", value=domain.size, remedy="use larger cells"
+        )
+    public, others, measured = (
+        walks(domain, people=count, days=DAYS, ticks=ticks, seed=_SEEDS * seed + group)
+        for group, count in enumerate((PUBLIC, OTHERS, people))
+    )
+    setting = Setting(domain=domain, model=fit_home_away(public), within=positive(within, "within"))
+    found = []
+    for share in TIMES:
+        found.append(_point(setting, others, measured, share * limit, seed))
+        if on_progress is not None:
+            on_progress(f"{share * limit:g} nats a day: {found[-1].error:.0f} {domain.unit}")
+    traces = measured.places.reshape(people, -1)
+    return Proposal(
+        design=session_design(setting, found[TIMES.index(1.0)].rule),
+        points=tuple(found),
+        limit=float(limit),
+        within=float(within),
+        constant=float(setting.distances[setting.constant, traces].mean()),
+        people=people,
+    )
+
+
+def session_design(setting: Setting, rule: Clocked | Risky) -> SessionDesign:
+    """The design of a rule: a certified table for every cost, the public model, expected distances."""
+    costs = sorted(set(rule.costs))
+    number = tuple(costs.index(cost) for cost in rule.costs)
+    stated: Rule = Clock(hours=rule.hours, number=number) if isinstance(rule, Clocked) else Risk(
+        above=rule.above, most=len(number), number=number
+    )  # fmt: skip
+    tables = [setting.mechanism(cost) for cost in costs]
+    return SessionDesign(tables=tables, rule=stated, ticks=setting.ticks, movement=setting.model, loss=Distance())
+
+
+def _point(setting: Setting, others: Walks, measured: Walks, total: float, seed: int) -> Point:
+    """The best rule at a total, and what it is worth to other people."""
+    exact = replace(setting, exact=True)
+    exact._made.update(setting._made)
+    chosen = _chosen(setting, exact, others.places.reshape(len(others.places), -1), total, seed)
+    setting._made.update(exact._made)
+    traces = measured.places.reshape(len(measured.places), -1)
+    made = sessions(exact, traces, chosen, np.random.default_rng([seed, 1]))
+    return Point(
+        total=total,
+        rule=chosen,
+        error=mean_error(setting, traces, made),
+        reports=float(made.reports.sum() / (traces.size / setting.ticks)),
+        found=homes_found(setting, made, measured.homes),
+        nats=DAYS * total,
+    )
+
+
+def _chosen(setting: Setting, exact: Setting, traces: NDArray[np.int64], total: float, seed: int) -> Any:
+    """The best rule for traces (N, L): a shortlist by the factored filter, decided by the chain."""
+    rules: list[Clocked | Risky] = [*clocks(setting, total), *risks(setting, total, firsts=(1.0, FIRST))]
+    tried = [(mean_error(setting, traces, sessions(setting, traces, r, np.random.default_rng(seed))), r) for r in rules]
+    best = sorted(tried, key=lambda each: each[0])[:SHORTLIST]
+    return choose(exact, traces[:, : traces.shape[1] // 2], [rule for _, rule in best], sessions, seed).rule
