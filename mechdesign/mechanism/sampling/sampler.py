@@ -70,7 +70,7 @@ class Sampler(Shown):
 
         With a claim about positions these, and the centres of secrets, draw rows by the spline (snapping.py), anew
         for every report; without one a position stands for its cell (`place_at`).
-        Returns: report numbers with the coordinates of secrets (or positions) and reports; attributes bits, claim, cost.
+        Returns: report numbers with coordinates of secrets (or positions) and reports; attributes bits, claim, cost.
             With `seed`, for simulations only, bits is "simulation, seed 7 (predictable)".
         Raises: InputError for secrets that are not there, positions outside, or a size or seed that is not a whole
             number; SizeError where the draws would not fit in memory.
