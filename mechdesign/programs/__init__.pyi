@@ -12,8 +12,8 @@ from .optimal.constraints import without_reports as without_reports
 from .optimal.edge_average import EdgeAverage as EdgeAverage
 from .optimal.minimax import Minimax as Minimax
 from .optimal.optimal import Optimal as Optimal
-from .optimal.robust import Robust as Robust
 from .optimal.positions import Positions as Positions
+from .optimal.robust import Robust as Robust
 from .program import Program as Program
 from .smooth_sensitivity import SmoothSensitivity as SmoothSensitivity
 from .statistical.statistical_design import StatisticalDesign as StatisticalDesign

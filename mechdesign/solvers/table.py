@@ -25,8 +25,8 @@ from mechdesign.programs.optimal.edge_average import EdgeAverage
 from mechdesign.programs.optimal.minimax import Minimax
 from mechdesign.programs.optimal.near_pairs import WIDEST, excess, near_pairs
 from mechdesign.programs.optimal.optimal import Optimal
-from mechdesign.programs.optimal.robust import Robust
 from mechdesign.programs.optimal.positions import Positions
+from mechdesign.programs.optimal.robust import Robust
 from mechdesign.programs.program import Program
 from mechdesign.programs.statistical.statistical_design import StatisticalDesign
 from mechdesign.setting.metric.euclidean import Euclidean

@@ -125,9 +125,9 @@ def each_mechanism(
 ) -> Iterator[tuple[str, xr.Dataset | InputError]]:
     """Each mechanism with its row name as it is made, or the reason why it does not fit the problem.
 
-    only: the rows to make, rivals among them, all but those by default; rivals, positions: with them; given: mechanisms of the
-    user's own, by name, as `compare` takes them; on_progress: called with "3 of 8: NAME" before each is made. A design
-    that Ctrl-C ended is the last.
+    only: the rows to make, rivals among them, all but those by default; rivals, positions: with them; given: mechanisms
+    of the user's own, by name, as `compare` takes them; on_progress: called with "3 of 8: NAME" before each is made. A
+    design that Ctrl-C ended is the last.
     Raises: InputError for an unknown row name, a bad target, a metric that does not fit the domain or a mechanism given
         that is none; SizeError.
     """
@@ -176,8 +176,8 @@ def compare(
     mechanisms: yours by name: tables (n, m) of probabilities, or mechanism Datasets over the same secrets. They are
     judged as they are, unrepaired, at the smallest scale of the metric that their integers satisfy, by the prior and
     loss of the problem. rivals: with those of the literature on estimating distributions, each report judged as the
-    best place to read it as, and left out where their reports are too many for a table. positions: with the design that is private between any two positions
-    and not between centres of cells alone.
+    best place to read it as, and left out where their reports are too many for a table. positions: with the design
+    that is private between any two positions and not between centres of cells alone.
     The lower bound is the best one proved for the optimal program; it stands in every row whose mechanism satisfies the
     problem's claim, so that `gap` = (loss - lower_bound) / loss says how far that mechanism is from optimal.
     Returns: a DataFrame with the columns of `Row`, missing figures NaN.
