@@ -68,9 +68,9 @@ class Sampler(Shown):
         """Reports (secret b, draw size) drawn independently for secrets (b,), or for one, each with exactly
         P(y|u) = mass / 2^62 (factored: mass / S(u)); or for positions `at` (b, 2) or (2,), in the unit of the map.
 
-        With a claim about positions these, and the centres of secrets, draw a row by the spline (snapping.py) anew for
-        every report; without one a position stands for its cell (`place_at`).
-        Returns: report numbers with the coordinates of secrets (or positions) and reports; attributes bits, claim, cost.
+        With a claim about positions these, and the centres of secrets, draw rows by the spline (snapping.py), anew
+        for every report; without one a position stands for its cell (`place_at`).
+        Returns: report numbers with coordinates of secrets (or positions) and reports; attributes bits, claim, cost.
             With `seed`, for simulations only, bits is "simulation, seed 7 (predictable)".
         Raises: InputError for secrets that are not there, positions outside, or a size or seed that is not a whole
             number; SizeError where the draws would not fit in memory.
