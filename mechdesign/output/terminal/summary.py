@@ -113,7 +113,7 @@ def print_summary(summary: Mapping[str, Any], mechanism: xr.Dataset, *, verbose:
         said += f"; no {whose} does better than {summary['lower_bound']:.3g} (gap {summary['gap']:.0e})"
     if mechanism.attrs["program"] == Minimax.name and mechanism["multiplier"].values.any():
         more = f"{worst_prior(mechanism)}.{' ' * bool(more)}{more}"
-    if summary["price"] is not None:
+    if summary.get("price") is not None:
         more = f"{_price(summary['price'], stored_domain(mechanism))}{' ' * bool(more)}{more}"
     say(f"{said}. Proved in whole numbers.{' ' * bool(more)}{more}")
     last = ("seconds", "peak_mb", "file", "fallback", "diagnosis", "published", "remark")
