@@ -135,6 +135,8 @@ def print_summary(summary: Mapping[str, Any], mechanism: xr.Dataset, *, verbose:
 
 def _price(price: float, domain: Domain) -> str:
     """What privacy between positions costs beside privacy between centres, and a cell at which it costs 1 %."""
+    if price <= 0:
+        return "Between any two positions instead of centres of cells, that costs nothing."
     said = f"Between any two positions instead of centres of cells, that costs at most {price:.2%}"
     assert domain.cell is not None
     unit = "" if domain.unit == "1" else f" {domain.unit}"
