@@ -12,8 +12,9 @@ Whole numbers of a file that arithmetic reaches, and why none wraps:
 | R mass, mass 2^s | `certificate._count` | 128-bit words: R < 2^62, mass < 2^64, 0 <= s <= 61: under 2^126 |
 | step units, d_e 2^48 | `Factors.spare` | units <= cap, step cap < 2^54; lengths cut at 2^13 nats: under 2^61 |
 | E(t), S(u), R_e S(u) | `Factors` | Python integers |
+| f + q | `columns._gather` | f + min(q, cap - f) <= cap <= 65,535 |
 | E W in halves | `factors._row_sums` | 29-bit halves of E <= 2^58, W <= 2^28: 64 products under 2^57 make 2^63 |
-| cumulative E W | `FactoredMechanism` | at most 2^17 places, limbs of 43 bits: under 2^61 |
+| cumulative E W | `FactoredMechanism` | at most 2^19 columns, limbs of 43 bits: under 2^63 + 2^33 |
 | q + units | `integer_metric._sweep` | cap + longest edge <= 65,535, checked by `IntegerMetric` |
 | u n + v | keys of edges and near pairs | u, v < n < 2^31: under 2^62 |
 | 2 e, places | compressed rows of 32 bits | at most 2^30 - 1 edges |
@@ -23,7 +24,7 @@ Whole numbers of a file that arithmetic reaches, and why none wraps:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import xarray as xr
@@ -33,6 +34,7 @@ from mechdesign.setting.space.domain import AXES
 
 TABLE = "mechdesign/mechanism/1"
 FACTORED = "mechdesign/factored/1"
+COLUMNED = "mechdesign/factored/2"
 MAY_BE_EMPTY = ("side_row",)  # of constraints that are all of the user's own
 LARGEST = {"edge": (1 << 30) - 1}  # entries of a dimension; of any other 2^31 - 1
 
@@ -122,6 +124,22 @@ FACTORS = Schema(
     attributes=_SAID | {"step": int, "cap": int, "block": int},
     optional={"remapped_loss": float, "stopped": str},
 )
+
+COLUMNS = replace(
+    FACTORS,
+    name=COLUMNED,
+    arrays={
+        **FACTORS.arrays,
+        "weight": Array(dtype="uint32", dims=("column",)),
+        "target": Array(dtype="int64", dims=("column",), names="secret"),
+        "remap": Array(dtype="int64", dims=("column",), names="secret", optional=True),
+        "first_generator": Array(dtype="int64", dims=("column",), names="generator"),
+        "generator_place": Array(dtype="int64", dims=("generator",), names="place"),
+        "generator_offset": Array(dtype="uint16", dims=("generator",)),
+    },
+)
+
+MECHANISMS = {schema.name: schema for schema in (MECHANISM, FACTORS, COLUMNS)}
 
 
 def check(mechanism: xr.Dataset, *schemas: Schema, what: str = "a mechanism") -> Schema:

@@ -20,7 +20,8 @@ import xarray as xr
 from mechdesign.base.units import canonical_unit
 from mechdesign.errors import MechdesignError, VerificationError
 from mechdesign.mechanism.factored.certificate import Factors
-from mechdesign.mechanism.schema import FACTORED, FACTORS, MECHANISM, check, refused
+from mechdesign.mechanism.factored.columns import Columns
+from mechdesign.mechanism.schema import COLUMNED, FACTORED, MECHANISMS, check, refused
 from mechdesign.mechanism.table.dataset import COST, claim_sentence, stored_points
 from mechdesign.setting.metric.integer_metric import IntegerMetric
 from mechdesign.setting.metric.metric import Metric, Rebuilt
@@ -43,7 +44,7 @@ class Stored:
     @property
     def factored(self) -> bool:
         """Whether it is kept as factors instead of a table."""
-        return bool(self.mechanism.attrs["schema"] == FACTORED)
+        return self.mechanism.attrs["schema"] in (FACTORED, COLUMNED)
 
     @cached_property
     def domain(self) -> Domain:
@@ -186,7 +187,17 @@ class Stored:
             units=held["edge_units"].values,
             cap=int(attrs["cap"]),
         )
-        return Factors(metric=metric, step=int(attrs["step"]), weight=held["weight"].values, inner=held["inner"].values)
+        columns = None
+        if attrs["schema"] == COLUMNED:
+            place, offset = held["generator_place"].values, held["generator_offset"].values
+            columns = Columns(place=place, offset=offset, first=held["first_generator"].values)
+        return Factors(
+            metric=metric,
+            step=int(attrs["step"]),
+            weight=held["weight"].values,
+            inner=held["inner"].values,
+            columns=columns,
+        )
 
     def differences(self) -> list[str]:
         """How the claim, levels, edges and units of the file differ from what metric and geometry give."""
@@ -210,7 +221,7 @@ def read(mechanism: xr.Dataset) -> Stored:
 
     Raises: VerificationError where a variable or attribute is not what the schema says.
     """
-    check(mechanism, MECHANISM, FACTORS)
+    check(mechanism, *MECHANISMS.values())
     return Stored(mechanism=mechanism)
 
 

@@ -1,21 +1,24 @@
 """Factors: a mechanism kept as integer distances and weights instead of a table, and its exact certificate.
 
-Statement. Places y = 1..k carry integer weights W(y) >= 1, and q(u, y) is the shortest-path distance of whole edge
-lengths, capped at F (setting/metric/integer_metric.py). Let step = m 2^-48 nats, and E(0) = 2^58, E(t + 1) = ceil(E(t)
-/ r) with a rational r <= e^step. The mechanism is the family of exact fractions
+Statement. q is the shortest-path distance of whole edge lengths between places, capped at F
+(setting/metric/integer_metric.py). Columns k carry integer weights W(k) >= 1 and functions q_k(u) = min(F, min f_v +
+q(v, u)) over a few places v with whole offsets f_v >= 0 (columns.py); with one place and offset 0 each, q_k(u) is the
+distance from a place. Let step = m 2^-48 nats, and E(0) = 2^58, E(t + 1) = ceil(E(t) / r) with a rational
+r <= e^step. The mechanism is the family of exact fractions
 
-    P(y|u) = E(q(u, y)) W(y) / S(u),      S(u) = sum over y of E(q(u, y)) W(y)
+    P(k|u) = E(q_k(u)) W(k) / S(u),      S(u) = sum over k of E(q_k(u)) W(k)
 
 Certificate. Let e = (u, v) be an edge of the claim, d_e nats long, that has j_e units in the integer metric, and let
 ln R_e be at most d_e - j_e step. If S(v) <= R_e S(u) and S(u) <= R_e S(v) for every e, then P is private for the
-shortest-path distance of the d_e, for all places y and after any post-processing of y.
-Proof. |q(u, y) - q(v, y)| <= j_e for every y: triangle inequality, and a cap keeps it. E does not increase, and
-E(t) <= r E(t + 1), so E(q(u, y)) <= r^{j_e} E(q(v, y)) <= e^{j_e step} E(q(v, y)). Hence P(y|u) / P(y|v) <=
+shortest-path distance of the d_e, for all columns k and after any post-processing of k.
+Proof. |q_k(u) - q_k(v)| <= j_e for every k: triangle inequality, and offsets, a minimum and a cap keep it. E does not
+increase, and E(t) <= r E(t + 1), so E(q_k(u)) <= r^{j_e} E(q_k(v)) <= e^{j_e step} E(q_k(v)). Hence P(k|u) / P(k|v) <=
 e^{j_e step} S(v) / S(u) <= e^{j_e step} R_e <= e^{d_e}; multiply along a shortest path.
 
 Every comparison is between integers; E, S and R_e are computed in integers, R_e rounded down (certificate.py). Nothing
-about the distances themselves has to be stored: they are the fixed point of the edges, found again in whole numbers.
-The bound is attained: at y = v when e is a shortest path of the integer metric.
+about the distances themselves has to be stored: they are the fixed point of the edges, found again in whole numbers,
+and nothing about places and offsets has to be right. The bound is attained: at a column with one place v and offset 0
+when e is a shortest path of the integer metric.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.errors import InputError
+from mechdesign.mechanism.factored.columns import Columns
 from mechdesign.mechanism.table.certificate import exp_lower
 from mechdesign.setting.metric.integer_metric import Distances, IntegerMetric
 from mechdesign.setting.metric.shortest_paths import Edges
@@ -43,20 +47,39 @@ _REACH = int(KERNEL_BITS * 0.69 * 2**STEP_BITS)  # of step cap, under 2^54: E st
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Factors:
-    """The integers of a factored mechanism: metric over the k places, step in 2^-48 nats, weight (k,) in [1, 2^28],
-    inner (n,), the places that are the secrets.
+    """The integers of a factored mechanism: metric over the k places, step in 2^-48 nats, weight (c,) in [1, 2^28],
+    inner (n,), the places that are the secrets; columns, c of them, None for the distance from every place in turn.
 
     No product wraps: 0 < step cap < 58 * 0.69 * 2^48 < 2^54, and no edge is longer than the cap, so that step times
-    units is under 2^54 too; lengths in nats are cut at 2^13, which is 2^61 steps of 2^-48.
-    Raises: InputError where a weight, the step, an edge or the kernel is out of range.
+    units is under 2^54 too; lengths in nats are cut at 2^13, which is 2^61 steps of 2^-48. E(q_k(u)) W(k) is under 2^87
+    and there are fewer than 2^31 columns, so that S(u) is under 2^118; its sums are added in parts (`_row_sums`).
+    Raises: InputError where a weight, the step, an edge, a column or the kernel is out of range, and for arrays of
+        another type or shape.
     """
 
     metric: IntegerMetric
     step: int
     weight: NDArray[np.uint32]
     inner: NDArray[np.int64]
+    columns: Columns | None = None
 
     def __post_init__(self) -> None:
+        if self.columns is not None:
+            self.columns.check(self.metric.size, self.metric.cap)
+        if self.weight.dtype != np.uint32 or self.weight.shape != (self.size,):
+            raise InputError(
+                f"must be uint32 ({self.size},), one for every column",
+                field="weight",
+                value=f"{self.weight.dtype} {self.weight.shape}",
+                remedy="give every column one weight",
+            )
+        if self.inner.ndim != 1 or self.inner.min() < 0 or self.inner.max() >= self.metric.size:
+            raise InputError(
+                "a secret is no place",
+                field="inner",
+                value=f"{self.inner.min()} to {self.inner.max()}",
+                remedy=f"use places 0..{self.metric.size - 1}",
+            )
         if self.weight.min() < 1 or self.weight.max() > 1 << WEIGHT_BITS:
             raise InputError(
                 "must lie in [1, 2^28]",
@@ -81,6 +104,11 @@ class Factors:
             )
 
     @property
+    def size(self) -> int:
+        """Number of columns c."""
+        return self.metric.size if self.columns is None else self.columns.size
+
+    @property
     def nats_per_unit(self) -> float:
         """The step in nats, exact as a double."""
         return self.step * 2.0**-STEP_BITS
@@ -100,8 +128,15 @@ class Factors:
         mask = np.uint64((1 << _HALF) - 1)
         return (self.kernel >> np.uint64(_HALF)).astype(np.uint32), (self.kernel & mask).astype(np.uint32)
 
+    def distances(self, secrets: NDArray[np.int64]) -> Distances:
+        """q_k(u) (c, b) in units, for b secrets. Cost: 10 sweeps over the edges, b at once, and a look at every
+        generator.
+        """
+        found = self.metric.from_sources(self.inner[secrets])
+        return found if self.columns is None else self.columns.gather(found, self.metric.cap)
+
     def row_sums(self, distances: Distances) -> list[int]:
-        """S(u), exact, for the sources of distances (k, b)."""
+        """S(u), exact, for the secrets of distances (c, b)."""
         high, low = self.halves
         parts = _row_sums(distances, high, low, self.weight).tolist()
         return [((a << 32) + b << _HALF) + (c << 32) + d for a, b, c, d in zip(*parts, strict=True)]
@@ -148,13 +183,13 @@ def _keys(tail: NDArray[np.int64], head: NDArray[np.int64], size: int) -> NDArra
 @numba.njit(cache=True, nogil=True)
 def _row_sums(distances, kernel_high, kernel_low, weight):  # type: ignore[no-untyped-def]
     """Per source the sums of high and low products, each as high and low 32 bits (the low one may carry further)."""
-    places, sources = distances.shape
+    columns, sources = distances.shape
     total = np.zeros((4, sources), np.uint64)
     high, low = np.empty(sources, np.uint64), np.empty(sources, np.uint64)
     mask = np.uint64(0xFFFFFFFF)
-    for first in range(0, places, 64):  # 64 products under 2^57 fit 64 bits
+    for first in range(0, columns, 64):  # 64 products under 2^57 fit 64 bits
         high[:], low[:] = 0, 0
-        for p in range(first, min(places, first + 64)):
+        for p in range(first, min(columns, first + 64)):
             w = np.uint64(weight[p])
             for b in range(sources):
                 q = distances[p, b]

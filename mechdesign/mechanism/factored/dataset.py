@@ -2,10 +2,12 @@
 
 | variable | dims | meaning |
 |---|---|---|
-| weight | place | uint32, W(y) in [1, 2^28]; places are the cells of the domain and of the frame around it |
-| target | place | the secret whose cell is reported when the place is drawn (post-processing) |
-| remap | place | the cell with the least posterior expected loss, where it was computed |
-| inner | secret | the place that each secret is |
+| weight | column | uint32, W(k) in [1, 2^28] |
+| target | column | the secret whose cell is reported when the column is drawn (post-processing) |
+| remap | column | the cell with the least posterior expected loss, where it was computed |
+| first_generator | column | the number of the first generator of each column; the next column begins where it ends |
+| generator_place, generator_offset | generator | the place v of a generator, and uint16 f_v in steps, at most the cap |
+| inner | secret | the place that each secret is; places are the cells of the domain and of the frame around it |
 | edge_tail, edge_head, edge_units | edge | the integer metric: uint16 lengths in steps |
 | row_sum | secret, word | S(u), high and low 64 bits |
 | row_loss | secret | expected loss from each secret |
@@ -14,7 +16,8 @@
 | block_sha256 | block, byte | SHA-256 of row_sum and row_loss, `block` rows at a time |
 
 Attributes: those of a table, with step (whole number of 2^-48 nats), cap and block. What is claimed, and why it holds,
-is in factors.py.
+is in certificate.py. Where the columns are the distances from every place in turn, the schema is another one: weight,
+target and remap are over the dimension place, and there are no generators.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ from scipy.spatial import cKDTree
 from mechdesign.errors import DesignError
 from mechdesign.mechanism.factored.certificate import Factors
 from mechdesign.mechanism.factored.row_sums import LossData, RowBlock, join_words, rounded_words
-from mechdesign.mechanism.schema import FACTORED
+from mechdesign.mechanism.schema import COLUMNED, FACTORED
 from mechdesign.mechanism.table.dataset import COST, claim_sentence, coordinates, seal, versions
 from mechdesign.setting.metric.shortest_paths import Edges
 from mechdesign.setting.objective.losses import SQUARE
@@ -68,13 +71,15 @@ def make_factored(
 ) -> xr.Dataset:
     """The sealed Dataset of a factored mechanism at the claim of the problem's metric.
 
-    rows holds all n rows; diagnosis, arrays (n,) to keep under their names.
+    rows holds all n rows; target (c,), the secret that each column reports; diagnosis, arrays (n,) to keep under their
+    names.
     Raises: DesignError where the integer certificate does not hold.
     """
     domain, factors = problem.domain, judged.factors
     if factors.breaches(problem.edges, join_words(rows.row_sum)):
         raise DesignError("the factors break the claim", field="weight", remedy="report this mechanism")
-    metric = factors.metric
+    metric, columns = factors.metric, factors.columns
+    over = "place" if columns is None else "column"
     figures = judgement(judged, rows, domain)
     places = {
         name.replace("secret", "place"): ("place", values, attrs)
@@ -82,8 +87,8 @@ def make_factored(
     }
     unit = problem.loss.unit(domain.unit)
     variables: dict[str, Any] = {
-        "weight": ("place", factors.weight),
-        "target": ("place", target),
+        "weight": (over, factors.weight),
+        "target": (over, target),
         "inner": ("secret", factors.inner),
         "edge_tail": ("edge", metric.tail),
         "edge_head": ("edge", metric.head),
@@ -94,7 +99,13 @@ def make_factored(
         "block_sha256": (("block", "byte"), block_digests(rows.row_sum, rows.loss)),
     }
     if figures.remap is not None:
-        variables["remap"] = ("place", figures.remap)
+        variables["remap"] = (over, figures.remap)
+    if columns is not None:
+        variables |= {
+            "first_generator": ("column", columns.first),
+            "generator_place": ("generator", columns.place),
+            "generator_offset": ("generator", columns.offset),
+        }
     level = problem.metric.level_at(domain)
     if level is not None:
         variables["level"] = ("secret", level, {"units": f"nats per {domain.unit}"})
@@ -103,7 +114,7 @@ def make_factored(
         variables |= {f"claim_{name}": ("claimed", values) for name, values in listed.items()}
     variables |= {name: ("secret", values) for name, values in diagnosis.items()}
     attrs: dict[str, str | int | float] = {
-        "schema": FACTORED,
+        "schema": FACTORED if columns is None else COLUMNED,
         "problem": problem.name,
         "program": program,
         "parameters": json.dumps({"knobs": dict(problem.parameters), **parameters}, sort_keys=True),
@@ -129,8 +140,8 @@ def make_factored(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Judgement:
-    """loss, the expected loss; remap (k,), the best cell for every place, and remapped_loss, the expected loss with it:
-    None unless the loss is the squared distance, where the best cell is the one nearest to the posterior mean.
+    """loss, the expected loss; remap (c,), the best cell for every column, and remapped_loss, the expected loss with
+    it: None unless the loss is the squared distance, where the best cell is the one nearest to the posterior mean.
     """
 
     loss: float
@@ -154,8 +165,9 @@ def judgement(judged: LossData, rows: RowBlock, domain: Domain) -> Judgement:
 
 
 def effective_epsilon(factors: Factors, edges: Edges, row_sum: NDArray[np.uint64]) -> float:
-    """Largest log-ratio over length: max over edges of (step q(u, v) + |ln S(u) - ln S(v)|) / d_e, at most 1 where the
-    integers certify. Attained, before frame and cells are merged, where the edge is a shortest path.
+    """A bound of every log-ratio over length: max over edges of (step q(u, v) + |ln S(u) - ln S(v)|) / d_e, at most 1
+    where the integers certify. Attained, before columns of one report are merged, where the edge is a shortest path and
+    one of its ends is a column of its own.
     """
     logarithm = np.log(rounded_words(row_sum))
     spent = np.abs(logarithm[edges.tail] - logarithm[edges.head])

@@ -12,7 +12,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.errors import UnsuitableError
+from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.factored.certificate import KERNEL_BITS, Factors
 from mechdesign.setting.metric.integer_metric import BLOCK
 from mechdesign.setting.objective.losses import APART, LENGTH, LOSSES, Loss
@@ -25,9 +25,10 @@ _LOW = (1 << 64) - 1
 class LossData:
     """Factors with what their reports are judged by.
 
-    secrets (n, a) and reports (k, a), coordinates of the secrets and of the cell that each place reports, in units of
+    secrets (n, a) and reports (c, a), coordinates of the secrets and of the cell that each column reports, in units of
     length; prior (n,); loss, one with a code.
-    Raises: UnsuitableError for a loss without a code, such as a table, and for coordinates that are all below 2^-400.
+    Raises: UnsuitableError for a loss without a code, such as a table, and for coordinates that are all below 2^-400;
+        InputError where there are not as many reports as columns.
     """
 
     factors: Factors
@@ -53,12 +54,19 @@ class LossData:
                 value=f"{np.abs(self.secrets).max()}",
                 remedy="use a smaller unit",
             )
+        if self.reports.shape != (self.factors.size, self.secrets.shape[1]):
+            raise InputError(
+                "must be one place for every column",
+                field="target",
+                value=f"{self.reports.shape}, {self.factors.size} columns",
+                remedy="give every column one report",
+            )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RowBlock:
     """Rows start..stop: row_sum (b, 2), high and low 64 bits of S(u); loss (b,), expected loss from each secret;
-    moments (k, 1 + a), sums over u of prior(u) P(y|u) times 1 and the coordinates, from the mean of the secrets.
+    moments (c, 1 + a), sums over u of prior(u) P(k|u) times 1 and the coordinates, from the mean of the secrets.
     """
 
     row_sum: NDArray[np.uint64]
@@ -71,17 +79,17 @@ class RowBlock:
 
 
 def row_block(judged: LossData, start: int, stop: int) -> RowBlock:
-    """The contribution of the secrets start..stop. Cost: the distances from each, and 5 ns for each place."""
+    """The contribution of the secrets start..stop. Cost: the distances from each, and 5 ns for each column."""
     factors = judged.factors
     centre = judged.secrets.mean(axis=0)
     kernel = factors.kernel * 2.0**-KERNEL_BITS
     weight = factors.weight.astype(float)
     sums: list[int] = []
     losses = np.zeros(stop - start)
-    moments = np.zeros((factors.metric.size, 1 + judged.secrets.shape[1]))
+    moments = np.zeros((factors.size, 1 + judged.secrets.shape[1]))
     for first in range(start, stop, BLOCK):
         own = slice(first, min(first + BLOCK, stop))
-        distances = factors.metric.from_sources(factors.inner[own])
+        distances = factors.distances(np.arange(own.start, own.stop))
         exact = factors.row_sums(distances)
         total = np.array([s * 2.0**-KERNEL_BITS for s in exact])
         _add_losses(
@@ -112,7 +120,7 @@ def rounded_words(words: NDArray[np.uint64]) -> NDArray[np.float64]:
 
 @numba.njit(cache=True, nogil=True)
 def _add_losses(distances, kernel, weight, reports, secrets, code, total):  # type: ignore[no-untyped-def]
-    """Add the sum over places of weight * kernel * loss to `total`, per source."""
+    """Add the sum over columns of weight * kernel * loss to `total`, per source."""
     for p in range(distances.shape[0]):
         for b in range(distances.shape[1]):
             square, apart = 0.0, False
@@ -129,7 +137,7 @@ def _add_losses(distances, kernel, weight, reports, secrets, code, total):  # ty
 
 @numba.njit(cache=True, nogil=True)
 def _add_moments(distances, kernel, share, secrets, moments):  # type: ignore[no-untyped-def]
-    """Add share * kernel times (1, coordinates), summed over sources, to `moments` per place."""
+    """Add share * kernel times (1, coordinates), summed over sources, to `moments` per column."""
     for p in range(distances.shape[0]):
         for b in range(distances.shape[1]):
             mass = share[b] * kernel[distances[p, b]]

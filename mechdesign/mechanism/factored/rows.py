@@ -1,6 +1,6 @@
 """FactoredMechanism: rows, samples and exact integers of a factored mechanism, a block of secrets at a time.
 
-Reports are the cells of the secrets: the mass of every place goes to the cell that the place reports (`target`).
+Reports are the cells of the secrets: the mass of every column goes to the cell that the column reports (`target`).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from mechdesign.errors import InputError, VerificationError
 from mechdesign.mechanism.factored.certificate import KERNEL_BITS, Factors
 from mechdesign.mechanism.factored.row_sums import join_words
 from mechdesign.mechanism.rows import Rows, Scan
-from mechdesign.mechanism.schema import FACTORS
+from mechdesign.mechanism.schema import COLUMNED, FACTORED
 from mechdesign.mechanism.stored import Stored, read
 from mechdesign.mechanism.table.dataset import make_mechanism
 from mechdesign.mechanism.table.repair import repair
 from mechdesign.setting.metric.integer_metric import BLOCK, Distances
 
-_LIMB = 43  # bits of the low part of a cumulative mass: sums of 2^16 low parts stay under 2^60
+_LIMB = 43  # bits of the low part of a cumulative mass: sums of 2^19 low parts stay under 2^63
 _HALF = np.uint64(29)
-_MOST_PLACES = 1 << 17  # so that sums of both limbs fit 64 bits
+_MOST_COLUMNS = 1 << 19  # so that sums of both limbs fit 64 bits
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -36,7 +36,7 @@ class FactoredMechanism(Rows):
 
     The Dataset is copied, so that later changes do not reach it; what is drawn or returned exactly comes from rows that
     were added up again here, and draws from a mechanism whose claim was proved here, once.
-    Raises: InputError for a Dataset of another schema, or with more than 2^17 places; VerificationError for one that
+    Raises: InputError for a Dataset of another schema, or with more than 2^19 columns; VerificationError for one that
     does not satisfy its schema.
     """
 
@@ -44,18 +44,19 @@ class FactoredMechanism(Rows):
     placed = "secret"
 
     def __post_init__(self) -> None:
-        if self.dataset.attrs.get("schema") != FACTORS.name:
+        if self.dataset.attrs.get("schema") not in (FACTORED, COLUMNED):
             raise InputError(
                 "not a factored mechanism",
                 field="schema",
                 value=self.dataset.attrs.get("schema"),
                 remedy="use a Dataset that solve returned with method factored",
             )
-        if self.dataset.sizes["place"] > _MOST_PLACES:
+        over = "column" if "column" in self.dataset.sizes else "place"
+        if self.dataset.sizes[over] > _MOST_COLUMNS:
             raise InputError(
-                f"more than {_MOST_PLACES} places",
-                field="place",
-                value=self.dataset.sizes["place"],
+                f"more than {_MOST_COLUMNS} {over}s",
+                field=over,
+                value=self.dataset.sizes[over],
                 remedy="use fewer cells",
             )
         object.__setattr__(self, "dataset", self.dataset.copy(deep=True))
@@ -145,7 +146,7 @@ class FactoredMechanism(Rows):
         return drawn
 
     def _cumulative(self, distances: NDArray[np.uint16]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Cumulative masses (k,), exact, as a high part and the low 43 bits."""
+        """Cumulative masses (c,), exact, as a high part and the low 43 bits."""
         mask = np.uint64((1 << _LIMB) - 1)
         kernel_high, kernel_low = self.factors.halves
         weight = self.factors.weight.astype(np.uint64)
@@ -159,7 +160,7 @@ class FactoredMechanism(Rows):
     def _distances(self, asked: NDArray[np.int64]) -> Iterator[tuple[slice, Distances]]:
         for first in range(0, len(asked), BLOCK):
             own = slice(first, min(first + BLOCK, len(asked)))
-            yield own, self.factors.metric.from_sources(self.factors.inner[asked[own]])
+            yield own, self.factors.distances(asked[own])
 
     def live(self, secret: int, scan: Scan) -> tuple[int, str]:
         return int(self.sample([secret], 1)[0, 0]), "depend on the secret"
@@ -177,7 +178,7 @@ def _other_sum() -> VerificationError:
 def _draw(
     high: NDArray[np.uint64], low: NDArray[np.uint64], size: int, bits: Callable[[int], bytes]
 ) -> NDArray[np.int64]:
-    """Places drawn by cumulative masses (k,): how many of them are at most a uniform integer below the last."""
+    """Columns drawn by cumulative masses (c,): how many of them are at most a uniform integer below the last."""
     found = np.empty(size, np.int64)
     done = 0
     last = (high[-1], low[-1])

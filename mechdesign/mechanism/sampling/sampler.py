@@ -22,11 +22,15 @@ from mechdesign.mechanism.admission import Admission
 from mechdesign.mechanism.factored.rows import FactoredMechanism
 from mechdesign.mechanism.rows import Rows, Scan
 from mechdesign.mechanism.sampling.table_rows import TableMechanism
-from mechdesign.mechanism.schema import FACTORED, TABLE, refused
+from mechdesign.mechanism.schema import COLUMNED, FACTORED, TABLE, refused
 from mechdesign.mechanism.table.dataset import COST
 from mechdesign.setting.space.domain import AXES
 
-_ROWS: dict[str, Callable[..., Rows]] = {TABLE: TableMechanism, FACTORED: FactoredMechanism}
+_ROWS: dict[str, Callable[..., Rows]] = {
+    TABLE: TableMechanism,
+    FACTORED: FactoredMechanism,
+    COLUMNED: FactoredMechanism,
+}
 
 
 def rows_of(mechanism: xr.Dataset) -> Rows:

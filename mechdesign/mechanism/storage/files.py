@@ -25,7 +25,7 @@ from mechdesign.base.arguments import asked
 from mechdesign.base.memory import within_memory
 from mechdesign.base.opening import open_regular
 from mechdesign.errors import FileFormatError, InputError, MechdesignError, VerificationError
-from mechdesign.mechanism.schema import FACTORS, MECHANISM, Schema, check
+from mechdesign.mechanism.schema import MECHANISMS, Schema, check
 from mechdesign.mechanism.storage.netcdf import read_netcdf
 from mechdesign.mechanism.table.dataset import checksum
 
@@ -171,7 +171,7 @@ def load(path: str | Path) -> xr.Dataset:
 
     Raises: InputError if there is no such file; VerificationError if it is damaged, of another schema or altered.
     """
-    return load_sealed(path, MECHANISM, FACTORS, what="a mechanism")
+    return load_sealed(path, *MECHANISMS.values(), what="a mechanism")
 
 
 def load_sealed(path: str | Path, *schemas: Schema, what: str) -> xr.Dataset:

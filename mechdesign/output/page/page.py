@@ -20,7 +20,7 @@ import xarray as xr
 
 from mechdesign.base.streams import visible
 from mechdesign.errors import InputError
-from mechdesign.mechanism.schema import FACTORED, FACTORS, MECHANISM, TABLE
+from mechdesign.mechanism.schema import MECHANISMS
 from mechdesign.mechanism.storage.files import check_target, load_sealed, write_atomically
 from mechdesign.mechanism.stored import contradiction, read
 from mechdesign.mechanism.table.dataset import checksum_faults
@@ -86,7 +86,7 @@ def save_page(
 
 def load_shown(path: str | Path) -> xr.Dataset:
     """Read a file that `save_page` shows: a mechanism, a sweep or an estimate. Raises what `load` raises."""
-    return load_sealed(path, MECHANISM, FACTORS, SWEEP, ESTIMATE, what="a mechanism, sweep or estimate")
+    return load_sealed(path, *MECHANISMS.values(), SWEEP, ESTIMATE, what="a mechanism, sweep or estimate")
 
 
 def page_text(
@@ -103,7 +103,7 @@ def page_text(
         )
     if schema in (SWEEP.name, ESTIMATE.name) and (faults := checksum_faults(result)):
         raise InputError("was altered", field="sha256", value=faults[0], remedy="use an unaltered file")
-    if schema in (TABLE, FACTORED):
+    if schema in MECHANISMS:
         checked, stored = certified(result), read(result)
         (contents, packed), facts = mechanism_contents(stored, checked, comparison), mechanism_facts(stored, checked)
     elif schema == SWEEP.name and comparison is None:

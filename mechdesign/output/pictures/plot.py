@@ -10,7 +10,7 @@ import xarray as xr
 
 from mechdesign.base.arguments import asked
 from mechdesign.errors import InputError, MechdesignError
-from mechdesign.mechanism.schema import FACTORED, FACTORS, MECHANISM, TABLE
+from mechdesign.mechanism.schema import MECHANISMS
 from mechdesign.mechanism.storage.files import check_target, load_sealed, write_atomically
 from mechdesign.mechanism.stored import contradiction
 from mechdesign.output.pictures.diagnosis import plot_diagnosis
@@ -50,7 +50,7 @@ def check_plot_target(path: str | Path, *, overwrite: bool = False) -> Path:
 @asked
 def load_drawable(path: str | Path) -> xr.Dataset:
     """Read a file that `save_plot` draws: a mechanism, a sweep or a diagnosis. Raises what `load` raises."""
-    return load_sealed(path, MECHANISM, FACTORS, SWEEP, DIAGNOSIS, what="a mechanism, sweep or diagnosis")
+    return load_sealed(path, *MECHANISMS.values(), SWEEP, DIAGNOSIS, what="a mechanism, sweep or diagnosis")
 
 
 @asked
@@ -73,7 +73,7 @@ def save_plot(
     from matplotlib.figure import Figure
 
     given = load_drawable(result) if isinstance(result, (str, Path)) else result
-    if isinstance(given, xr.Dataset) and given.attrs.get("schema") in (TABLE, FACTORED):
+    if isinstance(given, xr.Dataset) and given.attrs.get("schema") in MECHANISMS:
         return save_figure(plot_mechanism(given, secrets, over=over), target, overwrite=overwrite)
     for field, value in (("secret", secrets), ("over", over)):
         if value is not None:

@@ -1,0 +1,96 @@
+"""Random columns on the graphs of the cases: several generators a column, certified by a shorter step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import xarray as xr
+from cases import CASES
+from numpy.typing import NDArray
+
+import mechdesign as md
+from mechdesign.mechanism.factored.certificate import STEP_BITS, WEIGHT_BITS, Factors
+from mechdesign.mechanism.factored.columns import Columns
+from mechdesign.mechanism.factored.dataset import judge, make_factored
+from mechdesign.mechanism.factored.row_sums import LossData, RowBlock, join_words
+from mechdesign.mechanism.factored.rows import FactoredMechanism
+from mechdesign.setting.metric.integer_metric import IntegerMetric
+from mechdesign.solvers.factored.run import all_rows
+
+STEP = int(1e-3 * 2**STEP_BITS)  # 2^-48 nats per unit
+CAP = 25_000
+GRAPHS = (
+    "eikonal, 4 neighbours",
+    "eikonal, 8 neighbours",
+    "eikonal, 16 neighbours",
+    "eikonal, masked",
+    "eikonal, two floors",
+    "line, squared, skewed prior",
+    "line, zero-one",
+)
+
+
+def columns_of(lists: list[list[tuple[int, int]]]) -> Columns:
+    """Columns of lists of generators (place, offset)."""
+    sizes = np.array([len(one) for one in lists])
+    flat = np.array([generator for one in lists for generator in one], np.int64)
+    return Columns(place=flat[:, 0].copy(), offset=flat[:, 1].astype(np.uint16), first=np.cumsum(sizes) - sizes)
+
+
+def lists_of(columns: Columns) -> list[list[tuple[int, int]]]:
+    """The generators (place, offset) of every column: the inverse of `columns_of`."""
+    pairs = list(zip(columns.place.tolist(), columns.offset.tolist(), strict=True))
+    return [pairs[a:b] for a, b in zip(columns.first, [*columns.first[1:], len(pairs)], strict=True)]
+
+
+def integer_metric(problem: md.DesignProblem) -> IntegerMetric:
+    """The edges of the claim in thousandths of a nat, rounded down."""
+    edges = problem.edges
+    units = np.floor(np.minimum(edges.length / (STEP * 2.0**-STEP_BITS), CAP)).astype(np.uint16)
+    return IntegerMetric(points=problem.domain.points, tail=edges.tail, head=edges.head, units=units, cap=CAP)
+
+
+def drawn(problem: md.DesignProblem, seed: int) -> tuple[Factors, NDArray[np.int64]]:
+    """One to three columns for every report, of one to four places with offsets of up to three nats, some of them above
+    what others give; weights over three orders of magnitude. Private or not.
+    """
+    random, n = np.random.default_rng(seed), problem.domain.size
+    target = np.repeat(np.arange(n), random.integers(1, 4, n))
+    lists = [
+        [(int(y), 0)] + [(int(v), int(f)) for v, f in zip(random.integers(0, n, more), offsets, strict=True)]
+        for y, more in zip(target, random.integers(0, 4, len(target)), strict=True)
+        for offsets in [random.integers(0, 3000, more)]
+    ]
+    weight = np.maximum(random.random(len(target)) ** 3 * (1 << WEIGHT_BITS), 1).astype(np.uint32)
+    metric, inner = integer_metric(problem), np.arange(n)
+    return Factors(metric=metric, step=STEP, weight=weight, inner=inner, columns=columns_of(lists)), target
+
+
+def repaired(problem: md.DesignProblem, factors: Factors, target: NDArray[np.int64]) -> tuple[LossData, RowBlock]:
+    """The factors with the longest step of 1, 0.95, ..., 0.5 at which they are private: half always is."""
+    for share in range(100, 45, -5):
+        judged = judge(problem, replace(factors, step=factors.step * share // 100), target)
+        rows = all_rows(judged)
+        if judged.factors.breaches(problem.edges, join_words(rows.row_sum)) == 0:
+            return judged, rows
+    raise AssertionError("half the distances are private under any weights")
+
+
+def sealed(problem: md.DesignProblem, factors: Factors, target: NDArray[np.int64]) -> xr.Dataset:
+    """The mechanism of factors that are repaired first."""
+    judged, rows = repaired(problem, factors, target)
+    return make_factored(problem, judged, rows, target, program="columns", parameters={}, diagnosis={})
+
+
+@cache
+def made(case: str, seed: int = 0) -> xr.Dataset:
+    """A mechanism of random columns over a case."""
+    problem = CASES[case]()
+    return sealed(problem, *drawn(problem, seed))
+
+
+@cache
+def rows_of(case: str, seed: int = 0) -> FactoredMechanism:
+    return FactoredMechanism(dataset=made(case, seed))
