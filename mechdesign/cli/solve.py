@@ -46,6 +46,9 @@ def solve(
     scheduler: Annotated[
         str | None, typer.Option("--scheduler", help="For the factored form: address of a dask scheduler.")
     ] = None,
+    bound: Annotated[
+        bool | None, typer.Option("--bound/--no-bound", help="For the factored form: also a lower bound of the loss.")
+    ] = None,
     page: PageOption = None,
     overwrite: OverwriteOption = False,
     verbose: VerboseOption = False,
@@ -86,6 +89,7 @@ def solve(
             rounds=rounds,
             work=work,
             scheduler=scheduler,
+            bound=bound,
         )
     checked = proved(mechanism)
     summary = summarise(mechanism, checked, seconds=time.monotonic() - started, file=output) | beside

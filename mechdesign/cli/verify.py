@@ -1,5 +1,7 @@
 """`mechdesign verify`: prove or refuse the claim of a file."""
 
+from typing import Annotated
+
 import typer
 
 from mechdesign.cli.options import FileArgument, JsonOption, OverwriteOption, PageOption, VerboseOption
@@ -7,6 +9,9 @@ from mechdesign.cli.options import FileArgument, JsonOption, OverwriteOption, Pa
 
 def verify(
     file: FileArgument,
+    bound: Annotated[
+        bool, typer.Option("--bound/--no-bound", help="Whether the lower bound of a factored file is priced again.")
+    ] = True,
     page: PageOption = None,
     overwrite: OverwriteOption = False,
     verbose: VerboseOption = False,
@@ -22,12 +27,13 @@ def verify(
     if page is not None:
         check_page_target(page, overwrite=overwrite)
     printing.note_compiling()
-    result = verify_file(file)
+    with printing.progress(f"verify {file.name}") as on_progress:
+        result = verify_file(file, bound=bound, on_progress=on_progress)
     if page is not None and result.certified:
         save_page(load(file), page, overwrite=overwrite)
     if as_json:
         printing.print_json(result.as_dict())
     else:
-        print_verification(result, verbose=verbose)
+        print_verification(result, verbose=verbose, bound=bound)
     if not result.certified:
         raise typer.Exit(1)

@@ -114,6 +114,7 @@ FACTORS = Schema(
         "level": Array(dtype="float64", dims=("secret",), optional=True),
         "excess": Array(dtype="float64", dims=("secret",), optional=True),
         "ring": Array(dtype="int64", dims=("secret",), optional=True),
+        "dual": Array(dtype="float64", dims=("secret",), optional=True),
         "claim_tail": Array(dtype="int64", dims=("claimed",), names="secret", optional=True),
         "claim_head": Array(dtype="int64", dims=("claimed",), names="secret", optional=True),
         "claim_length": Array(dtype="float64", dims=("claimed",), optional=True),
@@ -122,7 +123,7 @@ FACTORS = Schema(
     places=("secret", "place"),
     lengths={"word": 2, "byte": 32},
     attributes=_SAID | {"step": int, "cap": int, "block": int},
-    optional={"remapped_loss": float, "stopped": str},
+    optional={"remapped_loss": float, "stopped": str, "lower_bound": float, "bound_reach": float, "bound_core": float},
 )
 
 COLUMNS = replace(

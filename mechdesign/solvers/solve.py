@@ -31,6 +31,7 @@ def solve(
     rounds: int | None = None,
     work: str | Path | None = None,
     scheduler: str | None = None,
+    bound: bool | None = None,
 ) -> xr.Dataset:
     """Solve a program, for a problem its optimal program, and return the mechanism: repaired, certified, sealed.
 
@@ -58,12 +59,13 @@ def solve(
     "table" or "factored"; on_progress, called with where the solve stands, after every round, iteration or block. For
     the factored form: rounds of weights and lengths, 24 by default; work, a folder for this run alone that keeps
     finished blocks, so that the same call goes on where a run ended, and at last mechanism.nc: delete it once the
-    mechanism is saved; scheduler, the address of a dask scheduler whose workers compute the blocks.
+    mechanism is saved; scheduler, the address of a dask scheduler whose workers compute the blocks; bound, whether a
+    lower bound is computed, by default up to 50,000 secrets.
     Returns: the mechanism Dataset; attrs expected_loss and lower_bound enclose the optimum, stopped says why it ended:
         "gap", "time", "interrupt" (a Ctrl-C; what was found by then is certified), "precision" (the accuracy of every
         method is exhausted), "relaxation" (`Constrained`, and `Optimal` by near pairs: the bound leaves constraints
         out) or "search" (`StatisticalDesign`: no ray was found that gains more than `gap`, which proves nothing); for
-        the factored form, which has no bound, "kappa" (the weights keep the claim to 2e-5) or "rounds" (all are done)
+        the factored form "kappa" (the weights keep the claim to 2e-5) or "rounds" (all are done)
         instead of "gap". Where attrs hold an objective, that and lower_bound enclose the optimum, and objective_of says
         what it is.
     The time limit ends a search, in time for a last certificate where that takes at most a quarter of it; by near pairs
@@ -82,7 +84,7 @@ def solve(
             value=method,
             remedy="use " + " or ".join(entry.methods),
         )
-    given = {"rounds": rounds, "work": work, "scheduler": scheduler}
+    given = {"rounds": rounds, "work": work, "scheduler": scheduler, "bound": bound}
     options = {name: value for name, value in given.items() if value is not None}
     targets = Targets(gap=gap, time_limit=time_limit, method=method, on_progress=on_progress, options=options)
     found = entry.solve(asked, targets)

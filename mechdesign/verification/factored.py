@@ -2,28 +2,48 @@
 
 Edges and lengths of the claim are rebuilt from the metric and the geometry. The distances of every secret are relaxed
 again in whole numbers, the row sums added again exactly, and compared with the stored ones; then every edge is checked.
+A lower bound is priced again from its multipliers, report by report in the balls of the stored radii.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.mechanism.factored.certificate import Factors
-from mechdesign.mechanism.factored.dataset import ROWS, Judgement, block_digests, effective_epsilon, judge, judgement
+from mechdesign.mechanism.factored.dataset import (
+    ROWS,
+    Judgement,
+    ProvedBound,
+    block_digests,
+    effective_epsilon,
+    judge,
+    judgement,
+)
 from mechdesign.mechanism.factored.row_sums import RowBlock, join_words, rounded_words
 from mechdesign.mechanism.stored import Stored
 from mechdesign.programs.eikonal.curvature import curvature_excess, ruled
 from mechdesign.programs.eikonal.weights import rings
 from mechdesign.setting.metric.shortest_paths import Edges
+from mechdesign.solvers.factored.blocks import threads
 from mechdesign.solvers.factored.run import all_rows
-from mechdesign.verification.rebuild import AGREE, figure_differences
+from mechdesign.solvers.kernels.progress import Reported, Streaming
+from mechdesign.solvers.local.certificate import proved
+from mechdesign.solvers.local.pricing import Places
+from mechdesign.verification.rebuild import AGREE, bound_reasons, figure_differences
+
+MOST_REACH = 64.0  # nats of a ball that is priced again; a file may not ask for more
 
 
-def check_factored(stored: Stored) -> dict[str, Any]:
-    """The fields of a `Verification` for a factored mechanism.
+def check_factored(
+    stored: Stored, *, bound: bool = True, on_progress: Callable[[Reported], None] | None = None
+) -> dict[str, Any]:
+    """The fields of a `Verification` for a factored mechanism; bound, whether its lower bound is priced again, with
+    on_progress called with where that stands.
 
     Raises: MechdesignError where the Dataset contradicts itself.
     """
@@ -40,6 +60,9 @@ def check_factored(stored: Stored) -> dict[str, Any]:
     found = {"expected_loss": figures.loss, "effective_epsilon": value, "remapped_loss": figures.remapped_loss}
     reasons += figure_differences(mechanism, found)
     reasons += _place_differences(stored, figures)
+    follows = _check_bound(stored, on_progress) if bound else None
+    least = figures.loss if figures.remapped_loss is None else min(figures.loss, figures.remapped_loss)
+    reasons += bound_reasons(mechanism, follows, least)
     return {
         "violations": bad,
         "claim": stored.claim,
@@ -47,9 +70,32 @@ def check_factored(stored: Stored) -> dict[str, Any]:
         "effective_epsilon": value,
         "worst": _worst(factors, edges, rows.row_sum),
         "expected_loss": figures.loss,
-        "lower_bound_checked": None,
+        "lower_bound_checked": follows,
         "reasons": reasons,
     }
+
+
+def _check_bound(stored: Stored, on_progress: Callable[[Reported], None] | None) -> bool | None:
+    """Whether the stored bound follows from the stored multipliers in balls of the stored radii; None for no bound."""
+    mechanism = stored.mechanism
+    given = [name in mechanism.attrs for name in ("lower_bound", "bound_reach", "bound_core")] + ["dual" in mechanism]
+    if not any(given):
+        return None
+    if not all(given):
+        return False
+    dual, reach, core = mechanism["dual"].values, *(float(mechanism.attrs[f"bound_{of}"]) for of in ("reach", "core"))
+    if not ((np.isfinite(dual) & (dual >= 0)).all() and 0 < reach <= MOST_REACH and 0 <= core <= reach):
+        return False
+    proof = ProvedBound(value=float(mechanism.attrs["lower_bound"]), dual=dual, reach=reach, core=core)
+    started = time.monotonic()
+
+    def told(done: int) -> None:
+        if on_progress is not None:
+            seconds = time.monotonic() - started
+            on_progress(Streaming(stage="lower bound", done=done, total=len(dual), kappa=None, seconds=seconds))
+
+    with threads() as crew:
+        return proof.value <= proved(crew, Places.of(stored.problem), proof, told) * (1 + AGREE)
 
 
 def _place_differences(stored: Stored, figures: Judgement) -> list[str]:

@@ -8,7 +8,7 @@ streets are rebuilt from their lengths, and then it says "streets".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from mechdesign.setting.metric.shortest_paths import check_connected
 from mechdesign.setting.objective.losses import check_loss
 from mechdesign.setting.objective.priors import check_prior
 from mechdesign.solvers.kernels.pricing import ConePricer, lower_bound
+from mechdesign.solvers.kernels.progress import Reported
 from mechdesign.utility.loss.loss import loss_matrix, mechanism_loss
 from mechdesign.verification.factored import check_factored
 from mechdesign.verification.rebuild import AGREE, bound_reasons, check_objective, figure_differences
@@ -45,7 +46,7 @@ class Verification(Shown):
     "streets" or "edge list only"; effective_epsilon: largest log-ratio over length, relative to the metric of the
     problem; worst: the secret, other and report that attain it; expected_loss, recomputed; lower_bound_checked: True if
     the stored bound follows from the stored multipliers, None if there is none, or if it rests on constraints that a
-    file cannot hold; reasons: why it is not certified.
+    file cannot hold, or if that was not asked; reasons: why it is not certified.
     """
 
     certified: bool
@@ -72,9 +73,13 @@ class Verification(Shown):
 
 
 @asked
-def verify(source: str | Path | xr.Dataset) -> Verification:
+def verify(
+    source: str | Path | xr.Dataset, *, bound: bool = True, on_progress: Callable[[Reported], None] | None = None
+) -> Verification:
     """Verify a file, or a mechanism in memory.
 
+    bound: whether the lower bound of a factored mechanism is priced again, which may take longer than all else;
+    on_progress, called with where that stands.
     Raises: InputError if there is no such file, or it is an export; VerificationError if it is damaged (cut short,
     altered, not a mechanism, not what its schema says). Everything else that is wrong is returned: certified False,
     with reasons.
@@ -93,7 +98,10 @@ def verify(source: str | Path | xr.Dataset) -> Verification:
         with np.errstate(all="ignore"):
             stored = read(mechanism)
             reasons = checksum_faults(mechanism) if given else []
-            found = check_factored(stored) if stored.factored else _check_table(stored)
+            if stored.factored:
+                found = check_factored(stored, bound=bound, on_progress=on_progress)
+            else:
+                found = _check_table(stored)
     except Exception as error:
         raise contradiction(error) from error
     reasons += found["reasons"]

@@ -13,11 +13,13 @@
 | row_loss | secret | expected loss from each secret |
 | claim_tail, claim_head, claim_length | claimed | the edges of the claim in nats, where they were given as a list |
 | prior, level, excess, ring | secret | prior; eps(u); curvature excess; rings from the border |
+| dual | secret | multipliers of the row sums that prove lower_bound, where one was computed |
 | block_sha256 | block, byte | SHA-256 of row_sum and row_loss, `block` rows at a time |
 
-Attributes: those of a table, with step (whole number of 2^-48 nats), cap and block. What is claimed, and why it holds,
-is in certificate.py. Where the columns are the distances from every place in turn, the schema is another one: weight,
-target and remap are over the dimension place, and there are no generators.
+Attributes: those of a table, with step (whole number of 2^-48 nats), cap and block; lower_bound, of the loss of any
+mechanism with the claim, with bound_reach and bound_core, the radii in nats at which `dual` proves it. What is claimed,
+and why it holds, is in certificate.py. Where the columns are the distances from every place in turn, the schema is
+another one: weight, target and remap are over the dimension place, and there are no generators.
 """
 
 from __future__ import annotations
@@ -68,11 +70,12 @@ def make_factored(
     parameters: Mapping[str, Any],
     diagnosis: Mapping[str, NDArray[Any]],
     stopped: str | None = None,
+    bound: ProvedBound | None = None,
 ) -> xr.Dataset:
     """The sealed Dataset of a factored mechanism at the claim of the problem's metric.
 
     rows holds all n rows; target (c,), the secret that each column reports; diagnosis, arrays (n,) to keep under their
-    names.
+    names; bound, where one was computed.
     Raises: DesignError where the integer certificate does not hold.
     """
     domain, factors = problem.domain, judged.factors
@@ -135,7 +138,22 @@ def make_factored(
         attrs["remapped_loss"] = figures.remapped_loss
     if stopped is not None:
         attrs["stopped"] = stopped
+    if bound is not None:
+        variables["dual"] = ("secret", bound.dual, {"units": unit})
+        attrs |= {"lower_bound": bound.value, "bound_reach": bound.reach, "bound_core": bound.core}
     return seal(xr.Dataset(variables, coords=coordinates("secret", domain) | places, attrs=attrs))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ProvedBound:
+    """A lower bound of the loss and what proves it: multipliers dual (n,), and the radii in nats of the balls in which
+    reports are priced and of their cores.
+    """
+
+    value: float
+    dual: NDArray[np.float64]
+    reach: float
+    core: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -49,10 +49,11 @@ def _unproved(reasons: str) -> DesignError:
 
 def summarise(mechanism: xr.Dataset, checked: Verification, *, seconds: float, file: Path | None) -> dict[str, Any]:
     """Losses in loss units; objective, where the program names one in objective_of; gap relative to it, else to the
-    loss; within_cell_error, the mean loss of snapping to cell centres; peak_mb, the largest resident memory of this
-    process in 10^6 bytes; fallback (remedy is the same) and diagnosis where the program had no solution;
-    claimed_epsilon and smallest_epsilon in nats per unit, where there is one level: the first as `compare` has it, the
-    second what the mechanism truly has.
+    loss; remapped_gap, of a factored mechanism, relative to the remapped loss, which the lower bound bounds as well;
+    within_cell_error, the mean loss of snapping to cell centres; peak_mb, the largest resident memory of this process
+    in 10^6 bytes; fallback (remedy is the same) and diagnosis where the program had no solution; claimed_epsilon and
+    smallest_epsilon in nats per unit, where there is one level: the first as `compare` has it, the second what the
+    mechanism truly has.
     """
     attrs = mechanism.attrs
     effective, claimed = float(attrs["effective_epsilon"]), attrs.get("claimed_epsilon")
@@ -63,6 +64,7 @@ def summarise(mechanism: xr.Dataset, checked: Verification, *, seconds: float, f
     value = loss if objective is None else float(objective)
     parameters = json.loads(attrs["parameters"])
     factored = "mass" not in mechanism
+    remapped = attrs.get("remapped_loss") if factored else remapped_loss(mechanism)
     return {
         "problem": attrs["problem"],
         "program": attrs["program"],
@@ -73,8 +75,13 @@ def summarise(mechanism: xr.Dataset, checked: Verification, *, seconds: float, f
         "objective": None if objective is None else value,
         "objective_of": attrs.get("objective_of"),
         "lower_bound": None if bound is None else float(bound),
-        "gap": None if bound is None else relative_gap(value, float(bound), constant_loss(mechanism)),
-        "remapped_loss": attrs.get("remapped_loss") if factored else remapped_loss(mechanism),
+        "gap": None
+        if bound is None
+        else relative_gap(value, float(bound), 0.0 if factored else constant_loss(mechanism)),
+        "remapped_loss": remapped,
+        "remapped_gap": relative_gap(float(remapped), float(bound), 0.0)
+        if factored and remapped is not None and bound is not None
+        else None,
         "within_cell_error": within_cell_error(mechanism),
         "claimed_epsilon": None if claimed is None else float(claimed),
         "smallest_epsilon": None if level is None else float(level) * effective,
@@ -110,7 +117,7 @@ def print_summary(summary: Mapping[str, Any], mechanism: xr.Dataset, *, verbose:
     hidden = {"certified", "remedy", "chosen"} | (set() if verbose else {"claim", "peak_mb", "objective_of"})
     names = [name for name in summary if name not in last] + [name for name in last if name in summary]
     words = {"effective_epsilon": "ratio", "claimed_epsilon": "claimed eps", "smallest_epsilon": "smallest eps"}
-    forms = {"gap": ".2e", "seconds": ".1f", "peak_mb": ".0f"}
+    forms = {"gap": ".2e", "remapped_gap": ".2e", "seconds": ".1f", "peak_mb": ".0f"}
     lines = {
         words.get(name, name.replace("_", " ")): format(summary[name], forms[name])
         if name in forms

@@ -10,8 +10,8 @@ from mechdesign.verification.audit import Audit
 from mechdesign.verification.verify import Verification
 
 
-def print_verification(result: Verification, *, verbose: bool = False) -> None:
-    """The outcome of a verification, reasons included; the claim if `verbose`."""
+def print_verification(result: Verification, *, verbose: bool = False, bound: bool = True) -> None:
+    """The outcome of a verification, reasons included; the claim if `verbose`; bound, whether it was to be checked."""
     if result.certified:
         say(
             "Certified: every row sums to exactly 2^62 (factors: to its stored sum), and no inequality of the claim is "
@@ -19,7 +19,8 @@ def print_verification(result: Verification, *, verbose: bool = False) -> None:
         )
     else:
         say(f"Not certified: {result.reasons[0]}.")
-    worst, bound = result.worst, result.lower_bound_checked
+    worst = result.worst
+    said = {None: None if bound else "not checked", True: "follows from its multipliers", False: "does not follow"}
     listing(
         {
             "violations": result.violations,
@@ -29,7 +30,7 @@ def print_verification(result: Verification, *, verbose: bool = False) -> None:
             if worst is None
             else f"report {worst['report']}, from secret {worst['secret']} beside {worst['other']}",
             "expected loss": None if result.expected_loss is None else f"{result.expected_loss:.9g}",
-            "lower bound": {None: None, True: "follows from its multipliers", False: "does not follow"}[bound],
+            "lower bound": said[result.lower_bound_checked],
             "claim": result.claim if verbose else None,
         }
     )

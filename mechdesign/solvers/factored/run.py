@@ -7,6 +7,7 @@
 3. Weights become integers. The step of the metric is multiplied by a factor in [0.49, 1], and the exact row sums of the
    scaled kernel either satisfy the certificate (mechanism/factored/certificate.py) or say how much smaller the factor
    must be; at 1/2 less the rounding the certificate holds for any weights.
+4. A lower bound of the loss of any mechanism with the claim, from local pricing (solvers/local/).
 
 No pass holds more than a block of rows, on any number of cores or machines, and results do not depend on how many. A
 run with a work folder goes on where it ended, to the bits of a run that did not end.
@@ -29,7 +30,7 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import DesignError, InputError, UnsuitableError
 from mechdesign.mechanism.factored.certificate import WEIGHT_BITS, Factors
-from mechdesign.mechanism.factored.dataset import ROWS, judge, make_factored
+from mechdesign.mechanism.factored.dataset import ROWS, ProvedBound, judge, make_factored
 from mechdesign.mechanism.factored.row_sums import LossData, RowBlock, join_words, rounded_words, row_block
 from mechdesign.mechanism.table.dataset import versions
 from mechdesign.programs.eikonal.curvature import curvature_excess, line_weights, local_weights, ruled
@@ -50,8 +51,10 @@ from mechdesign.solvers.factored.rounds import (
 )
 from mechdesign.solvers.factored.work_folder import Folder, run_key, work_folder
 from mechdesign.solvers.kernels.progress import Reported, Streaming
+from mechdesign.solvers.local.bound import local_bound
 
 ROUNDS = 24
+MOST_BOUNDED = 50_000  # secrets: a bound takes half an hour of one core there
 GOOD = 1.0 + 2e-5  # kappa at which the rounds end early
 FRAMELESS = 0.7  # nats of a step at the border from which constant levels have no negative weights
 FINISHED = ("kappa", "rounds")  # why a run ends that has nothing left to do
@@ -66,7 +69,7 @@ class Run:
     """How a factored design is run: rounds at most; work, a folder that keeps finished blocks and at last the
     mechanism; scheduler, the address of a dask scheduler; time_limit in seconds, checked after every round;
     on_progress, called after every block; block, rows of a block: sums are added block by block, so their last bits
-    depend on it.
+    depend on it; bound, whether a lower bound is computed, by default up to 50,000 secrets, in the time that is left.
     """
 
     rounds: int = ROUNDS
@@ -75,6 +78,7 @@ class Run:
     time_limit: float = math.inf
     on_progress: Callable[[Reported], None] | None = None
     block: int = ROWS
+    bound: bool | None = None
     started: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
@@ -99,13 +103,18 @@ def suits(program: EikonalWeights) -> str | None:
     return None
 
 
+def bounded(program: EikonalWeights, run: Run) -> bool:
+    """Whether a run computes a lower bound."""
+    return program.problem.domain.size <= MOST_BOUNDED if run.bound is None else run.bound
+
+
 def solve_factored(program: EikonalWeights, run: Run) -> xr.Dataset:
     """The factored mechanism of a weight program, certified; see the module docstring.
 
     `stopped` is "kappa" (the weights keep the claim to 2e-5), "rounds" (all rounds done), "time" or "interrupt": a
     first Ctrl-C ends the rounds, and what the last finished round weighed is certified; a second one ends the run.
-    A run that ended by "kappa" or "rounds" leaves its mechanism in the work folder, and the next call returns it at
-    once; else the next call goes on with the rounds.
+    A run that ended by "kappa" or "rounds", and has its bound, leaves its mechanism in the work folder, and the next
+    call returns it at once; else the next call goes on with the rounds.
     Cost: a pass per round and one or two exact ones; a pass relaxes n sources over the framed graph, 10 sweeps each.
     Raises: UnsuitableError for a program without a factored form; InputError where `work` holds another run or is in
         use, or where no scheduler answers; SolverError where a block fails.
@@ -123,13 +132,14 @@ def solve_factored(program: EikonalWeights, run: Run) -> xr.Dataset:
     described = f"{problem.name}, {problem.domain.size} secrets, {run.rounds} rounds"
     with work_folder(run.work, key, of=described) as folder:
         finished = folder.mechanism()
-        if finished is not None and finished.attrs["stopped"] in FINISHED:
+        if finished is not None and _whole(finished, program, run):
             folder.retain()
             return finished
         with workers(run.scheduler) as crew:
             search = _Search(program, run, frame, claim, units, crew, folder)
             state, kappa, stopped = search.rounds(state)
             judged, rows, factor = search.certify(state, kappa)
+            bound = search.bound() if bounded(program, run) and stopped != "interrupt" else None
         diagnosis = _diagnosis(program)
         dataset = make_factored(
             problem,
@@ -147,10 +157,16 @@ def solve_factored(program: EikonalWeights, run: Run) -> xr.Dataset:
             },
             diagnosis=diagnosis,
             stopped=stopped,
+            bound=bound,
         )
         folder.keep_mechanism(dataset)
-        folder.retain(*() if stopped in FINISHED else (_STATE, search.stage))
+        folder.retain(*() if _whole(dataset, program, run) else (_STATE, search.stage))
     return dataset
+
+
+def _whole(mechanism: xr.Dataset, program: EikonalWeights, run: Run) -> bool:
+    """Whether a run would find nothing more: its rounds are over, and it has its bound."""
+    return mechanism.attrs["stopped"] in FINISHED and ("lower_bound" in mechanism.attrs or not bounded(program, run))
 
 
 class _Search:
@@ -226,6 +242,18 @@ class _Search:
                 )
             factor *= (1 - _SHRINK) / max(1.0, kappa)
 
+    def bound(self) -> ProvedBound | None:
+        """A lower bound, in the time that is left; None where there is none, or where it is interrupted."""
+        deadline = self.run.started + self.run.time_limit
+
+        def tell(stage: str, done: int, total: int) -> None:
+            self._told(stage, done, total, None)
+
+        try:
+            return local_bound(self.problem, self.crew, deadline=deadline, tell=tell)
+        except KeyboardInterrupt:
+            return None
+
     def _units(self, state: State) -> NDArray[np.float64]:
         return self.units.metric(self.frame, state.length).units[self.claim.own].astype(float)
 
@@ -243,9 +271,11 @@ class _Search:
             return together(told(), _OVER_ROWS)
 
     def _tell(self, stage: str, done: int, kappa: float | None) -> None:
+        self._told(stage, done, self.problem.domain.size, kappa)
+
+    def _told(self, stage: str, done: int, total: int, kappa: float | None) -> None:
         if self.run.on_progress is not None:
             seconds = time.monotonic() - self.run.started
-            total = self.problem.domain.size
             self.run.on_progress(Streaming(stage=stage, done=done, total=total, kappa=kappa, seconds=seconds))
 
 
@@ -276,7 +306,7 @@ def _run_key(program: EikonalWeights, run: Run, frame: Framed, first: State) -> 
         "problem": [problem.name, problem.parameters, problem.loss.name, program.parameters()],
         "metric": problem.metric.describe(),
         "domain": problem.domain.describe(),
-        "run": [run.rounds, run.block],
+        "run": [run.rounds, run.block, *["bound"] * bounded(program, run)],
         "versions": [versions(), metadata.version("numba")],
     }
     arrays = (frame.domain.points, edges.tail, edges.head, edges.length, first.weight, problem.prior_array)

@@ -176,14 +176,14 @@ def close_ball(k, keep, rays, dual, first, near, distance, where, nodes, before,
 
 
 @numba.njit(cache=True, nogil=True)
-def left_out(y, points, prior, code, table, dual, where, found, least):  # type: ignore[no-untyped-def]
-    """Which places outside the ball of y have c < lambda: how many, found (n,) their numbers, least (n,) their c."""
+def look_around(y, points, prior, code, table, dual, where, least):  # type: ignore[no-untyped-def]
+    """How many places outside the ball of y have c < lambda; least (n,) is lowered to c there."""
     count = 0
     for u in range(dual.size):
         if where[u] < 0 and dual[u] > 0:
             c = _cost(u, y, points, prior, code, table)
             if c < dual[u]:
-                found[count], least[count] = u, c
+                least[u] = min(least[u], c)
                 count += 1
     return count
 

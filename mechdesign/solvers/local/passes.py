@@ -15,8 +15,8 @@ Source: ours; a mirror descent in both. No proof rests on a ratio. Multipliers o
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, replace
 
 import numba
 import numpy as np
@@ -32,6 +32,7 @@ _SETTLED = 0.02
 _TERMS = 8
 _STEP = 0.3
 _ROWS = 0.1
+_MOST = 1e3  # ratio, where the multipliers near a report are all 0
 _FAINT = 1e-12  # row sums and weights below are kept there
 
 Told = Callable[[int], None]
@@ -94,9 +95,19 @@ def advance(
             blocks.append((start, stop, found))
             told(stop)
     ratio = np.concatenate([found["ratio"] for _, _, found in blocks])
+    ratio = np.nan_to_num(np.minimum(ratio, _MOST), nan=_MOST)
     rows = Rows(size=places.size, blocks=blocks)
     worth = float(state.dual @ np.minimum(ratio, 1.0))
-    return _moved(state, ratio, rows), worth
+    moved = _moved(state, ratio, rows)
+    return replace(moved, dual=np.minimum(moved.dual, ceiling(places, (found for _, _, found in blocks)))), worth
+
+
+def ceiling(places: Places, blocks: Iterable[Arrays]) -> Vector:
+    """What the multipliers (n,) may be at most, by what blocks say of places left out; infinity where by nothing."""
+    most = np.full(places.size, np.inf)
+    for found in blocks:
+        np.minimum.at(most, found["missed"], found["cost"])
+    return most
 
 
 def _moved(state: State, ratio: Vector, rows: Rows) -> State:

@@ -30,7 +30,7 @@ from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.factored.blocks import Arrays
 from mechdesign.solvers.kernels.pricing import pivot_factors
 from mechdesign.solvers.kernels.tree_simplex import price_reports, ratio_reports
-from mechdesign.solvers.local.balls import close_ball, flat_ratio, left_out, open_ball
+from mechdesign.solvers.local.balls import close_ball, flat_ratio, look_around, open_ball
 
 BLOCK = 128  # reports of a block
 _PIVOTS_PER_NODE = 20
@@ -112,6 +112,7 @@ class Ball:
         self.own_first, self.own_near = np.empty(n + 1, np.int64), np.empty(len(places.near), np.int32)
         self.own_length, self.own_factor = np.empty(len(places.near)), np.empty(len(places.near))
         self.found, self.value = np.empty(n, np.int32), np.empty(n, np.float32)
+        self.least = np.full(n, np.inf)
         self.k, self.core, self.edges = 0, 0, 0
 
     def open(self, y: int, *, exact: bool) -> None:
@@ -137,6 +138,16 @@ class Ball:
             self.before, self.step, self.cost, self.rank, self.found, self.value,
         )  # fmt: skip
 
+    def look_around(self, y: int) -> bool:
+        """Whether c < lambda at a place outside the ball of y; kept for `left_out`."""
+        own = self.places
+        return bool(look_around(y, own.points, own.prior, own.code, own.table, self.asked.dual, self.where, self.least))
+
+    def left_out(self) -> Arrays:
+        """The places missed (k,) outside of balls where c < lambda, and the least such c, cost (k,)."""
+        missed = np.flatnonzero(np.isfinite(self.least)).astype(np.int32)
+        return {"missed": missed, "cost": self.least[missed]}
+
     @cached_property
     def root(self) -> NDArray[np.int64]:
         """The number of the report in its own ball."""
@@ -145,7 +156,7 @@ class Ball:
 
 def ratio_block(asked: Asked, start: int, stop: int) -> Arrays:
     """Ratios, `ratio` (b,), of the reports start..stop; above (b,), <c, g> of their rays with g = 1 at the report; the
-    rays within `keep` nats: count (b,), place (sum count,) and ray (sum count,), in single precision.
+    rays within `keep` nats: count (b,), place (sum count,) and ray (sum count,), in single precision; `left_out`.
     """
     ball, size = Ball(asked), stop - start
     ratio, above, count = asked.start[start:stop].copy(), np.empty(size), np.zeros(size, np.int64)
@@ -159,11 +170,12 @@ def ratio_block(asked: Asked, start: int, stop: int) -> Arrays:
             ball.above[:, kept], ball.below[kept], ball.root, ball.tree[:, kept], first, near, factor,
             _PIVOTS_PER_NODE * ball.core, ratio[j : j + 1], ray[:, kept],
         )  # fmt: skip
+        ball.look_around(y)
         above[j], _, count[j] = ball.close(ray[0, kept])
         if count[j]:
             places.append(ball.found[: count[j]].copy())
             rays.append(ball.value[: count[j]].copy())
-    return {
+    return ball.left_out() | {
         "ratio": ratio,
         "above": above,
         "count": count,
@@ -173,13 +185,11 @@ def ratio_block(asked: Asked, start: int, stop: int) -> Arrays:
 
 
 def value_block(asked: Asked, start: int, stop: int) -> Arrays:
-    """Lower bounds, `value` (b,), for the reports start..stop; above_cost, the places whose multipliers exceed a cost
-    outside the ball of one of them, and cost, which.
+    """Lower bounds, `value` (b,), for the reports start..stop, minus infinity where a place that matters is left out;
+    `left_out`.
     """
     ball, size = Ball(asked), stop - start
     value = np.empty(size)
-    places, costs = [np.zeros(0, np.int32)], [np.zeros(0)]
-    least, own = np.empty(asked.places.size), asked.places
     for j, y in enumerate(asked.reports[start:stop].tolist()):
         ball.open(y, exact=True)
         kept = slice(ball.core)
@@ -189,15 +199,10 @@ def value_block(asked: Asked, start: int, stop: int) -> Arrays:
             ball.above[:, kept], ball.below[kept], ball.root, ball.tree[:, kept], np.zeros((1, ball.core)), first, near,
             length, factor, _PIVOTS_PER_NODE * ball.core, value[j : j + 1], turns, ray,
         )  # fmt: skip
-        missed = left_out(
-            y, own.points, own.prior, own.code, own.table, asked.dual, ball.where, ball.found, least
-        )  # fmt: skip
-        if missed:
+        if ball.look_around(y) or not value[j] > -np.inf:
             value[j] = -np.inf
-            places.append(ball.found[:missed].copy())
-            costs.append(least[:missed].copy())
         ball.close(ray[0])
-    return {"value": value, "above_cost": np.concatenate(places), "cost": np.concatenate(costs)}
+    return ball.left_out() | {"value": value}
 
 
 def flat_block(asked: Asked, start: int, stop: int) -> Arrays:
