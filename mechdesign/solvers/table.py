@@ -42,10 +42,13 @@ from mechdesign.solvers.optimal.convex import solve_stated
 from mechdesign.solvers.optimal.coupled import solve_coupled
 from mechdesign.solvers.optimal.edge_average import solve_edge_average
 from mechdesign.solvers.optimal.near_pairs import solve_near_pairs
+from mechdesign.solvers.pool.run import solve_pool
+from mechdesign.solvers.pool.run import suits as suits_pool
 from mechdesign.solvers.statistical.statistical_design import solve_statistical
 
 TABLES = 7  # 64-bit tables over secrets x reports that a solve holds at once: 6.1 to 6.7 measured from 50 x 50 cells up
 LARGEST_TABLE = 1600  # secrets up to which "auto" keeps eikonal weights as a table: 40 x 40
+POOLED = 4_900  # secrets from which "auto" solves the optimal program by a pool of columns: 70 x 70
 MANY = 4_000_000  # edges times reports from which "auto" takes near pairs: 15 x 15 cells have 3.5 million
 
 
@@ -105,7 +108,15 @@ def takes_near_pairs(problem: DesignProblem, method: str) -> bool:
         return False
 
 
-def _optimal(program: Optimal, targets: Targets) -> Design:
+def _optimal(program: Optimal, targets: Targets) -> Design | xr.Dataset:
+    large = program.problem.domain.size > POOLED
+    if targets.method == "pool" or (targets.method == "auto" and large and suits_pool(program.problem) is None):
+        _check_no_options(targets)
+        return solve_pool(program, targets)
+    return _tabled(_optimal_table)(program, targets)
+
+
+def _optimal_table(program: Optimal, targets: Targets) -> Design:
     given: dict[str, Any] = {"gap": targets.gap, "time_limit": targets.time_limit, "on_progress": targets.on_progress}
     if takes_near_pairs(program.problem, targets.method):
         return solve_near_pairs(program.problem, **given)
@@ -141,10 +152,7 @@ def _tabled(solve: Callable[[Any, Targets], Design]) -> Callable[[Any, Targets],
     """A solver that makes a table, which must fit, and takes no options. Raises: SizeError, InputError."""
 
     def tabled(program: Program, targets: Targets) -> Design:
-        for name, value in targets.options.items():
-            raise InputError(
-                "is for the factored form of eikonal weights", field=name, value=value, remedy="pass method factored"
-            )
+        _check_no_options(targets)
         problem = program.problem
         what = f"a table for the {program.name} program"
         require_memory(problem.domain.size, problem.reports.size, tables=TABLES, what=what)
@@ -153,8 +161,16 @@ def _tabled(solve: Callable[[Any, Targets], Design]) -> Callable[[Any, Targets],
     return tabled
 
 
+def _check_no_options(targets: Targets) -> None:
+    """Raises: InputError where an option was given that only factored eikonal weights take."""
+    for name, value in targets.options.items():
+        raise InputError(
+            "is for the factored form of eikonal weights", field=name, value=value, remedy="pass method factored"
+        )
+
+
 SOLVERS: dict[type[Program], Entry] = {
-    Optimal: Entry(solve=_tabled(_optimal), methods=(*get_args(Method), "graph")),
+    Optimal: Entry(solve=_optimal, methods=(*get_args(Method), "graph", "pool")),
     EikonalWeights: Entry(solve=_weights, methods=("auto", "table", "factored"), closes_gap=False),
     Dictionary: Entry(solve=_tabled(_in_time(solve_dictionary)), closes_gap=False),
     QueryWeights: Entry(solve=_tabled(_in_time(solve_query)), closes_gap=False),
