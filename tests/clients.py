@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from cases import CASES
+from columns import drawn, sealed
 from exported import MAKERS, exponentially, factored
 
 import mechdesign as md
@@ -36,8 +37,16 @@ SLANTED = md.Domain.grid(
     plane=md.geo.Plane(latitude=59.123457, longitude=-150.654321, unit="km"),
 )  # fmt: skip
 
+
+def columned() -> xr.Dataset:
+    """Random columns over the places of the factored one."""
+    problem = md.load_problem("flat", cells=4, epsilon=0.5)
+    return sealed(problem, *drawn(problem, 4))
+
+
 OWN: dict[str, Callable[[], xr.Dataset]] = {
     "factored": factored,
+    "columns": columned,
     "town": lambda: exponentially(TOWN, md.Euclidean(epsilon=0.004, unit="m")),
     "network": lambda: exponentially(NETWORK, md.Euclidean(epsilon=0.004, unit="m")),
     "slanted": lambda: exponentially(SLANTED, md.Euclidean(epsilon=3.0, unit="km")),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from random import Random
 
 import numpy as np
 import xarray as xr
 from cases import CASES
+from drafts import Draft
 from numpy.typing import NDArray
 
 import mechdesign as md
@@ -94,3 +96,23 @@ def made(case: str, seed: int = 0) -> xr.Dataset:
 @cache
 def rows_of(case: str, seed: int = 0) -> FactoredMechanism:
     return FactoredMechanism(dataset=made(case, seed))
+
+
+def other_generators(draft: Draft, random: Random) -> None:
+    """Other places, offsets and bounds between columns, in their range or at its end; of files that have some."""
+    first, place, offset = (
+        draft.variables[name][1].copy() for name in ("first_generator", "generator_place", "generator_offset")
+    )
+    at, cap = random.randrange(len(place)), int(draft.attrs["cap"])
+    way = random.randrange(4)
+    if way == 0:
+        place[at] = random.choice((-1, random.randrange(10), int(place[at - 1]), 2**31, 2**62))
+    elif way == 1:
+        offset[at] = random.choice((0, 1, 65535, cap, min(cap + 1, 65535), random.randrange(min(cap, 65535) + 1)))
+    elif way == 2:
+        first[random.randrange(len(first))] += random.choice((-1, 1, 2, 2**62))
+    else:
+        order = random.sample(range(len(place)), len(place))
+        place, offset = place[order], offset[order]
+    for name, values in (("first_generator", first), ("generator_place", place), ("generator_offset", offset)):
+        draft.put(name, values)

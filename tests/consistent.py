@@ -18,6 +18,7 @@ import xarray as xr
 from drafts import Draft
 
 from mechdesign.mechanism.factored.certificate import Factors
+from mechdesign.mechanism.factored.columns import Columns
 from mechdesign.mechanism.factored.dataset import judge, make_factored
 from mechdesign.mechanism.table.dataset import make_mechanism
 from mechdesign.mechanism.table.repair import repair
@@ -33,7 +34,7 @@ from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import AXES, Domain
 from mechdesign.solvers.factored.run import all_rows
 
-_FACTORED = "mechdesign/factored/1"
+_FACTORED = ("mechdesign/factored/1", "mechdesign/factored/2")
 _LARGEST = 1000  # cells of a lattice: loops over all of them, or all their pairs, are not for tests
 _BOUNDS = ("lower_bound", "lower_bound_of", "bound_stencil", "objective", "objective_of", "dual", "multiplier")
 _MULTIPLES = ("problem_metric", "problem_length", "claimed_epsilon")
@@ -45,7 +46,7 @@ def remade(draft: Draft, random: Random) -> str:
     way = random.choice(list(WAYS))
     try:
         mechanism = draft.dataset()
-        factored = mechanism.attrs["schema"] == _FACTORED
+        factored = mechanism.attrs["schema"] in _FACTORED
         problem = WAYS[way](_problem(mechanism, factored), random)
         made = (_factored if factored else _table)(mechanism, problem, random)
     except Exception as error:  # most drafts are no problem any more, in as many ways as there are mutations
@@ -105,15 +106,17 @@ def _factored(mechanism: xr.Dataset, problem: DesignProblem, random: Random) -> 
         mechanism[name].values for name in ("weight", "target", "inner", "edge_tail", "edge_head", "edge_units")
     )
     points, n = _points(mechanism, "place"), problem.domain.size
+    columns = None
+    if mechanism.attrs["schema"] == _FACTORED[1]:
+        place, offset = mechanism["generator_place"].values, mechanism["generator_offset"].values
+        columns = Columns(place=place, offset=offset, first=mechanism["first_generator"].values)
     indices = ((target, n), (inner, len(points)), (tail, len(points)), (head, len(points)))
     if any(given.dtype != np.int64 or given.min() < 0 or given.max() >= most for given, most in indices):
         raise ValueError("no places")  # compiled loops trust the numbers
-    if not len(weight) == len(target) == len(points) or not len(tail) == len(head) == len(units) or len(inner) != n:
+    if len(weight) != len(target) or not len(tail) == len(head) == len(units) or len(inner) != n:
         raise ValueError("no places")
-    if (weight.dtype, units.dtype) != (np.uint32, np.uint16):
-        raise ValueError("no weights")
     metric = IntegerMetric(points=points, tail=tail, head=head, units=units, cap=int(mechanism.attrs["cap"]))
-    factors = Factors(metric=metric, step=int(mechanism.attrs["step"]), weight=weight, inner=inner)
+    factors = Factors(metric=metric, step=int(mechanism.attrs["step"]), weight=weight, inner=inner, columns=columns)
     judged = judge(problem, factors, target)
     program = mechanism.attrs["program"]
     return make_factored(problem, judged, all_rows(judged), target, program=program, parameters={}, diagnosis={})

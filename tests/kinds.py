@@ -10,10 +10,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
+import columns
 import numpy as np
 import xarray as xr
 from all_programs import PROGRAMS
 from cases import SMALL, lattice, line
+from factored import constant as constant_level
 
 import mechdesign as md
 from mechdesign.closed_forms.mechanisms import (
@@ -64,6 +66,10 @@ def _repaired(problem: md.DesignProblem) -> xr.Dataset:
     return md.baselines.repaired(np.random.default_rng(16).dirichlet(np.ones(4), 4), problem)
 
 
+def _columns(problem: md.DesignProblem) -> xr.Dataset:
+    return columns.sealed(problem, *columns.drawn(problem, 1))
+
+
 _four, _three, _two = SMALL["euclidean line"], lambda: line(3), lambda: line(2)
 KINDS: dict[str, tuple[Callable[[], md.DesignProblem], Callable[[md.DesignProblem], xr.Dataset]]] = {
     "eikonal": (SMALL["eikonal"], PROGRAMS["optimal"].solve),
@@ -97,6 +103,8 @@ KINDS: dict[str, tuple[Callable[[], md.DesignProblem], Callable[[md.DesignProble
     "factored, distance": (SMALL["eikonal, line"], PROGRAMS["eikonal, factored"].solve),
     "factored, graph": (SMALL["graph, path"], PROGRAMS["eikonal, factored"].solve),
     "factored, streets": (SMALL["streets"], PROGRAMS["eikonal, factored"].solve),
+    "factored, columns": (lambda: constant_level((3, 2), 0.4), _columns),
+    "factored, columns of a graph": (SMALL["graph, path"], _columns),
 }
 FACTORED = tuple(kind for kind in KINDS if kind.startswith("factored"))
 

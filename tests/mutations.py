@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from columns import other_generators
 from consistent import remade
 from drafts import Draft
 from kinds import FACTORED, KINDS, made
@@ -349,12 +350,14 @@ MUTATIONS: dict[str, Callable[[Draft, Random], None]] = {
     "wrapping": _wrapping,
     "step": _step,
     "weights": _weights,
+    "generators": other_generators,
 }
-_OFTEN = ("leaf", "leaf", "leaf", "entry", "entry", "attribute", "multiplier", "moved", "step", "weights")
+_OFTEN = ("leaf", "leaf", "leaf", "entry", "entry", "attribute", "multiplier", "moved", "step", "weights", "generators")
 _ONLY = {
     "moved": False,
     "bound of another level": False,
     "wrapping": True,
     "step": True,
     "weights": True,
+    "generators": True,
 }  # factored files or tables

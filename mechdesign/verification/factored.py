@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.mechanism.factored.certificate import Factors
 from mechdesign.mechanism.factored.dataset import (
     ROWS,
     Judgement,
@@ -68,7 +67,7 @@ def check_factored(
         "claim": stored.claim,
         "rebuilt": stored.rebuilt,
         "effective_epsilon": value,
-        "worst": _worst(factors, edges, rows.row_sum),
+        "worst": _worst(stored, edges, rows.row_sum),
         "expected_loss": figures.loss,
         "lower_bound_checked": follows,
         "reasons": reasons,
@@ -134,12 +133,18 @@ def _row_differences(stored: Stored, rows: RowBlock) -> list[str]:
     return reasons
 
 
-def _worst(factors: Factors, edges: Edges, row_sum: NDArray[np.uint64]) -> dict[str, int]:
-    """The edge and report with the largest log-ratio over length; the report is the end of the edge."""
+def _worst(stored: Stored, edges: Edges, row_sum: NDArray[np.uint64]) -> dict[str, int]:
+    """The edge with the largest bound of log-ratios over its length, and a report: the end of the edge where every
+    place is a column, else the report of the column whose ratio between the ends is the largest.
+    """
+    factors = stored.factors
     logarithm = np.log(rounded_words(row_sum))
     rise = logarithm[edges.tail] - logarithm[edges.head]
     ratio = (factors.nats_per_unit * factors.units_of(edges) + np.abs(rise)) / edges.length
     e = int(np.argmax(ratio))
     tail, head = int(edges.tail[e]), int(edges.head[e])
     secret, other = (head, tail) if rise[e] > 0 else (tail, head)
-    return {"secret": secret, "other": other, "report": secret}
+    if factors.columns is None:
+        return {"secret": secret, "other": other, "report": secret}
+    near, far = factors.distances(np.array([secret, other])).T.astype(np.int64)
+    return {"secret": secret, "other": other, "report": int(stored.mechanism["target"].values[np.argmax(far - near)])}

@@ -56,11 +56,13 @@ def drawn_in_node(folder: Path, stream: Stream, reports: int) -> Any:
         ("park", 8_000),
         ("town", 2_000),
         ("factored", 1_000),
+        ("columns", 1_000),
         ("apart", 300),
         ("line", 300),
         ("holes", 300),
         pytest.param("town", 100_000, marks=pytest.mark.slow),
         pytest.param("factored", 100_000, marks=pytest.mark.slow),
+        pytest.param("columns", 100_000, marks=pytest.mark.slow),
     ],
 )
 def test_reports_are_those_of_python_on_the_same_bits(folder, name, reports, monkeypatch) -> None:
@@ -70,7 +72,7 @@ def test_reports_are_those_of_python_on_the_same_bits(folder, name, reports, mon
     assert drawn_in_node(folder(name), stream, reports) == expected
 
 
-@pytest.mark.parametrize(("name", "rounds"), [("park", 600), ("factored", 200)])
+@pytest.mark.parametrize(("name", "rounds"), [("park", 600), ("factored", 200), ("columns", 100)])
 def test_true_random_bits_give_the_probabilities(folder, name, rounds) -> None:
     script = f"""
       let day = 0;
@@ -287,7 +289,7 @@ def mutant(header: dict[str, Any], generator: random.Random) -> dict[str, Any]:
     return changed_one
 
 
-@pytest.mark.parametrize("name", ["park", "factored", "network", "apart"])
+@pytest.mark.parametrize("name", ["park", "factored", "columns", "network", "apart"])
 def test_no_header_gets_past_its_reader(folder, name) -> None:
     header, body = taken_apart((folder(name) / "report.bin").read_bytes())
     generator = random.Random(11)
@@ -324,4 +326,29 @@ def test_factors_that_are_sealed_and_wrong_are_refused(folder) -> None:
         (put_together(changed(header, reports=n - 1), body), "apart from its cells"),
     ]
     told = opened(folder("factored"), [file for file, _ in cases])
+    assert [(said, text) for (_, said), text in zip(cases, told, strict=True) if said not in text] == []
+
+
+def test_columns_that_are_sealed_and_wrong_are_refused(folder) -> None:
+    header, body = taken_apart((folder("columns") / "report.bin").read_bytes())
+    c, g = header["columns"], header["generators"]
+    first, place, offset = len(body) - 4 * c - 6 * g, len(body) - 6 * g, len(body) - 2 * g
+
+    def raised(at: int, value: int) -> bytes:
+        return body[:at] + bytes([value]) + body[at + 1 :]
+
+    cases = [
+        (put_together(header, body), "taken"),
+        (put_together(header, raised(first, 1)), "without generators"),
+        (put_together(header, raised(first + 1, 0)), "without generators"),
+        (put_together(header, raised(first + 4 * c - 1, 0x40)), "without generators"),
+        (put_together(header, raised(place + 4 * g - 1, 0x40)), "no place"),
+        (put_together(header, raised(offset + 2 * g - 1, 0xFF)), "above the cap"),
+        (put_together(changed(header, generators=c - 1), body), "no generators"),
+        (put_together(changed(header, generators=g - 1), body), "another size"),
+        (put_together(changed(header, columns=2**19 + 1), body), "no columns"),
+        (put_together(changed(header, columns=0), body), "no columns"),
+        (put_together({name: value for name, value in header.items() if name != "columns"}, body), "another size"),
+    ]
+    told = opened(folder("columns"), [file for file, _ in cases])
     assert [(said, text) for (_, said), text in zip(cases, told, strict=True) if said not in text] == []

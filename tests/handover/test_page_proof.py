@@ -10,19 +10,32 @@ import re
 
 import numpy as np
 import pytest
-from exported import MAKERS, factored, made
+from exported import MAKERS, made
 from kinds import KINDS
-from pages import CLAIMS, NODE, RUN, Texts, forged, forged_words, honest, in_node, program, proved_in_node, texts_of
+from pages import (
+    CLAIMS,
+    NODE,
+    RUN,
+    Texts,
+    forged,
+    forged_words,
+    honest,
+    in_node,
+    mechanism_of,
+    program,
+    proved_in_node,
+    texts_of,
+)
 from tolerances import LINEAR_ALGEBRA
 
 import mechdesign as md
 from mechdesign.handover import verify_table
-from mechdesign.mechanism.factored.certificate import Factors
-from mechdesign.mechanism.stored import read
+from mechdesign.mechanism.factored.rows import FactoredMechanism
 from mechdesign.mechanism.table.certificate import exp_lower
 from mechdesign.output.page import contents as carried
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the proof is JavaScript")
+COLUMNS = "factored, columns"
 NAMES = [*MAKERS, "factored", *(kind for kind in KINDS if kind not in MAKERS)]
 PARTS = """
 const given = JSON.parse(require("node:fs").readFileSync("given.json", "utf8"));
@@ -135,14 +148,22 @@ FORGED = {
     "units": (lambda: factors("edge_units", 9, 1), "the row sums to"),
     "row sums": (lambda: factors("row_sum", 3, 1), "the row sums to"),
     "row loss": (lambda: factors("row_loss", 3, 0.5), "its loss is not"),
+    "a place": (lambda: factors("generator_place", 1, 1, COLUMNS), "the row sums to"),
+    "no place": (lambda: factors("generator_place", 1, 2**20, COLUMNS), "a generator is no place"),
+    "an offset": (lambda: factors("generator_offset", 0, 9, COLUMNS), "the row sums to"),
+    "a large offset": (lambda: factors("generator_offset", 0, 60_000, COLUMNS), "an offset is above the cap"),
+    "a column": (lambda: factors("first_generator", 1, 1, COLUMNS), "the row sums to"),
+    "the first column": (lambda: factors("first_generator", 0, 1, COLUMNS), "a column has no generators"),
+    "the last column": (lambda: factors("first_generator", -1, 99, COLUMNS), "a column has no generators"),
+    "the weight of a column": (lambda: factors("weight", -1, 1, COLUMNS), "the row sums to"),
 }  # fmt: skip
 
 
-def factors(name: str, place: int, amount: float) -> Texts:
-    """The page of the factored mechanism with one number changed."""
-    values = factored()[name].values.copy()
+def factors(name: str, place: int, amount: float, kind: str = "factored") -> Texts:
+    """The page of a factored mechanism with one number changed."""
+    values = mechanism_of(kind)[name].values.copy()
     values.flat[place] += np.array(amount).astype(values.dtype)
-    return forged("factored", **{name: values})
+    return forged(kind, **{name: values})
 
 
 @pytest.fixture(scope="module")
@@ -219,20 +240,28 @@ def test_margins_of_doubles_find_what_whole_numbers_find(tmp_path):
     assert broken["faults"]
 
 
-def test_the_kernel_and_the_distances_are_those_of_python(tmp_path):
-    stored = read(factored())
-    factors_: Factors = stored.factors
-    (tmp_path / "texts.json").write_text(json.dumps(vars(honest("factored"))))
+@pytest.mark.parametrize("kind", ["factored", "factored, columns", "factored, columns of a graph"])
+def test_kernel_columns_and_rows_are_those_of_python(tmp_path, kind):
+    """All columns from a secret and one column from all places, rows in doubles, and what a report says of secrets."""
+    mechanism = FactoredMechanism(dataset=mechanism_of(kind))
+    factors_ = mechanism.factors
+    (tmp_path / "texts.json").write_text(json.dumps(vars(honest(kind))))
     text = (
         program()
         + """
     const texts = JSON.parse(require("node:fs").readFileSync("texts.json", "utf8"));
     opened(texts).then((page) => {
       const factors = new Factors(page);
-      const distances = Array.from({ length: 4 }, (_, p) => Array.from(factors.distances(p)));
-      console.log(JSON.stringify({ kernel: factors.kernel.map(String), distances }));
+      const all = (count, make) => Array.from({ length: count }, (_, k) => Array.from(make(k)));
+      const columns = all(factors.inner.length, (u) => factors.columns(u));
+      const [alone, kernel] = [all(factors.weight.length, (k) => factors.column(k)), factors.kernel.map(String)];
+      const rows = all(factors.inner.length, (u) => rowsOf(page)(u));
+      console.log(JSON.stringify({ kernel, columns, alone, rows }));
     });"""
     )
     found = in_node(tmp_path, text)
     assert list(map(int, found["kernel"])) == factors_.kernel.tolist()
-    assert found["distances"] == factors_.metric.from_sources(np.arange(4)).T.tolist()
+    asked = np.arange(mechanism.secrets)
+    assert found["columns"] == factors_.distances(asked).T.tolist()
+    assert np.array(found["alone"])[:, factors_.inner].tolist() == factors_.distances(asked).tolist()
+    assert np.array(found["rows"]) == pytest.approx(mechanism.probabilities(asked), rel=1e-12)

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 from cases import CASES
+from columns import made as columned
 from exported import MAKERS, factored, flipped, made, resealed, with_mass, written
 
 import mechdesign as md
@@ -147,8 +148,9 @@ def test_every_exported_table_is_proved(tmp_path, name, suffix):
     assert verify_table.faults_of(table) == []
 
 
-def test_rows_with_sums_of_their_own_are_proved(tmp_path):
-    table = verify_table.read(str(md.export(factored(), tmp_path / "t.csv")))
+@pytest.mark.parametrize("make", [factored, lambda: columned("line, zero-one")], ids=["places", "columns"])
+def test_rows_with_sums_of_their_own_are_proved(tmp_path, make):
+    table = verify_table.read(str(md.export(make(), tmp_path / "t.csv")))
     assert len(set(table.sums)) > 1
     assert verify_table.faults_of(table) == []
     u, v, length = table.edges[0]

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from cases import CASES
+from columns import made as columned
 from factored import constant
 from factored import made as factored
 
@@ -25,7 +26,7 @@ from mechdesign.errors import InputError, MechdesignError, VerificationError
 from mechdesign.mechanism.factored.certificate import KERNEL_BITS, STEP_BITS, Factors
 from mechdesign.mechanism.factored.dataset import block_digests
 from mechdesign.mechanism.factored.row_sums import _add_losses, split_words
-from mechdesign.mechanism.schema import FACTORS, MECHANISM, Array, Schema, check
+from mechdesign.mechanism.schema import COLUMNS, FACTORS, MECHANISM, Array, Schema, check
 from mechdesign.mechanism.stored import read
 from mechdesign.mechanism.table.certificate import exp_lower
 from mechdesign.mechanism.table.dataset import make_mechanism, seal
@@ -136,10 +137,15 @@ def arrays(schema: Schema) -> list[tuple[Schema, str]]:
 
 
 def sound(schema: Schema) -> xr.Dataset:
+    if schema is COLUMNS:
+        return columned(FACTORED_CASE)
     return table() if schema is MECHANISM else factored(FACTORED_CASE)
 
 
-@pytest.mark.parametrize(("schema", "name"), [*arrays(MECHANISM), *arrays(FACTORS)])
+OWN = [(schema, name) for schema, name in arrays(COLUMNS) if schema.arrays[name] != FACTORS.arrays.get(name)]
+
+
+@pytest.mark.parametrize(("schema", "name"), [*arrays(MECHANISM), *arrays(FACTORS), *OWN])
 def test_every_array_has_its_dtype_and_its_dims(schema: Schema, name: str) -> None:
     """Another dtype, another dimension, one axis more, and as a coordinate; optional ones where the file has none."""
     mechanism, known = sound(schema), schema.arrays[name]
@@ -169,7 +175,7 @@ def test_coordinates_over_another_dimension_reach_no_compiled_loop() -> None:
             use(seal(altered))
 
 
-@pytest.mark.parametrize("schema", [MECHANISM, FACTORS], ids=["table", "factors"])
+@pytest.mark.parametrize("schema", [MECHANISM, FACTORS, COLUMNS], ids=["table", "factors", "columns"])
 def test_what_no_schema_names_is_refused(schema: Schema) -> None:
     mechanism = sound(schema)
     for name, kind in (schema.attributes | schema.optional).items():
@@ -196,8 +202,9 @@ def test_a_dimension_may_not_exceed_compiled_indices() -> None:
         check(long, schema)
 
 
-def test_an_unproved_mechanism_draws_nothing() -> None:
-    altered = factored(FACTORED_CASE).copy(deep=True)
+@pytest.mark.parametrize("make", [factored, columned], ids=["places", "columns"])
+def test_an_unproved_mechanism_draws_nothing(make) -> None:
+    altered = make(FACTORED_CASE).copy(deep=True)
     altered["row_sum"].values[2, 0] *= np.uint64(2)
     for given in (altered, seal(altered)):
         rows = md.FactoredMechanism(dataset=given)
@@ -207,8 +214,9 @@ def test_an_unproved_mechanism_draws_nothing() -> None:
             rows.integers(2)
 
 
-def test_later_changes_of_a_dataset_do_not_reach_factored_draws() -> None:
-    given = factored(FACTORED_CASE).copy(deep=True)
+@pytest.mark.parametrize("make", [factored, columned], ids=["places", "columns"])
+def test_later_changes_of_a_dataset_do_not_reach_factored_draws(make) -> None:
+    given = make(FACTORED_CASE).copy(deep=True)
     rows = md.FactoredMechanism(dataset=given)
     drawn = rows.sample(0, 50, seed=1)
     given["weight"].values[:] = 1
@@ -285,9 +293,9 @@ def test_a_figure_that_no_file_proves_is_not_said() -> None:
         assert (found.certified, found.effective_epsilon) == (True, None)
 
 
-@pytest.mark.parametrize("make", [table, lambda: factored(FACTORED_CASE)], ids=["table", "factors"])
-def test_units_are_those_of_the_claim(make) -> None:
-    mechanism = make()
+@pytest.mark.parametrize("schema", [MECHANISM, FACTORS, COLUMNS], ids=["table", "factors", "columns"])
+def test_units_are_those_of_the_claim(schema: Schema) -> None:
+    mechanism = sound(schema)
     for name in mechanism.coords:
         others = {key: mechanism[key].assign_attrs(units="km") for key in mechanism.coords if key[:-1] == name[:-1]}
         assert re.search("in km, should be in cell|must share unit", said_of(mechanism.assign_coords(others)))

@@ -66,6 +66,24 @@ def test_factors_hold_their_whole_numbers(tmp_path) -> None:
     assert 2**61 <= int(header["ratio"]) < 2**62
 
 
+def test_columns_hold_their_generators(tmp_path, monkeypatch) -> None:
+    given = mechanism("columns")
+    header, body = taken_apart((write_client(given, tmp_path / "web") / "report.bin").read_bytes())
+    c, g = given.sizes["column"], given.sizes["generator"]
+    assert (header["columns"], header["generators"], header["places"]) == (c, g, given.sizes["place"])
+    planes = [np.frombuffer(body[a : len(body) - b], np.uint8) for a, b in ((-4 * c - 6 * g, 6 * g), (-6 * g, 2 * g))]
+    first, place = (np.cumsum(plane.reshape(4, -1).T.copy().view("<u4"), dtype=np.uint32) for plane in planes)
+    assert np.array_equal(first, given["first_generator"].values)
+    assert np.array_equal(place, given["generator_place"].values)
+    offset = np.frombuffer(body[-2 * g :], np.uint8).reshape(2, -1).T.copy().view("<u2")[:, 0]
+    assert np.array_equal(offset, given["generator_offset"].values)
+    for name, most in (("MOST_COLUMNS", c - 1), ("MOST_GENERATORS", g - 1)):
+        with monkeypatch.context() as patched:
+            patched.setattr(packing, name, most)
+            with pytest.raises(md.errors.SizeError, match="too many"):
+                write_client(given, tmp_path / "web", overwrite=True)
+
+
 def test_what_does_not_verify_is_refused(tmp_path, run) -> None:
     mass = mechanism("park")["mass"].values.copy()
     mass[0, 0], mass[0, 1] = mass[0, 1], mass[0, 0]

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from cases import CASES, grid, varying_level
+from columns import made as columned
 from matplotlib.axes import Axes
 from test_sweep import command
 
@@ -274,6 +275,7 @@ def test_one_function_saves_every_picture(tmp_path: Path, monkeypatch: pytest.Mo
     drawn = {
         "mechanism": table(MASKED),
         "factored": factored(),
+        "columns": columned("eikonal, 8 neighbours"),
         "sweep": sweep(CASES["discrete"](), [1.0, 2.0]),
         "diagnosis": diagnosis(CASES["eikonal, 8 neighbours"]()),
     }
@@ -281,7 +283,7 @@ def test_one_function_saves_every_picture(tmp_path: Path, monkeypatch: pytest.Mo
         path = save_plot(result, tmp_path / f"{name}.svg")
         seen.append(path.read_text(encoding="utf-8"))
         assert seen[-1].startswith("<?xml")
-    assert len(set(seen)) == 4
+    assert len(set(seen)) == 5
     assert sorted(path.stem for path in tmp_path.iterdir()) == sorted(drawn)
     with pytest.raises(InputError, match="exists already"):
         save_plot(table(MASKED), tmp_path / "mechanism.svg")

@@ -142,10 +142,14 @@ def test_what_is_refused(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["there.html"]
 
 
-def test_factors_of_too_many_places_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(carried, "MOST_PLACES", 3)
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [("factored", "MOST_PLACES"), ("factored, columns", "MOST_PLACES"), ("factored, columns", "MOST_GENERATORS")],
+)
+def test_factors_of_too_many_places_or_generators_are_refused(tmp_path, monkeypatch, name, limit):
+    monkeypatch.setattr(carried, limit, 3)
     with pytest.raises(InputError, match="too many for a page"):
-        save_page(mechanism_of("factored"), tmp_path / "p.html")
+        save_page(mechanism_of(name), tmp_path / "p.html")
 
 
 def test_rows_of_a_large_table_are_near_ones(monkeypatch):

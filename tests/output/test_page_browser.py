@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
     """Pages of every kind: cells, streets, a line, factors, 225 cells, answers, a sweep, a comparison."""
     place = tmp_path_factory.mktemp("pages")
     problem = md.load_problem("euclidean", cells=3)
-    for name in ("plane", "park", "roads", "line", "factored"):
+    for name in ("plane", "park", "roads", "line", "factored", "factored, columns"):
         save_page(mechanism_of(name), place / f"{name}.html")
     save_page(md.solve(md.EikonalWeights(md.load_problem("flat", cells=15))), place / "225.html")
     save_page(md.solve(md.load_problem("income", cells=12, outputs=9)), place / "income.html")
@@ -180,7 +180,7 @@ def test_draws_follow_the_masses(folder, opened):
 
 
 def test_rows_beliefs_and_distances_are_those_of_python(folder, opened):
-    for name in ("plane", "factored"):
+    for name in ("plane", "factored", "factored, columns"):
         page, mechanism = opened(folder / f"{name}.html").page, mechanism_of(name)
         found = page.evaluate("""async () => {
           const [contents, packed] = ["data", "arrays"].map((id) => document.getElementById(id).textContent);

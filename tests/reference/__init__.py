@@ -11,5 +11,6 @@ lists, "attrs": {...}}}}; what was printed of it are the fields of a `Verificati
 from __future__ import annotations
 
 from reference.checking import untruths
+from reference.sampled import sampled_untruths
 
-__all__ = ["untruths"]
+__all__ = ["sampled_untruths", "untruths"]

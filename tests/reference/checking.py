@@ -14,7 +14,6 @@ from reference.geometry import Lengths
 from reference.reading import Claim, File, Unreadable, read_claim
 
 ROW_SUM = 1 << 62
-FACTORED = "mechdesign/factored/1"
 TABLE = "mechdesign/mechanism/1"
 _SLACK = 1 + 1e-9  # relative, of a bound over the figure that it bounds
 
@@ -27,7 +26,7 @@ def untruths(file: Mapping[str, Any], printed: Mapping[str, Any]) -> list[str]:
     try:
         read = File(attrs=dict(file["attrs"]), variables=dict(file["variables"]))
         claim = read_claim(printed["claim"])
-        if read.attrs.get("schema") == FACTORED:
+        if read.attrs.get("schema") in (factored.PLACED, factored.GENERATED):
             return list(factored_untruths(read, claim, printed))
         if read.attrs.get("schema") == TABLE:
             return list(table_untruths(read, claim, printed))

@@ -1,7 +1,8 @@
 """A factored mechanism built up to its probabilities, from the statement and nothing else.
 
-Places y carry weights W(y), q(u, y) is the shortest path of whole edge lengths, capped at F, E(0) = 2^58 and
-E(t + 1) = ceil(E(t) / r) with r = R 2^-s <= e^step. Then P(y|u) = E(q(u, y)) W(y) / S(u), S(u) their sum.
+Columns k carry weights W(k), q(u, v) is the shortest path of whole edge lengths, capped at F, q_k(u) the least of F and
+f + q(u, v) over the generators (v, f) of k; a file without generators has a column of offset 0 for every place. E(0) =
+2^58 and E(t + 1) = ceil(E(t) / r) with r = R 2^-s <= e^step. Then P(k|u) = E(q_k(u)) W(k) / S(u), S(u) their sum.
 """
 
 from __future__ import annotations
@@ -21,14 +22,38 @@ from reference.reading import File, Unreadable
 STEP_BITS = 48
 KERNEL_BITS = 58
 LARGEST_WEIGHT = 1 << 28
+PLACED, GENERATED = "mechdesign/factored/1", "mechdesign/factored/2"
 ROUNDED_DOWN = (
     1e-5  # relative; lengths that are no list of the file are rounded down, the more the wilder the level map
 )
 
 
 @dataclass(frozen=True)
+class Parts:
+    """What a file says, place by place: weights and reports of the columns, their generators (place, offset), the place
+    of every secret, the cap, neighbours (place, units) of every place, the stored sums, the nats of one unit.
+    """
+
+    weight: list[int]
+    target: list[int]
+    columns: list[list[tuple[int, int]]]
+    inner: list[int]
+    cap: int
+    near: list[list[tuple[int, int]]]
+    stored_sums: list[int]
+    step: Fraction
+
+    def row(self, secret: int) -> list[int]:
+        """E(q_k(u)) W(k) of every column, for one secret."""
+        distance = _distances(self.near, self.inner[secret], self.cap)
+        reached = [min(self.cap, *(f + distance[v] for v, f in column)) for column in self.columns]
+        kernel = _kernel(self.step, max(reached))
+        return [kernel[q] * w for q, w in zip(reached, self.weight, strict=True)]
+
+
+@dataclass(frozen=True)
 class Built:
-    """mass[u][y] = E(q(u, y)) W(y); sums S(u) and stored ones; the secret that each place reports; units of the edges
+    """mass[u][k] = E(q_k(u)) W(k); sums S(u) and stored ones; the secret that each column reports; units of the edges
     between secrets, the nats of one unit.
     """
 
@@ -40,14 +65,16 @@ class Built:
     step: Fraction
 
 
-def build(file: File) -> Built:
-    """The probabilities of a file as whole numbers."""
-    weight = file.values("weight", ("place",), "uint32")
-    target, inner = file.values("target", ("place",), "int64"), file.values("inner", ("secret",), "int64")
+def parts(file: File) -> Parts:
+    """The whole numbers of a file, each in its range."""
+    over = ("column",) if file.attrs["schema"] == GENERATED else ("place",)
+    weight, target = file.values("weight", over, "uint32"), file.values("target", over, "int64")
+    inner = file.values("inner", ("secret",), "int64")
     step, cap = file.attribute("step", int), file.attribute("cap", int)
     edges = [file.values(f"edge_{part}", ("edge",), kind) for part, kind in _PARTS]
-    places = range(len(weight))
-    if not weight or min(weight) < 1 or max(weight) > LARGEST_WEIGHT:
+    places = range(len(file.points("place")))
+    columns = _columns(file, len(weight), len(places), cap)
+    if not weight or min(weight) < 1 or max(weight) > LARGEST_WEIGHT or len(target) != len(weight):
         raise Unreadable("weights")
     if not set(target) <= set(range(len(inner))) or len(set(inner)) < len(inner) or not set(inner) <= set(places):
         raise Unreadable("places of the secrets, or secrets of the places")
@@ -57,18 +84,42 @@ def build(file: File) -> Built:
     for tail, head, units in zip(*edges, strict=True):
         near[tail].append((head, units))
         near[head].append((tail, units))
-    nats = Fraction(step, 1 << STEP_BITS)
-    distances = [_distances(near, source, cap) for source in inner]
-    kernel = _kernel(nats, max(map(max, distances)))
-    mass = [[kernel[q] * w for q, w in zip(row, weight, strict=True)] for row in distances]
-    number = {place: secret for secret, place in enumerate(inner)}
+    stored = [(high << 64) + low for high, low in file.values("row_sum", ("secret", "word"), "uint64")]
+    return Parts(weight, target, columns, inner, cap, near, stored, Fraction(step, 1 << STEP_BITS))
+
+
+def build(file: File) -> Built:
+    """The probabilities of a file as whole numbers."""
+    held = parts(file)
+    mass = [held.row(u) for u in range(len(held.inner))]
+    number = {place: secret for secret, place in enumerate(held.inner)}
     between = {}
-    for tail, head, units in zip(*edges, strict=True):
+    for tail, head, units in zip(*(file.values(f"edge_{part}", ("edge",), kind) for part, kind in _PARTS), strict=True):
         if tail in number and head in number:
             u, v = sorted((number[tail], number[head]))
             between[u, v] = units
-    stored = [(high << 64) + low for high, low in file.values("row_sum", ("secret", "word"), "uint64")]
-    return Built(mass, [sum(row) for row in mass], stored, target, between, nats)
+    return Built(mass, [sum(row) for row in mass], held.stored_sums, held.target, between, held.step)
+
+
+def _columns(file: File, count: int, places: int, cap: int) -> list[list[tuple[int, int]]]:
+    """The generators (place, offset) of every column."""
+    if file.attrs["schema"] != GENERATED:
+        if count != places:
+            raise Unreadable("weights of other places")
+        return [[(v, 0)] for v in range(places)]
+    first = file.values("first_generator", ("column",), "int64")
+    place = file.values("generator_place", ("generator",), "int64")
+    offset = file.values("generator_offset", ("generator",), "uint16")
+    if len(place) != len(offset) or len(first) != count or not first or first[0] != 0:
+        raise Unreadable("generators in different numbers")
+    if any(not 0 <= v < places for v in place) or any(not 0 <= f <= cap for f in offset):
+        raise Unreadable("generators out of range")
+    columns = []
+    for a, b in zip(first, [*first[1:], len(place)], strict=True):
+        if not a < b:
+            raise Unreadable("a column without generators")
+        columns.append(list(zip(place[a:b], offset[a:b], strict=True)))
+    return columns
 
 
 _PARTS = (("tail", "int64"), ("head", "int64"), ("units", "uint16"))
@@ -135,7 +186,7 @@ def figure_untruths(
 
 
 def remapped_loss(file: File, built: Built, prior: Sequence[Fraction]) -> Fraction:
-    """The expected loss when every place is replaced by the secret with the least posterior expected loss."""
+    """The expected loss when every column is replaced by the secret with the least posterior expected loss."""
     secrets = file.points("secret")
     loss = figures.losses(file, secrets, secrets)
     total = Fraction(0)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations, pairwise, permutations, product
+from random import Random
 from typing import Any
 
 from reference.exact import Length
@@ -33,7 +34,7 @@ _STEPS = {
     },
     3: {6: [(1, 0, 0)], 18: [(1, 0, 0), (1, 1, 0)], 26: [(1, 0, 0), (1, 1, 0), (1, 1, 1)]},
 }
-_OFF_CENTRE = Fraction(1, 4)  # of a cell: how far a stored centre may lie from its place on the lattice
+_OFF_CENTRE = Fraction(1, 2)  # of a cell: a stored centre lies nearer to its place on the lattice than this
 METRES = {"m": 1.0, "km": 1000.0, "cm": 0.01, "mi": 1609.344, "ft": 0.3048, "yd": 0.9144}
 _MINOR_AXIS = 6_356_752.314245  # of WGS 84, in m
 
@@ -71,6 +72,27 @@ def eikonal(file: File, stencil: int, factor: Fraction) -> Lengths:
     sides = tuple(zip(map(int, shape), map(Fraction, cell), map(Fraction, origin), strict=True))
     plain = _eikonal(file.attribute("metric", str), file.points("secret"), sides, stencil)
     return {pair: length.times(factor) for pair, length in plain.items()}
+
+
+def some_eikonal(file: File, stencil: int, factor: Fraction, count: int, random: Random) -> Lengths:
+    """Of `eikonal`, `count` pairs drawn at random: for maps whose lengths are too many."""
+    grid, level = file.described("domain"), Level(file.described("metric")["level"])
+    shape, cell, origin = (tuple(grid[name]) for name in ("shape", "cell", "origin"))
+    sides = tuple(zip(map(int, shape), map(Fraction, cell), map(Fraction, origin), strict=True))
+    places = file.points("secret")
+    cells = {_cell(place, sides): u for u, place in enumerate(places)}
+    if len(cells) < len(places):
+        raise Unreadable("two secrets in one cell")
+    pairs = set()
+    while len(pairs) < count:
+        here = _cell(random.choice(places), sides)
+        beside = sorted(neighbours(here, stencil, cells))
+        if beside:
+            pairs.add(tuple(sorted((cells[here], random.choice(beside)))))
+    return {
+        (u, v): Length(level.mean(places[u], places[v]), _square(places[u], places[v])).times(factor)
+        for u, v in sorted(pairs)
+    }
 
 
 @lru_cache(maxsize=64)
@@ -115,7 +137,7 @@ def _cell(place: Place, sides: tuple[tuple[Any, ...], ...]) -> Cell:
     for at, (count, size, low) in zip(place, sides, strict=True):
         position = (at - low) / size - Fraction(1, 2)
         index = round(position)
-        if not 0 <= index < count or abs(position - index) > _OFF_CENTRE:
+        if not 0 <= index < count or abs(position - index) >= _OFF_CENTRE:
             raise Unreadable(f"{float(at)} is no centre of a cell")
         found.append(index)
     return tuple(found)

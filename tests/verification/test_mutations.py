@@ -33,7 +33,18 @@ EVERY = pytest.mark.parametrize("kind", KINDS)
 FEW, MANY = 200, 20_000  # mutants of every kind
 FEWER = 50  # of a kind that varies one of these
 LEADING = {
-    *("eikonal", "factored, framed", "query", "release", "streets", "area", "tuples", "statistical", "remapped"),
+    *(
+        "eikonal",
+        "factored, framed",
+        "factored, columns",
+        "query",
+        "release",
+        "streets",
+        "area",
+        "tuples",
+        "statistical",
+        "remapped",
+    ),
     *("constrained", "graph, doubled, minimax"),
 }
 SELDOM, OFTEN = 20, 10  # every so many of them go through a file, which takes longer than all else

@@ -20,7 +20,7 @@ import reference
 import xarray as xr
 from drafts import plain
 from kinds import KINDS, made
-from reference import factored, geometry, untruths
+from reference import factored, geometry, sampled_untruths, untruths
 from reference.exact import Length, exponential, log_ratio, lower_ratio, square_root, within
 from reference.reading import File, read_claim
 
@@ -181,6 +181,21 @@ def wrapped_step() -> xr.Dataset:
     return mechanism.assign_attrs(expected_loss=float(losses @ honest["prior"].values), effective_epsilon=1.0)
 
 
+def columns_stretched() -> xr.Dataset:
+    """A step twice as long, with the row sums and losses that follow from it."""
+    honest = made("factored, columns")
+    mechanism = honest.assign_attrs(step=2 * honest.attrs["step"])
+    built = factored.build(File(**plain(mechanism)))
+    words = np.array([[s >> 64, s & (1 << 64) - 1] for s in built.sums], np.uint64)
+    return with_values(mechanism, row_sum=words, block_sha256=block_digests(words, honest["row_loss"].values))
+
+
+def column_changed(name: str, at: int, value: int) -> xr.Dataset:
+    values = made("factored, columns")[name].values.copy()
+    values[at] = value
+    return with_values(made("factored, columns"), **{name: values})
+
+
 def bound_of_another_level() -> xr.Dataset:
     """Multipliers and bound of the same program at half the level, and a factor that halves the edges of the list."""
     honest, half = made("graph, doubled, minimax"), made("graph, doubled, minimax", 0.5)
@@ -228,6 +243,16 @@ BREACHES: dict[str, tuple[Callable[[], xr.Dataset], str]] = {
     "a better plane": (lambda: said("area", "e-", "e-1"), "geodesic"),
     "a mass more": (row_moved, "2^62"),
     "a step that wraps": (wrapped_step, ODDS),
+    "columns with a longer step": (columns_stretched, ODDS),
+    "an offset": (lambda: column_changed("generator_offset", 0, 1), "row sum"),
+    "a place of a column": (lambda: column_changed("generator_place", 0, 5), "row sum"),
+    "a column less": (lambda: column_changed("first_generator", 1, 0), "unreadable"),
+    "a generator elsewhere": (lambda: column_changed("generator_place", 0, 6), "unreadable"),
+    "an offset above the cap": (lambda: column_changed("generator_offset", 0, 2**16 - 1), "unreadable"),
+    "a smaller remapped loss of columns": (
+        lambda: figure("factored, columns", "remapped_loss", 1 - 1e-6),
+        "remapped_loss",
+    ),
     "a bound of another level": (bound_of_another_level, "lower_bound"),
     "a bound above the loss": (lambda: figure("discrete", "lower_bound", 1 + 1e-6), "lower_bound"),
     "a bound from nothing": (lambda: with_values(made("streets"), dual=np.zeros(5)), "lower_bound"),
@@ -248,6 +273,23 @@ def breached(breach: str) -> xr.Dataset:
 @pytest.mark.parametrize("kind", KINDS)
 def test_honest_files_are_true(kind: str) -> None:
     assert untruths(plain(made(kind)), printed(made(kind))) == []
+
+
+SAMPLED = [kind for kind in KINDS if kind in ("factored, framed", "factored, graph") or "columns" in kind]
+
+
+@pytest.mark.parametrize("kind", SAMPLED)
+def test_a_sample_of_the_edges_of_honest_files_is_true(kind: str) -> None:
+    claim = made(kind).attrs["claim"]
+    for count in (1, 3, 1000):
+        assert sampled_untruths(plain(made(kind)), claim, count, seed=count) == []
+
+
+@pytest.mark.parametrize("breach", ["a step that wraps", "columns with a longer step", "an offset"])
+def test_breaches_are_found_on_all_edges_drawn(breach: str) -> None:
+    mechanism = breached(breach)
+    reasons = sampled_untruths(plain(mechanism), mechanism.attrs["claim"], 1000)
+    assert any(BREACHES[breach][1] in reason for reason in reasons), reasons
 
 
 @EACH

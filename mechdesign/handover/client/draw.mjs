@@ -35,22 +35,26 @@ export class TableRows {
   }
 }
 
-/** Draws from factors: P(place|u) = E(q) W / S, q the distance of the place from u along edges of whole lengths, at
- * most `cap`; E(0) = 2^58, E(t + 1) = ceil(E(t) 2^shift / ratio); W its weight; S the sum. The place reports its target. */
+/** Draws from factors: P(column|u) = E(q) W / S, q the least of `cap` and offset + distance from u, along edges of whole
+ * lengths, over the places that generate the column; without generators a column is the distance from a place.
+ * E(0) = 2^58, E(t + 1) = ceil(E(t) 2^shift / ratio); W its weight; S the sum. The column reports its target. */
 export class FactorRows {
   #kernel;
   #weight;
   #start; // of every place in the list of its neighbours
   #neighbour;
   #length;
+  #generators; // of columns: the first of each, their places, their offsets; null where columns are places
   #lists; // room for buckets: places, the entry after each, and the first entry of every bucket, -1 between draws
 
-  constructor({ cells, places, edges, cap, ratio, shift }, { weight, target, inner, tail, ahead, units }) {
+  constructor({ cells, places, edges, cap, ratio, shift }, arrays) {
+    const { weight, target, inner, tail, ahead, units, first, from: origins, offset } = arrays;
     Object.assign(this, { cells, reports: cells, target, inner, cap });
     const [divisor, up] = [BigInt(ratio), BigInt(shift)];
     this.#kernel = [1n << KERNEL_BITS];
     for (let t = 0; t < cap; t++) this.#kernel.push(((this.#kernel[t] << up) + divisor - 1n) / divisor);
     this.#weight = Array.from(weight, BigInt);
+    this.#generators = first ? { first, origins, offset } : null;
     const ends = [tail, tail.map((place, e) => place + ahead[e])];
     this.#start = new Uint32Array(places + 1);
     for (const end of ends) end.forEach((place) => this.#start[place + 1]++);
@@ -69,9 +73,8 @@ export class FactorRows {
   /** The report for random bytes, 16 an attempt: a number below S is built of the upper bits of two 64-bit words, the
    * first of as many bits as S has beyond 43, the second of 43; a number that is not below S is drawn again. */
   draw(cell, bits) {
-    const distances = this.#distances(this.inner[cell]);
     let total = 0n;
-    const sums = Array.from(distances, (q, place) => (total += this.#kernel[q] * this.#weight[place]));
+    const sums = Array.from(this.#columns(cell), (q, k) => (total += this.#kernel[q] * this.#weight[k]));
     const spare = 64 - (total >> LIMB).toString(2).length;
     for (;;) {
       const [low, high, restLow, restHigh] = words(bits(16)).map(BigInt);
@@ -83,15 +86,27 @@ export class FactorRows {
   /** P(.|cell) in floating point: for looking at. */
   probabilities(cell) {
     const found = new Float64Array(this.cells);
-    const distances = this.#distances(this.inner[cell]);
-    const masses = Float64Array.from(distances, (q, place) => Number(this.#kernel[q] * this.#weight[place]));
+    const masses = Float64Array.from(this.#columns(cell), (q, k) => Number(this.#kernel[q] * this.#weight[k]));
     const total = masses.reduce((sum, mass) => sum + mass, 0);
-    masses.forEach((mass, place) => (found[this.target[place]] += mass / total));
+    masses.forEach((mass, k) => (found[this.target[k]] += mass / total));
     return found;
   }
 
   canReport(report) {
     return this.target.includes(report);
+  }
+
+  /** q of every column, from the distances of all places. */
+  #columns(cell) {
+    const distances = this.#distances(this.inner[cell]);
+    if (!this.#generators) return distances;
+    const { first, origins, offset } = this.#generators;
+    const found = new Uint16Array(first.length).fill(this.cap);
+    for (let k = 0; k < first.length; k++) {
+      const end = k + 1 < first.length ? first[k + 1] : origins.length;
+      for (let g = first[k]; g < end; g++) found[k] = Math.min(found[k], distances[origins[g]] + offset[g]);
+    }
+    return found;
   }
 
   /** Shortest-path distances of all places, or the cap: Dial's buckets (1969), a list for every whole distance. A place

@@ -15,7 +15,9 @@ const MAGIC = "mdclient";
 const VERSION = 1;
 const MOST_HEADER = 1 << 20;
 const MOST_BODY = 2 ** 29;
-const MOST_PLACES = 1 << 17; // of factors, so that sums stay below 2^103
+const MOST_PLACES = 1 << 17; // of factors
+const MOST_COLUMNS = 1 << 19; // so that sums stay below 2^105
+const MOST_GENERATORS = 1 << 24;
 const ROW_HIGH = 2 ** 30; // 2^62 in units of 2^32
 const HEX = /^[0-9a-f]{64}$/;
 
@@ -39,20 +41,26 @@ export async function readTable(bytes) {
 
 /** [name, bytes a number, how many, whether differences] of the arrays that a header promises. */
 function layout(header) {
-  const { cells, reports, places, edges, domain } = header;
+  const { cells, reports, places, columns, generators, edges, domain } = header;
   const rows = domain.kind === "grid" ? [["index", 4, cells, true]] : [["points", 8, cells * domain.axes, false]];
   if (header.report_axes) rows.push(["report_points", 8, reports * header.report_axes, false]);
   if (header.kind === "table") {
     return [...rows, ["low", 4, cells * reports, false], ["high", 4, cells * reports, false]];
   }
+  const generated = [
+    ["first", 4, columns, true],
+    ["from", 4, generators, true],
+    ["offset", 2, generators, false],
+  ];
   return [
     ...rows,
-    ["weight", 4, places, false],
-    ["target", 4, places, true],
+    ["weight", 4, columns ?? places, false],
+    ["target", 4, columns ?? places, true],
     ["inner", 4, cells, true],
     ["tail", 4, edges, true],
     ["ahead", 4, edges, true],
     ["units", 2, edges, true],
+    ...(columns === undefined ? [] : generated),
   ];
 }
 
@@ -77,6 +85,10 @@ function checkedHeader(bytes) {
   if (kind === "factors") {
     counted(header, "places", header.cells, MOST_PLACES);
     counted(header, "edges", 0, 2 ** 26);
+    if (header.columns !== undefined) {
+      counted(header, "columns", 1, MOST_COLUMNS);
+      counted(header, "generators", header.columns, MOST_GENERATORS);
+    }
     counted(header, "cap", 1, 65535);
     counted(header, "shift", 0, 61); // so that 2^shift is at most the ratio, and E falls
     need(header.reports === header.cells && !header.report_axes, "has factors for reports apart from its cells");
@@ -174,13 +186,19 @@ function checkMasses({ cells, reports }, { low, high }) {
   need(wrong < 0, `has a row, that of cell ${wrong}, which does not sum to 2^62`);
 }
 
-function checkFactors({ cells, places, cap }, { weight, target, inner, tail, ahead, units }) {
+function checkFactors({ cells, places, generators, cap }, arrays) {
+  const { weight, target, inner, tail, ahead, units, first, from, offset } = arrays;
   need(weight.every((value) => value >= 1 && value <= 2 ** 28), "has a weight out of range");
-  need(target.every((cell) => cell < cells), "has a place that reports no cell");
+  need(target.every((cell) => cell < cells), "has a column that reports no cell");
   need(inner.every((place) => place < places) && new Set(inner).size === cells, "has cells without a place");
   need(tail.every((place, e) => place < places && place + ahead[e] < places), "has an edge that ends nowhere");
   const longest = units.reduce((most, value) => Math.max(most, value), 0);
   need(longest <= cap && cap + longest <= 65535, "has an edge that is too long");
+  if (!first) return;
+  const rises = first.every((at, k) => (k === 0 ? at === 0 : at > first[k - 1]) && at < generators);
+  need(rises, "has a column without generators");
+  need(from.every((place) => place < places), "has a generator that is no place");
+  need(offset.every((value) => value <= cap), "has an offset above the cap");
 }
 
 function checkPlaces({ domain }, { index, points, report_points: reports }) {

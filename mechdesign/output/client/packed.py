@@ -11,11 +11,14 @@ as differences modulo their width:
 | points | float64 | n axes | coordinates of places that are no cells of a grid |
 | report_points | float64 | m axes | coordinates of reports, where they are not the secrets |
 | low, high | uint32 | m n | table: mass of report y for secret u at y n + u, its low and high 32 bits |
-| weight | uint32 | k | factors: W(y) of every place |
-| target | uint32 d | k | the cell that is reported for a place |
+| weight | uint32 | c | factors: W(k) of every column; of every place, where the columns are the distances from those |
+| target | uint32 d | c | the cell that is reported for a column |
 | inner | uint32 d | n | the place of every cell |
 | tail, ahead | uint32 d | e | edges of the integer metric: the lower place, the higher one minus it |
 | units | uint16 d | e | their lengths in steps |
+| first | uint32 d | c | columns alone: the number of the first generator of each |
+| from | uint32 d | g | the place of every generator |
+| offset | uint16 | g | what is added to the distance from there, in steps |
 
 E(t) of factors is not stored: E(0) = 2^58, E(t + 1) = ceil(E(t) 2^shift / ratio), as
 mechanism/factored/certificate.py has it.
@@ -44,12 +47,13 @@ from mechdesign.setting.space.plane import METRES
 MAGIC, VERSION = b"mdclient", 1
 MOST_MASSES = 1 << 26  # 512 MB of a table once it is unpacked
 MOST_PLACES = 1 << 17  # of factors
+MOST_COLUMNS, MOST_GENERATORS = 1 << 19, 1 << 24
 
 
 def packed(stored: Stored, admission: Admission, about: dict[str, str | float]) -> bytes:
     """The file, of a mechanism that was proved; about, what its header says to people.
 
-    Raises: SizeError for more than 2^26 masses, or 2^17 places of factors.
+    Raises: SizeError for more than 2^26 masses, or 2^17 places, 2^19 columns or 2^24 generators of factors.
     Cost: 0.1 microseconds a mass; for `verify`'s part of it, see there.
     """
     domain = stored.domain
@@ -119,22 +123,25 @@ def _masses(mass: NDArray[np.uint64]) -> list[bytes]:
 
 
 def _factor_numbers(stored: Stored) -> dict[str, Any]:
-    factors = stored.factors
-    if factors.metric.size > MOST_PLACES:
-        raise SizeError(
-            "too many places for a client", field="place", value=factors.metric.size, remedy="use fewer cells"
-        )
+    factors, columns = stored.factors, stored.factors.columns
+    numbers = {"place": (factors.metric.size, MOST_PLACES)}
+    if columns is not None:
+        numbers |= {"column": (columns.size, MOST_COLUMNS), "generator": (len(columns.place), MOST_GENERATORS)}
+    for name, (count, most) in numbers.items():
+        if count > most:
+            raise SizeError(f"too many {name}s for a client", field=name, value=count, remedy="use fewer cells")
     ratio, shift = exp_lower(factors.nats_per_unit)
-    edges = {"places": factors.metric.size, "edges": len(factors.metric.tail)}
-    return {**edges, "cap": int(factors.metric.cap), "ratio": str(ratio), "shift": shift}
+    counts = {f"{name}s": count for name, (count, _) in numbers.items()}
+    edges = len(factors.metric.tail)
+    return {**counts, "edges": edges, "cap": int(factors.metric.cap), "ratio": str(ratio), "shift": shift}
 
 
 def _factors(stored: Stored) -> list[bytes]:
     """The arrays of factors; edges of one direction in turn, whose lengths resemble each other."""
-    metric = stored.factors.metric
+    metric, columns = stored.factors.metric, stored.factors.columns
     tail, head = np.minimum(metric.tail, metric.head), np.maximum(metric.tail, metric.head)
     order = np.lexsort((tail, head - tail))
-    return [
+    arrays = [
         _planes(stored.factors.weight.astype("<u4")),
         _differences(stored.mechanism["target"].values, 4),
         _differences(stored.factors.inner, 4),
@@ -142,6 +149,10 @@ def _factors(stored: Stored) -> list[bytes]:
         _differences((head - tail)[order], 4),
         _differences(metric.units[order], 2),
     ]
+    if columns is not None:
+        arrays += [_differences(columns.first, 4), _differences(columns.place, 4)]
+        arrays.append(_planes(columns.offset.astype("<u2")))
+    return arrays
 
 
 def _differences(values: NDArray[Any], width: int) -> bytes:

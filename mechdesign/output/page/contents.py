@@ -41,6 +41,7 @@ from mechdesign.verification.verify import Verification
 FORMAT = "mechdesign/page/1"
 MOST_MASSES = 900 * 900  # of a table in a page: 6.5 MB, proved in seconds
 MOST_PLACES = 50_000  # of a factored mechanism in a page
+MOST_GENERATORS = 1_000_000  # of its columns
 
 
 class Arrays:
@@ -68,7 +69,7 @@ def mechanism_contents(
 ) -> tuple[dict[str, Any], bytes]:
     """The object and the bytes of a page of a mechanism that was verified.
 
-    Raises: InputError for a factored mechanism of more than 50,000 places.
+    Raises: InputError for a factored mechanism of more than 50,000 places, or columns of more than 10^6 generators.
     """
     arrays = Arrays()
     contents = mechanism_part(stored, checked, arrays)
@@ -78,14 +79,14 @@ def mechanism_contents(
 def mechanism_part(stored: Stored, checked: Verification, arrays: Arrays) -> dict[str, Any]:
     """The object of a page of a mechanism, its arrays laid behind the others. Raises: as `mechanism_contents`."""
     mechanism = stored.mechanism
-    places = mechanism.sizes["place" if stored.factored else "secret"]
-    if stored.factored and places > MOST_PLACES:
-        raise InputError(
-            f"has more than {MOST_PLACES:,} places, too many for a page",
-            field="page",
-            value=places,
-            remedy="make a page of a smaller area, or use verify and plot",
-        )
+    for dim, most in (("place", MOST_PLACES), ("generator", MOST_GENERATORS)):
+        if stored.factored and mechanism.sizes.get(dim, 0) > most:
+            raise InputError(
+                f"has more than {most:,} {dim}s, too many for a page",
+                field="page",
+                value=mechanism.sizes[dim],
+                remedy="make a page of a smaller area, or use verify and plot",
+            )
     beside: dict[str, NDArray[Any]] = {}
     carried = None
     if stored.factored:

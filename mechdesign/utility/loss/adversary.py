@@ -26,7 +26,7 @@ from mechdesign.base.arguments import asked
 from mechdesign.base.display import Shown
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.mechanism.table.certificate import ROW_SUM
+from mechdesign.mechanism.sampling.sampler import rows_of
 from mechdesign.mechanism.table.dataset import stored_points
 from mechdesign.setting.objective.losses import LENGTH, LOSSES, SQUARE
 from mechdesign.setting.objective.priors import check_prior
@@ -53,7 +53,8 @@ class AdversaryError(Shown):
 
 @asked
 def adversary_error(mechanism: xr.Dataset, loss: str = "distance", *, prior: ArrayLike | None = None) -> AdversaryError:
-    """The least expected error under `prior` (n,), by default the one of the mechanism, from its integers.
+    """The least expected error under `prior` (n,), by default the one of the mechanism, a table or a factored one, from
+    its integers.
 
     Raises: InputError for another loss or a prior that is none; UnsuitableError for graph nodes, which have no place;
         SizeError where about twelve tables do not fit.
@@ -66,12 +67,12 @@ def adversary_error(mechanism: xr.Dataset, loss: str = "distance", *, prior: Arr
         raise UnsuitableError(
             "nodes of a graph have no place", field="mechanism", value="nodes", remedy="use a domain with coordinates"
         )
-    points, mass = stored_points(mechanism, "secret"), mechanism["mass"].values
-    require_memory(*mass.shape, tables=12, what="the estimates of an adversary")
+    points, rows = stored_points(mechanism, "secret"), rows_of(mechanism)
+    require_memory(rows.secrets, rows.reports, tables=12, what="the estimates of an adversary")
     belief = check_prior(mechanism["prior"].values if prior is None else prior, len(points))
-    joint = belief[:, None] * (mass / float(ROW_SUM))
+    joint = belief[:, None] * rows.probabilities(np.arange(len(points)))
     chance = joint.sum(axis=0)
-    posterior = joint / chance
+    posterior = np.where(chance > 0, joint, belief[:, None]) / np.where(chance > 0, chance, 1.0)
     if known[loss] == SQUARE:
         return _mean_error(points, posterior, chance)
     return _median_error(points, posterior, chance)

@@ -1,8 +1,9 @@
-// The proof of factors: P(y|u) = E(q(u, y)) W(y) / S(u), with q the shortest-path distance of whole edge lengths, at most
-// the cap; E(0) = 2^58 and E(t + 1) = E(t) / r rounded up, r <= e^step; S(u) the sum over y of E(q(u, y)) W(y).
+// The proof of factors: P(k|u) = E(q_k(u)) W(k) / S(u) for columns k, with q_k(u) the least of the cap and offset + q(u, v)
+// over the places v that generate k, q the shortest-path distance of whole edge lengths; E(0) = 2^58 and E(t + 1) = E(t) / r
+// rounded up, r <= e^step; S(u) the sum over k of E(q_k(u)) W(k). Without generators a column is the distance from a place.
 //
-// |q(u, y) - q(v, y)| is at most the units j of the edge (u, v), and E falls by a factor of r at most from one unit to the
-// next. So P(y|u) <= e^d P(y|v) for all y wherever S(v) <= R S(u) with R <= e^(d - j step): one inequality between two
+// |q_k(u) - q_k(v)| is at most the units j of the edge (u, v), and E falls by a factor of r at most from one unit to the
+// next. So P(k|u) <= e^d P(k|v) for all k wherever S(v) <= R S(u) with R <= e^(d - j step): one inequality between two
 // whole numbers for every edge, each way.
 
 const STEP_BITS = 48; // a step is a whole number of 2^-48 nats
@@ -19,7 +20,15 @@ class Factors {
     this.target = places(page, "target");
     const [tail, head] = [places(page, "edge_tail"), places(page, "edge_head")];
     const units = array(page, "edge_units");
-    const count = this.weight.length;
+    const count = array(page, "place_x").length;
+    this.generators = has(page, "first_generator")
+      ? {
+          first: places(page, "first_generator"),
+          place: places(page, "generator_place"),
+          offset: array(page, "generator_offset"),
+        }
+      : null;
+    const most = this.generators ? this.generators.place.length : 1; // sources at most
     this.start = new Int32Array(count + 1);
     for (const end of [tail, head]) for (const p of end) this.start[p + 1]++;
     for (let p = 0; p < count; p++) this.start[p + 1] += this.start[p];
@@ -39,8 +48,8 @@ class Factors {
     this.found = new Uint16Array(count);
     this.weights = new Float64Array(this.cap + 1);
     this.first = new Int32Array(this.cap + 1);
-    this.held = new Int32Array(2 * tail.length + 1);
-    this.next = new Int32Array(2 * tail.length + 1);
+    this.held = new Int32Array(2 * tail.length + most);
+    this.next = new Int32Array(2 * tail.length + most);
   }
 
   /** Faults of weights, edges, cap and places: what has to hold before anything is added up. */
@@ -54,18 +63,32 @@ class Factors {
     if (!(this.step > 0 && this.step * this.cap < reach))
       faults.push({ text: "step and cap leave the kernel no room" });
     if (new Set(this.inner).size < this.inner.length) faults.push({ text: "two secrets share a place" });
+    const columns = this.generators ? this.generators.first.length : this.found.length;
+    if (this.weight.length !== columns || this.target.length !== columns)
+      faults.push({ text: "weights, reports and columns are in different numbers" });
+    if (!this.generators) return faults;
+    const { first, place, offset } = this.generators;
+    if (place.length !== offset.length) faults.push({ text: "places and offsets are in different numbers" });
+    if (!first.every((at, k) => (k === 0 ? at === 0 : at > first[k - 1]) && at < place.length))
+      faults.push({ text: "a column has no generators" });
+    if (place.some((v) => v < 0 || v >= this.found.length)) faults.push({ text: "a generator is no place" });
+    if (offset.some((f) => f > this.cap)) faults.push({ text: "an offset is above the cap" });
     return faults;
   }
 
-  /** Distances in units from one place to all, at most the cap: Dial's buckets, as lists in one array. The array that is
-   * returned is written over by the next call. */
-  distances(source) {
+  /** The least of the cap and offset + distance in units over sources [place, offset], for all places: Dial's buckets, as
+   * lists in one array. The array that is returned is written over by the next call. */
+  distances(sources) {
     const { found, first, held, next, start, neighbour, units, cap } = this;
     found.fill(cap);
     first.fill(-1);
-    found[source] = 0;
-    [first[0], held[0], next[0]] = [0, source, -1];
-    let used = 1;
+    let used = 0;
+    for (const [place, offset] of sources) {
+      if (offset >= found[place]) continue;
+      found[place] = offset;
+      [held[used], next[used]] = [place, first[offset]];
+      first[offset] = used++;
+    }
     for (let at = 0; at < cap; at++) {
       while (first[at] >= 0) {
         const entry = first[at];
@@ -86,10 +109,39 @@ class Factors {
     return found;
   }
 
-  /** S(u), exact, from the distances of a place: weights at equal distance are added first, as doubles below 2^53. */
-  rowSum(distances) {
+  /** q_k(u) of every column k for a secret. The array that is returned may be written over by the next call. */
+  columns(secret) {
+    const distances = this.distances([[this.inner[secret], 0]]);
+    if (!this.generators) return distances;
+    const { first, place, offset } = this.generators;
+    this.reached ??= new Uint16Array(first.length);
+    for (let k = 0; k < first.length; k++) {
+      let least = this.cap;
+      const end = this.endOf(k);
+      for (let g = first[k]; g < end; g++) least = Math.min(least, distances[place[g]] + offset[g]);
+      this.reached[k] = least;
+    }
+    return this.reached;
+  }
+
+  /** q_k of a column at all places. The array that is returned is written over by the next call. */
+  column(k) {
+    if (!this.generators) return this.distances([[k, 0]]);
+    const { first, place, offset } = this.generators;
+    const count = this.endOf(k) - first[k];
+    return this.distances(Array.from({ length: count }, (_, i) => [place[first[k] + i], offset[first[k] + i]]));
+  }
+
+  /** Where the generators of a column end. */
+  endOf(k) {
+    const { first, place } = this.generators;
+    return k + 1 < first.length ? first[k + 1] : place.length;
+  }
+
+  /** S(u), exact, from q of all columns: weights at equal distance are added first, as doubles below 2^53. */
+  rowSum(reached) {
     this.weights.fill(0);
-    for (let p = 0; p < distances.length; p++) this.weights[distances[p]] += this.weight[p];
+    for (let k = 0; k < reached.length; k++) this.weights[reached[k]] += this.weight[k];
     let sum = 0n;
     for (let t = 0; t <= this.cap; t++) if (this.weights[t]) sum += this.kernel[t] * BigInt(this.weights[t]);
     return sum;
@@ -120,8 +172,8 @@ function storedSums(page) {
 function factorRow(factors, kernel, sums, u) {
   const { weight, target, inner } = factors;
   const row = new Float64Array(inner.length);
-  const [distances, sum] = [factors.distances(inner[u]), Number(sums[u])];
-  for (let p = 0; p < weight.length; p++) row[target[p]] += (kernel[distances[p]] * weight[p]) / sum;
+  const [reached, sum] = [factors.columns(u), Number(sums[u])];
+  for (let k = 0; k < weight.length; k++) row[target[k]] += (kernel[reached[k]] * weight[k]) / sum;
   return row;
 }
 
@@ -133,14 +185,14 @@ function* factorFaults(page, factors, sums, asked) {
   const kernel = Float64Array.from(factors.kernel, Number);
   for (let k = 0; k < asked.length; k++) {
     const secret = asked[k];
-    const distances = factors.distances(factors.inner[secret]);
-    const sum = factors.rowSum(distances);
+    const reached = factors.columns(secret);
+    const sum = factors.rowSum(reached);
     if (sum !== sums[secret]) {
       faults.push({ text: `secret ${secret}: the row sums to ${sum}, not to ${sums[secret]}`, secret });
     }
     let loss = 0;
-    for (let p = 0; judge && p < distances.length; p++) {
-      loss += kernel[distances[p]] * factors.weight[p] * judge(secret, factors.target[p]);
+    for (let c = 0; judge && c < reached.length; c++) {
+      loss += kernel[reached[c]] * factors.weight[c] * judge(secret, factors.target[c]);
     }
     if (judge && !agree(loss / Number(sum), stored[secret])) {
       faults.push({ text: `secret ${secret}: its loss is not ${stored[secret]}`, secret });

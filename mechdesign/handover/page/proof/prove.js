@@ -156,7 +156,9 @@ function* proveFactors(page, outcome, all) {
   if (outcome.faults.length) return;
   const [sums, prior] = [storedSums(page), array(page, "prior")];
   const edges = claimEdges(page);
-  const most = Math.max(1, Math.floor(MOST_WORK / factors.neighbour.length));
+  const { generators } = factors;
+  const work = factors.neighbour.length + (generators ? generators.place.length : 0);
+  const most = Math.max(1, Math.floor(MOST_WORK / work));
   const stride = all || most >= sums.length ? 1 : Math.ceil(sums.length / most);
   const asked = Array.from({ length: Math.ceil(sums.length / stride) }, (_, k) => k * stride);
   const found = yield* part(
@@ -180,9 +182,12 @@ function* proveFactors(page, outcome, all) {
     expected_loss: losses.reduce((sum, loss, u) => sum + loss * prior[u], 0),
     effective_epsilon: Math.min(1, found.value),
   };
+  const from = generators
+    ? `${counted(factors.weight.length)} columns of ${counted(generators.place.length)} generators`
+    : `${counted(factors.weight.length)} weights`;
   const rows = stride > 1 ? `Every ${stride === 2 ? "second" : `${stride}th`} row was` : "All rows were";
   outcome.proved.push(
-    `${rows} added up again in whole numbers, ${counted(asked.length)} of ${counted(sums.length)}: from ${counted(factors.weight.length)} weights and the distances along whole edge lengths.`,
+    `${rows} added up again in whole numbers, ${counted(asked.length)} of ${counted(sums.length)}: from ${from} and the distances along whole edge lengths.`,
     `${counted(found.inequalities)} inequalities between row sums hold, two for each of ${counted(edges.length.length)} edges. Each stands for all reports.`,
   );
   if (stride > 1)

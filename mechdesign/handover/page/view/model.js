@@ -29,12 +29,12 @@ class Model {
   /** The masses of a row in the order of their drawing, [mass, report], and their sum. */
   #masses(u) {
     if (this.factors) {
-      const { weight, kernel, target, inner } = this.factors;
-      const distances = this.factors.distances(inner[u]);
+      const { weight, kernel, target } = this.factors;
+      const reached = this.factors.columns(u);
       return {
         count: weight.length,
-        mass: (p) => kernel[distances[p]] * BigInt(weight[p]),
-        report: (p) => target[p],
+        mass: (k) => kernel[reached[k]] * BigInt(weight[k]),
+        report: (k) => target[k],
         sum: this.sums[u],
       };
     }
@@ -61,11 +61,11 @@ class Model {
     const joint = new Float64Array(this.count);
     if (this.factors) {
       const { weight, target, inner } = this.factors;
-      for (let p = 0; p < weight.length; p++) {
-        if (target[p] !== y) continue;
-        const distances = this.factors.distances(p);
+      for (let k = 0; k < weight.length; k++) {
+        if (target[k] !== y) continue;
+        const column = this.factors.column(k);
         for (let u = 0; u < this.count; u++)
-          joint[u] += (this.kernel[distances[inner[u]]] * weight[p]) / Number(this.sums[u]);
+          joint[u] += (this.kernel[column[inner[u]]] * weight[k]) / Number(this.sums[u]);
       }
     } else {
       for (let u = 0; u < this.count; u++) joint[u] = Number(this.mass[u * this.width + y]);
