@@ -31,11 +31,9 @@ from mechdesign.setting.metric.shortest_paths import Edges
 from mechdesign.solvers.factored.blocks import threads
 from mechdesign.solvers.factored.run import all_rows
 from mechdesign.solvers.kernels.progress import Reported, Streaming
-from mechdesign.solvers.local.certificate import proved
+from mechdesign.solvers.local.certificate import WIDEST, proved
 from mechdesign.solvers.local.pricing import Places
 from mechdesign.verification.rebuild import AGREE, bound_reasons, figure_differences
-
-MOST_REACH = 64.0  # nats of a ball that is priced again; a file may not ask for more
 
 
 def check_factored(
@@ -83,7 +81,7 @@ def _check_bound(stored: Stored, on_progress: Callable[[Reported], None] | None)
     if not all(given):
         return False
     dual, reach, core = mechanism["dual"].values, *(float(mechanism.attrs[f"bound_{of}"]) for of in ("reach", "core"))
-    if not ((np.isfinite(dual) & (dual >= 0)).all() and 0 < reach <= MOST_REACH and 0 <= core <= reach):
+    if not (np.isfinite(dual).all() and 0 < reach <= WIDEST and 0 <= core <= reach):
         return False
     proof = ProvedBound(value=float(mechanism.attrs["lower_bound"]), dual=dual, reach=reach, core=core)
     started = time.monotonic()

@@ -99,7 +99,7 @@ def test_places_left_out_of_a_ball_are_looked_at() -> None:
     wrong = (distances[0] > 2.0) & (cost[0] < dual[0])
     assert 0 < wrong.sum() < n
     assert np.array_equal(np.isneginf(found["value"]), wrong)
-    assert (found["above_cost"] == 0).all()
+    assert (found["missed"] == 0).all()
     assert np.allclose(np.sort(found["cost"]), np.sort(cost[0][wrong]), rtol=1e-13, atol=0)
     lowered = np.minimum(dual, found["cost"].min())
     lowered[1:] = dual[1:]

@@ -42,58 +42,46 @@ def _cost(u, y, points, prior, code, table):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _search(y, reach, first, near, length, distance, where, nodes, before, step, key, place):  # type: ignore[no-untyped-def]
-    """Dijkstra from y up to `reach`: the number k of places found, nodes[:k] in the order of their distance, where (n,)
-    their number in it, before (n,) the place before each and step (n,) the length between. distance is inf and where -1
-    on entry; key and place hold a heap.
+def _search(  # type: ignore[no-untyped-def]
+    y, reach, first, near, length, width, distance, where, nodes, before, step, head, following, place
+):  # fmt: skip
+    """Shortest paths from y up to `reach`, by buckets of `width` nats: the number k of places found, nodes[:k], every
+    one after the place before it, where (n,) their number in it, before (n,) the place before each and step (n,) the
+    length between. distance is inf and where -1 on entry; head, -1 on entry, has the last entry of every bucket.
+
+    Lengths below `width` may make a path a little longer than the shortest, and the tree another one, no matter.
     """
-    key[0], place[0], top, k = 0.0, y, 1, 0
     distance[y], before[y], step[y] = 0.0, y, 0.0
-    while top > 0:
-        d, v = key[0], place[0]
-        top -= 1
-        last, moved, i = key[top], place[top], 0
-        while True:
-            c = 2 * i + 1
-            if c >= top:
-                break
-            if c + 1 < top and key[c + 1] < key[c]:
-                c += 1
-            if key[c] >= last:
-                break
-            key[i], place[i] = key[c], place[c]
-            i = c
-        key[i], place[i] = last, moved
-        if where[v] >= 0:
-            continue
-        if d > reach:
-            break
-        where[v] = k
-        nodes[k] = v
-        k += 1
-        for e in range(first[v], first[v + 1]):
-            u = near[e]
-            reached = d + length[e]
-            if reached < distance[u]:
-                distance[u], before[u], step[u] = reached, v, length[e]
-                i = top
-                top += 1
-                while i > 0:
-                    p = (i - 1) >> 1
-                    if key[p] <= reached:
-                        break
-                    key[i], place[i] = key[p], place[p]
-                    i = p
-                key[i], place[i] = reached, u
+    head[0], following[0], place[0] = 0, -1, y
+    count, k = 1, 0
+    for bucket in range(head.size):
+        while head[bucket] >= 0:
+            v = place[head[bucket]]
+            head[bucket] = following[head[bucket]]
+            if where[v] >= 0:
+                continue
+            where[v] = k
+            nodes[k] = v
+            k += 1
+            d = distance[v]
+            for e in range(first[v], first[v + 1]):
+                u = near[e]
+                reached = d + length[e]
+                if reached < distance[u] and reached <= reach and where[u] < 0:
+                    distance[u], before[u], step[u] = reached, v, length[e]
+                    into = int(reached / width)
+                    place[count], following[count], head[into] = u, head[into], count
+                    count += 1
     return k
 
 
 @numba.njit(cache=True, nogil=True)
 def open_ball(  # type: ignore[no-untyped-def]
-    y, reach, core, exact, first, near, length, factor, points, prior, code, table, dual, distance, where, nodes,
-    before, step, key, place, cost, left, handed, rank, tree, above, below, own_first, own_near, own_length, own_factor,
+    y, reach, core, exact, first, near, length, factor, width, points, prior, code, table, dual, distance, where, nodes,
+    before, step, head, following, place, cost, left, handed, rank, tree, above, below, own_first, own_near, own_length,
+    own_factor,
 ):  # fmt: skip
-    """Search the ball of y and write the program of its core, numbered in the order of distance: parents tree (kc,),
+    """Search the ball of y and write the program of its core, numbered as they were found: parents tree (kc,),
     above and below (kc,), what stands for c and lambda, and its graph in compressed rows own_first, own_near,
     own_length and own_factor. Returns k, kc and the number of its directed edges.
 
@@ -101,7 +89,7 @@ def open_ball(  # type: ignore[no-untyped-def]
     its own, which serves every ratio of them and proves nothing.
     rank (n,), by number in the ball, is the number in the core, or -1. cost (n,) is c, by number in the ball.
     """
-    k = _search(y, reach, first, near, length, distance, where, nodes, before, step, key, place)
+    k = _search(y, reach, first, near, length, width, distance, where, nodes, before, step, head, following, place)
     for i in range(k):
         u = nodes[i]
         cost[i] = _cost(u, y, points, prior, code, table)
@@ -189,11 +177,12 @@ def look_around(y, points, prior, code, table, dual, where, least):  # type: ign
 
 
 @numba.njit(cache=True, nogil=True)
-def flat_ratio(k, distance, nodes, cost):  # type: ignore[no-untyped-def]
-    """Sum of e^{-D}, and of c e^{-D} over it, in the ball that is open."""
-    over, under = 0.0, 0.0
+def profile(k, distance, nodes, cost, dual):  # type: ignore[no-untyped-def]
+    """Sum of e^{-D}, and of c e^{-D} and lambda e^{-D} over it, in the ball that is open."""
+    over, under, held = 0.0, 0.0, 0.0
     for i in range(k):
         g = math.exp(-distance[nodes[i]])
         over += cost[i] * g
+        held += dual[nodes[i]] * g
         under += g
-    return over / under, under
+    return over / under, held / under, under

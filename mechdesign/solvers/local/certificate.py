@@ -28,6 +28,7 @@ from mechdesign.solvers.local.passes import Told, ceiling
 from mechdesign.solvers.local.pricing import BLOCK, Asked, Places, Vector, ratio_block, value_block
 
 REACH, CORE = 18.0, 8.0  # nats: what lies beyond costs the bound 3e-5 and 4e-5 of itself
+WIDEST = 64.0  # nats: the widest ball that a file may ask for
 _POWER = 1.5
 _ROUNDS = 12  # of violators
 _WIDER = 3  # rounds after which neighbours of neighbours fall too

@@ -30,10 +30,11 @@ from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.factored.blocks import Arrays
 from mechdesign.solvers.kernels.pricing import pivot_factors
 from mechdesign.solvers.kernels.tree_simplex import price_reports, ratio_reports
-from mechdesign.solvers.local.balls import close_ball, flat_ratio, look_around, open_ball
+from mechdesign.solvers.local.balls import close_ball, look_around, open_ball, profile
 
 BLOCK = 128  # reports of a block
 _PIVOTS_PER_NODE = 20
+_BUCKETS = 4096  # of a search, at most
 
 Vector = NDArray[np.float64]
 
@@ -107,7 +108,10 @@ class Ball:
         self.distance, self.where = np.full(n, np.inf), np.full(n, -1, np.int32)
         self.nodes, self.before, self.rank = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
         self.step, self.cost, self.left, self.handed = (np.empty(n) for _ in range(4))
-        self.key, self.place = np.empty(len(places.near) + 1), np.empty(len(places.near) + 1, np.int32)
+        self.following, self.place = (np.empty(len(places.near) + 1, np.int32) for _ in range(2))
+        self.reach = min(asked.reach, float(places.length.sum()))
+        self.width = max(float(places.length.min()), self.reach / _BUCKETS)
+        self.head = np.full(int(self.reach / self.width) + 2, -1, np.int32)
         self.tree, self.above, self.below = np.empty((1, n), np.int32), np.empty((1, n)), np.empty(n)
         self.own_first, self.own_near = np.empty(n + 1, np.int64), np.empty(len(places.near), np.int32)
         self.own_length, self.own_factor = np.empty(len(places.near)), np.empty(len(places.near))
@@ -119,10 +123,10 @@ class Ball:
         """Search the ball of a report."""
         asked, own = self.asked, self.places
         self.k, self.core, self.edges = open_ball(
-            y, asked.reach, asked.core, exact, own.first, own.near, own.length, own.factor, own.points, own.prior,
-            own.code, own.table, asked.dual, self.distance, self.where, self.nodes, self.before, self.step, self.key,
-            self.place, self.cost, self.left, self.handed, self.rank, self.tree[0], self.above[0], self.below,
-            self.own_first, self.own_near, self.own_length, self.own_factor,
+            y, self.reach, asked.core, exact, own.first, own.near, own.length, own.factor, self.width, own.points,
+            own.prior, own.code, own.table, asked.dual, self.distance, self.where, self.nodes, self.before, self.step,
+            self.head, self.following, self.place, self.cost, self.left, self.handed, self.rank, self.tree[0],
+            self.above[0], self.below, self.own_first, self.own_near, self.own_length, self.own_factor,
         )  # fmt: skip
 
     def graph(self) -> tuple[NDArray[np.int64], NDArray[np.int32], Vector, Vector]:
@@ -206,13 +210,13 @@ def value_block(asked: Asked, start: int, stop: int) -> Arrays:
 
 
 def flat_block(asked: Asked, start: int, stop: int) -> Arrays:
-    """For the reports start..stop and the profile e^{-D}: loss (b,), the mean of l within the ball, and mass (b,), the
-    sum of the profile. Both are those of every secret, too: distances are symmetric. asked.places has a prior of ones.
+    """For the reports start..stop and the profile e^{-D}: cost (b,) and dual (b,), the means of c and lambda within the
+    ball, and mass (b,), the sum of the profile.
     """
     ball, size = Ball(asked), stop - start
-    loss, mass = np.empty(size), np.empty(size)
+    found = np.empty((3, size))
     for j, y in enumerate(asked.reports[start:stop].tolist()):
         ball.open(y, exact=False)
-        loss[j], mass[j] = flat_ratio(ball.k, ball.distance, ball.nodes, ball.cost)
+        found[:, j] = profile(ball.k, ball.distance, ball.nodes, ball.cost, asked.dual)
         ball.close(np.ones(ball.core))
-    return {"loss": loss, "mass": mass}
+    return dict(zip(("cost", "dual", "mass"), found, strict=True))

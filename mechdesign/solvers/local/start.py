@@ -28,16 +28,20 @@ from mechdesign.solvers.local.pricing import BLOCK, Asked, Places, Vector, flat_
 FEWEST = 20  # cells on the shorter side of the coarsest grid
 _POWERS = {SQUARE: 2, LENGTH: 1, APART: 0}
 _PROFILE = 9.0  # nats
+_SPREAD = 0.5
 _FAINT = 1e-9  # of the largest
 
 
 def flat_state(crew: Workers, places: Places) -> State:
-    """The state of the profile e^{-D}, summed within 9 nats. Cost: a search of every ball."""
+    """The state of the profile e^{-D}, summed within 9 nats; priors are raised to `_SPREAD` of their mean under it, so
+    that secrets without any have multipliers. Cost: a search of every ball.
+    """
     ones = replace(places, prior=np.ones(places.size))
-    asked = Asked.all(ones, np.zeros(places.size), reach=_PROFILE, core=0.0)
+    asked = Asked.all(ones, places.prior, reach=_PROFILE, core=0.0)
     blocks = in_order(crew, flat_block, asked, places.size, BLOCK, folder=Folder(), name="flat")
-    found = together((arrays for _, _, arrays in blocks), ("loss", "mass"))
-    return State(dual=places.prior * found["loss"], weight=1 / found["mass"], ratio=np.ones(places.size))
+    found = together((arrays for _, _, arrays in blocks), ("cost", "dual", "mass"))
+    prior = np.maximum(places.prior, _SPREAD * found["dual"])
+    return State(dual=prior * found["cost"], weight=1 / found["mass"], ratio=np.ones(places.size))
 
 
 def halved(problem: DesignProblem) -> DesignProblem | None:
