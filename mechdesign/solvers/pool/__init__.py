@@ -1,1 +1,1 @@
-"""The optimal program at sizes beyond tables: a pool of priced columns, its weights, and their certificate. Knows no paper."""
+"""The optimal program beyond tables: a pool of priced columns, its weights, their certificate. Knows no paper."""

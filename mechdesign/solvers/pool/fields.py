@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from mechdesign.solvers.factored.blocks import Arrays
 from mechdesign.solvers.local.pricing import Places
 
-REACH, KEEP = 18.0, 12.0  # nats: of the losses of columns, which lack 3e-5 then, and of the rows of the master
-DEEPEST = 7.0  # nats below the top of a ray where its turns are no longer kept
 _EXPLAINED = 1e-5  # nats within which a neighbour explains a place: rays are in single precision
 
 
@@ -68,22 +66,28 @@ class Generators:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Spread:
     """What fields are made of: places; units, the lengths of their directed edges (as places.near) in steps; step, in
-    nats; the columns.
+    nats; the columns; the nats to which fields are kept, and to which their losses are summed.
     """
 
     places: Places
     units: NDArray[np.int64]
     step: float
     columns: Generators
+    keep: float
+    reach: float
 
 
-def generators_of(places: Places, rays: Arrays, reports: NDArray[np.int64], step: float) -> Generators:
-    """The generators of rays as `ratio_block` returns them, with offsets in steps of `step` nats."""
+def generators_of(
+    places: Places, rays: Arrays, reports: NDArray[np.int64], *, step: float, deepest: float
+) -> Generators:
+    """The generators of rays as `ratio_block` returns them, at most `deepest` nats below the top of the ray, with
+    offsets in steps of `step` nats.
+    """
     count, place, ray = rays["count"], rays["place"], rays["ray"]
     found, offset = np.empty(len(place), np.int64), np.empty(len(place))
     first = np.zeros(len(count) + 1, np.int64)
     depth = np.full(places.size, np.inf)
-    _generators(count, place, ray, places.first, places.near, places.length, depth, found, offset, first)
+    _generators(count, place, ray, places.first, places.near, places.length, deepest, depth, found, offset, first)
     kept = first[-1]
     whole = np.rint(offset[:kept] / step).astype(np.int64)
     return Generators(place=found[:kept].copy(), offset=whole, first=first, report=np.asarray(reports, np.int64))
@@ -91,7 +95,7 @@ def generators_of(places: Places, rays: Arrays, reports: NDArray[np.int64], step
 
 def field_block(spread: Spread, start: int, stop: int) -> Arrays:
     """Fields g of the columns start..stop: count (b,), place and value (sum count,), single precision, where they are
-    above e^-KEEP; cost (b,), the sum of prior l g where they are above e^-REACH.
+    above e^-keep; cost (b,), the sum of prior l g where they are above e^-reach.
     """
     places, columns = spread.places, spread.columns
     n = places.size
@@ -100,7 +104,7 @@ def field_block(spread: Spread, start: int, stop: int) -> Arrays:
     key, held = np.empty(room, np.int64), np.empty(room, np.int32)
     distance, touched = np.full(n, np.iinfo(np.int64).max), np.empty(n, np.int32)
     nodes = np.empty(n, np.int32)
-    reach, keep = int(REACH / spread.step), int(KEEP / spread.step)
+    reach, keep = int(spread.reach / spread.step), int(spread.keep / spread.step)
     kernel = np.exp(-spread.step * np.arange(reach + 1))
     count, cost = np.zeros(stop - start, np.int64), np.zeros(stop - start)
     found, values = [np.zeros(0, np.int32)], [np.zeros(0, np.float32)]
@@ -118,7 +122,7 @@ def field_block(spread: Spread, start: int, stop: int) -> Arrays:
 
 
 @numba.njit(cache=True, nogil=True)
-def _generators(count, place, ray, start, near, length, depth, found, offset, first):  # type: ignore[no-untyped-def]
+def _generators(count, place, ray, start, near, length, deepest, depth, found, offset, first):  # type: ignore[no-untyped-def]
     """Write the generators of every ray to found and offset, in nats; first (b + 1,) counts them. depth (n,) is inf."""
     at, kept = 0, 0
     for j in range(count.size):
@@ -129,7 +133,7 @@ def _generators(count, place, ray, start, near, length, depth, found, offset, fi
                 top = min(top, depth[place[i]])
         for i in range(at, at + count[j]):
             v = place[i]
-            if depth[v] - top > DEEPEST:
+            if depth[v] - top > deepest:
                 continue
             explained = np.inf
             for e in range(start[v], start[v + 1]):

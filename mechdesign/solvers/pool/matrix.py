@@ -72,9 +72,7 @@ class Matrix:
         return Matrix(first=first, place=self.place[own], value=self.value[own], secrets=self.secrets)
 
 
-def _product(
-    first: NDArray[np.int64], place: NDArray[np.int32], value: NDArray[np.float32], values: Vector
-) -> Vector:
+def _product(first: NDArray[np.int64], place: NDArray[np.int32], value: NDArray[np.float32], values: Vector) -> Vector:
     found = np.empty(len(first) - 1)
     in_blocks(lambda a, b: _rows(first[a : b + 1], place, value, values, found[a:b]), len(found), _CHUNK)
     return found

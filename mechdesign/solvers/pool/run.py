@@ -6,7 +6,7 @@
    multipliers are worth, sum lambda min(1, rho), and the loss of the weights with what their row sums will cost,
    tell how far apart the bounds will be.
 3. Edge budgets, whole numbers, exact row sums (settle.py): a certified mechanism.
-4. The bound of the multipliers of the passes, proved (solvers/local/certificate.py).
+4. A bound, proved (solvers/local/certificate.py).
 
 Nothing that the rounds find has to be right. Results do not depend on the number of threads.
 """
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from dataclasses import asdict, dataclass
 from functools import partial
 
 import numpy as np
@@ -42,20 +43,35 @@ from mechdesign.solvers.pool.fields import Generators, Spread, field_block, gene
 from mechdesign.solvers.pool.master import improve
 from mechdesign.solvers.pool.matrix import Matrix, Vector
 from mechdesign.solvers.pool.schwarz import Blocks
-from mechdesign.solvers.pool.settle import Settling, table_of, whole_units
+from mechdesign.solvers.pool.settle import Settling, table_of
 
 LARGEST_TABLE = 1600  # secrets up to which the result is a table
-ROUNDS = 8
+FEWEST, MOST, WORK = 8, 40, 40_000  # rounds, and reports priced by them where they are few, about
 _PASSES = 60  # at most, on the grid itself, before the rounds
-_RADII = Radii(reach=16.0, core=8.0, keep=10.0)  # narrower cores give rays that cost more than they promise
+_FEW = 3_000  # places up to which wider radii cost nothing
 _SAME = 0.01  # nats within which offsets count as equal
 _SHARE, _FINEST = 0.2, 2e-4  # of the gap asked for that the master may leave, and the least that it is asked for
 _ENOUGH = 0.7  # of the gap asked for: the estimate at which rounds end
-_GAINED = 0.9  # of the gap estimated before, above which a round counts as idle
-_IDLE = 2
 _FRESH = 0.1  # weight of a column that joins, in that of its report at first
 _FAINT = 1e-3  # of the weight of a report: columns below are dropped in the end
+_LOWERED = 1e-3  # of a bound that a certificate takes off the worth of the master's multipliers, about
 _LAST = 0.3  # share of the time limit that is kept for the certificates
+
+
+@dataclass(frozen=True, kw_only=True)
+class Depths:
+    """Radii in nats: of the balls of reports, of their cores and of rays (a narrow core gives rays that cost more than
+    they promise); below the top of a ray, where its generators are no longer kept; of the fields of columns in the
+    master, and of their losses.
+    """
+
+    balls: Radii = Radii(reach=16.0, core=8.0, keep=10.0)
+    deepest: float = 7.0
+    keep: float = 12.0
+    reach: float = 18.0
+
+
+WIDE = Depths(balls=Radii(reach=30.0, core=20.0, keep=20.0), deepest=18.0, keep=20.0, reach=27.0)
 
 
 def suits(problem: DesignProblem) -> str | None:
@@ -64,7 +80,7 @@ def suits(problem: DesignProblem) -> str | None:
         return "reports are other places than the secrets"
     if not problem.metric.sparse:
         return f"the {problem.metric.kind} metric has no short list of edges"
-    if problem.loss.code is None and problem.domain.size > LARGEST_TABLE:
+    if problem.loss.code is None:
         return "a loss given as a table is as large as the mechanism"
     return None
 
@@ -73,7 +89,7 @@ def solve_pool(program: Optimal, targets: Targets) -> Design | xr.Dataset:
     """The mechanism of an optimal program, certified, with a proved bound; see the module docstring.
 
     `stopped` is "gap" (the rounds ended as the gap was in sight; the bounds say whether it was met), "rounds" (all
-    rounds done, or two that gained nothing), "time" or "interrupt": a first Ctrl-C ends the rounds, and what the last
+    rounds done, or no ray that the pool lacks), "time" or "interrupt": a first Ctrl-C ends the rounds, and what the last
     finished one found is certified; a second one ends the run.
     Cost: on a grid of 100 x 100 cells some minutes of a core, of 200 x 200 three quarters of an hour.
     Memory: 16 bytes for every place within 12 nats of a column.
@@ -94,7 +110,7 @@ def solve_pool(program: Optimal, targets: Targets) -> Design | xr.Dataset:
         columns, weight = search.kept()
         judged, rows, factor = Settling(problem, crew, columns, weight, told=search.told).certified()
         if problem.domain.size <= LARGEST_TABLE:
-            return _tabled(problem, table_of(judged, rows, columns.report), search.bound(), stopped)
+            return _tabled(problem, table_of(judged, rows, columns.report), [search.proof, search.best], stopped)
         bound = search.bound()
     return make_factored(
         problem,
@@ -122,8 +138,9 @@ class Search:
         graph = np.floor(np.minimum(self.places.length, units.cap * self.step) / self.step)
         self.lengths = graph.astype(np.int64)
         n = self.places.size
+        self.depths = WIDE if n <= _FEW else Depths()
         self.state = State(dual=np.zeros(n), weight=np.ones(n), ratio=np.ones(n))
-        self.proof, self.worth = np.zeros(n), 0.0
+        self.proof, self.best, self.worth = np.zeros(n), np.zeros(n), 0.0
         self.columns, self.matrix, self.cost, self.weight = Generators.none(), None, np.zeros(0), np.zeros(0)
         self.seen: set[tuple[int, bytes, bytes]] = set()
         self.number = 0
@@ -131,26 +148,23 @@ class Search:
     def rounds(self) -> str:
         """Rounds of pricing and weighing; why they ended."""
         limit = self.deadline - _LAST * self.targets.time_limit if self.deadline < np.inf else np.inf
-        gaps: list[float] = []
         try:
             self.state, _ = settled(self.problem, self.crew, deadline=limit, tell=self._tell, last=_PASSES)
             if not self.state.dual.any():
                 return "gap"
             self.proof = self.state.dual
             blocks = Blocks(self.places)
-            while self.number < ROUNDS:
+            while self.number < min(max(FEWEST, WORK // self.places.size), MOST):
                 if time.monotonic() > limit:
                     return "time"
-                self._extend()
+                if not self._extend():
+                    break
                 loss = self._improve(blocks, limit)
                 self.number += 1
-                gaps.append((loss - self.worth) / loss)
-                self.told(f"round {self.number}, loss about {loss:.6g}, bound about {self.worth:.6g}", 0, gaps[-1])
-                if gaps[-1] <= _ENOUGH * self.targets.gap:
+                gap = (loss - self.worth) / loss
+                self.told(f"round {self.number}, loss about {loss:.6g}, bound about {self.worth:.6g}", 0, 1 + gap)
+                if gap <= _ENOUGH * self.targets.gap:
                     return "gap"
-                idle = len(gaps) > _IDLE and min(gaps[-_IDLE:]) > _GAINED * min(gaps[:-_IDLE])
-                if idle:
-                    break
             return "rounds"
         except KeyboardInterrupt:
             return "interrupt"
@@ -167,14 +181,19 @@ class Search:
         return self.columns.of(used), self.weight[used]
 
     def bound(self) -> ProvedBound | None:
-        """The proved bound of the multipliers of the passes, which the certificate lowers less than those of the master;
-        None where it is interrupted.
+        """The better of the proved bounds of the multipliers of the passes and of the master, which the certificate
+        lowers more; None where it is interrupted.
         """
+        told = partial(self.told, "bound, certificate", kappa=None)
+        best: ProvedBound | None = None
         try:
-            told = partial(self.told, "bound, certificate", kappa=None)
-            return certify(self.crew, self.places, self.proof, told=told)
+            best = certify(self.crew, self.places, self.proof, told=told)
+            if best.value < (1 - _LOWERED) * self.worth:
+                other = certify(self.crew, self.places, self.best, told=told)
+                best = max(best, other, key=lambda bound: bound.value)
         except KeyboardInterrupt:
-            return None
+            pass
+        return best
 
     def told(self, stage: str, done: int, kappa: float | None) -> None:
         """Say where the run stands."""
@@ -185,31 +204,35 @@ class Search:
             seconds = time.monotonic() - self.started
             self.targets.on_progress(Streaming(stage=stage, done=done, total=total, kappa=kappa, seconds=seconds))
 
-    def _extend(self) -> None:
-        """Price all reports; rays that the pool lacks join it."""
+    def _extend(self) -> bool:
+        """Price all reports; rays that the pool lacks join it; whether there were any."""
         dual = self.state.dual
-        asked = Asked.all(
-            self.places, dual, reach=_RADII.reach, core=_RADII.core, keep=_RADII.keep, start=self.state.ratio
-        )
+        asked = Asked.all(self.places, dual, **asdict(self.depths.balls), start=self.state.ratio)
         ratio, fresh = np.empty(self.places.size), Generators.none()
         blocks = in_order(self.crew, ratio_block, asked, self.places.size, BLOCK, folder=Folder(), name="ratios")
         with contextlib.closing(blocks):
             for start, stop, found in blocks:
                 ratio[start:stop] = found["ratio"]
-                rays = generators_of(self.places, found, np.arange(start, stop), self.step)
+                reports, deepest = np.arange(start, stop), self.depths.deepest
+                rays = generators_of(self.places, found, reports, step=self.step, deepest=deepest)
                 fresh = fresh.with_more(rays.of(self._unseen(rays)))
                 self.told(f"round {self.number + 1}, pricing", stop, None)
-        self.worth = max(self.worth, float(dual @ np.minimum(ratio, 1.0)))
+        self.best, self.worth = dual, float(dual @ np.minimum(ratio, 1.0))
         self.state = State(dual=dual, weight=self.state.weight, ratio=ratio)
         if not fresh.size:
-            return
+            return False
         fields = self._fields(fresh)
         share = 1.0 if self.matrix is None else _FRESH
-        held = np.bincount(self.columns.report, self.weight, self.places.size) if self.matrix is not None else self.state.weight
+        held = (
+            np.bincount(self.columns.report, self.weight, self.places.size)
+            if self.matrix is not None
+            else self.state.weight
+        )
         self.matrix = fields[0] if self.matrix is None else self.matrix.with_more(fields[0])
         self.cost = np.concatenate([self.cost, fields[1]])
         self.weight = np.concatenate([self.weight, share * held[fresh.report]])
         self.columns = self.columns.with_more(fresh)
+        return True
 
     def _unseen(self, rays: Generators) -> NDArray[np.int64]:
         kept, coarse = [], max(1, round(_SAME / self.step))
@@ -222,7 +245,14 @@ class Search:
         return np.array(kept, np.int64)
 
     def _fields(self, columns: Generators) -> tuple[Matrix, Vector]:
-        spread = Spread(places=self.places, units=self.lengths, step=self.step, columns=columns)
+        spread = Spread(
+            places=self.places,
+            units=self.lengths,
+            step=self.step,
+            columns=columns,
+            keep=self.depths.keep,
+            reach=self.depths.reach,
+        )
         blocks = in_order(self.crew, field_block, spread, columns.size, BLOCK, folder=Folder(), name="fields")
         with contextlib.closing(blocks):
             found: list[Arrays] = [arrays for _, _, arrays in blocks]
@@ -233,9 +263,7 @@ class Search:
         """Better weights and multipliers; the loss that they will have, about."""
         assert self.matrix is not None
         gap = max(_SHARE * self.targets.gap, _FINEST)
-        point = improve(
-            self.matrix, blocks, self.cost, self.weight, self.state.dual, gap=gap, deadline=deadline
-        )
+        point = improve(self.matrix, blocks, self.cost, self.weight, self.state.dual, gap=gap, deadline=deadline)
         self.weight = point.weight
         self.state = State(dual=np.maximum(point.dual, 0.0), weight=self.state.weight, ratio=self.state.ratio)
         edges, prior, logarithm = self.problem.edges, self.places.prior, np.log(point.sums)
@@ -244,11 +272,11 @@ class Search:
         return float(self.cost @ self.weight) * (1 + 2 * float(near @ spent) / float(near.sum()))
 
 
-def _tabled(problem: DesignProblem, table: Vector, bound: ProvedBound | None, stopped: str) -> Design:
-    """A table of whole numbers, with the bound of the multipliers priced on the whole graph."""
-    dual = np.zeros(problem.domain.size) if bound is None else bound.dual
+def _tabled(problem: DesignProblem, table: Vector, duals: list[Vector], stopped: str) -> Design:
+    """A table of whole numbers, with the best bound of some multipliers, priced on the whole graph."""
     mass = repair(table, problem.edges, problem.weighted_loss)
     loss = total_cost(mass, problem.weighted_loss)
     pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
-    found = homogeneous_bound(pricer, problem.weighted_loss, dual, loss=loss)
+    bounds = [homogeneous_bound(pricer, problem.weighted_loss, dual, loss=loss) for dual in duals]
+    found = max(bounds, key=lambda bound: bound.value)
     return Design(mass=mass, loss=loss, dual=found.dual, lower_bound=found.value, stopped=stopped)

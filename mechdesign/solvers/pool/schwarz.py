@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import scipy.linalg
+import scipy.linalg.lapack
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
@@ -24,7 +24,7 @@ from mechdesign.solvers.pool.matrix import Matrix, Vector, dense_part
 SIZE = 150  # secrets of a block, before it is widened
 OVERLAP = 2.5  # nats
 _LEAST = 1e-3  # of a field that a block sees
-_LIFT = 1e-6  # of the unit diagonal, against rounding
+_LIFT, _HIGHER = 1e-6, 10.0  # of the unit diagonal, against rounding, and by how much more where it is not enough
 
 
 class Blocks:
@@ -119,8 +119,13 @@ def _inverse(part: NDArray[np.float32], ridge: Vector, share: Vector) -> NDArray
     normal[diagonal, diagonal] += ridge
     unit = 1 / np.sqrt(normal[diagonal, diagonal])
     normal *= unit[:, None] * unit
-    normal[diagonal, diagonal] += _LIFT
-    factor = scipy.linalg.cholesky(normal, lower=True, overwrite_a=True, check_finite=False)
+    lift = _LIFT
+    while True:
+        normal[diagonal, diagonal] = 1 + lift
+        factor, broken = scipy.linalg.lapack.dpotrf(normal, lower=1)
+        if not broken:
+            break
+        lift *= _HIGHER
     lower, _ = scipy.linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)
     full = np.tril(lower) + np.tril(lower, -1).T
     outer = unit * share

@@ -27,7 +27,7 @@ from mechdesign.solvers.kernels.threads import in_blocks
 from mechdesign.solvers.pool.fields import Generators
 from mechdesign.solvers.pool.matrix import Vector
 
-ROUNDS = 6  # passes that move lengths
+ROUNDS = 8  # passes that move lengths
 GOOD = 1.0 + 2e-5  # largest log-ratio over claimed length at which they end early
 _LEAST = 0.3  # share of an edge that is kept
 _LOWERING = 3  # last rounds, in which lengths only fall
@@ -62,7 +62,7 @@ class Settling:
     def certified(self) -> tuple[LossData, RowBlock, float]:
         """Integers that satisfy the certificate, their rows, and the factor of the step.
 
-        Cost: up to six passes over the exact sums of the rows, and one or two over their losses.
+        Cost: up to eight passes over the exact sums of the rows, and one or two over their losses.
         Raises: DesignError where half the distances break the claim, which they do for no weights.
         """
         units, kappa = self._lengths()
@@ -95,10 +95,8 @@ class Settling:
             self.told(f"row sums, round {number + 1} of {ROUNDS}", self.problem.domain.size, kappa)
             if kappa <= GOOD or number == ROUNDS - 1:
                 break
-            wanted = whole_units(
-                self.problem, self.units.step, np.maximum(full - spent - SLACK, _LEAST * full)
-            )
-            units = np.minimum(units, wanted) if number >= ROUNDS - 1 - _LOWERING else wanted
+            wanted = whole_units(self.problem, self.units.step, np.maximum(full - spent - SLACK, _LEAST * full))
+            units = np.minimum(units, wanted) if number >= ROUNDS - 1 - _LOWERING else (units + wanted) // 2
         return units, kappa
 
     def _factors(self, units: NDArray[np.int64], step: int) -> Factors:
