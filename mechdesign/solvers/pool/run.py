@@ -89,7 +89,7 @@ def solve_pool(program: Optimal, targets: Targets) -> Design | xr.Dataset:
     """The mechanism of an optimal program, certified, with a proved bound; see the module docstring.
 
     `stopped` is "gap" (the rounds ended as the gap was in sight; the bounds say whether it was met), "rounds" (all
-    rounds done, or no ray that the pool lacks), "time" or "interrupt": a first Ctrl-C ends the rounds, and what the last
+    done, or no ray that the pool lacks), "time" or "interrupt": a first Ctrl-C ends the rounds, and what the last
     finished one found is certified; a second one ends the run.
     Cost: on a grid of 100 x 100 cells some minutes of a core, of 200 x 200 three quarters of an hour.
     Memory: 16 bytes for every place within 12 nats of a column.
@@ -141,7 +141,8 @@ class Search:
         self.depths = WIDE if n <= _FEW else Depths()
         self.state = State(dual=np.zeros(n), weight=np.ones(n), ratio=np.ones(n))
         self.proof, self.best, self.worth = np.zeros(n), np.zeros(n), 0.0
-        self.columns, self.matrix, self.cost, self.weight = Generators.none(), None, np.zeros(0), np.zeros(0)
+        self.columns, self.cost, self.weight = Generators.none(), np.zeros(0), np.zeros(0)
+        self.matrix: Matrix | None = None
         self.seen: set[tuple[int, bytes, bytes]] = set()
         self.number = 0
 

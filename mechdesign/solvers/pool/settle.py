@@ -7,7 +7,8 @@ few rounds settle both; what is left over in the end is taken off the step, so t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,18 +116,18 @@ class Settling:
         logarithm = np.log(rounded_words(row_sum))
         return np.abs(logarithm[self.problem.edges.tail] - logarithm[self.problem.edges.head])
 
-    def _kappa(self, used: Vector, spent: Vector) -> float:
+    def _kappa(self, used: NDArray[np.floating[Any]], spent: Vector) -> float:
         return float(((used + spent + SLACK) / self.problem.edges.length).max())
 
     def _pass(self, name: str, work: Work, state: object, over_rows: tuple[str, ...]) -> Arrays:
         blocks = in_order(self.crew, work, state, self.problem.domain.size, ROWS, folder=Folder(), name=name)
 
-        def told() -> object:
+        def told() -> Iterator[Arrays]:
             for _, stop, arrays in blocks:
                 self.told(name, stop, None)
                 yield arrays
 
-        return together(told(), over_rows)  # type: ignore[arg-type]
+        return together(told(), over_rows)
 
 
 def sum_block(factors: Factors, start: int, stop: int) -> Arrays:
