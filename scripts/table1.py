@@ -86,7 +86,9 @@ def main() -> None:
 
 def _print_sizes(console: Console, file: ProblemFile, sizes: list[int]) -> None:
     """Print one row for every grid and stencil: three mechanisms and a bound on one map."""
-    table = _table("cells", "neighbours", "Laplace, continuous", "eikonal, remapped", "optimal", "lower bound", "eikonal / bound")
+    table = _table(
+        "cells", "neighbours", "Laplace, continuous", "eikonal, remapped", "optimal", "lower bound", "eikonal / bound"
+    )
     table.add_row("paper 000", "", *file.module.published().values(), "", "")
     laplace = f"{planar_laplace.mean_squared_error(FLOOR):.4g}"
     for cells in sizes:

@@ -57,11 +57,11 @@ def solve(
     clusters (solvers/statistical/grid_design.py), with reports of its own, each judged as the best place to read it as.
     Parameters: gap, target of (loss - lower_bound) / loss, not used for weights; time_limit in seconds; method, for
     `Optimal`: "auto", "graph" (of near pairs), "pool" (of columns) or one of solvers/optimal/attempts.py, for
-    `EikonalWeights`: "auto", "table" or "factored"; on_progress, called with where the solve stands, after every round, iteration or block. For
-    the factored form: rounds of weights and lengths, 24 by default; work, a folder for this run alone that keeps
-    finished blocks, so that the same call goes on where a run ended, and at last mechanism.nc: delete it once the
-    mechanism is saved; scheduler, the address of a dask scheduler whose workers compute the blocks; bound, whether a
-    lower bound is computed, by default up to 50,000 secrets.
+    `EikonalWeights`: "auto", "table" or "factored"; on_progress, called with where the solve stands, after every round,
+    iteration or block. For the factored form of weights: rounds of weights and lengths, 24 by default; work, a folder
+    for this run alone that keeps finished blocks, so that the same call goes on where a run ended, and at last
+    mechanism.nc: delete it once the mechanism is saved; scheduler, the address of a dask scheduler whose workers
+    compute the blocks; bound, whether a lower bound is computed, by default up to 50,000 secrets.
     Returns: the mechanism Dataset; attrs expected_loss and lower_bound enclose the optimum, stopped says why it ended:
         "gap", "time", "interrupt" (a Ctrl-C; what was found by then is certified), "precision" (the accuracy of every
         method is exhausted), "relaxation" (`Constrained`, and `Optimal` by near pairs: the bound leaves constraints

@@ -65,12 +65,13 @@ class Depths:
     master, and of their losses.
     """
 
-    balls: Radii = Radii(reach=16.0, core=8.0, keep=10.0)
-    deepest: float = 7.0
-    keep: float = 12.0
-    reach: float = 18.0
+    balls: Radii
+    deepest: float
+    keep: float
+    reach: float
 
 
+USUAL = Depths(balls=Radii(reach=16.0, core=8.0, keep=10.0), deepest=7.0, keep=12.0, reach=18.0)
 WIDE = Depths(balls=Radii(reach=30.0, core=20.0, keep=20.0), deepest=18.0, keep=20.0, reach=27.0)
 
 
@@ -138,7 +139,7 @@ class Search:
         graph = np.floor(np.minimum(self.places.length, units.cap * self.step) / self.step)
         self.lengths = graph.astype(np.int64)
         n = self.places.size
-        self.depths = WIDE if n <= _FEW else Depths()
+        self.depths = WIDE if n <= _FEW else USUAL
         self.state = State(dual=np.zeros(n), weight=np.ones(n), ratio=np.ones(n))
         self.proof, self.best, self.worth = np.zeros(n), np.zeros(n), 0.0
         self.columns, self.cost, self.weight = Generators.none(), np.zeros(0), np.zeros(0)

@@ -28,10 +28,10 @@ from mechdesign.solvers.kernels.threads import in_blocks
 from mechdesign.solvers.pool.fields import Generators
 from mechdesign.solvers.pool.matrix import Vector
 
-ROUNDS = 8  # passes that move lengths
+ROUNDS = 24  # passes that move lengths, at most
 GOOD = 1.0 + 2e-5  # largest log-ratio over claimed length at which they end early
 _LEAST = 0.3  # share of an edge that is kept
-_LOWERING = 3  # last rounds, in which lengths only fall
+_LOWERING = 16  # last rounds, in which lengths only fall
 _LEAST_FACTOR = 0.49  # of the step, at which the certificate holds for any weights
 _SHRINK = 1e-6
 
@@ -63,7 +63,7 @@ class Settling:
     def certified(self) -> tuple[LossData, RowBlock, float]:
         """Integers that satisfy the certificate, their rows, and the factor of the step.
 
-        Cost: up to eight passes over the exact sums of the rows, and one or two over their losses.
+        Cost: up to 24 passes over the exact sums of the rows, and one or two over their losses.
         Raises: DesignError where half the distances break the claim, which they do for no weights.
         """
         units, kappa = self._lengths()
