@@ -42,13 +42,12 @@ from mechdesign.solvers.optimal.convex import solve_stated
 from mechdesign.solvers.optimal.coupled import solve_coupled
 from mechdesign.solvers.optimal.edge_average import solve_edge_average
 from mechdesign.solvers.optimal.near_pairs import solve_near_pairs
-from mechdesign.solvers.pool.run import solve_pool
+from mechdesign.solvers.pool.run import POOLED, solve_pool
 from mechdesign.solvers.pool.run import suits as suits_pool
 from mechdesign.solvers.statistical.statistical_design import solve_statistical
 
 TABLES = 7  # 64-bit tables over secrets x reports that a solve holds at once: 6.1 to 6.7 measured from 50 x 50 cells up
 LARGEST_TABLE = 1600  # secrets up to which "auto" keeps eikonal weights as a table: 40 x 40
-POOLED = 4_900  # secrets from which "auto" solves the optimal program by a pool of columns: 70 x 70
 MANY = 4_000_000  # edges times reports from which "auto" takes near pairs: 15 x 15 cells have 3.5 million
 
 

@@ -45,6 +45,7 @@ from mechdesign.solvers.pool.matrix import Matrix, Vector
 from mechdesign.solvers.pool.schwarz import Blocks
 from mechdesign.solvers.pool.settle import Settling, table_of
 
+POOLED = 4_900  # secrets from which "auto" solves the optimal program by a pool of columns: 70 x 70
 LARGEST_TABLE = 1600  # secrets up to which the result is a table
 FEWEST, MOST, WORK = 8, 40, 40_000  # rounds, and reports priced by them where they are few, about
 _PASSES = 60  # at most, on the grid itself, before the rounds
