@@ -46,7 +46,7 @@ def masked() -> DesignProblem:
 
 
 PROBLEMS = {
-    "squared": lambda: on_grid(8, SquaredDistance()),
+    "squared": lambda: on_grid(7, SquaredDistance()),
     "distance, masked": masked,
     "zero-one": lambda: on_grid(6, ZeroOne(), seed=2),
     "streets": SMALL["streets"],
