@@ -48,7 +48,7 @@ def test_every_integer_of_the_columns_that_is_altered_is_named(name: str) -> Non
     masses = [md.FactoredMechanism(dataset=honest).integers(u) for u in range(3)]
     size, refused = honest.sizes["generator"], 0
     for at in range(honest[name].size):
-        for value in {0, 1, 2, 65_535, size - 1, size, -1, 2**31, 2**62, int(honest[name].values[at]) + 1}:
+        for value in {0, 65_535, size, -1, 2**62, int(honest[name].values[at]) + 1}:
             altered = honest.copy(deep=True)
             before, bounds = int(altered[name].values[at]), np.iinfo(altered[name].dtype)
             if value == before or not bounds.min <= value <= bounds.max:

@@ -162,6 +162,7 @@ SOUND: dict[str, list[int]] = {"place": [0, 3, 1], "offset": [0, 7, CAP], "first
         ({"first": [0, 3]}, "first_generator"),
         ({"first": [0, -1]}, "first_generator"),
         ({"first": []}, "first_generator"),
+        ({"first": [0, 2**63 - 1, 5 - 2**63, 2]}, "first_generator"),
         ({"first": [[0, 2]]}, "first_generator"),
         ({"place": [0, 3]}, "generator_offset"),
         ({"place": [0, 16, 1]}, "generator_place"),
