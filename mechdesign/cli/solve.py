@@ -23,7 +23,8 @@ from mechdesign.cli.options import (
 from mechdesign.cli.parsing import PROGRAMS, chosen_program, problem_asked
 
 _METHOD_HELP = (
-    "For optimal: auto, rays, rows, boxed, whole, blocks, aggregation or graph. For eikonal: auto, table or factored."
+    "For optimal: auto, rays, rows, boxed, whole, blocks, aggregation, graph or pool. "
+    "For eikonal: auto, table or factored."
 )
 
 

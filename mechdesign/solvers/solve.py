@@ -45,23 +45,24 @@ def solve(
     mixture of rays with boxed multipliers, else by tree aggregation with a block interior-point method, then with HiGHS
     (solvers/optimal/attempts.py has the rule), but where a Euclidean metric has many pairs on a grid by the constraints
     of near pairs, levelled and certified over all pairs, with a bound that leaves far pairs out
-    (solvers/optimal/near_pairs.py);
+    (solvers/optimal/near_pairs.py), and on more than 4,900 secrets by a pool of columns, which keeps the mechanism as
+    factors (solvers/pool/run.py);
     `Dictionary` as one linear program over its kernels (solvers/eikonal/dictionary.py); `QueryWeights` as one over
     kernels of label sets, with constraints where they are broken (solvers/eikonal/query.py); `Minimax` and
     `Robust`, where that is large, by optimal programs of changing priors (solvers/optimal/changing_prior.py), else, as
     `Bounded` and `Constrained`, by rays or as one whole linear program (solvers/optimal/coupled.py), through cvxpy
     where a constraint is not affine (solvers/optimal/convex.py); `EdgeAverage` as optimal programs of its own edge
     lengths (solvers/optimal/edge_average.py); `StatisticalDesign` by weights of rays that a search extends
-    (solvers/statistical/statistical_design.py), `Positions` by an interior-point method on blocks of cones
-    (solvers/positions/positions.py), on grids of more than 64 secrets by weights of kernels of small
-    clusters (solvers/statistical/grid_design.py), with reports of its own, each judged as the best place to read it as.
+    (solvers/statistical/statistical_design.py), on grids of more than 64 secrets by weights of kernels of small
+    clusters (solvers/statistical/grid_design.py), with reports of its own, each judged as the best place to read it as;
+    `Positions` by an interior-point method on blocks of cones (solvers/positions/positions.py).
     Parameters: gap, target of (loss - lower_bound) / loss, not used for weights; time_limit in seconds; method, for
-    `Optimal`: "auto", "graph" (of near pairs) or one of solvers/optimal/attempts.py, for `EikonalWeights`: "auto",
-    "table" or "factored"; on_progress, called with where the solve stands, after every round, iteration or block. For
-    the factored form: rounds of weights and lengths, 24 by default; work, a folder for this run alone that keeps
-    finished blocks, so that the same call goes on where a run ended, and at last mechanism.nc: delete it once the
-    mechanism is saved; scheduler, the address of a dask scheduler whose workers compute the blocks; bound, whether a
-    lower bound is computed, by default from 1,601 to 50,000 secrets.
+    `Optimal`: "auto", "graph" (of near pairs), "pool" (of columns) or one of solvers/optimal/attempts.py, for
+    `EikonalWeights`: "auto", "table" or "factored"; on_progress, called with where the solve stands, after every round,
+    iteration or block. For the factored form of weights: rounds of weights and lengths, 24 by default; work, a folder
+    for this run alone that keeps finished blocks, so that the same call goes on where a run ended, and at last
+    mechanism.nc: delete it once the mechanism is saved; scheduler, the address of a dask scheduler whose workers
+    compute the blocks; bound, whether a lower bound is computed, by default from 1,601 to 50,000 secrets.
     Returns: the mechanism Dataset; attrs expected_loss and lower_bound enclose the optimum, stopped says why it ended:
         "gap", "time", "interrupt" (a Ctrl-C; what was found by then is certified), "precision" (the accuracy of every
         method is exhausted), "relaxation" (`Constrained`, and `Optimal` by near pairs: the bound leaves constraints

@@ -43,6 +43,8 @@ from mechdesign.solvers.optimal.convex import solve_stated
 from mechdesign.solvers.optimal.coupled import solve_coupled
 from mechdesign.solvers.optimal.edge_average import solve_edge_average
 from mechdesign.solvers.optimal.near_pairs import solve_near_pairs
+from mechdesign.solvers.pool.run import POOLED, solve_pool
+from mechdesign.solvers.pool.run import suits as suits_pool
 from mechdesign.solvers.positions.positions import solve_positions
 from mechdesign.solvers.statistical.statistical_design import solve_statistical
 
@@ -107,7 +109,15 @@ def takes_near_pairs(problem: DesignProblem, method: str) -> bool:
         return False
 
 
-def _optimal(program: Optimal, targets: Targets) -> Design:
+def _optimal(program: Optimal, targets: Targets) -> Design | xr.Dataset:
+    large = program.problem.domain.size > POOLED
+    if targets.method == "pool" or (targets.method == "auto" and large and suits_pool(program.problem) is None):
+        _check_no_options(targets)
+        return solve_pool(program, targets)
+    return _tabled(_optimal_table)(program, targets)
+
+
+def _optimal_table(program: Optimal, targets: Targets) -> Design:
     given: dict[str, Any] = {"gap": targets.gap, "time_limit": targets.time_limit, "on_progress": targets.on_progress}
     if takes_near_pairs(program.problem, targets.method):
         return solve_near_pairs(program.problem, **given)
@@ -143,10 +153,7 @@ def _tabled(solve: Callable[[Any, Targets], Design]) -> Callable[[Any, Targets],
     """A solver that makes a table, which must fit, and takes no options. Raises: SizeError, InputError."""
 
     def tabled(program: Program, targets: Targets) -> Design:
-        for name, value in targets.options.items():
-            raise InputError(
-                "is for the factored form of eikonal weights", field=name, value=value, remedy="pass method factored"
-            )
+        _check_no_options(targets)
         problem = program.problem
         what = f"a table for the {program.name} program"
         require_memory(problem.domain.size, problem.reports.size, tables=TABLES, what=what)
@@ -155,8 +162,16 @@ def _tabled(solve: Callable[[Any, Targets], Design]) -> Callable[[Any, Targets],
     return tabled
 
 
+def _check_no_options(targets: Targets) -> None:
+    """Raises: InputError where an option was given that only factored eikonal weights take."""
+    for name, value in targets.options.items():
+        raise InputError(
+            "is for the factored form of eikonal weights", field=name, value=value, remedy="pass method factored"
+        )
+
+
 SOLVERS: dict[type[Program], Entry] = {
-    Optimal: Entry(solve=_tabled(_optimal), methods=(*get_args(Method), "graph")),
+    Optimal: Entry(solve=_optimal, methods=(*get_args(Method), "graph", "pool")),
     EikonalWeights: Entry(solve=_weights, methods=("auto", "table", "factored"), closes_gap=False),
     Dictionary: Entry(solve=_tabled(_in_time(solve_dictionary)), closes_gap=False),
     QueryWeights: Entry(solve=_tabled(_in_time(solve_query)), closes_gap=False),

@@ -68,3 +68,8 @@ def test_what_is_said_of_a_large_one(count: int) -> None:
 
 def test_grids_of_long_edges() -> None:
     assert "about 7 s for as many" in str(outlook(load_problem("philadelphia", cells=22)))
+
+
+def test_beyond_tables_a_pool_is_announced() -> None:
+    assert "pool of columns" in str(outlook(load_problem("philadelphia", cells=72)))
+    assert "pool of columns" not in str(outlook(load_problem("philadelphia", cells=70)))

@@ -61,21 +61,38 @@ def local_bound(
     """
     if problem.domain.size <= WHOLE:
         return _of_the_table(problem, crew, deadline)
+    state, slowest = settled(problem, crew, deadline=deadline, tell=tell)
+    if time.monotonic() + _CERTIFICATE * slowest > deadline:
+        return None
+    places = Places.of(problem)
+    return certify(crew, places, state.dual, told=partial(_said, tell, "bound, certificate", places.size))
+
+
+def settled(
+    problem: DesignProblem,
+    crew: Workers,
+    *,
+    deadline: float = math.inf,
+    tell: Tell = lambda stage, done, total: None,
+    last: int = MOST,
+) -> tuple[State, float]:
+    """Multipliers and weights after the passes on a ladder of grids, at most `last` of them on the finest, and the
+    seconds of the slowest pass there.
+    """
     ladder = [problem]
     while (coarser := halved(ladder[-1])) is not None:
         ladder.append(coarser)
     state: State | None = None
-    before = problem
+    slowest, before = 0.0, problem
     for grid in reversed(ladder):
         places = Places.of(grid)
         state = flat_state(crew, places) if state is None else interpolated(state, before, grid)
         state = _rescaled(crew, places, state)
-        state, slowest = _settled(crew, places, state, deadline, tell)
+        most = last if grid is problem else MOST
+        state, slowest = _settled(crew, places, state, deadline, tell, most)
         before = grid
     assert state is not None
-    if time.monotonic() + _CERTIFICATE * slowest > deadline:
-        return None
-    return certify(crew, places, state.dual, told=partial(_said, tell, "bound, certificate", places.size))
+    return state, slowest
 
 
 def _of_the_table(problem: DesignProblem, crew: Workers, deadline: float) -> ProvedBound | None:
@@ -112,10 +129,12 @@ def _rescaled(crew: Workers, places: Places, state: State) -> State:
     return replace(state, dual=state.dual * scale) if scale > 0 else state
 
 
-def _settled(crew: Workers, places: Places, state: State, deadline: float, tell: Tell) -> tuple[State, float]:
+def _settled(
+    crew: Workers, places: Places, state: State, deadline: float, tell: Tell, most: int
+) -> tuple[State, float]:
     """The state after the passes on one grid, and the seconds of the slowest."""
     radii = _WIDE if places.size <= _SMALL else Radii()
-    count = min(max(FEWEST, WORK // places.size), MOST)
+    count = min(max(FEWEST, WORK // places.size), most)
     worth: list[float] = []
     slowest = 0.0
     for number in range(count):

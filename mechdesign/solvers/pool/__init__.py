@@ -1,0 +1,1 @@
+"""The optimal program beyond tables: a pool of priced columns, its weights, their certificate. Knows no paper."""
