@@ -78,7 +78,8 @@ def test_problems(run, run_json):
     code, listed = run_json("problems")
     assert code == 0
     assert [p["problem"] for p in listed] == [
-        "discrete", "euclidean", "flat", "income", "line", "neighbourhoods", "paris", "philadelphia", "streets",
+        "discrete", "euclidean", "flat", "income", "line", "neighbourhoods", "northeast", "paris", "philadelphia",
+        "streets",
     ]  # fmt: skip
     for entry in listed:
         assert entry["knobs"] == read_problem_file(entry["problem"]).parameters
