@@ -34,7 +34,7 @@ from mechdesign.solvers.factored.rounds import Units
 from mechdesign.solvers.factored.work_folder import Folder
 from mechdesign.solvers.kernels.design import Design, Targets
 from mechdesign.solvers.kernels.pricing import ConePricer, homogeneous_bound
-from mechdesign.solvers.kernels.progress import Streaming
+from mechdesign.solvers.kernels.progress import Progress, Streaming
 from mechdesign.solvers.local.bound import settled
 from mechdesign.solvers.local.certificate import certify
 from mechdesign.solvers.local.passes import Radii, State
@@ -53,6 +53,7 @@ _FEW = 3_000  # places up to which wider radii cost nothing
 _SAME = 0.01  # nats within which offsets count as equal
 _SHARE, _FINEST = 0.2, 2e-4  # of the gap asked for that the master may leave, and the least that it is asked for
 _ENOUGH = 0.7  # of the gap asked for: the estimate at which rounds end
+_SLOW = 0.9  # share of the gap that a round without another column has to leave behind, or it is the last
 _FRESH = 0.1  # weight of a column that joins, in that of its report at first
 _FAINT = 1e-3  # of the weight of a report: columns below are dropped in the end
 _LOWERED = 1e-3  # of a bound that a certificate takes off the worth of the master's multipliers, about
@@ -156,18 +157,21 @@ class Search:
             if not self.state.dual.any():
                 return "gap"
             self.proof = self.state.dual
-            blocks = Blocks(self.places)
+            blocks, gap = Blocks(self.places), np.inf
             while self.number < min(max(FEWEST, WORK // self.places.size), MOST):
                 if time.monotonic() > limit:
                     return "time"
-                if not self._extend():
+                grown, before = self._extend(), gap
+                if self.matrix is None:
                     break
                 loss = self._improve(blocks, limit)
                 self.number += 1
                 gap = (loss - self.worth) / loss
-                self.told(f"round {self.number}, loss about {loss:.6g}, bound about {self.worth:.6g}", 0, 1 + gap)
+                self._tell_round(loss, gap)
                 if gap <= _ENOUGH * self.targets.gap:
                     return "gap"
+                if not grown and gap > _SLOW * before:
+                    break
             return "rounds"
         except KeyboardInterrupt:
             return "interrupt"
@@ -201,6 +205,22 @@ class Search:
     def told(self, stage: str, done: int, kappa: float | None) -> None:
         """Say where the run stands."""
         self._tell(stage, done, self.places.size, kappa)
+
+    def _tell_round(self, loss: float, gap: float) -> None:
+        if self.targets.on_progress is not None:
+            self.targets.on_progress(
+                Progress(
+                    method="pool of columns, estimated",
+                    round=self.number - 1,
+                    iteration=None,
+                    loss=loss,
+                    lower_bound=self.worth,
+                    gap=gap,
+                    variables=self.columns.size,
+                    constraints=self.places.size,
+                    seconds=time.monotonic() - self.started,
+                )
+            )
 
     def _tell(self, stage: str, done: int, total: int, kappa: float | None = None) -> None:
         if self.targets.on_progress is not None:
