@@ -17,6 +17,7 @@ from mechdesign.output.tables.compare import Row, compare, each_mechanism, rows
 from mechdesign.output.tables.files import OLD_NAMES, documented, save_curve, write_rows
 from mechdesign.output.tables.latex import latex_table
 from mechdesign.output.tables.sweep import baselines_of, load_sweep, sweep, sweep_rows
+from mechdesign.output.terminal.comparison import print_rows
 
 EXACT = 1e-9  # relative; tables are rounded to 2^-62 and lengths to 2^-43
 
@@ -42,8 +43,7 @@ def compared(problem):
 
 def test_a_data_frame_with_a_row_for_every_mechanism(compared, problem):
     assert list(compared.columns) == list(Row.__annotations__)
-    fitting = [name for name in BASELINES if name != "spline_laplace"]  # which needs a plane
-    assert compared["mechanism"].tolist() == ["optimal", "eikonal", *fitting, "mine", "theirs"]
+    assert compared["mechanism"].tolist() == ["optimal", "eikonal", *BASELINES, "mine", "theirs"]
     assert compared["rank"].dtype == "Int64"
     own = compared.set_index("mechanism")
     holds = own[own["lower_bound"].notna()]
@@ -188,3 +188,24 @@ def test_curves_as_files(problem, tmp_path):
 def test_latex_escapes_what_it_must():
     text = latex_table(["a_b", "50 %"], [["x & y", "1"]])
     assert text.splitlines()[2:5] == [r"a\_b & 50 \% \\", r"\midrule", r"x \& y & 1 \\"]
+
+
+def test_both_kinds_of_claim_stand_in_one_table(capsys):
+    """Centres draw their own row, so their loss to the true position is h^2 / 6 above that between centres."""
+    domain = md.Domain.grid((4, 4), cell=0.5, unit="km")
+    plane = md.DesignProblem(
+        domain=domain,
+        metric=md.Euclidean(epsilon=0.8, unit="km"),
+        prior=md.priors.uniform(domain),
+        loss=md.losses.SquaredDistance(),
+    )
+    table = compare(plane, positions=True)
+    found = table.set_index("mechanism")
+    centres = found[found["claim_over"] == "cells"]
+    assert (centres["position_loss"] - centres["loss"]).to_numpy() == pytest.approx(0.25 / 6, rel=1e-9)
+    assert set(found.index[found["claim_over"] == "positions"]) == {"positions", "spline_laplace"}
+    assert found.loc["positions", "position_loss"] < found.loc["spline_laplace", "position_loss"]
+    print_rows(table.replace(np.nan, None).to_dict("records"), plane)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "At any position, and not at centres of cells alone: positions, " in said
+    assert {"position", "over"} <= set(said.split())

@@ -66,7 +66,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [pytest.param(c, marks=pytest.mark.slow) if "whole" in c else c for c in CASES])
 def test_the_design_is_the_statement_solved_by_clarabel(case: str) -> None:
     program = CASES[case]()
     found = solve_positions(program, gap=GAP)

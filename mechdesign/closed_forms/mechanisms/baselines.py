@@ -1,6 +1,7 @@
 """The tables of baselines and rivals: what `compare` and `sweep` set beside a design, and pictures draw.
 
-Rivals are the mechanisms of the literature on estimating distributions; `compare` adds them where it is asked to.
+Rivals are the mechanisms of the literature on estimating distributions; `compare` adds them where it is asked to,
+and so it does with those of ANYWHERE, which are private between any two positions.
 
 Add yours with BASELINES["mine"] = f, where f takes a DesignProblem and returns a certified mechanism, as
 `closed_form_mechanism` makes one of a table; it raises UnsuitableError for problems that it is not for.
@@ -34,10 +35,11 @@ BASELINES: dict[str, Callable[[DesignProblem], xr.Dataset]] = {
     "geometric_clamped": partial(geometric.mechanism, border="clamped"),
     "geometric_normalised": partial(geometric.mechanism, border="normalised"),
     "planar_laplace": planar_laplace.mechanism,
-    "spline_laplace": spline_laplace.mechanism,
     "randomized_response": randomized_response.mechanism,
     "constant": constant.mechanism,
 }
+
+ANYWHERE: dict[str, Callable[[DesignProblem], xr.Dataset]] = {"spline_laplace": spline_laplace.mechanism}
 
 RIVALS: dict[str, Callable[[DesignProblem], xr.Dataset]] = {
     "subset_selection": subset_selection.mechanism,

@@ -12,7 +12,7 @@ import xarray as xr
 
 from mechdesign.base.arguments import asked
 from mechdesign.base.memory import require_memory
-from mechdesign.closed_forms.mechanisms.baselines import BASELINES, RIVALS
+from mechdesign.closed_forms.mechanisms.baselines import ANYWHERE, BASELINES, RIVALS
 from mechdesign.errors import InputError, SizeError, UnsuitableError
 from mechdesign.mechanism.table.dataset import relative_gap
 from mechdesign.output.tables.given import Given, given_mechanisms
@@ -75,14 +75,17 @@ COLUMNS = (  # heading, key and format of what people read
     ("gap", "gap", ".2e"),
     ("remapped loss", "remapped_loss", ".6g"),
     ("distance", "expected_distance", ".6g"),
-    ("position loss", "position_loss", ".6g"),
     ("claimed eps", "claimed_epsilon", ".6g"),
     ("smallest eps", "smallest_epsilon", ".6g"),
     ("ratio", "effective_epsilon", ".4f"),
     ("rank", "rank", ".6g"),
     ("asymptotic MSE", "asymptotic_mse", ".6g"),
-    ("claim over", "claim_over", ""),
 )
+POSITION_COLUMNS = (
+    ("position loss", "position_loss", ".6g"),
+    ("claim over", "claim_over", ""),
+)  # beside claims of both kinds
+_Column = tuple[str, str, str]
 
 
 def makers(
@@ -94,7 +97,7 @@ def makers(
     positions: bool = False,
 ) -> dict[str, Maker]:
     """What `compare` runs, by row name; rivals, with the mechanisms of the literature on estimating distributions,
-    which are tuned to no `matched_distance`; positions, with the design that is private between any two positions.
+    which are tuned to no `matched_distance`; positions, with those that are private between any two positions.
 
     Raises: UnsuitableError where a problem with a `matched_distance` has a metric that is not Euclidean.
     """
@@ -103,10 +106,14 @@ def makers(
     asked: dict[str, Maker] = {}
     if problem.query is not None:
         asked["query"] = lambda: solve(QueryWeights(problem=problem), time_limit=time_limit)
+    anywhere: dict[str, Maker] = {
+        "positions": lambda: solve(Positions(problem), gap=gap, time_limit=time_limit),
+        **{name: partial(make, problem) for name, make in ANYWHERE.items()},
+    }
     return {
         "optimal": lambda: solve(Optimal(problem=problem), gap=gap, time_limit=time_limit),
         **asked,
-        **({"positions": lambda: solve(Positions(problem), gap=gap, time_limit=time_limit)} if positions else {}),
+        **(anywhere if positions else {}),
         "eikonal": lambda: solve(EikonalWeights(problem=problem), method="table"),
         **{name: partial(make, problem) for name, make in (BASELINES | (RIVALS if rivals else {})).items()},
     }
@@ -125,9 +132,9 @@ def each_mechanism(
 ) -> Iterator[tuple[str, xr.Dataset | InputError]]:
     """Each mechanism with its row name as it is made, or the reason why it does not fit the problem.
 
-    only: the rows to make, rivals among them, all but those by default; rivals, positions: with them; given: mechanisms of the
-    user's own, by name, as `compare` takes them; on_progress: called with "3 of 8: NAME" before each is made. A design
-    that Ctrl-C ended is the last.
+    only: the rows to make, rivals among them, all but those by default; rivals, positions: with them; given: mechanisms
+    of the user's own, by name, as `compare` takes them; on_progress: called with "3 of 8: NAME" before each is made. A
+    design that Ctrl-C ended is the last.
     Raises: InputError for an unknown row name, a bad target, a metric that does not fit the domain or a mechanism given
         that is none; SizeError.
     """
@@ -176,8 +183,8 @@ def compare(
     mechanisms: yours by name: tables (n, m) of probabilities, or mechanism Datasets over the same secrets. They are
     judged as they are, unrepaired, at the smallest scale of the metric that their integers satisfy, by the prior and
     loss of the problem. rivals: with those of the literature on estimating distributions, each report judged as the
-    best place to read it as, and left out where their reports are too many for a table. positions: with the design that is private between any two positions
-    and not between centres of cells alone.
+    best place to read it as, and left out where their reports are too many for a table. positions: with the design
+    that is private between any two positions and not between centres of cells alone.
     The lower bound is the best one proved for the optimal program; it stands in every row whose mechanism satisfies the
     problem's claim, so that `gap` = (loss - lower_bound) / loss says how far that mechanism is from optimal.
     Returns: a DataFrame with the columns of `Row`, missing figures NaN.
@@ -226,9 +233,14 @@ def best_private(rows: Sequence[Row], made: Mapping[str, xr.Dataset | InputError
     return found
 
 
-def printed(row: Mapping[str, Any]) -> list[str]:
-    """The figures of a row as people read them, in the order of COLUMNS; - where there is none."""
-    return ["-" if row[key] is None else format(row[key], form) for _, key, form in COLUMNS]
+def columns(rows: Sequence[Mapping[str, Any]]) -> tuple[_Column, ...]:
+    """What people read of rows: COLUMNS, and POSITION_COLUMNS where one claims anything about positions."""
+    return COLUMNS + POSITION_COLUMNS * any(row["claim_over"] == POSITIONS for row in rows)
+
+
+def printed(row: Mapping[str, Any], shown: Sequence[_Column] = COLUMNS) -> list[str]:
+    """The figures of a row as people read them, in the order of columns; - where there is none."""
+    return ["-" if row[key] is None else format(row[key], form) for _, key, form in shown]
 
 
 def judged(name: str, mechanism: xr.Dataset, problem: DesignProblem) -> Row:

@@ -13,7 +13,7 @@ import xarray as xr
 
 from mechdesign.errors import InputError
 from mechdesign.mechanism.storage.files import check_target, save, write_atomically
-from mechdesign.output.tables.compare import COLUMNS, Row, printed
+from mechdesign.output.tables.compare import Row, columns, printed
 from mechdesign.output.tables.latex import latex_table
 from mechdesign.output.tables.sweep import baselines_of, printed_losses, sweep_rows
 
@@ -48,8 +48,9 @@ def write_rows(table: Sequence[Row], path: str | Path, *, overwrite: bool = Fals
 
     def write(stream: TextIO) -> None:
         if suffix == ".tex":
-            head = ["mechanism", *(heading for heading, _, _ in COLUMNS)]
-            stream.write(latex_table(head, [[row["mechanism"], *printed(row)] for row in table]))
+            shown = columns(table)
+            head = ["mechanism", *(heading for heading, _, _ in shown)]
+            stream.write(latex_table(head, [[row["mechanism"], *printed(row, shown)] for row in table]))
         elif suffix == ".json":
             json.dump(documented(table), stream, allow_nan=False, indent=2)
         else:

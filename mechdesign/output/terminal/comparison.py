@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mechdesign.base.units import unit_word
-from mechdesign.output.tables.compare import AT_CLAIM, COLUMNS, POSITIONS, Row, printed
+from mechdesign.output.tables.compare import AT_CLAIM, POSITIONS, Row, columns, printed
 from mechdesign.output.terminal.printing import note, print_table, say
 from mechdesign.output.terminal.words import judged
 from mechdesign.setting.problems.problem import DesignProblem
 
-_GROUPS = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (9, 10))  # of COLUMNS, that stand side by side
+_GROUPS = ((0, 1, 2), (3, 4), (5, 6, 7), (8, 9), (10, 11))  # of columns, that stand side by side
 _TIED = 1e-6  # relative: losses that a reader of a few digits cannot tell apart
 
 
@@ -19,12 +19,11 @@ def print_rows(rows: Sequence[Row], problem: DesignProblem) -> None:
     if rows:
         say(_sentence(rows, problem))
         print()
-        empty = {None} if any(row["claim_over"] == POSITIONS for row in rows) else {None, "cells"}
-        figures_of = [[row[key] for row in rows] for _, key, _ in COLUMNS]  # type: ignore[literal-required]
-        shown = [k for k, figures in enumerate(figures_of) if not set(figures) <= empty]
-        lines = [(row["mechanism"], printed(row)) for row in rows]
+        known = columns(rows)
+        shown = [k for k, (_, key, _) in enumerate(known) if any(row[key] is not None for row in rows)]  # type: ignore[literal-required]
+        lines = [(row["mechanism"], printed(row, known)) for row in rows]
         print_table(
-            ["mechanism", *(COLUMNS[k][0] for k in shown)],
+            ["mechanism", *(known[k][0] for k in shown)],
             [[name, *(figures[k] for k in shown)] for name, figures in lines],
             groups=[[1 + shown.index(k) for k in group if k in shown] for group in _GROUPS],
         )
@@ -71,12 +70,7 @@ def _caption(problem: DesignProblem) -> str:
     unit = problem.domain.unit
     length = "units" if unit == "1" else unit
     within = problem.loss.within_cell(problem.domain)
-    snapping = (
-        ""
-        if within is None
-        else f" Snapping a user to the cell centre costs {within:.4g} on top of every loss; position loss: with what "
-        "it costs, to the true position."
-    )
+    snapping = "" if within is None else f" Snapping a user to the cell centre costs {within:.4g} on top of every loss."
     smallest = (
         "over the Euclidean distance of any two secrets" if problem.metric.kind == "euclidean" else "at its scale"
     )

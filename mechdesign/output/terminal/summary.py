@@ -120,7 +120,7 @@ def print_summary(summary: Mapping[str, Any], mechanism: xr.Dataset, *, verbose:
         said += f"; no {whose} does better than {summary['lower_bound']:.3g} (gap {summary['gap']:.0e})"
     if mechanism.attrs["program"] == Minimax.name and mechanism["multiplier"].values.any():
         more = f"{worst_prior(mechanism)}.{' ' * bool(more)}{more}"
-    if summary["price"] is not None:
+    if summary.get("price") is not None:
         more = f"{_price(summary['price'], stored_domain(mechanism))}{' ' * bool(more)}{more}"
     say(f"{said}. Proved in whole numbers.{' ' * bool(more)}{more}")
     last = ("seconds", "peak_mb", "file", "fallback", "diagnosis", "published", "remark")
@@ -142,6 +142,8 @@ def print_summary(summary: Mapping[str, Any], mechanism: xr.Dataset, *, verbose:
 
 def _price(price: float, domain: Domain) -> str:
     """What privacy between positions costs beside privacy between centres, and a cell at which it costs 1 %."""
+    if price <= 0:
+        return "Between any two positions instead of centres of cells, that costs nothing."
     said = f"Between any two positions instead of centres of cells, that costs at most {price:.2%}"
     assert domain.cell is not None
     unit = "" if domain.unit == "1" else f" {domain.unit}"

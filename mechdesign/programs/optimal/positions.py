@@ -30,7 +30,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.mechanism.positions.patches import Patches, patches
+from mechdesign.mechanism.positions.patches import Patches, patches, square_cells
+from mechdesign.mechanism.positions.raising import raised_levels
 from mechdesign.mechanism.positions.spline_cones import SplineCones, spline_cones
 from mechdesign.programs.program import Program, simplex
 from mechdesign.setting.objective.true_position import position_cost
@@ -44,7 +45,7 @@ class Positions(Program):
     """The optimal program between positions; see the module docstring.
 
     corner_level (n, 4), levels at the corners of each cell in nats per unit, low corner first and the last axis
-    fastest, whose bilinear interpolant nowhere exceeds eps; None for the largest that are eps times one number a cell.
+    fastest, whose bilinear interpolant nowhere exceeds eps; None for `raised_levels`.
     subdivided: with the cones of the quarters of each cell, four times as many, at a lower loss.
     """
 
@@ -81,8 +82,10 @@ class Positions(Program):
 
         Raises: UnsuitableError for other places than square cells of two axes, and metrics without a level.
         """
-        given = None if self.corner_level is None else np.asarray(self.corner_level, float)
-        return patches(self.problem.domain, self.problem.metric, given)
+        domain, metric = self.problem.domain, self.problem.metric
+        square_cells(domain)
+        given = raised_levels(domain, metric) if self.corner_level is None else np.asarray(self.corner_level, float)
+        return patches(domain, metric, given)
 
     @cached_property
     def cones(self) -> SplineCones:

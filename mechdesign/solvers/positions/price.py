@@ -6,8 +6,9 @@ The program between centres is a program of cones too: P(u, y) and P(v, y) satis
 
 so that the method and the proof of the bound are those of `positions.py`. Its bound holds for every mechanism that is
 private between centres and draws the row of the cell; under a Euclidean metric for near pairs alone, and hence for all.
-A mechanism that is private between any two positions is private between centres; as h -> 0 the two draw alike, and no
-mechanism on the grid does better than the bound.
+A mechanism that is private between any two positions is private between centres, and as h -> 0 the two draw alike: no
+mechanism on the grid does better than the bound then. On a few cells a design between positions may lie below it, for
+what is drawn for a position says where in its cell it lies; the price is negative then.
 
 The price is of second order in eps h. Measured on 20 x 20 cells at constant eps with subdivided cones, beside the
 bound:
