@@ -105,7 +105,7 @@ def _cells(table: Any, said: Any) -> list[tuple[int, int]]:
         return []
     cells = [(round((x - low[0]) / side), round((y - low[1]) / side)) for x, y in table.points]
     places = zip(table.points, cells, strict=True)
-    near = all(abs(x - low[0] - i * side) + abs(y - low[1] - j * side) < side / 4 for (x, y), (i, j) in places)
+    near = all(abs(x - low[0] - i * side) + abs(y - low[1] - j * side) < side / 1e6 for (x, y), (i, j) in places)
     inside = all(i < sizes[0] and j < sizes[1] for i, j in cells)
     return cells if near and inside and len(set(cells)) == len(cells) else []
 

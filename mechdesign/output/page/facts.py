@@ -38,7 +38,11 @@ def mechanism_facts(stored: Stored, checked: Verification) -> dict[str, Any]:
         "rebuilt": (checked.rebuilt, ""),
         "worst": (checked.worst, ""),
     }
-    return said_of(mechanism, "mechanism", checked.claim or "", parameters=_parameters(mechanism)) | {
+    said = said_of(mechanism, "mechanism", checked.claim or "", parameters=_parameters(mechanism))
+    if checked.position_claim is not None:
+        said["position_claim"] = visible(checked.position_claim)
+        told["position_breaches"] = (checked.position_breaches, "")
+    return said | {
         "sentence": saying_of(stored).sentence,
         "subtitle": f"{_places(stored)} · {visible(attrs['program']).replace('_', ' ')} mechanism",
         "unit": lengths(domain.unit),
