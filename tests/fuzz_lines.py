@@ -139,7 +139,7 @@ ENTRIES = [
           small={"--cell": "600", "--radius": "200", "--level": "0.7", "-o": "a.nc", "--program": "planar-laplace"},
           options={"--cell": REAL, "--radius": REAL, "--level": REAL, "--unit": WORD, "--forbidden": FILE,
                    "--prior": FILE, "--levels": FILE, "--slope": REAL, "--stencil": WHOLE, "--loss": WORD,
-                   "--program": WORD, **SOLVING}),
+                   "--program": WORD, "--positions": [*WORD, "any", "cells"], **SOLVING}),
     Entry(command="area", arguments=("park.geojson",),
           small={"--cell": "600", "--radius": "200", "--level": "0.7", "-o": "a.nc", "--levels": "map.asc",
                  "--slope": "1e-4"},

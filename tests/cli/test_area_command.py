@@ -14,7 +14,9 @@ from conftest import ROOT
 import mechdesign as md
 from mechdesign.errors import InputError
 from mechdesign.handover.verify_table import main as check_table
-from mechdesign.output.terminal.chosen import chosen_for
+from mechdesign.mechanism.positions.snapping import snapped, step_weights
+from mechdesign.output.terminal.chosen import between_positions, chosen_for
+from mechdesign.setting.problems.area import area_problem, plane_level
 from mechdesign.setting.space.plane import Plane
 
 pyproj = pytest.importorskip("pyproj")
@@ -29,6 +31,7 @@ def test_an_area_becomes_a_certified_table_and_reports_in_degrees(run_json, tmp_
     file = tmp_path / "area.nc"
     code, made = run_json("area", PARK, *USUAL, "-o", file)
     assert (code, made["certified"], made["program"]) == (0, True, "optimal")
+    assert made["position_claim"] is None  # 1.4 nats along a cell
     assert made["geodesic_epsilon"] == pytest.approx(0.6931 / 200)
     assert run_json("verify", file)[1]["certified"]
     domain = md.Domain.from_description(
@@ -406,3 +409,108 @@ def test_many_cells_need_no_table(run_json, tmp_path, monkeypatch):
     monkeypatch.setattr("mechdesign.cli.area._designed", stop)
     assert run_json(*words)[1]["error"]["field"] == "test"
     assert designed[0].domain.size > 1600
+
+
+GENTLE = ["--cell", "400", "--within", "2000", "--factor", "2", "--gap", "0.05"]  # 0.14 nats along a cell
+
+
+def test_positions_are_the_default_where_they_cost_little(run_json, tmp_path):
+    """And not against it; a position draws for itself, in degrees and in metres alike."""
+    file, cells = tmp_path / "any.nc", tmp_path / "cells.nc"
+    code, made = run_json("area", PARK, *GENTLE, "-o", file)
+    assert (code, made["program"], made["certified"]) == (0, "positions", True)
+    assert made["position_claim"] == md.load(file).attrs["position_claim"]
+    assert made["lower_bound"] <= made["position_loss"]
+    checked = run_json("verify", file)[1]
+    assert (checked["certified"], checked["position_breaches"]) == (True, 0)
+    _, other = run_json("area", PARK, *GENTLE, "--positions", "cells", "-o", cells)
+    assert (other["program"], other["position_claim"]) == ("optimal", None)
+    assert other["position_loss"] > other["loss"]
+    east, north = points_of(md.load(file), "secret")[3] + [60.0, -130.0]
+    plane = Plane(**{k: json.loads(md.load(file).attrs["domain"])["plane"][k] for k in ("latitude", "longitude")})
+    lon, lat = plane.backward(np.array([[east, north]]))
+    drawn = [
+        run_json("sample", file, *where, "-n", 100, "--seed", 2)[1]["reports"]
+        for where in (["--lon", lon[0], "--lat", lat[0]], ["--at", f"{east},{north}"], ["--secret", 3])
+    ]
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        (["--positions", "some"], "positions"),
+        (["--positions", "any", "--program", "planar-laplace"], "positions"),
+        (["--positions", "any", "--program", "eikonal"], "positions"),
+        (["--positions", "any", "--loss", "zero-one"], "loss"),
+    ],
+)
+def test_positions_that_cannot_be_had_are_refused(run_json, tmp_path, options, field):
+    code, told = run_json("area", PARK, *GENTLE, *options, "-o", tmp_path / "a.nc")
+    assert code == 2
+    assert told["error"]["field"] == field
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("size", "epsilon", "loss", "program", "asked", "wanted"),
+    [
+        (400, 0.35, "distance", "auto", None, True),
+        (400, 0.35, "squared", "auto", None, True),
+        (401, 0.35, "distance", "auto", None, False),
+        (400, 0.351, "distance", "auto", None, False),
+        (400, 0.35, "zero-one", "auto", None, False),
+        (400, 0.35, "distance", "optimal", None, False),
+        (400, None, "distance", "auto", None, False),
+        (9999, 9.0, "distance", "auto", "any", True),
+        (9999, None, "distance", "optimal", "any", True),
+        (4, 0.01, "distance", "auto", "cells", False),
+    ],
+)
+def test_the_rule_for_positions(size, epsilon, loss, program, asked, wanted):
+    domain = SimpleNamespace(size=size, spacing=1.0)
+    assert between_positions(domain, epsilon, loss, program=program, asked=asked) is wanted
+
+
+def wide_area():
+    """Cells of 60 km about a place in the north, where the plane is longer than the ground by up to 0.1 %."""
+    plane = md.geo.Plane(latitude=52.0, longitude=10.0)
+    return md.Domain.grid((7, 7), cell=60_000.0, unit="m", origin=(-210_000.0, -210_000.0), plane=plane)
+
+
+def test_the_level_for_positions_holds_for_geodesic_distances_between_any_of_them():
+    """Random pairs in cells, and across the ground at the outermost corner, where that for centres would not do."""
+    domain, rng, epsilon = wide_area(), np.random.default_rng(7), 1e-5
+    here = domain.points[rng.integers(domain.size, size=4000)] + 60_000 * (rng.random((4000, 2)) - 0.5)
+    there = here + rng.normal(size=(4000, 2)) * 10 ** rng.uniform(1, 5, size=(4000, 1))
+    corner = np.array([210_000.0, 210_000.0])
+    here, there = np.vstack([here, corner - [20.0, 0.0]]), np.vstack([there, corner - [0.0, 20.0]])
+    inside = (np.abs(there) <= 210_000).all(axis=1)
+    assert inside.sum() > 1000
+    ground = GEOD.inv(*domain.plane.backward(here[inside]), *domain.plane.backward(there[inside]))[2]
+    length = np.linalg.norm(here - there, axis=1)[inside]
+    allowed = epsilon * np.asarray(ground) * (1 + 1e-9) + 1e-13  # rounding of degrees, metres to 1e-8
+    assert (plane_level(domain, epsilon, positions=True) * length <= allowed).all()
+    assert (plane_level(domain, epsilon) * length)[-1] > allowed[-1]
+
+
+def test_what_is_drawn_keeps_the_claim_on_the_ground():
+    """Exact probabilities of random positions, near and far: their ratio against geodesic distance."""
+    domain, rng, epsilon = wide_area(), np.random.default_rng(8), 6e-6
+    problem = area_problem(domain, epsilon=epsilon, loss="distance", positions=True)
+    mechanism = md.baselines.spline_laplace(problem)
+    here = domain.points[rng.integers(domain.size, size=300)] + 60_000 * (rng.random((300, 2)) - 0.5)
+    there = np.clip(here + rng.normal(size=(300, 2)) * 10 ** rng.uniform(2, 5, size=(300, 1)), -209_999, 209_999)
+    table, around = mechanism["mass"].values / 2.0**62, mechanism["around_row"].values
+
+    def drawn(places):
+        cells, points = snapped(domain, places)
+        across, upward = (step_weights(points[:, axis]) / 2.0**33 for axis in (0, 1))
+        weights = (across[:, :, None] * upward[:, None, :]).reshape(-1, 9)
+        return np.einsum("bk,bky->by", weights, table[around[cells]])
+
+    rise = np.abs(np.log(drawn(here) / drawn(there))).max(axis=1)
+    ground = np.asarray(GEOD.inv(*domain.plane.backward(here), *domain.plane.backward(there))[2])
+    rounding = 2 * epsilon * 60_000 * 2.0**-16
+    assert (rise <= epsilon * ground + rounding).all()
+    assert (rise > 0.5 * epsilon * ground).any()

@@ -17,6 +17,7 @@ from pages import (
     NODE,
     RUN,
     Texts,
+    altered,
     forged,
     forged_words,
     honest,
@@ -157,6 +158,112 @@ FORGED = {
     "the last column": (lambda: factors("first_generator", -1, 99, COLUMNS), "a column has no generators"),
     "the weight of a column": (lambda: factors("weight", -1, 1, COLUMNS), "the row sums to"),
 }  # fmt: skip
+
+
+ANYWHERE = "any position"
+
+
+def placed_forged(*, level: float = 1.0, at: int | None = None, **words: str) -> Texts:
+    """The page of a mechanism for any position with the levels of all corners, or of one, times `level`, and the digits
+    of their list in its claim made to fit; words of the claim exchanged.
+    """
+    held = mechanism_of(ANYWHERE)
+    levels, rows = held["corner_level"].values.copy(), held["around_row"].values
+    levels[slice(None) if at is None else at] *= level
+    digest = hashlib.sha256(rows.astype("<i8").tobytes() + levels.astype("<f8").tobytes()).hexdigest()[:12]
+    claim = re.sub(r"list \w{12}", f"list {digest}", held.attrs["position_claim"])
+    for old, new in words.items():
+        assert old in claim
+        claim = claim.replace(old, new, 1)
+    told = {"position_claim": claim} if claim != held.attrs["position_claim"] else {}
+    found = altered(held, honest(ANYWHERE), "mechanism", {"corner_level": levels}, told)
+    return found.changed(said={f"{where}/position_claim": claim for where in ("facts", "verification") if told})
+
+
+def another_row() -> Texts:
+    rows = mechanism_of(ANYWHERE)["around_row"].values.copy()
+    rows[0, 8] = rows[0, 4]
+    return forged(ANYWHERE, around_row=rows)
+
+
+def steeper() -> Texts:
+    mass = mechanism_of(ANYWHERE)["mass"].values.copy()
+    share = mass[3, 3] // np.uint64(2)
+    mass[3, 3] -= share
+    mass[3, 2] += share
+    return forged(ANYWHERE, mass=mass)
+
+
+PLACED = {
+    "around_row": (another_row, "the rows around a cell are not"),
+    "corner_level": (
+        lambda: forged(ANYWHERE, corner_level=mechanism_of(ANYWHERE)["corner_level"].values * 0.9),
+        "the levels at the corners of cells are not those",
+    ),
+    "masses": (steeper, "gradients of positions are too steep"),
+    "lower levels, listed": (lambda: placed_forged(level=0.5), "gradients of positions are too steep"),
+    "one lower level, listed": (lambda: placed_forged(level=0.2, at=5), "first of P("),
+    "higher levels, listed": (lambda: placed_forged(level=3.0), "about other cells, or lower levels"),
+    "no sentence": (lambda: placed_forged(**{"every report": "a report"}), "no sentence"),
+    "wider cells": (lambda: placed_forged(**{" cell wide": "5 cell wide"}), "the coordinates are not those"),
+    "more cells": (lambda: placed_forged(**{"x' in the 7": "x' in the 8"}), "about other cells"),
+    "rounding": (lambda: placed_forged(**{"e-05 is": "e-06 is"}), "less of rounding"),
+    "a rule": (
+        lambda: altered(mechanism_of(ANYWHERE), honest(ANYWHERE), "mechanism", {}, {"position_rule": "any"}),
+        "no sentence that this page knows",
+    ),
+    "a claim shown": (lambda: honest(ANYWHERE).changed(said={"facts/position_claim": "private"}), "position_claim:"),
+    "a sentence about places": (
+        lambda: honest(ANYWHERE).changed(said={"saying/template": "within {radius} units"}),
+        "the sentence does not say what the claims are about",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def refused_positions(tmp_path_factory):
+    found = proved_in_node(tmp_path_factory.mktemp("placed"), [maker() for maker, _ in PLACED.values()])
+    return dict(zip(PLACED, found, strict=True))
+
+
+@pytest.mark.parametrize("name", PLACED)
+def test_forged_positions_are_found_though_every_checksum_is_right(refused_positions, name):
+    said = [fault["text"] for fault in refused_positions[name]["faults"]]
+    assert any(PLACED[name][1] in text for text in said), said
+    assert not any("altered" in text or "checksum of the file" in text for text in said)
+
+
+def test_positions_are_proved_and_what_is_given_is_listed(outcomes):
+    outcome = outcomes[ANYWHERE]
+    cells = mechanism_of(ANYWHERE).sizes["secret"]
+    assert outcome["found"]["gradients"] == outcome["found"]["exact"] == cells * cells
+    assert any(text.startswith("Between any two positions the claim holds") for text in outcome["proved"])
+    assert any("nowhere below the interpolant" in text for text in outcome["given"])
+    assert any("loss to the true position" in text for text in outcome["given"])
+    assert "gradients" not in outcomes["eikonal, masked"]["found"]
+    assert "any two positions" in json.loads(honest(ANYWHERE).contents)["saying"]["template"]
+
+
+def test_gradients_that_doubles_let_through_are_those_of_whole_numbers(tmp_path):
+    """With the threshold at 0 pairs are let through by doubles where they can; the verdicts are the same."""
+    text = proof_script().replace("const MOST_EXACT = 400_000;", "const MOST_EXACT = 0;")
+    assert "const MOST_EXACT = 0;" in text
+    given = [honest(ANYWHERE), *(PLACED[name][0]() for name in ("masses", "lower levels, listed"))]
+    (tmp_path / "texts.json").write_text(json.dumps([vars(texts) for texts in given]))
+    good, *broken = in_node(tmp_path, text + RUN)
+    assert good["faults"] == []
+    assert 0 <= good["found"]["exact"] < good["found"]["gradients"]
+    exact = proved_in_node(tmp_path, given[1:])
+    texts = [[fault["text"] for fault in outcome["faults"]] for outcome in (*broken, *exact)]
+    assert texts[:2] == texts[2:]
+
+
+def test_positions_of_a_part_of_a_table_are_taken_as_given(tmp_path, monkeypatch):
+    monkeypatch.setattr(carried, "MOST_MASSES", 30)
+    (outcome,) = proved_in_node(tmp_path, [texts_of(mechanism_of(ANYWHERE))])
+    assert outcome["faults"] == []
+    assert "gradients" not in outcome["found"]
+    assert any("any two positions was checked" in text for text in outcome["given"])
 
 
 def factors(name: str, place: int, amount: float, kind: str = "factored") -> Texts:

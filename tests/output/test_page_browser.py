@@ -12,6 +12,7 @@ from browsers import check_layout, needs_browser
 from pages import Texts, forged, honest, mechanism_of
 
 import mechdesign as md
+from mechdesign.mechanism.positions.snapping import step_weights
 from mechdesign.mechanism.sampling.sampler import rows_of
 from mechdesign.mechanism.stored import read
 from mechdesign.mechanism.table.dataset import seal
@@ -32,7 +33,7 @@ def folder(tmp_path_factory):
     """Pages of every kind: cells, streets, a line, factors, 225 cells, answers, a sweep, a comparison."""
     place = tmp_path_factory.mktemp("pages")
     problem = md.load_problem("euclidean", cells=3)
-    for name in ("plane", "park", "roads", "line", "factored", "factored, columns"):
+    for name in ("plane", "park", "roads", "line", "factored", "factored, columns", "any position"):
         save_page(mechanism_of(name), place / f"{name}.html")
     save_page(md.solve(md.EikonalWeights(md.load_problem("flat", cells=15))), place / "225.html")
     save_page(md.solve(md.load_problem("income", cells=12, outputs=9)), place / "income.html")
@@ -42,7 +43,10 @@ def folder(tmp_path_factory):
     return place
 
 
-@pytest.mark.parametrize("name", ["plane", "park", "roads", "line", "225", "income", "factored", "compare", "sweep"])
+PAGES = ["plane", "park", "roads", "line", "225", "income", "factored", "compare", "sweep", "any position"]
+
+
+@pytest.mark.parametrize("name", PAGES)
 def test_every_page_proves_itself_and_asks_for_nothing(folder, opened, name):
     shown = opened(folder / f"{name}.html")
     wanted = "partly" if name == "sweep" else "proved"
@@ -162,6 +166,42 @@ def test_clicks_keys_and_draws(folder, opened):
     assert page.get_attribute("#tabs button:last-child", "aria-pressed") == "true"
     page.click("#tabs button >> text=Expected loss")
     assert "expected loss" in page.inner_text("#legend")
+
+
+def test_a_click_is_a_position_that_reports_are_drawn_for(folder, opened):
+    """Row, belief and 2,000 draws of a point of a cell: those of the spline, by exact weights and by `Sampler`."""
+    mechanism, (cell, point) = mechanism_of("any position"), (2, (9000, -20000))
+    shown = opened(folder / "any position.html")
+    page = shown.page
+    box = page.locator("#map").bounding_box()
+    side = box["height"] / 3
+    page.mouse.click(box["x"] + side * 1.3, box["y"] + side * 1.4)
+    assert "left" in page.inner_text("#place") or "right" in page.inner_text("#place")
+    page.keyboard.press("Enter")
+    page.click("#draw")
+    assert "off by" in page.inner_text("#report")
+    assert shown.complaints == []
+    found = page.evaluate(
+        """async ([cell, point]) => {
+      const [contents, packed] = ["data", "arrays"].map((id) => document.getElementById(id).textContent);
+      const model = new Model(await opened({ contents, packed }));
+      const counts = new Array(model.width).fill(0);
+      for (let k = 0; k < 2000; k++) counts[model.draw(cell, point)]++;
+      const again = model.pointIn(cell, model.coordinates(cell, point));
+      return [model.row(cell, point), model.posterior(3), counts, again].map((values) => Array.from(values));
+    }""",
+        [cell, list(point)],
+    )
+    around = mechanism["around_row"].values
+    table = mechanism["mass"].values.astype(float) / 2.0**62
+    across, upward = step_weights(np.array(point)) / 2.0**33
+    row = np.outer(across, upward).ravel() @ table[around[cell]]
+    assert found[0] == pytest.approx(row, rel=1e-12)  # sums of a few products
+    third = np.array([1, 4, 1]) / 6
+    belief = mechanism["prior"].values * (table[around, 3] @ np.outer(third, third).ravel())
+    assert found[1] == pytest.approx(belief / belief.sum(), rel=1e-12)
+    assert (np.abs(np.array(found[2]) - 2000 * row) <= 6 * np.sqrt(2000 * row) + 1).all()
+    assert found[3] == list(point)
 
 
 def test_draws_follow_the_masses(folder, opened):

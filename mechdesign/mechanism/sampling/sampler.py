@@ -20,11 +20,18 @@ from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
 from mechdesign.mechanism.admission import Admission
 from mechdesign.mechanism.factored.rows import FactoredMechanism
-from mechdesign.mechanism.positions.snapping import drawn_steps, positions_given, snapped
+from mechdesign.mechanism.positions.snapping import (
+    WEIGHT_BITS,
+    drawn_steps,
+    positions_given,
+    snapped,
+    step_weights,
+)
 from mechdesign.mechanism.rows import Rows, Scan
 from mechdesign.mechanism.sampling.scan import row_masks
 from mechdesign.mechanism.sampling.table_rows import TableMechanism
 from mechdesign.mechanism.schema import COLUMNED, FACTORED, TABLE, refused
+from mechdesign.mechanism.table.certificate import ROW_SUM
 from mechdesign.mechanism.table.dataset import COST
 from mechdesign.setting.space.domain import AXES
 from mechdesign.setting.space.locate import place_at
@@ -43,6 +50,26 @@ def rows_of(mechanism: xr.Dataset) -> Rows:
     if schema not in _ROWS:
         raise refused("is no mechanism", "schema", schema, " or ".join(_ROWS))
     return _ROWS[schema](dataset=mechanism)
+
+
+def drawn_rows(mechanism: xr.Dataset, secrets: ArrayLike | None = None) -> NDArray[np.float64]:
+    """P(y|u) (b, m) in floating point of what `Sampler` draws for secrets (b,), all by default: their rows, or with a
+    claim about positions the means of nine rows that their centres draw, weights 1/8, 3/4, 1/8 along either axis.
+
+    A table is not proved first, and secrets must be there. Raises: VerificationError for another Dataset. Cost: O(b m).
+    """
+    asked = np.arange(mechanism.sizes["secret"]) if secrets is None else np.asarray(secrets, np.int64)
+    if "mass" not in mechanism:
+        return rows_of(mechanism).probabilities(asked)
+    mass = mechanism["mass"].values
+    if "around_row" not in mechanism:
+        return np.asarray(mass[asked] / float(ROW_SUM))
+    around = mechanism["around_row"].values[asked]
+    weights = step_weights(np.zeros(2, np.int64)) / 2.0**WEIGHT_BITS
+    found = np.zeros((len(asked), mass.shape[1]))
+    for row, weight in zip(around.T, np.outer(*weights).ravel().tolist(), strict=True):
+        found += weight * (mass[row] / float(ROW_SUM))
+    return found
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -78,6 +78,13 @@ class SessionDesign(Shown):
                     value=f"number {number}, {sampler.mechanism.attrs.get('problem')}",
                     remedy="make all of one domain, for multiples of one metric: 1.5 * metric",
                 )
+            if sampler.admission.positions is not None:
+                raise InputError(
+                    "draws for positions, and no row of it alone keeps its claim",
+                    field="tables",
+                    value=f"number {number}, {sampler.mechanism.attrs.get('problem')}",
+                    remedy="design tables that are private between cells: mechdesign area --positions cells",
+                )
             if sampler.admission.charge <= 0:
                 raise InputError(
                     "costs nothing, and so tells nothing", field="tables", value=number, remedy="leave it out"

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from mechdesign.base.streams import visible
-from mechdesign.mechanism.sampling.sampler import rows_of
+from mechdesign.mechanism.sampling.sampler import drawn_rows
 from mechdesign.mechanism.stored import Stored
 from mechdesign.mechanism.table.dataset import stored_points, versions
 from mechdesign.output.page.sentence import TIMES, lengths, saying_of, short
@@ -38,7 +38,11 @@ def mechanism_facts(stored: Stored, checked: Verification) -> dict[str, Any]:
         "rebuilt": (checked.rebuilt, ""),
         "worst": (checked.worst, ""),
     }
-    return said_of(mechanism, "mechanism", checked.claim or "", parameters=_parameters(mechanism)) | {
+    said = said_of(mechanism, "mechanism", checked.claim or "", parameters=_parameters(mechanism))
+    if checked.position_claim is not None:
+        said["position_claim"] = visible(checked.position_claim)
+        told["position_breaches"] = (checked.position_breaches, "")
+    return said | {
         "sentence": saying_of(stored).sentence,
         "subtitle": f"{_places(stored)} · {visible(attrs['program']).replace('_', ' ')} mechanism",
         "unit": lengths(domain.unit),
@@ -181,5 +185,5 @@ def _losses(stored: Stored, order: np.ndarray) -> list[float]:
     if stored.factored:
         return [float(x) for x in stored.mechanism["row_loss"].values[order]]
     loss = loss_matrix(stored.mechanism)
-    rows = rows_of(stored.mechanism).probabilities(order)
+    rows = drawn_rows(stored.mechanism, order)
     return [float(x) for x in (rows * loss[order]).sum(axis=1)]

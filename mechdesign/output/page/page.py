@@ -34,7 +34,7 @@ from mechdesign.verification.verify import certified
 
 SUFFIXES = (".html", ".htm")
 _PROOF = (
-    *("arrays", "checksum", "exponential", "fractions", "claim", "pairs", "table", "figures", "factors"),
+    *("arrays", "checksum", "exponential", "fractions", "claim", "pairs", "table", "positions", "figures", "factors"),
     *("counted", "shares", "prove", "open"),
 )  # of handover/page/proof, in the order in which they are read
 _VIEW = (

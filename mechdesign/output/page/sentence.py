@@ -13,13 +13,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mechdesign.base.units import unit_word
+from mechdesign.mechanism.positions.patches import level_range
 from mechdesign.mechanism.stored import Stored
+from mechdesign.programs.optimal.positions import Positions
 from mechdesign.setting.metric.discrete import Discrete
 from mechdesign.setting.metric.eikonal import Eikonal
 from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.metric.shortest_paths import Edges
 from mechdesign.setting.metric.streets import Streets
 from mechdesign.setting.space.domain import Domain
+from mechdesign.utility.loss.true_position import position_loss
 
 USUAL = 2.0  # the factor of odds that the sentence speaks of where nobody asked for another
 _AGREE = 1e-6  # relative, of a radius and nats that were asked for with the epsilon that they make
@@ -67,9 +70,11 @@ def short(value: float, *, upwards: bool | None = None) -> str:
 
 def saying_of(stored: Stored) -> Saying:
     """The sentence of a mechanism: its promise, its loss, and its lower bound where the loss is what was minimised."""
-    parts = [_promise(stored), _loss(stored)]
-    attrs = stored.mechanism.attrs
-    if "lower_bound" in attrs and "objective" not in attrs and float(attrs["lower_bound"]) > 0:
+    attrs, placed = stored.mechanism.attrs, stored.positions is not None
+    lost = position_loss(stored.mechanism) if placed else float(attrs["expected_loss"])
+    parts = [_promise(stored), *([] if lost is None else [_loss(stored, lost)])]
+    bounded = "lower_bound" in attrs and float(attrs["lower_bound"]) > 0
+    if bounded and ("objective" not in attrs or (placed and attrs["program"] == Positions.name)):
         parts.append(_bound(stored))
     words = "; ".join(part.template for part in parts)
     return Saying(
@@ -103,6 +108,8 @@ def _promise(stored: Stored) -> Saying:
     end = _CHANGES.removeprefix(", ") + " no more than a factor of {factor}"
     if float(stored.edges.length.max()) == 0:
         return Saying(template="a report tells an attacker nothing at all")
+    if stored.positions is not None:
+        return _between_positions(stored, end)
     if isinstance(metric, Discrete):
         return _factor("between any two secrets, " + end, float(stored.edges.length.max()))
     reach = _reach(stored)
@@ -122,6 +129,17 @@ def _promise(stored: Stored) -> Saying:
         apart = f", {short(domain.cell[0])} {lengths(domain.unit, 1 + (domain.cell[0] != 1))} apart" if same else ""
         beside = f"neighbouring {'values' if domain.dimension == 1 else 'cells'}{apart}"
     return _factor(f"between {beside}, {end}", float(_shortest(stored.edges, domain).max()))
+
+
+def _between_positions(stored: Stored, end: str) -> Saying:
+    """The promise between any two positions: D is at most the largest level times the length of a path inside."""
+    assert stored.asked is not None and stored.domain.shape is not None
+    radius, nats = _asked_for(stored, level_range(stored.asked)[1] * stored.asked.scale)
+    unit, whole = lengths(stored.domain.unit), math.prod(stored.domain.shape) == stored.domain.size
+    where = f"within {{radius}} {unit} of each other" if whole else f"a path of {{radius}} {unit} inside the area apart"
+    told = _factor(f"between any two positions {where}, {end}", nats)
+    texts = {**told.texts, "radius": short(radius, upwards=False)}
+    return Saying(template=told.template, values={**told.values, "radius": radius}, texts=texts)
 
 
 def _factor(template: str, nats: float) -> Saying:
@@ -144,8 +162,12 @@ def _reach(stored: Stored) -> tuple[float, float] | None:
         level = metric.level.largest * metric.scale * stretch
     else:
         return None
-    if level <= 0:
-        return None
+    return _asked_for(stored, level) if level > 0 else None
+
+
+def _asked_for(stored: Stored, level: float) -> tuple[float, float]:
+    """The radius and nats that were asked for where they make the level, else the radius of `USUAL`."""
+    domain = stored.domain
     asked = stored.parameters["knobs"]
     radius, nats = asked.get("radius", asked.get("within")), asked.get("level", asked.get("nats"))
     if nats is None and isinstance(asked.get("factor"), (int, float)) and asked["factor"] > 1:
@@ -165,12 +187,13 @@ def _shortest(edges: Edges, domain: Domain) -> np.ndarray:
     return np.asarray(edges.length[beside] if beside.any() else edges.length)
 
 
-def _loss(stored: Stored) -> Saying:
-    loss, name = float(stored.mechanism.attrs["expected_loss"]), stored.loss.name
+def _loss(stored: Stored, loss: float) -> Saying:
+    name = stored.loss.name
     what = "reports" if stored.same_places else "answers"
     unit = stored.loss.unit(stored.domain.unit)
     root = unit.removesuffix("^2") if unit.endswith("^2") else unit
     said = f" {lengths(root)}"
+    off = "off" if stored.positions is None else "off the true position"
     if name == "zero-one":
         return Saying(
             template="a report is the true one with probability {loss} %",
@@ -178,9 +201,9 @@ def _loss(stored: Stored) -> Saying:
             texts={"loss": short(100 * (1 - loss))},
         )
     if name == "distance":
-        words, value = f"{what} are {{loss}}{said} off on average", loss
+        words, value = f"{what} are {{loss}}{said} {off} on average", loss
     elif name == "squared":
-        words, value = f"{what} are {{loss}}{said} off (root mean square)", math.sqrt(max(loss, 0.0))
+        words, value = f"{what} are {{loss}}{said} {off} (root mean square)", math.sqrt(max(loss, 0.0))
     else:
         shown = "" if unit == "1" else f" {unit.replace('^2', '²')}"
         words, value = f"{what} have a loss of {{loss}}{shown} on average", loss
@@ -189,13 +212,14 @@ def _loss(stored: Stored) -> Saying:
 
 def _bound(stored: Stored) -> Saying:
     bound, name = float(stored.mechanism.attrs["lower_bound"]), stored.loss.name
+    no = "no mechanism" if stored.positions is None else "no other spline within the cones"
     if name == "zero-one":
         value = 100 * (1 - bound)
-        words, text = "no mechanism could do better than {bound} %", short(value, upwards=True)
+        words, text = f"{no} could do better than {{bound}} %", short(value, upwards=True)
     else:
         value = math.sqrt(bound) if name == "squared" else bound
         unit = stored.loss.unit(stored.domain.unit)
         unit = unit.removesuffix("^2") if name == "squared" else unit.replace("^2", "²")
         shown = f" {lengths(unit)}" if name in ("distance", "squared") or unit != "1" else ""
-        words, text = f"no mechanism could do better than {{bound}}{shown}", short(value, upwards=False)
+        words, text = f"{no} could do better than {{bound}}{shown}", short(value, upwards=False)
     return Saying(template=words, values={"bound": value}, texts={"bound": text})

@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 
 from mechdesign.base.arguments import asked
 from mechdesign.errors import UnsuitableError
-from mechdesign.mechanism.sampling.sampler import rows_of
+from mechdesign.mechanism.sampling.sampler import drawn_rows, rows_of
 from mechdesign.mechanism.stored import read
-from mechdesign.mechanism.table.certificate import ROW_SUM
 from mechdesign.output.pictures.answers import answers_figure, draws_answers
 from mechdesign.output.pictures.canvas import Lattice, Network
 from mechdesign.output.pictures.captions import axis_label, claim_sentence, judged
@@ -138,7 +137,7 @@ def _panels(
 
 def draw_losses(mechanism: xr.Dataset, ground: Ground, axes: Axes) -> None:
     """sum_y P(y|u) l(u, y) of every secret u."""
-    losses = np.einsum("uy,uy->u", mechanism["mass"].values / float(ROW_SUM), loss_matrix(mechanism))
+    losses = np.einsum("uy,uy->u", drawn_rows(mechanism), loss_matrix(mechanism))
     what, unit = judged(mechanism)
     drawn = ground.draw(axes, losses, f"expected {what} by {ground.per}", cmap=LEVELS, vmin=0.0)
     bar(axes, drawn, what + (f" ({unit})" if unit else ""))
@@ -174,7 +173,7 @@ def _rows(mechanism: xr.Dataset, ground: Ground, asked: list[int]) -> NDArray[np
             value=f"{rows.reports} other places",
             remedy="export the table, and draw what you are after",
         )
-    return rows.probabilities(asked)
+    return drawn_rows(mechanism, asked)
 
 
 def _row_title(mechanism: xr.Dataset, ground: Ground, u: int, word: str, row: NDArray[np.float64]) -> str:

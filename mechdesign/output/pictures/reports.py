@@ -7,7 +7,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mechdesign.base.units import unit_word
-from mechdesign.mechanism.table.certificate import ROW_SUM
+from mechdesign.mechanism.sampling.sampler import drawn_rows
 from mechdesign.setting.space.domain import Domain
 
 SHARE = 0.95  # of the reports that a radius holds
@@ -30,7 +30,7 @@ def table_sentence(mechanism: xr.Dataset, domain: Domain) -> str:
     """The same of a table over its own places, under the prior, with the range over the places; "" for factors."""
     if "mass" not in mechanism:
         return ""
-    table = mechanism["mass"].values / float(ROW_SUM)
+    table = drawn_rows(mechanism)
     prior = np.asarray(mechanism["prior"].values, float)
     true = np.diagonal(table)
     likely = prior > 0

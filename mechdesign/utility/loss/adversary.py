@@ -26,7 +26,7 @@ from mechdesign.base.arguments import asked
 from mechdesign.base.display import Shown
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.mechanism.sampling.sampler import rows_of
+from mechdesign.mechanism.sampling.sampler import drawn_rows, rows_of
 from mechdesign.mechanism.table.dataset import stored_points
 from mechdesign.setting.objective.losses import LENGTH, LOSSES, SQUARE
 from mechdesign.setting.objective.priors import check_prior
@@ -70,7 +70,7 @@ def adversary_error(mechanism: xr.Dataset, loss: str = "distance", *, prior: Arr
     points, rows = stored_points(mechanism, "secret"), rows_of(mechanism)
     require_memory(rows.secrets, rows.reports, tables=12, what="the estimates of an adversary")
     belief = check_prior(mechanism["prior"].values if prior is None else prior, len(points))
-    joint = belief[:, None] * rows.probabilities(np.arange(len(points)))
+    joint = belief[:, None] * drawn_rows(mechanism)
     chance = joint.sum(axis=0)
     posterior = np.where(chance > 0, joint, belief[:, None]) / np.where(chance > 0, chance, 1.0)
     if known[loss] == SQUARE:

@@ -11,7 +11,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mechdesign.base.arguments import asked
-from mechdesign.mechanism.table.certificate import ROW_SUM, max_log_ratio
+from mechdesign.mechanism.sampling.sampler import drawn_rows
+from mechdesign.mechanism.table.certificate import max_log_ratio
 from mechdesign.mechanism.table.dataset import seal, stored_edges
 from mechdesign.utility.loss.loss import loss_matrix, mechanism_loss
 
@@ -22,6 +23,8 @@ _OF_THE_ORIGINAL = ("lower_bound", "lower_bound_of", "bound_stencil", "objective
 def remap_targets(mechanism: xr.Dataset) -> NDArray[np.int64]:
     """For every report y the report z that minimises sum_u prior(u) P(y|u) l(u, z), shape (m,); y itself on ties.
 
+    With a claim about positions P(y|u) is that of the centre of u.
+
     Cost: O(n m^2).
     """
     return _best_replacements(mechanism)[0]
@@ -29,11 +32,11 @@ def remap_targets(mechanism: xr.Dataset) -> NDArray[np.int64]:
 
 def _best_replacements(mechanism: xr.Dataset) -> tuple[NDArray[np.int64], float]:
     """The targets, and the expected loss with them. Works on blocks of reports: one table of losses and little else."""
-    loss, mass, prior = loss_matrix(mechanism), mechanism["mass"].values, mechanism["prior"].values
-    target = np.arange(mass.shape[1])
+    loss, table, prior = loss_matrix(mechanism), drawn_rows(mechanism), mechanism["prior"].values
+    target = np.arange(table.shape[1])
     total = 0.0
     for start in range(0, len(target), _BLOCK):
-        joint = prior[:, None] * (mass[:, start : start + _BLOCK] / float(ROW_SUM))
+        joint = prior[:, None] * table[:, start : start + _BLOCK]
         posterior_loss = joint.T @ loss
         place = np.arange(len(posterior_loss))
         own, best = posterior_loss[place, start + place], posterior_loss.argmin(axis=1)

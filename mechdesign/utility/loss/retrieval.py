@@ -94,6 +94,13 @@ def _quantiles(mechanism: xr.Dataset, share: Fraction) -> Array:
 
 
 def _distances(mechanism: xr.Dataset) -> Array:
+    if "around_row" in mechanism:
+        raise UnsuitableError(
+            "its positions draw from the rows of several cells",
+            field="mechanism",
+            value="private between any two positions",
+            remedy="ask a mechanism that is private between cells",
+        )
     distance = report_distances(mechanism)
     if distance is None:
         raise UnsuitableError(

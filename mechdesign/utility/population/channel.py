@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base.display import Shown
 from mechdesign.base.memory import require_memory
-from mechdesign.errors import InputError, SizeError
+from mechdesign.errors import InputError, SizeError, UnsuitableError
 from mechdesign.mechanism.sampling.sampler import rows_of
 from mechdesign.mechanism.stored import Stored, read
 from mechdesign.mechanism.table.dataset import stored_points
@@ -91,7 +91,8 @@ class Channel(Shown):
 def table_of(mechanism: xr.Dataset) -> _Floats:
     """P(y|u) (n, m) of a mechanism in double precision, of factors too.
 
-    Raises: VerificationError for another Dataset; SizeError beyond `MOST` secrets.
+    Raises: VerificationError for another Dataset; SizeError beyond `MOST` secrets; UnsuitableError where positions
+        draw by the rows of several cells.
     """
     size = int(mechanism.sizes["secret"])
     if size > MOST:
@@ -100,6 +101,13 @@ def table_of(mechanism: xr.Dataset) -> _Floats:
             field="mechanism",
             value=f"{size} secrets",
             remedy="use larger cells",
+        )
+    if "around_row" in mechanism:
+        raise UnsuitableError(
+            "what its reports say of a cell depends on where in the cell people were",
+            field="mechanism",
+            value="private between any two positions",
+            remedy="collect reports with a mechanism of mechdesign area --positions cells",
         )
     rows = rows_of(mechanism)
     require_memory(size, rows.reports, tables=_TABLES, what="the table of the mechanism")

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.arguments import asked
 from mechdesign.errors import InputError
+from mechdesign.mechanism.sampling.sampler import drawn_rows
 from mechdesign.mechanism.stored import stored_domain
-from mechdesign.mechanism.table.certificate import ROW_SUM
 from mechdesign.mechanism.table.dataset import stored_edges
 from mechdesign.programs.statistical import fisher_information as information
 from mechdesign.programs.statistical.dual_sobolev_norm import dual_sobolev_norm
@@ -67,7 +67,7 @@ def asymptotic_mse(
 
 def _table(mechanism: xr.Dataset | ArrayLike) -> NDArray[np.float64]:
     if isinstance(mechanism, xr.Dataset):
-        return np.asarray(mechanism["mass"].values / float(ROW_SUM))
+        return drawn_rows(mechanism)
     table = np.asarray(mechanism, float)
     if table.ndim != 2 or not np.isfinite(table).all() or (table < 0).any():
         raise InputError(

@@ -30,9 +30,9 @@ from mechdesign.base.arguments import asked
 from mechdesign.base.checks import check_whole
 from mechdesign.base.display import Shown
 from mechdesign.errors import InputError
-from mechdesign.mechanism.sampling.sampler import Sampler
+from mechdesign.mechanism.sampling.sampler import Sampler, drawn_rows
 from mechdesign.mechanism.stored import stored_domain
-from mechdesign.mechanism.table.dataset import probabilities, stored_points
+from mechdesign.mechanism.table.dataset import stored_points
 from mechdesign.programs.statistical.likelihood import checked_counts
 from mechdesign.setting.space.domain import Domain
 from mechdesign.utility.population.estimation import empirical, expectation_maximization, maximum_likelihood
@@ -195,7 +195,7 @@ class _Simulation:
         self.study = study
         self.domain = study.domain
         self.samplers = {name: Sampler(mechanism=mechanism) for name, mechanism in study.mechanisms.items()}
-        self.tables = {name: probabilities(mechanism).values for name, mechanism in study.mechanisms.items()}
+        self.tables = {name: drawn_rows(mechanism) for name, mechanism in study.mechanisms.items()}
         self.secrets = np.repeat(np.arange(self.domain.size), np.asarray(study.counts, np.int64))
 
     def run(self, repetition: int) -> NDArray[np.float64]:

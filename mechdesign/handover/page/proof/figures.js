@@ -78,6 +78,8 @@ function figureFaults(page, found) {
   }
   const { facts } = page.contents;
   if (facts.claim !== attribute(page, "claim")) faults.push({ text: "claim: the page shows another than the file" });
+  if (facts.position_claim !== attribute(page, "position_claim"))
+    faults.push({ text: "position_claim: the page shows another than the file" });
   if (facts.provenance["checksum of the mechanism"] !== attribute(page, "sha256")) {
     faults.push({ text: "checksum: the page shows another than the file" });
   }
@@ -101,7 +103,12 @@ function sentenceFaults(page) {
   const { values, texts } = page.contents.saying;
   const [faults, loss] = [[], attribute(page, "loss")];
   const told = { squared: Math.sqrt, "zero-one": (share) => 100 * (1 - share) }[loss] ?? ((value) => value);
-  const wanted = { loss: told(attribute(page, "expected_loss")), bound: told(attribute(page, "lower_bound")) };
+  const placed = POSITIONS.exec(attribute(page, "position_claim") ?? "")?.groups;
+  const lost = placed ? attribute(page, "objective") : attribute(page, "expected_loss");
+  const wanted = { bound: told(attribute(page, "lower_bound")) };
+  if (lost !== undefined) wanted.loss = told(lost);
+  if (/any two positions/.test(page.contents.saying.template) !== (placed !== undefined))
+    faults.push({ text: "the sentence does not say what the claims are about" });
   for (const [name, value] of Object.entries(values)) {
     if (name in wanted && !agree(value, wanted[name])) {
       faults.push({ text: `the sentence says ${name} ${value}, the file ${wanted[name]}` });
@@ -111,7 +118,7 @@ function sentenceFaults(page) {
       faults.push({ text: `the sentence shows ${name} as ${texts[name]}, and means ${value}` });
     }
   }
-  const parts = claimParts(attribute(page, "claim"));
+  const parts = placed ? { ...placed, kind: "euclidean" } : claimParts(attribute(page, "claim"));
   if (parts && (parts.kind === "euclidean" || parts.kind === "streets") && "radius" in values) {
     const rate = Number(parts.most) * Number(parts.times ?? 1);
     if (!(Math.exp(rate * values.radius) <= values.factor * (1 + 1e-6))) {

@@ -37,10 +37,14 @@ function* prove(page, { all = false } = {}) {
   const claims = !["curve", "shares"].includes(contents.kind);
   if (claims) yield* proveClaim(page, outcome);
   yield* proofs[contents.kind](page, outcome, all);
+  if (claims && speaksOfPositions(page))
+    yield* part(provePositions(page, outcome), "comparing gradients between positions", 0.9, 1);
   if (claims) {
     outcome.faults.push(...priorFaults(array(page, "prior")), ...figureFaults(page, outcome.found));
     outcome.given.push("Coordinates, units, prior and what the sentence calls things are as the file has them.");
     if (contents.comparison) outcome.given.push("Figures of other mechanisms are those of mechdesign compare.");
+    if (speaksOfPositions(page))
+      outcome.given.push("The loss to the true position was found by mechdesign when this page was made, not here.");
     if (attribute(page, "lower_bound") !== undefined) {
       outcome.given.push("The lower bound was found again by mechdesign verify when this page was made, not here.");
     }

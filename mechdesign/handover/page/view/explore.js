@@ -17,7 +17,7 @@ class Explore {
     this.reportGround = model.same ? this.ground : groundOf(model.reports, { kind: "points" }, false, null);
     this.map = new PlaceMap(
       parts.canvas,
-      (place, way) => this.chosen(place, way),
+      (place, how) => this.chosen(place, how),
       () => this.draw(),
     );
     this.secret = this.#likeliest();
@@ -69,16 +69,17 @@ class Explore {
     this.show();
   }
 
-  /** A place that was clicked, or the next one in a direction. */
-  chosen(place, way) {
+  /** A place that was clicked at coordinates, or the next one in a direction. */
+  chosen(place, how) {
     const onReports = this.tab === "reports" && !this.model.same;
     if (onReports && place !== null) return this.choose(this.secret);
-    this.choose(place ?? this.ground.step(this.secret, ...way));
+    if (place === null) return this.choose(this.ground.step(this.secret, ...how));
+    this.choose(place, this.model.placed ? this.model.pointIn(place, how) : undefined);
   }
 
-  choose(u) {
-    this.secret = u;
-    this.row = this.model.row(u);
+  choose(u, point = [0, 0]) {
+    [this.secret, this.point] = [u, point];
+    this.row = this.model.row(u, point);
     [this.report, this.posterior] = [null, null];
     if (["prior", "level", "loss"].includes(this.tab) === false) this.tab = "reports";
     this.parts.draw.disabled = !this.row;
@@ -87,7 +88,7 @@ class Explore {
 
   draw() {
     if (!this.row) return;
-    this.report = this.model.draw(this.secret);
+    this.report = this.model.draw(this.secret, this.point);
     this.posterior = this.model.posterior(this.report);
     if (this.posterior) this.tab = "belief";
     this.show();
@@ -95,6 +96,7 @@ class Explore {
 
   /** The losses of the secrets `rows`, once the proof has them. */
   lost(losses, rows) {
+    if (this.model.around) [losses, rows] = [this.model.centreLosses() ?? losses, null];
     this.model.losses = new Map(Array.from(losses, (loss, k) => [rows ? rows[k] : k, loss]));
     this.show();
   }
@@ -120,42 +122,48 @@ class Explore {
   }
 
   show() {
-    const { model, parts, secret } = this;
+    const { model, parts, secret, point } = this;
     if (this.tab === "belief" && !this.posterior) this.draw();
     const { values, depth = null, words, reports = false } = this.#values();
     const ground = reports ? this.reportGround : this.ground;
     const onSecrets = ground === this.ground;
     const bars = ground.kind === "bars";
     const scale = bars && depth !== null ? { ...scaleOf(values), least: 0 } : scaleOf(values, depth);
-    const marks = onSecrets ? [{ place: secret, kind: "person" }] : [];
+    const marks = onSecrets ? [{ place: secret, kind: "person", at: model.placed ? model.coordinates(secret, point) : null }] : [];
     if (this.report !== null && (model.same || reports)) marks.push({ place: this.report, kind: "report" });
     this.factor = Math.exp(Math.exp(Number(parts.factor.value)));
     const nats = model.nats(secret);
     const inside = Array.from(nats, (d) => d <= Math.log(this.factor) * (1 + 1e-9));
-    const said = claimParts(attribute(model.page, "claim"));
-    const round = said?.kind === "euclidean" && ground.kind !== "bars" && onSecrets;
-    const radius = round ? Math.log(this.factor) / (Number(said.most) * Number(said.times ?? 1)) : null;
+    const round = model.straight() && ground.kind !== "bars" && onSecrets;
+    const radius = round ? Math.log(this.factor) / model.rate() : null;
     this.map.show({
       ground,
       values,
       scale,
       marks,
       unit: model.facts.unit,
-      circle: round && Number.isFinite(radius) ? { place: secret, radius } : null,
+      circle: round && Number.isFinite(radius) ? { place: secret, at: marks[0]?.at, radius } : null,
       inside: onSecrets ? inside : null,
       axis: reports && !model.same ? "answer" : model.facts.unit,
     });
     for (const [name, button] of this.buttons) button.setAttribute("aria-pressed", String(name === this.tab));
     this.#legend(scale, words, bars);
     parts.title.textContent = where(model, secret);
-    describe(parts.place, placeFacts(model, secret, this.row));
+    describe(parts.place, placeFacts(model, secret, this.row, point));
     const within = inside.filter(Boolean).length - 1;
     const reach = radius === null ? "" : `, all within ${measured(radius, model.facts.unit)}`;
-    parts.reach.textContent = `A report changes the odds between here and ${within === 0 ? "any other place by more" : `${counted(within)} other ${within === 1 ? "place" : "places"} by no more`} than a factor of ${short(this.factor)}${reach}.`;
+    const others = `${counted(within)} other ${within === 1 ? "place" : "places"}`;
+    const told =
+      model.placed && radius !== null
+        ? `any position within ${measured(radius, model.facts.unit)} by no more`
+        : within === 0
+          ? "any other place by more"
+          : `${others} by no more`;
+    parts.reach.textContent = `A report changes the odds between here and ${told} than a factor of ${short(this.factor)}${model.placed ? "" : reach}.`;
     parts.factor.setAttribute("aria-valuetext", `factor ${short(this.factor)}`);
     parts.factorText.textContent = short(this.factor);
     parts.reportBox.hidden = this.report === null;
-    if (this.report !== null) describe(parts.report, reportFacts(model, secret, this.report, this.posterior));
+    if (this.report !== null) describe(parts.report, reportFacts(model, secret, this.report, this.posterior, point));
     parts.missing.hidden = this.row !== null;
   }
 

@@ -1,7 +1,7 @@
 // The map on a canvas: values in colours, marks on them, the pointer and the keys.
 
 class PlaceMap {
-  /** canvas, what is drawn on; chosen(place, how) is called for a click or a step, entered() for Enter. */
+  /** canvas, what is drawn on; chosen(place, how) is called for a click at coordinates or a step, entered() for Enter. */
   constructor(canvas, chosen, entered) {
     Object.assign(this, { canvas, chosen, entered, shown: null });
     canvas.addEventListener("click", (event) => this.#clicked(event));
@@ -10,7 +10,7 @@ class PlaceMap {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
   }
 
-  /** shown = { ground, values, scale, at, marks: [{ place, kind }], circle: { place, radius }, inside: (n,) of booleans,
+  /** shown = { ground, values, scale, at, marks: [{ place, kind, at }], circle: { place, at, radius }, inside: (n,) of booleans,
    * label: (n,) of whole numbers whose borders are drawn, axis }. */
   show(shown) {
     this.shown = shown;
@@ -80,11 +80,12 @@ class PlaceMap {
     }
     if (circle) {
       pen.beginPath();
-      pen.arc(this.toX(ground.x[circle.place]), this.toY(ground.y[circle.place]), circle.radius * this.scale, 0, 7);
+      const [x, y] = circle.at ?? [ground.x[circle.place], ground.y[circle.place]];
+      pen.arc(this.toX(x), this.toY(y), circle.radius * this.scale, 0, 7);
       this.#outlined(pen, [6, 4]);
     } else if (inside) this.#outline(pen, inside, dot);
-    for (const { place, kind } of marks)
-      this.#mark(pen, place, kind, ground.kind === "cells" ? Math.min(w, h) : 3 * dot);
+    for (const { place, kind, at } of marks)
+      this.#mark(pen, at ?? [ground.x[place], ground.y[place]], kind, ground.kind === "cells" ? Math.min(w, h) : 3 * dot);
   }
 
   #outlined(pen, dashes = []) {
@@ -147,9 +148,8 @@ class PlaceMap {
   }
 
   /** The person is a ring, the report a cross. */
-  #mark(pen, place, kind, size) {
-    const { ground } = this.shown;
-    const [x, y] = [this.toX(ground.x[place]), this.toY(ground.y[place])];
+  #mark(pen, at, kind, size) {
+    const [x, y] = [this.toX(at[0]), this.toY(at[1])];
     const r = Math.max(6, Math.min(11, 0.42 * size));
     pen.beginPath();
     if (kind === "person") pen.arc(x, y, r, 0, 7);
@@ -233,8 +233,9 @@ class PlaceMap {
 
   #clicked(event) {
     const box = this.canvas.getBoundingClientRect();
-    const place = this.shown.ground.nearest(this.fromX(event.clientX - box.left), this.fromY(event.clientY - box.top));
-    if (place >= 0) this.chosen(place);
+    const at = [this.fromX(event.clientX - box.left), this.fromY(event.clientY - box.top)];
+    const place = this.shown.ground.nearest(...at);
+    if (place >= 0) this.chosen(place, at);
   }
 
   #pressed(event) {

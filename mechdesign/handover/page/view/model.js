@@ -24,6 +24,8 @@ class Model {
       const carried = has(page, "carried") ? places(page, "carried") : null;
       this.rowOf = carried ? new Map(Array.from(carried, (u, r) => [u, r])) : null;
     }
+    this.placed = POSITIONS.exec(attribute(page, "position_claim") ?? "")?.groups ?? null; // the claim about positions
+    this.around = this.placed ? places(page, "around_row") : null;
   }
 
   /** The masses of a row in the order of their drawing, [mass, report], and their sum. */
@@ -42,14 +44,30 @@ class Model {
     return { count: this.width, mass: (y) => this.mass[from + y], report: (y) => y, sum: ROW_SUM };
   }
 
-  /** Whether the page carries the row of a secret. */
+  /** Whether the page carries the row of a secret, with positions those around it. */
   carries(u) {
-    return !this.rowOf || this.rowOf.has(u);
+    if (!this.rowOf) return true;
+    return this.around ? this.around.subarray(9 * u, 9 * u + 9).every((row) => this.rowOf.has(row)) : this.rowOf.has(u);
   }
 
-  /** P(.|u) as doubles; null where the page does not carry the row. */
-  row(u) {
+  /** P(.|u) as doubles, or with positions that of a point of cell u; null where the page does not carry the row. */
+  row(u, point = [0, 0]) {
     if (!this.carries(u)) return null;
+    if (this.around) return this.#mixture(u, point.map((a) => stepWeights(a).map((weight) => weight * 2 ** -33)));
+    return this.#row(u);
+  }
+
+  /** The mean of the rows around a cell with weights along both axes. */
+  #mixture(u, [across, upward]) {
+    const found = new Float64Array(this.width);
+    for (let step = 0; step < 9; step++) {
+      const share = across[Math.floor(step / 3)] * upward[step % 3];
+      this.#row(this.around[9 * u + step]).forEach((p, y) => (found[y] += share * p));
+    }
+    return found;
+  }
+
+  #row(u) {
     if (this.factors) return factorRow(this.factors, this.kernel, this.sums, u);
     const from = (this.rowOf ? this.rowOf.get(u) : u) * this.width;
     return Float64Array.from({ length: this.width }, (_, y) => Number(this.mass[from + y]) * 2 ** -62);
@@ -68,15 +86,40 @@ class Model {
           joint[u] += (this.kernel[column[inner[u]]] * weight[k]) / Number(this.sums[u]);
       }
     } else {
-      for (let u = 0; u < this.count; u++) joint[u] = Number(this.mass[u * this.width + y]);
+      for (let u = 0; u < this.count; u++) joint[u] = this.#mean(u, y);
     }
     let sum = 0;
     for (let u = 0; u < this.count; u++) sum += joint[u] *= this.prior[u];
     return joint.map((value) => value / sum);
   }
 
-  /** A report drawn with the random source of the browser: uniform whole numbers below the sum of the row. */
-  draw(u) {
+  /** The mass of report y for secret u, or for positions spread evenly over its cell. */
+  #mean(u, y) {
+    if (!this.around) return Number(this.mass[u * this.width + y]);
+    const [shares, at] = [[1 / 6, 2 / 3, 1 / 6], (step) => this.around[9 * u + step] * this.width + y];
+    return AROUND.reduce((sum, _, step) => sum + shares[Math.floor(step / 3)] * shares[step % 3] * Number(this.mass[at(step)]), 0);
+  }
+
+  /** The loss of what is drawn at the centre of every cell, to that centre; null where the loss is not known. */
+  centreLosses() {
+    const judge = lossOf(this.page);
+    const all = (u) => this.row(u)?.reduce((sum, p, y) => sum + p * judge(u, y), 0) ?? NaN;
+    return judge && Float64Array.from({ length: this.count }, (_, u) => all(u));
+  }
+
+  /** A report drawn with the random source of the browser: uniform whole numbers below the sum of the row. With positions
+   * the row is drawn first, by the weights of a point of cell u, from bits of its own. */
+  draw(u, point = [0, 0]) {
+    if (!this.around) return this.#drawn(u);
+    const [i, j] = point.map((a) => {
+      const [high, low] = crypto.getRandomValues(new Uint32Array(2));
+      const [asked, [less, same]] = [high * 2 + (low >>> 31), stepWeights(a)];
+      return Number(asked >= less) + Number(asked >= less + same);
+    });
+    return this.#drawn(this.around[9 * u + 3 * i + j]);
+  }
+
+  #drawn(u) {
     const { count, mass, report, sum } = this.#masses(u);
     const bits = bitLength(sum - 1n);
     let x;
@@ -91,28 +134,82 @@ class Model {
     throw new RangeError("the row does not sum to what it should");
   }
 
-  /** Nats of the claim between a secret and all others: shortest paths over its edges. */
+  /** Nats of the claim between a secret and all others at most: shortest paths over its edges; between centres with
+   * positions, over cells that touch. */
   nats(u) {
     if (this.natsOf === u) return this.natsFound;
-    this.beside ??= neighboursOf(this.count, this.edges);
+    this.beside ??= neighboursOf(this.count, this.placed ? this.#touching() : this.edges);
     [this.natsOf, this.natsFound] = [u, shortestPaths(this.beside, this.count, u)];
     return this.natsFound;
   }
 
-  /** How far secret u and report y are apart; null where reports are no places. */
-  apart(u, y) {
+  /** Cells that touch, and the length between their centres times the largest level. */
+  #touching() {
+    const [cells, side] = [cellsOf(this.page, this.placed), this.side()];
+    const at = new Map(cells.map((cell, u) => [String(cell), u]));
+    const found = { tail: [], head: [], length: [] };
+    cells.forEach(([x, y], u) => {
+      for (const [i, j] of [[0, 1], [1, -1], [1, 0], [1, 1]]) {
+        const v = at.get(`${x + i},${y + j}`);
+        if (v === undefined) continue;
+        found.tail.push(u);
+        found.head.push(v);
+        found.length.push(Math.hypot(i, j) * side * this.rate());
+      }
+    });
+    return found;
+  }
+
+  /** The side of a cell where positions are drawn. */
+  side() {
+    return Number(this.placed.wide);
+  }
+
+  /** Nats per unit of the claim along straight lines at most: with positions, of the largest level. */
+  rate() {
+    const said = this.placed ?? claimParts(attribute(this.page, "claim"));
+    return Number(said.most) * Number(said.times ?? 1);
+  }
+
+  /** Whether the claim is at most its rate times the distance. */
+  straight() {
+    if (this.placed) return isConvex(this.placed, this.count);
+    return claimParts(attribute(this.page, "claim"))?.kind === "euclidean";
+  }
+
+  /** The point [a, b] of a cell that coordinates are rounded to, 2^-16 of a side from its centre each. */
+  pointIn(u, coordinates) {
+    const half = 2 ** 15;
+    const rounded = coordinates.map((x, k) => Math.round(((x - this.secrets[k][u]) / this.side()) * 2 * half));
+    return rounded.map((a) => Math.max(-half, Math.min(half, a)));
+  }
+
+  /** Coordinates of a point of a cell, of a secret without one. */
+  coordinates(u, point = [0, 0, 0]) {
+    return this.secrets.map((axis, k) => axis[u] + (this.placed ? (point[k] / 2 ** 16) * this.side() : 0));
+  }
+
+  /** How far secret u, or a point of its cell, and report y are apart; null where reports are no places. */
+  apart(u, y, point = undefined) {
     if (!this.same) return null;
-    return Math.hypot(...this.secrets.map((axis) => axis[u] - axis[y]));
+    const from = this.coordinates(u, point);
+    return Math.hypot(...this.secrets.map((axis, k) => from[k] - axis[y]));
   }
 
   /** The radius around a secret that holds a report with this probability; null where reports are no places. */
-  radius(u, row, share) {
+  radius(u, row, share, point = undefined) {
     if (!this.same) return null;
-    const far = Array.from(row, (p, y) => [this.apart(u, y), p]).sort((a, b) => a[0] - b[0]);
+    const far = Array.from(row, (p, y) => [this.apart(u, y, point), p]).sort((a, b) => a[0] - b[0]);
     let held = 0;
     for (const [distance, p] of far) if ((held += p) >= share) return distance;
     return far.at(-1)[0];
   }
+}
+
+/** The weights of the steps -1, 0, 1 at a point, whole numbers of 2^33 together. */
+function stepWeights(a) {
+  const half = 2 ** 15;
+  return [(half - a) ** 2, 6 * half ** 2 - 2 * a ** 2, (half + a) ** 2];
 }
 
 function neighboursOf(count, { tail, head, length }) {

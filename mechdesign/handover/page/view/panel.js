@@ -33,24 +33,34 @@ function describe(list, facts) {
   );
 }
 
-function placeFacts(model, u, row) {
+function placeFacts(model, u, row, point) {
   const facts = { prior: chance(model.prior[u]) };
+  if (model.placed) facts["from the centre"] = besideCentre(model, point);
   if (model.level) facts["privacy level"] = `${short(model.level[u])} nats per ${model.facts.unit.replace(/s$/, "")}`;
   if (model.losses?.has(u)) facts["expected loss"] = measured(model.losses.get(u), model.facts.loss_unit);
   if (!row) return facts;
   if (model.same) {
     facts["reported truly"] = chance(row[u]);
     if (model.facts.domain?.kind !== "nodes" || model.secrets.length > 1) {
-      facts["95 % of reports within"] = measured(model.radius(u, row, 0.95), model.facts.unit);
+      facts["95 % of reports within"] = measured(model.radius(u, row, 0.95, point), model.facts.unit);
     }
   }
   return facts;
 }
 
+/** Where a point lies, from the centre of its cell. */
+function besideCentre(model, point) {
+  const [east, north] = point.map((a) => (a / 2 ** 16) * model.side());
+  if (east === 0 && north === 0) return "at it";
+  const told = (value, [plus, minus]) => `${measured(Math.abs(value), model.facts.unit)} ${value < 0 ? minus : plus}`;
+  const words = model.degrees ? [["east", "west"], ["north", "south"]] : [["right", "left"], ["above", "below"]];
+  return `${told(east, words[0])}, ${told(north, words[1])}`;
+}
+
 /** What a report tells an attacker of the person. */
-function reportFacts(model, u, y, posterior) {
+function reportFacts(model, u, y, posterior, point) {
   const facts = { reported: model.same ? where(model, y) : where(model, y, model.reports, model.facts.report_unit) };
-  const apart = model.apart(u, y);
+  const apart = model.apart(u, y, point);
   if (apart !== null && (model.facts.domain?.kind !== "nodes" || model.secrets.length > 1))
     facts["off by"] = measured(apart, model.facts.unit);
   if (posterior) {
