@@ -60,7 +60,7 @@ function checkSession(header, room) {
   need(sizes && tables.reduce((sum, size) => sum + size, 0) <= room, "has no tables");
   const paid = (text) => typeof text === "string" && fraction(text) !== null && fraction(text)[0] > 0n;
   need(Array.isArray(charges) && charges.length === tables.length && charges.every(paid), "has tables without charges");
-  need(isObject(worst) && Object.keys(worst).length > 0, "has no windows");
+  need(isObject(worst) && Object.hasOwn(worst, "1d"), "has no windows");
   need(Object.entries(worst).every(([word, sum]) => windowOf(word, header.ticks) && paid(sum)), "has no windows");
   need(isObject(rule), "has no rule");
   need(isObject(movement), "has no model of movement");
