@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import random
 from collections.abc import Callable
@@ -186,9 +187,13 @@ const found = {};
 found.first = (await session.reportCell(3, { tick: 5 })).drawn;
 const older = storage.getItem("k");
 found.ticks = [];
-for (const tick of [5, 4, -1, 1.5, NaN, "6", 2 ** 53]) found.ticks.push(await said(() => session.reportCell(3, { tick })));
+for (const tick of [5, 4, -1, 1.5, NaN, "6", 2 ** 53]) {
+  found.ticks.push(await said(() => session.reportCell(3, { tick })));
+}
 found.cells = [];
-for (const cell of [-1, 12, 0.5, "0", undefined]) found.cells.push(await said(() => session.reportCell(cell, { tick: 6 })));
+for (const cell of [-1, 12, 0.5, "0", undefined]) {
+  found.cells.push(await said(() => session.reportCell(cell, { tick: 6 })));
+}
 found.places = [
   await said(() => session.reportAt([1], { tick: 6 })),
   await said(() => session.reportAt(1, { tick: 6 })),
@@ -204,7 +209,10 @@ const newer = storage.getItem("k");
 storage.setItem("k", older);
 found.older = [await said(() => session.reportCell(1, { tick: 10 })), await said(() => session.account())];
 storage.setItem("k", newer);
-found.other = [await begun({ storage, key: "k", limit: 8 }), await begun({ storage, key: "k", limit: 7, window: "24h" })];
+found.other = [
+  await begun({ storage, key: "k", limit: 8 }),
+  await begun({ storage, key: "k", limit: 7, window: "24h" }),
+];
 const resealed = async (change) => {
   const { createHash } = await import("node:crypto");
   const state = JSON.parse(JSON.parse(newer).state);
@@ -235,7 +243,11 @@ found.storages = [
 ];
 let full = false;
 const filling = memoryStorage();
-const half = { getItem: filling.getItem, setItem: (k, t) => { if (full) throw new Error("quota"); filling.setItem(k, t); } };
+const setItem = (key, text) => {
+  if (full) throw new Error("quota");
+  filling.setItem(key, text);
+};
+const half = { getItem: filling.getItem, setItem };
 const unpaid = await openSession({ table, storage: half, limit: 7 });
 full = true;
 found.unpaid = await said(() => unpaid.reportCell(0, { tick: 0 }));
@@ -296,8 +308,6 @@ def test_a_limit_holds_where_a_file_promises_too_little(folder) -> None:
 
 def put_together(whole: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
     """The file with another header, and the checksum of what it says."""
-    import hashlib
-
     start = 16 + int.from_bytes(whole[12:16], "little")
     header = json.loads(whole[16:start])
     change(header)

@@ -31,7 +31,7 @@ export function ruleOf(told, ticks, tables) {
   need(number.length === 0 || number.length === most, "has a rule of other reports");
   return (tick, steps, belief) => {
     if (!(belief.error > above)) return null;
-    const drawn = [...stepsSince(steps, startOf(per, tick))].length;
+    const drawn = stepsSince(steps, startOf(per, tick)).length;
     if (drawn >= most) return null;
     return number.length > 0 ? number[drawn] : byWidth(belief.error);
   };

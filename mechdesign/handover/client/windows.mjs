@@ -46,9 +46,11 @@ export function startOf({ length, calendar }, tick) {
   return calendar ? Math.floor(tick / length) * length : tick - length + 1;
 }
 
-/** The steps at `tick` and after it, the last one first. */
-export function* stepsSince(steps, tick) {
-  for (let k = steps.length - 1; k >= 0 && steps[k].tick >= tick; k--) yield steps[k];
+/** The steps at `tick` and after it. */
+export function stepsSince(steps, tick) {
+  let from = steps.length;
+  while (from > 0 && steps[from - 1].tick >= tick) from--;
+  return steps.slice(from);
 }
 
 /** [sum, first]: the largest sum of the steps' charges in one window, and its first tick. A largest one ends with a step,

@@ -1,4 +1,4 @@
-"""client: a mechanism, or a session design, as the folder that an app ships, for browsers and Node, without this package."""
+"""client: a mechanism, or a session design, as the folder that an app ships, for browsers and Node, on its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mechdesign.errors import VerificationError
 from mechdesign.mechanism.admission import prove
 from mechdesign.mechanism.session.design import SessionDesign
 from mechdesign.mechanism.session.design_files import load_design
-from mechdesign.mechanism.stored import Stored, read
+from mechdesign.mechanism.stored import read
 from mechdesign.output.client.folder import check_folder, write_folder
 from mechdesign.output.client.packed import packed, size_words
 from mechdesign.output.client.packed_session import packed_session
@@ -63,8 +63,8 @@ def write_client(mechanism: xr.Dataset, folder: str | Path, *, overwrite: bool =
 def write_session(design: SessionDesign | str | Path, folder: str | Path, *, overwrite: bool = False) -> Path:
     """Write the folder of a session design, or of its file: as `write_client` has it, without a page to try it on.
 
-    The design is verified first. Raises: as `write_client`; UnsuitableError for a rule, or a model of movement, that the
-    client does not follow.
+    The design is verified first. Raises: as `write_client`; UnsuitableError for a rule, or a model of movement, that
+    the client does not follow.
     """
     target = check_folder(folder, overwrite=overwrite)
     proved = verify(design)

@@ -1,7 +1,7 @@
 """report.bin of a session design: its tables, its rule and its model. `handover/client/bundle.mjs` reads it.
 
-    8 bytes "mdtraces" | version 1, uint32 | bytes of the header, uint32 | header, JSON | the tables, each as packed.py has
-    it | body, zlib | SHA-256 of all
+    8 bytes "mdtraces" | version 1, uint32 | bytes of the header, uint32 | header, JSON | the tables, each as packed.py
+    has it | body, zlib | SHA-256 of all
 
 Arrays of the body, as in packed.py:
 
@@ -40,8 +40,8 @@ WINDOWS = ("1d", "24h", "7d", "14d", "30d")  # that a limit may be for
 def packed_session(design: SessionDesign, about: dict[str, str | float]) -> bytes:
     """The file, of a design that was verified; about, what its header says to people.
 
-    Raises: UnsuitableError for a rule or a model of movement that the client does not know; SizeError for more than 2^11
-    places, or tables that `packed` refuses. Cost: that of `packed` for every table, and 8 n^2 bytes.
+    Raises: UnsuitableError for a rule or a model of movement that the client does not know; SizeError for more than
+    2^11 places, or tables that `packed` refuses. Cost: that of `packed` for every table, and 8 n^2 bytes.
     """
     if type(design.rule) not in (Clock, Risk):
         raise UnsuitableError(
@@ -80,7 +80,9 @@ def _model(chain: Chain) -> tuple[dict[str, Any], list[bytes]]:
     initial = planes(np.asarray(chain.initial, "<f8"))
     if isinstance(chain, HomeAwayChain):
         model = chain.model
-        rates = np.stack([np.asarray(each, float) for each in (model.leave, model.back, model.wander, model.mix)], axis=1)
+        rates = np.stack(
+            [np.asarray(each, float) for each in (model.leave, model.back, model.wander, model.mix)], axis=1
+        )
         jumps = [planes(np.ascontiguousarray(each, "<f8")) for each in chain.kernels]
         return {"kind": "home-away", "rates": rates.tolist()}, [initial, *jumps]
     if type(chain) is not Chain:
