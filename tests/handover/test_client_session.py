@@ -60,6 +60,11 @@ DESIGNS: dict[str, Callable[[], dict[str, Any]]] = {
     "clock by width": lambda: {"rule": md.Clock(hours=[0, 5, 10, 20], widths=[540.0]), "movement": alternating()},
     "risk": lambda: {"rule": md.Risk(above=350.0, most=3, widths=[420.0])},
     "risk, any hours": lambda: {"rule": md.Risk(above=250.0, most=3, per="24h"), "movement": homes()},
+    "moved-test": lambda: {"rule": md.traces.MovedTest(above=1.0, offset=0.6, slope=1.1, most=2, units=1)},
+    "moved-test, two states": lambda: {
+        "rule": md.traces.MovedTest(above=0.5, offset=0.4, slope=2.0, most=3, table=1, units=2),
+        "movement": alternating(),
+    },
     "risk, in turn": lambda: {"rule": md.Risk(above=200.0, most=3, number=(1, 0, 0))},
 }
 
@@ -125,10 +130,13 @@ def calls() -> list[tuple[int, str, Any]]:
     return found
 
 
-@pytest.mark.parametrize(("name", "window"), [*zip(DESIGNS, ["1d", "24h", "24h", "1d", "24h"], strict=True)])
+@pytest.mark.parametrize(
+    ("name", "window"), [*zip(DESIGNS, ["1d", "24h", "24h", "1d", "24h", "1d", "24h"], strict=True)]
+)
 def test_two_days_are_those_of_python_on_the_same_bits(folder, tmp_path, name, window, monkeypatch) -> None:
-    stream, made = Stream(seed=8, size=8 * 2 * TICKS), design(name)
-    monkeypatch.setattr("mechdesign.mechanism.sampling.table_rows.source", stream)
+    stream, made = Stream(seed=8, size=8 * 6 * TICKS), design(name)
+    for room in ("sampling.table_rows", "session.advance"):
+        monkeypatch.setattr(f"mechdesign.mechanism.{room}.source", stream)
     session = Session.create(tmp_path / "day.session", design=made, limit=LIMIT, window=window)
     expected = []
     for tick, kind, given in calls():
@@ -141,44 +149,54 @@ def test_two_days_are_those_of_python_on_the_same_bits(folder, tmp_path, name, w
     (beside / "calls.json").write_text(json.dumps({"calls": calls(), "window": window, "again": -1}))
     told = run(folder(name), OPEN + WALKED)
     assert [compared(each) for each in told["estimates"]] == [
-        (each.tick, each.place, each.report, each.charge, each.left) for each in expected
+        (each.tick, each.place, each.report, each.moved, each.charge, each.left) for each in expected
     ]
     np.testing.assert_allclose(
         [each["error"] for each in told["estimates"]], [each.error for each in expected], rtol=ROUNDED
     )
-    assert sum(each.drawn for each in expected) >= 5
-    assert len({each.charge for each in expected}) == (2 if name == "risk, any hours" else 3)
+    assert sum(each.drawn for each in expected) >= 4
+    assert len({each.charge for each in expected}) == {"risk, any hours": 2}.get(name, 4 if made.test else 3)
     account = session.account()
     words = {"limit", "spent", "worst", "left", "promised"}
     for field, value in told["account"].items():
         assert (Fraction(value) if field in words else value) == getattr(account, field), field
     assert [tuple(each.values()) for each in told["transcript"]] == [
-        (step.tick, step.table, step.report) for step in session.transcript.steps
+        (step.tick, step.table, step.report, step.moved, step.against, step.begun) for step in session.transcript.steps
     ]
 
 
 def compared(estimate: dict[str, Any]) -> tuple[Any, ...]:
     charge, left = Fraction(estimate["charge"]), Fraction(estimate["left"])
-    return estimate["tick"], estimate["place"]["number"], estimate["report"], charge, left
+    return estimate["tick"], estimate["place"]["number"], estimate["report"], estimate["moved"], charge, left
 
 
-def test_a_session_goes_on_where_it_was_left(folder) -> None:
-    name, found = "risk", []
-    beside = folder(name).parent
-    (beside / "bits").write_bytes(Stream(seed=8, size=8 * 2 * TICKS).content)
+@pytest.mark.parametrize(("name", "again"), [("risk", 14), ("moved-test", 5)])
+def test_a_session_goes_on_where_it_was_left(folder, name, again) -> None:
+    beside, found = folder(name).parent, []
+    (beside / "bits").write_bytes(Stream(seed=8, size=8 * 6 * TICKS).content)
     without_nothing = [each for each in calls() if each[1] != "nothing"]  # the last fix is not kept
-    for again in (-1, 14):
-        (beside / "calls.json").write_text(json.dumps({"calls": without_nothing, "window": "1d", "again": again}))
+    for at in (-1, again):
+        (beside / "calls.json").write_text(json.dumps({"calls": without_nothing, "window": "1d", "again": at}))
         found.append(run(folder(name), OPEN + WALKED))
     assert found[0] == found[1]
 
 
-REFUSED = """
+RESEALED = """
 const keeping = (text) => {
   let kept = text;
   return { getItem: () => kept, setItem: (_, given) => { kept = given; } };
 };
 const begun = (options) => said(async () => (await openSession({ table, ...options })) && "begun");
+const resealed = (text, limit) => async (change) => {
+  const { createHash } = await import("node:crypto");
+  const state = JSON.parse(JSON.parse(text).state);
+  change(state);
+  const inner = JSON.stringify(state);
+  const sha256 = createHash("sha256").update(inner).digest("hex");
+  return begun({ storage: keeping(JSON.stringify({ state: inner, sha256 })), limit });
+};
+"""
+REFUSED = """
 const storage = memoryStorage();
 let now = 1e12;
 const open = (more) => openSession({ table, storage, key: "k", limit: 7, now: () => now, ...more });
@@ -213,15 +231,8 @@ found.other = [
   await begun({ storage, key: "k", limit: 8 }),
   await begun({ storage, key: "k", limit: 7, window: "24h" }),
 ];
-const resealed = async (change) => {
-  const { createHash } = await import("node:crypto");
-  const state = JSON.parse(JSON.parse(newer).state);
-  change(state);
-  const inner = JSON.stringify(state);
-  const text = JSON.stringify({ state: inner, sha256: createHash("sha256").update(inner).digest("hex") });
-  return begun({ storage: keeping(text), limit: 7 });
-};
-found.same = await resealed(() => {});
+const forge = resealed(newer, 7);
+found.same = await forge(() => {});
 found.forged = await Promise.all([
   (state) => { state.steps[0][2] = 12; },
   (state) => { state.steps[0][1] = 2; },
@@ -233,7 +244,7 @@ found.forged = await Promise.all([
   (state) => { state.design = "0".repeat(64); },
   (state) => { delete state.window; },
   (state) => { state.format = "mechdesign/session-client/2"; },
-].map(resealed));
+].map(forge));
 const texts = [newer.slice(0, -9), newer.replace("steps", "stepz"), "null", "[]", "7", ""];
 found.texts = await Promise.all(texts.map((text) => begun({ storage: keeping(text), limit: 7 })));
 found.storages = [
@@ -268,7 +279,7 @@ told(found);
 
 
 def test_what_is_refused_costs_nothing(folder) -> None:
-    found = run(folder("risk, in turn"), OPEN + REFUSED)
+    found = run(folder("risk, in turn"), OPEN + RESEALED + REFUSED)
     assert found["first"]
     assert found["ticks"] == ["tick"] * 7
     assert found["cells"] + found["places"] == ["position"] * 8
@@ -284,8 +295,36 @@ def test_what_is_refused_costs_nothing(folder) -> None:
     assert found["clock"] == [20 * TICKS, 20 * TICKS, "tick"]
     assert found["twice"] == [1, "tick", "tick"]
     state = json.loads(json.loads(found["stored"])["state"])
-    assert set(state) == {"format", "design", "limit", "window", "calls", "last", "steps"}
-    assert all(len(step) == 3 for step in state["steps"])
+    assert set(state) == {"format", "design", "limit", "window", "calls", "last", "steps", "hidden"}
+    assert all(step[3:] == [None, None, False] for step in state["steps"])
+    assert state["hidden"] is None
+
+
+def test_a_test_that_runs_is_kept_whole(folder) -> None:
+    script = """
+      const storage = memoryStorage();
+      const bits = (count) => new Uint8Array(count).fill(255); // no answer "far", the farthest offset
+      const session = await openSession({ table, storage, bits, key: "k", limit: 12 });
+      const found = [];
+      for (const tick of [0, 1]) found.push((await session.reportCell(0, { tick })).moved);
+      const forge = resealed(storage.getItem("k"), 12);
+      const whole = await forge(() => {});
+      const forged = await Promise.all([
+        (state) => { state.hidden = null; },
+        (state) => { state.hidden = 1e6; },
+        (state) => { state.last = 12; },
+        (state) => { state.steps[1][5] = true; },
+        (state) => { state.steps[1][4] = (state.steps[0][4] + 1) % 12; },
+        (state) => { state.steps[1][3] = true; },
+        (state) => { state.steps[0][3] = null; },
+        (state) => { state.steps[0][1] = 0; },
+      ].map(forge));
+      const { spent, left } = await session.account();
+      told([found, whole, forged, spent, left]);
+    """
+    found, whole, forged, spent, left = run(folder("moved-test"), OPEN + RESEALED + script)
+    assert (found, whole, forged) == ([False, False], "begun", ["memory"] * 8)
+    assert Fraction(spent) == design("moved-test").test.rule.cost == LIMIT - Fraction(left)
 
 
 def test_a_limit_holds_where_a_file_promises_too_little(folder) -> None:
@@ -359,7 +398,7 @@ CHANGES: list[tuple[str, Callable[[dict[str, Any]], object]]] = [
     ("no windows", lambda header: header.update(worst={"1d": "-1"})),
     ("no windows", lambda header: header.update(worst={"1w": "1"})),
     ("no rule", lambda header: header.update(rule=None)),
-    ("does not know", lambda header: header["rule"].update(kind="moved-test")),
+    ("does not know", lambda header: header["rule"].update(kind="constant")),
     ("other tables", lambda header: header["rule"].update(number=[2, 0, 0, 1])),
     ("without hours", lambda header: header["rule"].update(hours=[24, 1, 2, 3])),
     ("other hours", lambda header: header["rule"].update(hours=[1])),
@@ -381,6 +420,25 @@ def test_files_that_are_sealed_and_wrong_are_refused(folder) -> None:
     assert [(said, text) for (said, _), text in zip(CHANGES, told, strict=True) if said not in text] == []
 
 
+def test_tests_that_are_sealed_and_wrong_are_refused(folder) -> None:
+    changes: list[tuple[str, Callable[[dict[str, Any]], object]]] = [
+        ("another test", lambda header: header.pop("test")),
+        ("no test", lambda header: header.update(test=7)),
+        ("do not sum", lambda header: header["test"]["p"].__setitem__(0, "1")),
+        ("without whole numbers", lambda header: header["test"]["p"].__setitem__(0, "-1")),
+        ("without whole numbers", lambda header: header["test"]["q"].pop()),
+        ("no probability", lambda header: header["test"]["q"].__setitem__(0, "9" * 19)),
+        ("no distance", lambda header: header["test"].update(far=0.5)),
+        ("beyond its test", lambda header: header["test"].update(far=0)),
+        ("without a cost", lambda header: header["test"].update(cost="0")),
+        ("without numbers", lambda header: header["rule"].update(per="24h")),
+        ("other tables", lambda header: header["rule"].update(table=2)),
+    ]
+    whole = (folder("moved-test") / "report.bin").read_bytes()
+    told = opened(folder("moved-test"), [put_together(whole, change) for _, change in changes])
+    assert [(said, text) for (said, _), text in zip(changes, told, strict=True) if said not in text] == []
+
+
 @pytest.mark.parametrize("name", ["clock by width", "risk, any hours"])
 def test_no_header_gets_past_its_reader(folder, name) -> None:
     whole = (folder(name) / "report.bin").read_bytes()
@@ -400,9 +458,10 @@ def test_no_header_gets_past_its_reader(folder, name) -> None:
     assert sum(text != "taken" for text in told) > 60
 
 
-def test_rules_and_models_without_a_client_are_refused(tmp_path) -> None:
-    rule = md.traces.MovedTest(above=1.0, offset=0.6, slope=1.1, most=2, units=1)
-    moved = md.SessionDesign(tables=[table(0.7)], ticks=TICKS, rule=rule)
+def test_rules_without_a_client_are_refused(tmp_path) -> None:
+    class Own(md.Clock):
+        kind = "own"
+
     with pytest.raises(md.errors.UnsuitableError, match="rule"):
-        write_session(moved, tmp_path / "web")
+        write_session(md.SessionDesign(tables=[table(1.2)], ticks=TICKS, rule=Own(hours=[1])), tmp_path / "web")
     assert not (tmp_path / "web").exists()

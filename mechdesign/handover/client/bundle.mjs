@@ -4,8 +4,10 @@
 //   8 bytes "mdtraces" | version 1, uint32 | bytes of the header, uint32 | header, JSON | the tables, each a whole file of
 //   its own | body, zlib | SHA-256 of all before it
 //
-// The body holds losses (n, n) of naming a place (across) when another (down) is true, then the arrays of the model.
+// The body holds losses (n, n) of naming a place (across) when another (down) is true, then the arrays of the model; before them,
+// where there is a test, the whole distances (n, n) of places (across) from a place (down).
 
+import { checkTest } from "./moved.mjs";
 import { counted, inflate, isObject, need, opened, readTable, split } from "./table.mjs";
 import { fraction, windowOf } from "./windows.mjs";
 
@@ -32,16 +34,19 @@ export async function readSession(bytes) {
 }
 
 /** [name, bytes a number, how many, whether differences] of the arrays of a model. */
-function modelLayout({ cells, movement }) {
-  const losses = ["losses", 8, cells * cells, false];
+function modelLayout({ cells, movement, test }) {
+  const tested = test === undefined ? [] : [["distance", 2, cells * cells, false]];
+  return [...tested, ["losses", 8, cells * cells, false], ...movementLayout(cells, movement)];
+}
+
+function movementLayout(cells, movement) {
   if (movement.kind === "home-away") {
     const square = (name) => [name, 8, cells * cells, false];
-    return [losses, ["initial", 8, cells + cells * cells, false], square("far"), square("near")];
+    return [["initial", 8, cells + cells * cells, false], square("far"), square("near")];
   }
   const { states, entries } = movement;
   const all = entries.reduce((sum, count) => sum + count, 0);
   return [
-    losses,
     ["initial", 8, states, false],
     ["place", 4, states, true],
     ["start", 4, entries.length * (states + 1), true],
@@ -63,6 +68,11 @@ function checkSession(header, room) {
   need(isObject(worst) && Object.hasOwn(worst, "1d"), "has no windows");
   need(Object.entries(worst).every(([word, sum]) => windowOf(word, header.ticks) && paid(sum)), "has no windows");
   need(isObject(rule), "has no rule");
+  need((rule.kind === "moved-test") === (header.test !== undefined), "has a rule with another test");
+  if (header.test !== undefined) {
+    need(isObject(header.test), "has no test");
+    checkTest(header.test);
+  }
   need(isObject(movement), "has no model of movement");
   if (movement.kind === "home-away") {
     const rate = (value) => Number.isFinite(value) && value >= 0 && value <= 1;
@@ -77,9 +87,11 @@ function checkSession(header, room) {
   need(Array.isArray(entries) && entries.length > 0 && entries.every(some), "has a model without entries");
 }
 
-function checkModel({ cells, movement }, { losses, initial, place, start, state, probability, far, near }) {
+function checkModel({ cells, movement, test }, arrays) {
+  const { distance, losses, initial, place, start, state, probability, far, near } = arrays;
   const chances = (list) => list.every((value) => value >= 0 && value <= 1);
   const sums = (list) => Math.abs(list.reduce((sum, value) => sum + value, 0) - 1) < MISSED;
+  need(!distance || distance.every((value) => value <= test.far), "has a distance beyond its test");
   need(losses.every((value) => value >= 0 && value < Infinity), "has losses that are no numbers");
   need(chances(initial) && sums(initial), "has a belief that is no distribution");
   if (movement.kind === "home-away") {

@@ -88,30 +88,45 @@ export class HomeAwayChain {
   }
 }
 
-/** What is believed at a tick: weights of the states, sum 1. It never changes; `at` and `seen` give another. */
+/** What is believed at a tick: weights of the states, sum 1; a row of them for every offset of a test that runs, else one.
+ * It never changes; `at`, `seen`, `open` and `hiding` give another. */
 export class Belief {
   #chain;
   #losses;
   #named = null;
 
-  constructor(chain, losses, weights = chain.initial, tick = 0) {
-    [this.#chain, this.#losses, this.weights, this.tick] = [chain, losses, weights, tick];
+  constructor(chain, losses, rows = [chain.initial], tick = 0) {
+    [this.#chain, this.#losses, this.rows, this.tick] = [chain, losses, rows, tick];
   }
 
   /** At a later tick: a step of the model for every tick. */
   at(tick) {
-    if (tick - this.tick > LONGEST) return new Belief(this.#chain, this.#losses, this.#chain.initial, tick);
-    let weights = this.weights;
-    for (let each = this.tick + 1; each <= tick; each++) weights = this.#chain.step(weights, each);
-    return new Belief(this.#chain, this.#losses, weights, tick);
+    if (tick - this.tick > LONGEST) return this.#with([this.#chain.initial], tick);
+    let { rows } = this;
+    for (let each = this.tick + 1; each <= tick; each++) rows = rows.map((row) => this.#chain.step(row, each));
+    return this.#with(rows, tick);
   }
 
-  /** After a report whose probability from every place is `likelihood`. */
-  seen(likelihood) {
-    const weights = this.#chain.seen(this.weights, likelihood);
-    const total = pairwise(weights, 0, weights.length);
+  /** After something whose probability from every place is in `likelihoods`: one row for all, or one for every offset. */
+  seen(likelihoods) {
+    const of = (k) => likelihoods[likelihoods.length === 1 ? 0 : k];
+    const rows = this.rows.map((row, k) => this.#chain.seen(row, of(k)));
+    const all = new Float64Array(rows.length * rows[0].length);
+    rows.forEach((row, k) => all.set(row, k * row.length));
+    const total = pairwise(all, 0, all.length);
     if (!(total > 0 && total < Infinity)) return this;
-    return new Belief(this.#chain, this.#losses, weights.map((weight) => weight / total), this.tick);
+    return this.#with(rows.map((row) => row.map((weight) => weight / total)));
+  }
+
+  /** Without offsets. */
+  get open() {
+    return this.rows.length === 1 ? this : this.#with([this.#summed()]);
+  }
+
+  /** With an offset drawn afresh from probabilities. */
+  hiding(prior) {
+    const summed = this.#summed();
+    return this.#with(Array.from(prior, (chance) => summed.map((weight) => chance * weight)));
   }
 
   /** The place with the least expected loss, the first of equals. */
@@ -126,7 +141,7 @@ export class Belief {
 
   #best() {
     if (this.#named) return this.#named;
-    const places = this.#chain.places(this.weights);
+    const places = this.#chain.places(this.#summed());
     const expected = new Float64Array(places.length);
     places.forEach((chance, u) => {
       for (let v = 0; v < expected.length; v++) expected[v] += chance * this.#losses[u * expected.length + v];
@@ -134,6 +149,17 @@ export class Belief {
     const error = expected.reduce((least, value) => Math.min(least, value), Infinity);
     this.#named = { place: expected.indexOf(error), error };
     return this.#named;
+  }
+
+  #summed() {
+    if (this.rows.length === 1) return this.rows[0];
+    const summed = this.rows[0].slice();
+    for (const row of this.rows.slice(1)) row.forEach((weight, s) => (summed[s] += weight));
+    return summed;
+  }
+
+  #with(rows, tick = this.tick) {
+    return new Belief(this.#chain, this.#losses, rows, tick);
   }
 }
 

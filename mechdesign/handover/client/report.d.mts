@@ -106,6 +106,8 @@ export interface Estimate {
   /** Whether a report was drawn, and which. */
   readonly drawn: boolean;
   readonly report: number | null;
+  /** The answer of a test whether the place is far from one before; null without a test. */
+  readonly moved: boolean | null;
   /** What was paid at this tick, and what is left in the window that ends with it: exact fractions, "3" or "7/2". */
   readonly charge: string;
   readonly left: string;
@@ -140,6 +142,16 @@ export interface At {
   tick?: number;
 }
 
+/** A report, the answer of a test, or both; null where there is none. */
+export interface Step {
+  readonly tick: number;
+  readonly table: number | null;
+  readonly report: number | null;
+  readonly moved: boolean | null;
+  readonly against: number | null;
+  readonly begun: boolean;
+}
+
 export class Session {
   private constructor();
   readonly claim: string;
@@ -158,7 +170,7 @@ export class Session {
   reportNothing(at?: At): Promise<Estimate>;
   account(): Promise<Account>;
   /** What was released: all that an observer knows. */
-  transcript(): Promise<readonly { readonly tick: number; readonly table: number; readonly report: number }[]>;
+  transcript(): Promise<readonly Step[]>;
 }
 
 export function openSession(options: SessionOptions): Promise<Session>;

@@ -1,15 +1,17 @@
 // At which ticks a session reports, and from which table: by what was released, and by nothing else. A rule is asked with
 // a tick, the steps so far and the belief; it is given no place.
 
+import { running, stepsSince } from "./steps.mjs";
 import { need } from "./table.mjs";
-import { startOf, stepsSince, windowOf } from "./windows.mjs";
+import { startOf, windowOf } from "./windows.mjs";
 
 const HOURS = 24;
 
-/** ask(tick, steps, belief): the number of a table, or null for no report. Throws ReportError "table" for a rule that a
- * design of so many ticks a day and so many tables cannot have. */
+/** ask(tick, steps, belief): {table, against}, against the place of a test or null; null for no report. Throws ReportError
+ * "table" for a rule that a design of so many ticks a day and so many tables cannot have. */
 export function ruleOf(told, ticks, tables) {
   const { kind, widths, number } = told;
+  if (kind === "moved-test") return movedRule(told, ticks, tables);
   need(rising(widths) && numbers(number, tables), "has a rule of other tables");
   need(number.length > 0 || widths.length < tables, "has a rule of more tables");
   const byWidth = (error) => widths.filter((width) => error > width).length;
@@ -21,7 +23,7 @@ export function ruleOf(told, ticks, tables) {
     return (tick, _, belief) => {
       const k = at.get(tick % ticks);
       if (k === undefined) return null;
-      return number.length > 0 ? number[k] : byWidth(belief.error);
+      return { table: number.length > 0 ? number[k] : byWidth(belief.error), against: null };
     };
   }
   need(kind === "risk", `has a rule, ${kind}, that this client does not know`);
@@ -33,7 +35,19 @@ export function ruleOf(told, ticks, tables) {
     if (!(belief.error > above)) return null;
     const drawn = stepsSince(steps, startOf(per, tick)).length;
     if (drawn >= most) return null;
-    return number.length > 0 ? number[drawn] : byWidth(belief.error);
+    return { table: number.length > 0 ? number[drawn] : byWidth(belief.error), against: null };
+  };
+}
+
+function movedRule({ table, most, per: word }, ticks, tables) {
+  const per = windowOf(word, ticks);
+  need(per?.calendar && Number.isInteger(most) && most >= 1, "has a rule without numbers");
+  need(numbers([table], tables), "has a rule of other tables");
+  return (tick, steps, belief) => {
+    const against = running(steps, per, tick);
+    if (against !== null) return { table, against };
+    const begun = stepsSince(steps, startOf(per, tick)).filter((step) => step.begun).length;
+    return begun >= most ? null : { table, against: belief.estimate };
   };
 }
 

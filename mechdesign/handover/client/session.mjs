@@ -8,9 +8,11 @@ import { ReportError } from "./errors.mjs";
 import { Belief, HomeAwayChain, SparseChain } from "./filter.mjs";
 import { defaultTable } from "./home.mjs";
 import { Kept } from "./kept.mjs";
+import { MovedTest } from "./moved.mjs";
 import { Places } from "./places.mjs";
 import { ruleOf } from "./rules.mjs";
-import { commonDenominator, fraction, fractionWords, startOf, stepsSince, windowOf, worstWindow } from "./windows.mjs";
+import { accountOf, dearest, isCount, listed, named, running, stepsSince } from "./steps.mjs";
+import { commonDenominator, fraction, fractionWords, startOf, windowOf, worstWindow } from "./windows.mjs";
 
 const SESSION_FORMAT = "mechdesign/session-client/1";
 const SPENT = "take the limit of the window as spent";
@@ -26,6 +28,8 @@ export class Session {
   #rows;
   #likelihoods = []; // of every table that reported, (n, m)
   #rule;
+  #test = null;
+  #per = null; // the window that a test ends with
   #begun; // the belief at tick 0
   #kept;
   #limit;
@@ -48,9 +52,13 @@ export class Session {
     this.#digits = first.header.report_axes === undefined ? first.header.digits : null;
     [this.claim, this.ticks, this.unit] = [header.claim, header.ticks, header.unit];
     this.about = Object.freeze({ ...header.about });
-    const charges = header.charges.map(fraction);
-    this.#unit = commonDenominator(charges);
-    this.#charges = charges.map(([above, below]) => (above * this.#unit) / below);
+    const costs = header.charges.map(fraction);
+    if (header.test) {
+      [this.#test, this.#per] = [new MovedTest(header, arrays), windowOf(header.rule.per, header.ticks)];
+      costs.push(this.#test.cost);
+    }
+    this.#unit = commonDenominator(costs);
+    this.#charges = costs.map(([above, below]) => (above * this.#unit) / below);
     [this.#limit, this.#window] = [limit, { ...windowOf(window, header.ticks), word: window }];
     this.#clock = () => Math.floor(((now() + minutes * 60_000) * header.ticks) / DAY_LENGTH);
     this.#kept = new Kept({ storage, key, count: "calls", sound: (state) => this.#sound(state), remedy: SPENT });
@@ -93,9 +101,9 @@ export class Session {
   /** What was paid, every window summed afresh: exact fractions, as text. */
   async account() {
     const state = await this.#kept.alone(() => this.#read());
-    const charge = ({ table }) => this.#charges[table];
-    const [worst, first] = worstWindow(this.#window, state.steps, charge);
-    const spent = state.steps.reduce((sum, step) => sum + charge(step), 0n);
+    const charges = this.#account(state.steps);
+    const [worst, first] = worstWindow(this.#window, charges);
+    const spent = charges.reduce((sum, { amount }) => sum + amount, 0n);
     return Object.freeze({
       window: this.#window.name,
       limit: fractionWords(...this.#limit),
@@ -105,11 +113,12 @@ export class Session {
       left: this.#left(this.#due(state.steps, Math.max(state.last, 0))),
       promised: this.#header.worst[this.#window.word],
       last: state.last,
-      reports: state.steps.length,
+      reports: state.steps.filter(({ table }) => table !== null).length,
     });
   }
 
-  /** What was released: {tick, table, report} of every report. All that an observer knows. */
+  /** What was released: {tick, table, report, moved, against, begun} of every report, and of every answer of a test. All
+   * that an observer knows. */
   async transcript() {
     const { steps } = await this.#kept.alone(() => this.#read());
     return steps.map((step) => Object.freeze({ ...step }));
@@ -119,7 +128,7 @@ export class Session {
   async begin() {
     await this.#kept.alone(async () => {
       const state = await this.#kept.read();
-      if (state === null) await this.#write({ calls: 0, last: -1, steps: [] });
+      if (state === null) await this.#write({ calls: 0, last: -1, steps: [], hidden: null });
       else this.#checkOwn(state);
     });
     return this;
@@ -132,41 +141,82 @@ export class Session {
       if (tick <= state.last) {
         throw new ReportError("tick", `a clock was set back, or ticks are out of order: go on after tick ${state.last}`);
       }
-      let belief = this.#followed(state).at(tick);
-      const table = this.#rule(tick, state.steps, belief);
-      const charge = table === null ? 0n : this.#charges[table];
-      const due = this.#due(state.steps, tick) + charge;
+      const { belief, ask, begins } = this.#planned(state, tick);
+      const due = this.#due([...state.steps, ...dearest(tick, ask, begins)], tick);
       if (due * this.#limit[1] > this.#limit[0] * this.#unit) {
         throw new ReportError("budget", "a window would cost more than its limit: report no more in this window");
       }
-      const own = place ?? this.#fix ?? belief.estimate;
-      const report = table === null ? null : this.#rows[table].draw(own, this.#bits);
-      const steps = table === null ? state.steps : [...state.steps, { tick, table, report }];
-      if (table !== null) belief = belief.seen(this.#likelihood(table, report));
-      await this.#write({ calls: state.calls + 1, last: tick, steps });
-      [this.#known, this.#fix] = [{ steps, belief }, own];
+      const own = place ?? this.#fix ?? belief.open.estimate;
+      const { step, hidden } = this.#drawn(tick, ask, begins, own, state.hidden);
+      const steps = step === null ? state.steps : [...state.steps, step];
+      const after = step === null ? belief : this.#after(belief, step);
+      await this.#write({ calls: state.calls + 1, last: tick, steps, hidden });
+      [this.#known, this.#fix] = [{ steps, belief: after }, own];
       return Object.freeze({
         tick,
-        place: Object.freeze(this.#placed(belief.estimate)),
-        error: belief.error,
-        drawn: table !== null,
-        report,
-        charge: this.#words(charge),
-        left: this.#left(due),
+        place: Object.freeze(this.#placed(after.open.estimate)),
+        error: after.open.error,
+        drawn: step !== null && step.report !== null,
+        report: step?.report ?? null,
+        moved: step?.moved ?? null,
+        charge: this.#words(step === null ? 0n : this.#account([step]).reduce((sum, { amount }) => sum + amount, 0n)),
+        left: this.#left(this.#due(steps, tick)),
       });
     });
+  }
+
+  /** What public history asks for at a tick: the belief at it, what the rule wants, whether a test begins. */
+  #planned(state, tick) {
+    const followed = this.#followed(state);
+    const goingOn = this.#goingOn(state.steps, tick);
+    const belief = (goingOn ? followed : followed.open).at(tick);
+    const ask = this.#rule(tick, state.steps, belief.open);
+    return { belief, ask, begins: ask !== null && ask.against !== null && !goingOn };
+  }
+
+  /** The step of a tick and the offset that stays hidden after it: the only place that draws. */
+  #drawn(tick, ask, begins, place, before) {
+    if (ask === null) return { step: null, hidden: null }; // while a test goes on, a rule asks at every tick
+    const { against } = ask;
+    let [hidden, moved, report] = [before, null, null];
+    if (against !== null) {
+      if (begins) hidden = this.#test.drawn(this.#bits);
+      moved = this.#test.far(against, place, hidden, this.#bits);
+    }
+    if (moved !== false) [report, hidden] = [this.#rows[ask.table].draw(place, this.#bits), null];
+    return { step: { tick, table: report === null ? null : ask.table, report, moved, against, begun: begins }, hidden };
+  }
+
+  #goingOn(steps, tick) {
+    return this.#per !== null && running(steps, this.#per, tick) !== null;
+  }
+
+  /** The belief after a step, which was before it at its tick. */
+  #after(belief, { table, report, moved, against, begun }) {
+    let found = belief;
+    if (moved !== null) {
+      if (begun) found = found.open.hiding(this.#test.prior);
+      found = found.seen(this.#test.chances(against, moved));
+    }
+    return table === null ? found : found.open.seen([this.#likelihood(table, report)]);
   }
 
   /** The belief after the steps that are kept: gone on with, or followed from the beginning. */
   #followed({ steps, last }) {
     const known = this.#known ?? { steps: [], belief: this.#begun };
-    const same = (step, k) => step.tick === steps[k]?.tick && step.table === steps[k].table && step.report === steps[k].report;
-    if (!known.steps.every(same)) throw this.#kept.damaged("was put back in an older state");
+    if (!known.steps.every((step, k) => `${listed(step)}` === (steps[k] && `${listed(steps[k])}`))) {
+      throw this.#kept.damaged("was put back in an older state");
+    }
     let { belief } = known;
-    for (const { tick, table, report } of steps.slice(known.steps.length)) {
-      belief = belief.at(tick).seen(this.#likelihood(table, report));
+    for (let k = known.steps.length; k < steps.length; k++) {
+      if (!this.#goingOn(steps.slice(0, k), steps[k].tick)) belief = belief.open;
+      belief = this.#after(belief.at(steps[k].tick), steps[k]);
     }
     return belief.at(Math.max(last, belief.tick));
+  }
+
+  #account(steps) {
+    return accountOf(steps, this.#charges, this.#per);
   }
 
   /** P(report|u) of every place, in floating point. */
@@ -178,9 +228,9 @@ export class Session {
 
   /** What was paid in the window that ends with `tick`, or, of days, that it is in. */
   #due(steps, tick) {
-    let sum = 0n;
-    for (const { table } of stepsSince(steps, startOf(this.#window, tick))) sum += this.#charges[table];
-    return sum;
+    const start = startOf(this.#window, tick);
+    const recent = stepsSince(steps, this.#per ? startOf(this.#per, start) : start);
+    return this.#account(recent).reduce((sum, { last, amount }) => (last >= start ? sum + amount : sum), 0n);
   }
 
   #words(sum) {
@@ -210,27 +260,41 @@ export class Session {
     if (state.limit !== fractionWords(...this.#limit) || state.window !== this.#window.word) {
       throw new ReportError("option", `this session was begun with limit "${state.limit}", window "${state.window}"`);
     }
-    const steps = state.steps.map(([tick, table, report]) => ({ tick, table, report }));
-    return { calls: state.calls, last: state.last, steps };
+    return { calls: state.calls, last: state.last, steps: state.steps.map(named), hidden: state.hidden };
   }
 
-  #write({ calls, last, steps }) {
+  #write({ calls, last, steps, hidden }) {
     const [limit, { design }] = [fractionWords(...this.#limit), this.#header];
-    const listed = steps.map(({ tick, table, report }) => [tick, table, report]);
     const window = this.#window.word;
-    return this.#kept.write({ format: SESSION_FORMAT, design, limit, window, calls, last, steps: listed });
+    const kept = { format: SESSION_FORMAT, design, limit, window, calls, last, steps: steps.map(listed), hidden };
+    return this.#kept.write(kept);
   }
 
-  /** Whether a state is one that a session of this design can have left. */
-  #sound({ format, design, limit, window, calls, last, steps }) {
-    const counts = [calls, last + 1, ...steps.flat()].every((count) => Number.isSafeInteger(count) && count >= 0);
-    const named = format === SESSION_FORMAT && typeof design === "string" && fraction(limit) && typeof window === "string";
-    if (!counts || !named || steps.length > calls) return false;
-    const own = design === this.#header.design;
-    return steps.every(([tick, table, report, ...more], k) => {
-      const rises = tick > (k === 0 ? -1 : steps[k - 1][0]) && tick <= last;
-      return rises && more.length === 0 && (!own || Boolean(this.#rows[table]?.canReport(report)));
-    });
+  /** Whether a state is one that a session can have left: of another design, looked at no further. */
+  #sound({ format, design, limit, window, calls, last, steps, hidden }) {
+    const counts = [calls, last + 1, hidden ?? 0].every(isCount);
+    const texts = format === SESSION_FORMAT && typeof design === "string" && fraction(limit) && typeof window === "string";
+    if (!counts || !texts || !Array.isArray(steps) || steps.length > calls) return false;
+    if (design !== this.#header.design) return true;
+    let before = null;
+    for (const each of steps) {
+      const step = named(each);
+      const rises = isCount(step.tick) && step.tick > (before?.tick ?? -1) && step.tick <= last;
+      if (each.length !== 6 || !rises || !this.#canStep(before, step)) return false;
+      before = step;
+    }
+    const goingOn = this.#goingOn(before === null ? [] : [before], Math.max(last, 0));
+    return goingOn === (hidden !== null) && (hidden ?? 0) <= (this.#test?.top ?? 0);
+  }
+
+  /** Whether the design can make a step after another: a report, the answer of a test, or both. */
+  #canStep(before, { tick, table, report, moved, against, begun }) {
+    if ((table === null) !== (report === null) || (moved === false) !== (table === null)) return false;
+    if (table !== null && !(isCount(table) && isCount(report) && this.#rows[table]?.canReport(report))) return false;
+    if (this.#test === null) return moved === null && against === null && begun === false;
+    const own = before !== null && this.#goingOn([before], tick) ? before.against : null;
+    const place = isCount(against) && against < this.places.count && (own === null || own === against);
+    return typeof moved === "boolean" && place && begun === (own === null);
   }
 }
 

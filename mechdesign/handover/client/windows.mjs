@@ -46,24 +46,40 @@ export function startOf({ length, calendar }, tick) {
   return calendar ? Math.floor(tick / length) * length : tick - length + 1;
 }
 
-/** The steps at `tick` and after it. */
-export function stepsSince(steps, tick) {
-  let from = steps.length;
-  while (from > 0 && steps[from - 1].tick >= tick) from--;
-  return steps.slice(from);
+/** [sum, first]: the largest sum of charges {first, last, amount} that a window has a tick of, and its first tick. In any
+ * window sums grow only where a charge begins, so that of the windows that end there one is largest. */
+export function worstWindow(window, charges) {
+  const sums = new Map();
+  if (window.calendar) {
+    for (const { first, last, amount } of charges) {
+      for (let at = startOf(window, first); at <= last; at += window.length) sums.set(at, (sums.get(at) ?? 0n) + amount);
+    }
+  } else {
+    const begun = added([...charges].sort((a, b) => a.first - b.first), (each) => each.first);
+    const ended = added([...charges].sort((a, b) => a.last - b.last), (each) => each.last);
+    for (const { first } of charges) {
+      const start = startOf(window, first);
+      sums.set(start, begun(first) - ended(start - 1));
+    }
+  }
+  let [most, at] = [0n, 0];
+  for (const [start, sum] of [...sums].sort(([a], [b]) => a - b)) if (sum > most) [most, at] = [sum, start];
+  return [most, at];
 }
 
-/** [sum, first]: the largest sum of the steps' charges in one window, and its first tick. A largest one ends with a step,
- * or, of days, has one. */
-export function worstWindow(window, steps, charge) {
-  let [most, first, sum, from] = [0n, 0, 0n, 0];
-  for (const step of steps) {
-    const start = startOf(window, step.tick);
-    sum += charge(step);
-    for (; steps[from].tick < start; from++) sum -= charge(steps[from]);
-    if (sum > most) [most, first] = [sum, start];
-  }
-  return [most, first];
+/** A function of a tick: the sum of the amounts of sorted charges whose `key` is at most that. */
+function added(charges, key) {
+  const sums = [0n];
+  for (const each of charges) sums.push(sums[sums.length - 1] + each.amount);
+  return (tick) => {
+    let [low, high] = [0, charges.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (key(charges[middle]) <= tick) low = middle + 1;
+      else high = middle;
+    }
+    return sums[low];
+  };
 }
 
 function divisor(a, b) {

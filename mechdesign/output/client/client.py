@@ -24,7 +24,7 @@ from mechdesign.output.export.export import handed_over, handed_script
 from mechdesign.verification.verify import certified, verify
 
 _BEFORE = ("errors.mjs", "sha256.mjs", "plane.mjs", "table.mjs", "places.mjs", "draw.mjs", "kept.mjs", "ledger.mjs")
-_AFTER = ("client.mjs", "windows.mjs", "filter.mjs", "rules.mjs", "bundle.mjs", "session.mjs")
+_AFTER = ("client.mjs", "windows.mjs", "steps.mjs", "filter.mjs", "rules.mjs", "moved.mjs", "bundle.mjs", "session.mjs")
 _PUBLIC = "Client, ReportError, Session, memoryStorage, openClient, openSession"
 _GLOBAL = "mechdesignReports"
 _CODE = ("node.mjs", "report.d.mts", "node.d.mts")

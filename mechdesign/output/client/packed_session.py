@@ -7,6 +7,7 @@ Arrays of the body, as in packed.py:
 
 | array | type | of | meaning |
 |---|---|---|---|
+| distance | uint16 | n n | with a test: whole distances of places (across) from a place (down) |
 | losses | float64 | n n | of naming a place (across) when another (down) is true |
 | initial | float64 | s | distribution of the states before anything is released |
 | place | uint32 d | s | of a model of matrices: where each state is |
@@ -26,6 +27,7 @@ import numpy as np
 
 from mechdesign.errors import SizeError, UnsuitableError
 from mechdesign.mechanism.session.design import SessionDesign
+from mechdesign.mechanism.session.moved import MovedTest, Test
 from mechdesign.mechanism.session.rules import Clock, Risk
 from mechdesign.mechanism.stored import read
 from mechdesign.output.client.packed import VERSION, differences, packed, planes
@@ -43,9 +45,9 @@ def packed_session(design: SessionDesign, about: dict[str, str | float]) -> byte
     Raises: UnsuitableError for a rule or a model of movement that the client does not know; SizeError for more than
     2^11 places, or tables that `packed` refuses. Cost: that of `packed` for every table, and 8 n^2 bytes.
     """
-    if type(design.rule) not in (Clock, Risk):
+    if type(design.rule) not in (Clock, Risk, MovedTest):
         raise UnsuitableError(
-            "is none that a client follows", field="rule", value=design.rule.kind, remedy="use Clock or Risk"
+            "is none that a client follows", field="rule", value=design.rule.kind, remedy="use Clock, Risk or MovedTest"
         )
     if design.domain.size > MOST_CELLS:
         raise SizeError("too many places", field="cells", value=design.domain.size, remedy="use larger cells")
@@ -53,7 +55,8 @@ def packed_session(design: SessionDesign, about: dict[str, str | float]) -> byte
         packed(read(sampler.mechanism), sampler.admission, {"problem": str(sampler.mechanism.attrs["problem"])})
         for sampler in design.samplers
     ]
-    model, arrays = _model(design.chain)
+    model, moving = _model(design.chain)
+    arrays = [planes(np.asarray(design.losses, "<f8")), *moving]
     told: dict[str, Any] = {
         "about": about,
         "cells": design.domain.size,
@@ -68,11 +71,21 @@ def packed_session(design: SessionDesign, about: dict[str, str | float]) -> byte
         "unit": design.domain.unit,
         "worst": {words: str(design.worst(words)) for words in WINDOWS},
     }
+    if design.test is not None:
+        told["test"] = _test(design.test)
+        arrays = [planes(np.ascontiguousarray(design.test.distance, "<u2")), *arrays]
     header = json.dumps(told, allow_nan=False, sort_keys=True).encode()
     before = MAGIC + VERSION.to_bytes(4, "little") + len(header).to_bytes(4, "little") + header
-    body = zlib.compress(b"".join([planes(np.asarray(design.losses, "<f8")), *arrays]), 9)
+    body = zlib.compress(b"".join(arrays), 9)
     content = before + b"".join(tables) + body
     return content + hashlib.sha256(content).digest()
+
+
+def _test(test: Test) -> dict[str, Any]:
+    """The integers of a test, as text: JSON readers keep 53 bits."""
+    made = test.offsets
+    vectors = {name: [str(value) for value in getattr(made, name)] for name in ("p", "q")}
+    return {**vectors, "far": made.far, "cost": str(test.rule.cost)}
 
 
 def _model(chain: Chain) -> tuple[dict[str, Any], list[bytes]]:
