@@ -119,7 +119,9 @@ told({ estimates, account: await session.account(), transcript: await session.tr
 
 
 def calls() -> list[tuple[int, str, Any]]:
-    """Two days of ticks, of which some are not called: cells, locations, far ones too, degrees, and no fix."""
+    """Two days of ticks, of which some are not called: cells, locations, far ones too, degrees, and no fix; then a day
+    without a call, and a year.
+    """
     found: list[tuple[int, str, Any]] = []
     for tick in range(2 * TICKS):
         if tick % 7 == 3:
@@ -127,7 +129,7 @@ def calls() -> list[tuple[int, str, Any]]:
         kind = ("cell", "at", "degrees", "nothing")[tick % 4]
         given = {"cell": tick % 12, "at": [90.0 * tick - 800, 5e4], "degrees": [12.485 + tick * 3e-4, 41.9]}
         found.append((tick, kind, given.get(kind)))
-    return found
+    return [*found, (40, "cell", 3), (40 + 11_000, "cell", 5), (40 + 11_001, "cell", 5)]
 
 
 @pytest.mark.parametrize(
