@@ -1,4 +1,4 @@
-"""`mechdesign client`: a mechanism as the folder that an app ships."""
+"""`mechdesign client`: a mechanism, or a session design, as the folder that an app ships."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,18 +14,26 @@ def client(
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write what an app ships: reports in a browser or in Node, with memory and a budget. Its README.md says how."""
+    """Write what an app ships: reports in a browser or in Node, with memory and a budget, or, of a session design, a
+    session. Its README.md says how.
+    """
+    from mechdesign.mechanism.session.design_files import is_design
     from mechdesign.mechanism.storage.files import load
-    from mechdesign.output.client.client import write_client
+    from mechdesign.output.client.client import write_client, write_session
     from mechdesign.output.client.folder import check_folder
     from mechdesign.output.client.packed import size_words
     from mechdesign.output.terminal import printing
 
     check_folder(output, overwrite=overwrite)
     printing.note_compiling()
-    written = write_client(load(file), output, overwrite=overwrite)
+    session = is_design(file)
+    if session:
+        written = write_session(file, output, overwrite=overwrite)
+    else:
+        written = write_client(load(file), output, overwrite=overwrite)
     sizes = {path.name: path.stat().st_size for path in sorted(written.iterdir())}
     if as_json:
         printing.print_json({"folder": str(written), "bytes": sizes})
     else:
-        printing.note(f"wrote {written}: report.bin has {size_words(sizes['report.bin'])}; open index.html to try it")
+        begin = "README.md says how to open a session" if session else "open index.html to try it"
+        printing.note(f"wrote {written}: report.bin has {size_words(sizes['report.bin'])}; {begin}")

@@ -8,6 +8,7 @@ import http.server
 import json
 import threading
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ import psutil
 import pytest
 from browsers import needs_browser
 from clients import DRAWN, Stream, drawn_in_python, mechanism, sampler
+from sessions import ruled
 
-from mechdesign.output.client.client import write_client
+from mechdesign.output.client.client import write_client, write_session
 
 pytestmark = needs_browser()
 ELSEWHERE = next(
@@ -178,3 +180,20 @@ def test_two_tabs_take_turns(folder, page) -> None:
     here, there = page.evaluate(script), other.evaluate("() => globalThis.later")
     assert [one["report"]["number"] for one in here] == [one["report"]["number"] for one in there]
     assert sum(not one["remembered"] for one in here + there) == 20
+
+
+def test_a_session_is_kept_by_the_browser(tmp_path, page) -> None:
+    folder = write_session(ruled("risk"), tmp_path / "web")
+    (folder.parent / "day.html").write_text('<!doctype html><title>day</title><script src="web/report.js"></script>')
+    script = """async (tick) => {
+      const session = await mechdesignReports.openSession({ limit: 9 });
+      const { drawn } = await session.reportAt([1.5], { tick });
+      return [drawn, await session.account()];
+    }"""
+    page.goto(f"file://{folder.parent}/day.html")
+    drawn, first = page.evaluate(script, 0)
+    page.reload()
+    _, second = page.evaluate(script, 1)
+    assert (drawn, first["reports"], first["last"], second["last"]) == (True, 1, 0, 1)
+    assert Fraction(second["spent"]) >= Fraction(first["spent"]) > 0
+    assert page.evaluate(f"({script})(1).catch((error) => error.code)") == "tick"

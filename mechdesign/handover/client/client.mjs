@@ -118,16 +118,16 @@ export async function openClient(options = {}) {
 }
 
 /** A coordinate to so many decimals, places before the point where they are negative, as it is where they are null. */
-function rounded(value, decimals) {
+export function rounded(value, decimals) {
   if (decimals === null) return value;
   return decimals < 0 ? Math.round(value / 10 ** -decimals) * 10 ** -decimals : Number(value.toFixed(decimals));
 }
 
-function randomBytes(count) {
+export function randomBytes(count) {
   return crypto.getRandomValues(new Uint8Array(count));
 }
 
-function localStorageHere() {
+export function localStorageHere() {
   try {
     if (globalThis.localStorage) return globalThis.localStorage;
   } catch {
@@ -136,7 +136,7 @@ function localStorageHere() {
   throw new ReportError("storage", "no localStorage here: pass storage, an object with getItem and setItem");
 }
 
-async function bytesOf(given) {
+export async function bytesOf(given) {
   if (given instanceof Uint8Array) return given;
   if (given instanceof ArrayBuffer) return new Uint8Array(given);
   const answer = await fetch(given);

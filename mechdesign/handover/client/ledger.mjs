@@ -2,17 +2,11 @@
 // and in any 24 hours in a row at most `perDay` reports are paid for. What is paid is stored before it is returned.
 
 import { ReportError } from "./errors.mjs";
-import { sha256 } from "./sha256.mjs";
+import { Kept } from "./kept.mjs";
 
 const FORMAT = "mechdesign/client-memory/1";
 const DAY = 24 * 60 * 60 * 1000;
-const TURNS = new WeakMap(); // of every storage, the end of the last action on it
-
-/** A storage that lasts as long as the program: for tests and trials. A budget in it is new at every start. */
-export function memoryStorage() {
-  const kept = new Map();
-  return { getItem: (key) => kept.get(key) ?? null, setItem: (key, text) => void kept.set(key, text) };
-}
+const REMEDY = "take the day's budget as spent, or call forget()";
 
 /** The memory under one key of a storage with getItem and setItem (Web Storage, or promises of the same).
  *
@@ -20,27 +14,25 @@ export function memoryStorage() {
  * a report of a table with twice the charge counts twice. Payments dated in the future, as after a clock was put back,
  * count until they are a day old. */
 export class Ledger {
-  #storage;
-  #key;
+  #kept;
   #mechanism;
   #charge;
   #perDay;
   #now;
-  #seen = 0;
 
   constructor({ storage, key, mechanism, charge, perDay, now }) {
-    [this.#storage, this.#key, this.#mechanism] = [storage, key, mechanism];
-    [this.#charge, this.#perDay, this.#now] = [charge, perDay, now];
+    this.#kept = new Kept({ storage, key, count: "spends", sound: soundMemory, remedy: REMEDY });
+    [this.#mechanism, this.#charge, this.#perDay, this.#now] = [mechanism, charge, perDay, now];
   }
 
   /** {report, remembered, left} of a cell: the remembered report, or one that `draw` returns, paid for and kept.
    * Rejects with ReportError "budget" where the day is spent, before anything is drawn. */
   report(cell, draw, canReport) {
-    return this.#alone(async () => {
+    return this.#kept.alone(async () => {
       const state = await this.#read();
       const own = (state.remembered[this.#mechanism] ??= {});
       if (Object.hasOwn(own, cell)) {
-        if (!canReport(own[cell])) throw damaged("holds a report that the table does not have");
+        if (!canReport(own[cell])) throw this.#kept.damaged("holds a report that the table does not have");
         return { report: own[cell], remembered: true, left: this.#left(state) };
       }
       if (this.#charge > 0 && this.#left(state) < 1) {
@@ -57,7 +49,7 @@ export class Ledger {
 
   /** {left, spent, remembered}: reports left in these 24 hours, paid in all, cells remembered for this table. */
   status() {
-    return this.#alone(async () => {
+    return this.#kept.alone(async () => {
       const state = await this.#read();
       const own = state.remembered[this.#mechanism] ?? {};
       return { left: this.#left(state), spent: state.spends, remembered: Object.keys(own).length };
@@ -66,26 +58,17 @@ export class Ledger {
 
   /** Forget the remembered reports, not what was paid; a damaged memory starts again with its day spent. */
   forget() {
-    return this.#alone(async () => {
+    return this.#kept.alone(async () => {
       let state;
       try {
         state = await this.#read();
       } catch (error) {
         if (error.code !== "memory") throw error;
         const all = Array.from({ length: this.#perDay }, () => [this.#now(), this.#charge]);
-        state = { paid: all, spends: Math.max(this.#seen, this.#perDay) };
+        state = { paid: all, spends: Math.max(this.#kept.seen, this.#perDay) };
       }
       await this.#write({ ...state, remembered: {} });
     });
-  }
-
-  /** One action at a time: in this program by turns, among tabs by a Web Lock where the browser grants one. */
-  #alone(action) {
-    const locks = globalThis.navigator?.locks;
-    const whole = () => (locks ? locks.request(this.#key, action) : action());
-    const done = (TURNS.get(this.#storage) ?? Promise.resolve()).then(whole);
-    TURNS.set(this.#storage, done.catch(() => {}));
-    return done;
   }
 
   #left({ paid }) {
@@ -94,58 +77,19 @@ export class Ledger {
   }
 
   async #read() {
-    let text;
-    try {
-      text = await this.#storage.getItem(this.#key);
-    } catch (error) {
-      throw kept(error);
-    }
-    const state = text === null || text === undefined ? { paid: [], spends: 0, remembered: {} } : parsed(text);
-    if (state.spends < this.#seen) throw damaged("was deleted, or put back in an older state");
-    this.#seen = state.spends;
+    const state = (await this.#kept.read()) ?? { paid: [], spends: 0, remembered: {} };
     const now = this.#now();
     return { ...state, paid: state.paid.filter(([time]) => now - time < DAY) };
   }
 
-  async #write({ paid, spends, remembered }) {
-    const inner = JSON.stringify({ format: FORMAT, paid, spends, remembered });
-    const text = JSON.stringify({ state: inner, sha256: digest(inner) });
-    let found;
-    try {
-      await this.#storage.setItem(this.#key, text);
-      found = await this.#storage.getItem(this.#key);
-    } catch (error) {
-      throw kept(error);
-    }
-    if (found !== text) throw kept("it does not give back what it was given");
-    this.#seen = spends;
+  #write({ paid, spends, remembered }) {
+    return this.#kept.write({ format: FORMAT, paid, spends, remembered });
   }
 }
 
-function parsed(text) {
-  try {
-    const { state: inner, sha256: sum } = JSON.parse(text);
-    if (digest(inner) !== sum) throw new TypeError("altered");
-    const state = JSON.parse(inner);
-    const paid = state.paid.every(([time, charge]) => Number.isFinite(time) && charge > 0);
-    const cells = Object.values(state.remembered).flatMap((own) => Object.values(own));
-    const whole = [...cells, state.spends].every((count) => Number.isSafeInteger(count) && count >= 0);
-    const sound = paid && whole && cells.length <= state.spends;
-    if (state.format !== FORMAT || !sound) throw new TypeError("contradicts itself");
-    return state;
-  } catch {
-    throw damaged("is altered, or not of this version");
-  }
-}
-
-function digest(text) {
-  return sha256(new TextEncoder().encode(text));
-}
-
-function damaged(why) {
-  return new ReportError("memory", `what was remembered ${why}: take the day's budget as spent, or call forget()`);
-}
-
-function kept(error) {
-  return new ReportError("storage", `nothing can be kept, so nothing is reported: ${error?.message ?? error}`);
+function soundMemory(state) {
+  const paid = state.paid.every(([time, charge]) => Number.isFinite(time) && charge > 0);
+  const cells = Object.values(state.remembered).flatMap((own) => Object.values(own));
+  const whole = [...cells, state.spends].every((count) => Number.isSafeInteger(count) && count >= 0);
+  return state.format === FORMAT && paid && whole && cells.length <= state.spends;
 }

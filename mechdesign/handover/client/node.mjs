@@ -1,21 +1,31 @@
-// The client for Node 20 and later: the table from the file beside this one, memory and budget in a file of yours.
+// The client for Node 20 and later: the table from the file beside this one, memory and budget, or a session, in a file of
+// yours.
 //
 //   import { fileStorage, openClient } from "./node.mjs";
 //   const client = await openClient({ storage: fileStorage("memory.json") });
 
 import { open, readFile, rename } from "node:fs/promises";
 
-import { openClient as openAnywhere } from "./report.mjs";
+import { openClient as openClientAnywhere, openSession as openSessionAnywhere } from "./report.mjs";
 
 export * from "./report.mjs";
 
 /** A client with the table beside this file, unless `table` is given; `storage` is needed. */
 export async function openClient(options = {}) {
-  return openAnywhere({ ...options, table: options.table ?? readFile(new URL("./report.bin", import.meta.url)) });
+  return openClientAnywhere({ ...options, table: options.table ?? tableHere() });
 }
 
-/** A storage in one file, of this user alone (0600), replaced whole and flushed to the disk. It names the cells that
- * were reported. One process at a time: nothing locks it. */
+/** A session of the design beside this file, unless `table` is given; `storage` and `limit` are needed. */
+export async function openSession(options = {}) {
+  return openSessionAnywhere({ ...options, table: options.table ?? tableHere() });
+}
+
+function tableHere() {
+  return readFile(new URL("./report.bin", import.meta.url));
+}
+
+/** A storage in one file, of this user alone (0600), replaced whole and flushed to the disk. What a client keeps names the
+ * cells that were reported; what a session keeps, what was released. One process at a time: nothing locks it. */
 export function fileStorage(path) {
   const read = async () => {
     try {

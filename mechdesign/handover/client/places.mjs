@@ -156,7 +156,7 @@ function floored(dividend, divisor) {
 }
 
 /** [digits, exponent] of a double: digits 2^exponent, exactly. */
-function binary(value) {
+export function binary(value) {
   const view = new DataView(new ArrayBuffer(8));
   view.setFloat64(0, value);
   const bits = view.getBigUint64(0);

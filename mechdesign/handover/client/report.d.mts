@@ -1,6 +1,6 @@
 /** What a client throws, or rejects with: `code` says which kind, `message` what to do. */
 export class ReportError extends Error {
-  code: "table" | "position" | "outside" | "budget" | "memory" | "storage" | "option";
+  code: "table" | "position" | "outside" | "budget" | "memory" | "storage" | "tick" | "option";
 }
 
 /** What to send: the report, and where it lies. It is a cell of the map, never arithmetic of the position. */
@@ -95,6 +95,85 @@ export class Client {
 }
 
 export function openClient(options?: Options): Promise<Client>;
+
+/** What may be released at a tick; all of it. */
+export interface Estimate {
+  readonly tick: number;
+  /** The place with the least expected loss. */
+  readonly place: Report;
+  /** That expected loss, in the unit of the design's loss. */
+  readonly error: number;
+  /** Whether a report was drawn, and which. */
+  readonly drawn: boolean;
+  readonly report: number | null;
+  /** The answer of a test whether the place is far from one before; null without a test. */
+  readonly moved: boolean | null;
+  /** What was paid at this tick, and what is left in the window that ends with it: exact fractions, "3" or "7/2". */
+  readonly charge: string;
+  readonly left: string;
+}
+
+/** What a session paid: exact fractions, in multiples of the metric. */
+export interface Account {
+  readonly window: string;
+  readonly limit: string;
+  readonly spent: string;
+  /** The most in one window so far, which begins at tick `first`. */
+  readonly worst: string;
+  readonly first: number;
+  readonly left: string;
+  /** The most that the design can cost in a window, for every transcript. */
+  readonly promised: string;
+  readonly last: number;
+  readonly reports: number;
+}
+
+export interface SessionOptions extends Pick<Options, "table" | "storage" | "key" | "bits" | "now"> {
+  /** What a window may cost, in multiples of the metric: a number, or an exact fraction as text. */
+  limit: number | string;
+  /** "1d" (the default), calendar days, "24h", any 24 hours, "7d", "14d" or "30d". */
+  window?: string;
+  /** How far the time that midnights are in is ahead of UTC; 0 by default. */
+  minutes?: number;
+}
+
+/** tick, a number that rises; by default it follows from the clock. */
+export interface At {
+  tick?: number;
+}
+
+/** A report, the answer of a test, or both; null where there is none. */
+export interface Step {
+  readonly tick: number;
+  readonly table: number | null;
+  readonly report: number | null;
+  readonly moved: boolean | null;
+  readonly against: number | null;
+  readonly begun: boolean;
+}
+
+export class Session {
+  private constructor();
+  readonly claim: string;
+  /** Of a day. */
+  readonly ticks: number;
+  readonly unit: string;
+  readonly about: Readonly<Record<string, string | number>>;
+  readonly places: Places;
+  tick(): number;
+  /** Degrees, longitude first; numbers that are not finite are no fix. */
+  report(longitude: number, latitude: number, at?: At): Promise<Estimate>;
+  /** In the unit of the map. */
+  reportAt(position: readonly number[], at?: At): Promise<Estimate>;
+  reportCell(cell: number, at?: At): Promise<Estimate>;
+  /** Without a fix: a draw is made and charged all the same. */
+  reportNothing(at?: At): Promise<Estimate>;
+  account(): Promise<Account>;
+  /** What was released: all that an observer knows. */
+  transcript(): Promise<readonly Step[]>;
+}
+
+export function openSession(options: SessionOptions): Promise<Session>;
 
 /** A storage that lasts as long as the program: for tests and trials. */
 export function memoryStorage(): ReportStorage;

@@ -23,20 +23,33 @@ const HEX = /^[0-9a-f]{64}$/;
 
 /** {header, arrays} of the bytes of a table. Rejects with ReportError "table" for anything but what was written. */
 export async function readTable(bytes) {
+  const { told, rest } = opened(bytes, MAGIC);
+  const header = checkedHeader(told);
+  const arrays = split(await inflate(rest, layout(header)), layout(header));
+  if (header.kind === "table") checkMasses(header, arrays);
+  else checkFactors(header, arrays);
+  checkPlaces(header, arrays);
+  return { header, arrays };
+}
+
+/** {told, rest}: the header, an object, of a file that begins with the 8 letters `magic`, and the bytes after it. */
+export function opened(bytes, magic) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const end = bytes.length - 32;
-  need(end >= 16 && latin(bytes.subarray(0, 8)) === MAGIC, "is no table for this client");
+  need(end >= 16 && latin(bytes.subarray(0, 8)) === magic, "is no table for this client");
   need(view.getUint32(8, true) === VERSION, "is of another version than this client: write both again");
   const start = 16 + view.getUint32(12, true);
   need(start <= Math.min(end, 16 + MOST_HEADER), "has a header longer than it may be");
   const digest = Array.from(bytes.subarray(end), (byte) => byte.toString(16).padStart(2, "0")).join("");
   need(sha256(bytes.subarray(0, end)) === digest, "was altered, or cut short");
-  const header = checkedHeader(bytes.subarray(16, start));
-  const arrays = split(await inflate(bytes.subarray(start, end), layout(header)), layout(header));
-  if (header.kind === "table") checkMasses(header, arrays);
-  else checkFactors(header, arrays);
-  checkPlaces(header, arrays);
-  return { header, arrays };
+  let told;
+  try {
+    told = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes.subarray(16, start)));
+  } catch {
+    need(false, "has a header that is no JSON");
+  }
+  need(isObject(told), "has no header");
+  return { told, rest: bytes.subarray(start, end) };
 }
 
 /** [name, bytes a number, how many, whether differences] of the arrays that a header promises. */
@@ -65,15 +78,8 @@ function layout(header) {
   ];
 }
 
-function checkedHeader(bytes) {
-  let header;
-  try {
-    header = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
-  } catch {
-    need(false, "has a header that is no JSON");
-  }
-  const object = (value) => typeof value === "object" && value !== null;
-  need(object(header) && object(header.domain), "has no header");
+function checkedHeader(header) {
+  need(isObject(header.domain), "has no header");
   for (const name of ["claim", "cost", "unit", "report_unit"]) need(typeof header[name] === "string", `lacks ${name}`);
   for (const name of ["mechanism", "ledger"]) need(HEX.test(header[name]), `lacks ${name}`);
   need(Number.isFinite(header.charge) && header.charge >= 0, "has no charge");
@@ -124,7 +130,8 @@ function checkDomain(domain) {
   counted(plane, "decimals", 0, 30);
 }
 
-async function inflate(bytes, rows) {
+/** The bytes of arrays [name, width, count, differences]: as many as these have, or refused. */
+export async function inflate(bytes, rows) {
   const size = rows.reduce((sum, [, width, count]) => sum + width * count, 0);
   need(size <= MOST_BODY, "is too large");
   const whole = new Uint8Array(size);
@@ -148,7 +155,8 @@ async function inflate(bytes, rows) {
   return whole;
 }
 
-function split(body, rows) {
+/** The arrays of inflated bytes, by name. */
+export function split(body, rows) {
   const arrays = {};
   let start = 0;
   for (const [name, width, count, differences] of rows) {
@@ -213,14 +221,19 @@ function checkPlaces({ cells, domain }, { index, points, around, report_points: 
   need([points, reports].every((list) => !list || list.every(Number.isFinite)), "has a place without coordinates");
 }
 
-function counted(holder, name, least, most) {
+export function counted(holder, name, least, most) {
   need(Number.isInteger(holder[name]) && holder[name] >= least && holder[name] <= most, `has no ${name}`);
+}
+
+export function isObject(value) {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function latin(bytes) {
   return String.fromCharCode(...bytes);
 }
 
-function need(holds, message) {
+/** Refuses a file, saying why, unless something holds. */
+export function need(holds, message) {
   if (!holds) throw new ReportError("table", `the table ${message}`);
 }

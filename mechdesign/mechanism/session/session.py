@@ -123,8 +123,8 @@ class Session(Shown):
             BudgetError where the design can pay more than the limit in a window: too small for one report, say.
         """
         most = amount_of(limit, "limit")
-        named = None if isinstance(design, SessionDesign) else str(Path(design).resolve())
         given = design if isinstance(design, SessionDesign) else load_design(design)
+        named = None if isinstance(design, SessionDesign) else str(Path(design).resolve())
         worst = given.worst(window)
         if worst > most:
             least = min(given.charges) + (0 if given.test is None else given.test.rule.cost)

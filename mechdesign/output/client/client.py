@@ -1,27 +1,34 @@
-"""client: a mechanism as the folder that an app ships, for browsers and Node, without this package."""
+"""client: a mechanism, or a session design, as the folder that an app ships, for browsers and Node, on its own."""
 
 from __future__ import annotations
 
 import base64
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
 import xarray as xr
 
+from mechdesign.errors import VerificationError
 from mechdesign.mechanism.admission import prove
-from mechdesign.mechanism.stored import Stored, read
+from mechdesign.mechanism.session.design import SessionDesign
+from mechdesign.mechanism.session.design_files import load_design
+from mechdesign.mechanism.stored import read
 from mechdesign.output.client.folder import check_folder, write_folder
 from mechdesign.output.client.packed import packed, size_words
+from mechdesign.output.client.packed_session import packed_session
 from mechdesign.output.client.promise import promise, what_is_drawn
 from mechdesign.output.export.export import handed_over, handed_script
-from mechdesign.verification.verify import certified
+from mechdesign.verification.verify import certified, verify
 
-_BEFORE = ("errors.mjs", "sha256.mjs", "plane.mjs", "table.mjs", "places.mjs", "draw.mjs", "ledger.mjs")
-_PUBLIC = "Client, ReportError, memoryStorage, openClient"
+_BEFORE = ("errors.mjs", "sha256.mjs", "plane.mjs", "table.mjs", "places.mjs", "draw.mjs", "kept.mjs", "ledger.mjs")
+_AFTER = ("client.mjs", "windows.mjs", "steps.mjs", "filter.mjs", "rules.mjs", "moved.mjs", "bundle.mjs", "session.mjs")
+_PUBLIC = "Client, ReportError, Session, memoryStorage, openClient, openSession"
 _GLOBAL = "mechdesignReports"
-_AS_IS = ("node.mjs", "report.d.mts", "node.d.mts", "index.html", "demo.js")
+_CODE = ("node.mjs", "report.d.mts", "node.d.mts")
+_TRIAL = ("index.html", "demo.js")
 _LICENCE = "// Made by `mechdesign client`; the code is under the MIT License, (c) 2026 the mechdesign authors.\n"
 
 
@@ -43,35 +50,66 @@ def write_client(mechanism: xr.Dataset, folder: str | Path, *, overwrite: bool =
         "promise": promise(stored, loss=checked.expected_loss),
     }
     table = packed(stored, prove(mechanism), about)
-    write_folder(target, _contents(stored, table, about), overwrite=overwrite)
+    words = {
+        "claim": str(mechanism.attrs.get("position_claim", stored.claim)),
+        "drawn": what_is_drawn(stored),
+    }
+    contents = _contents("client/README.md", words, table, about, stored.domain.size)
+    contents |= {name: handed_over(f"client/{name}") for name in _TRIAL}
+    write_folder(target, contents, overwrite=overwrite)
     return target
 
 
-def _contents(stored: Stored, table: bytes, about: dict[str, str | float]) -> dict[str, bytes]:
-    """Every file of the folder, by name."""
+def write_session(design: SessionDesign | str | Path, folder: str | Path, *, overwrite: bool = False) -> Path:
+    """Write the folder of a session design, or of its file: as `write_client` has it, without a page to try it on.
+
+    The design is verified first. Raises: as `write_client`; UnsuitableError for a rule, or a model of movement, that
+    the client does not follow.
+    """
+    target = check_folder(folder, overwrite=overwrite)
+    proved = verify(design)
+    if not proved.certified:
+        raise VerificationError(
+            "is not certified", field="design", value=proved.reasons[0], remedy="use an unaltered session design"
+        )
+    given = design if isinstance(design, SessionDesign) else load_design(design)
+    worst = {words: f"{float(given.worst(words)):.4g}" for words in ("1d", "24h")}
+    promised = f"A calendar day costs at most {worst['1d']}, any 24 hours at most {worst['24h']}, whatever is reported."
+    about: dict[str, str | float] = {"problem": str(given.tables[0].attrs["problem"]), "promise": promised}
+    table = packed_session(given, about)
+    words = {"claim": given.claim, "promise": promised, "ticks": str(given.ticks), "rule": given.rule.kind}
+    words |= {"day": str(given.worst("1d")), "any": str(given.worst("24h"))}
+    contents = _contents("client/SESSION.md", words, table, about, given.domain.size)
+    write_folder(target, contents, overwrite=overwrite)
+    return target
+
+
+def _contents(
+    readme: str, own: Mapping[str, str], table: bytes, about: Mapping[str, str | float], cells: int
+) -> dict[str, bytes]:
+    """Every file of the folder, by name, but a page; own, the words of its README that no other has."""
     embedded = f'const TABLE = "{base64.b64encode(table).decode()}";\n'
     script = embedded + joined("embedded.mjs") + f"globalThis.{_GLOBAL} = {{ {_PUBLIC} }};\n"
     words = {
-        "claim": str(stored.mechanism.attrs.get("position_claim", stored.claim)),
-        "drawn": what_is_drawn(stored),
         "promise": str(about["promise"]),
         "size": size_words(len(table)),
-        "cells": str(stored.domain.size),
+        "cells": str(cells),
         "name": package_name(str(about["problem"])),
+        **own,
     }
     return {
         "report.bin": table,
         "report.mjs": (_LICENCE + joined("home.mjs") + f"export {{ {_PUBLIC} }};\n").encode(),
         "report.js": f'{_LICENCE}"use strict";\n(() => {{\n{script}}})();\n'.encode(),
-        **{name: handed_over(f"client/{name}") for name in _AS_IS},
-        "README.md": Template(handed_over("client/README.md").decode()).substitute(words).encode(),
+        **{name: handed_over(f"client/{name}") for name in _CODE},
+        "README.md": Template(handed_over(readme).decode()).substitute(words).encode(),
         "package.json": _package(words).encode(),
     }
 
 
 def joined(home: str) -> str:
     """The modules in one, without imports and exports; home, where it finds its table."""
-    return "\n".join(handed_script(f"client/{name}") for name in (*_BEFORE, home, "client.mjs"))
+    return "\n".join(handed_script(f"client/{name}") for name in (*_BEFORE, home, *_AFTER))
 
 
 def package_name(problem: str) -> str:

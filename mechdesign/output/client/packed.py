@@ -78,11 +78,11 @@ def packed(stored: Stored, admission: Admission, about: dict[str, str | float]) 
     if not stored.same_places:
         points = stored_points(held, "report")
         header["report_axes"] = points.shape[1]
-        arrays.append(_planes(points.astype("<f8")))
+        arrays.append(planes(points.astype("<f8")))
     positions = None if stored.factored else stored.positions
     if positions is not None:
         header["position_claim"] = str(held.attrs["position_claim"])
-        arrays.append(_planes(positions.around.astype("<u4")))
+        arrays.append(planes(positions.around.astype("<u4")))
     if stored.factored:
         header |= _factor_numbers(stored)
         arrays += _factors(stored)
@@ -112,8 +112,8 @@ def _domain(domain: Domain) -> dict[str, Any]:
 def _places(stored: Stored) -> list[bytes]:
     domain = stored.domain
     if domain.shape is None or domain.index is None:
-        return [_planes(domain.points.astype("<f8"))]
-    return [_differences(np.ravel_multi_index(tuple(domain.index.T), domain.shape), 4)]
+        return [planes(domain.points.astype("<f8"))]
+    return [differences(np.ravel_multi_index(tuple(domain.index.T), domain.shape), 4)]
 
 
 def _masses(mass: NDArray[np.uint64]) -> list[bytes]:
@@ -124,7 +124,7 @@ def _masses(mass: NDArray[np.uint64]) -> list[bytes]:
             value=f"{mass.shape[0]} x {mass.shape[1]}",
             remedy="use fewer cells, or a factored mechanism",
         )
-    return [_planes(np.ascontiguousarray(mass.T).astype("<u8"))]
+    return [planes(np.ascontiguousarray(mass.T).astype("<u8"))]
 
 
 def _factor_numbers(stored: Stored) -> dict[str, Any]:
@@ -147,26 +147,27 @@ def _factors(stored: Stored) -> list[bytes]:
     tail, head = np.minimum(metric.tail, metric.head), np.maximum(metric.tail, metric.head)
     order = np.lexsort((tail, head - tail))
     arrays = [
-        _planes(stored.factors.weight.astype("<u4")),
-        _differences(stored.mechanism["target"].values, 4),
-        _differences(stored.factors.inner, 4),
-        _differences(tail[order], 4),
-        _differences((head - tail)[order], 4),
-        _differences(metric.units[order], 2),
+        planes(stored.factors.weight.astype("<u4")),
+        differences(stored.mechanism["target"].values, 4),
+        differences(stored.factors.inner, 4),
+        differences(tail[order], 4),
+        differences((head - tail)[order], 4),
+        differences(metric.units[order], 2),
     ]
     if columns is not None:
-        arrays += [_differences(columns.first, 4), _differences(columns.place, 4)]
-        arrays.append(_planes(columns.offset.astype("<u2")))
+        arrays += [differences(columns.first, 4), differences(columns.place, 4)]
+        arrays.append(planes(columns.offset.astype("<u2")))
     return arrays
 
 
-def _differences(values: NDArray[Any], width: int) -> bytes:
+def differences(values: NDArray[Any], width: int) -> bytes:
     """Planes of the differences of whole numbers, modulo 2^(8 width)."""
     steps = np.remainder(np.diff(values.astype(np.int64), prepend=0), 1 << 8 * width)
-    return _planes(steps.astype(f"<u{width}"))
+    return planes(steps.astype(f"<u{width}"))
 
 
-def _planes(values: NDArray[Any]) -> bytes:
+def planes(values: NDArray[Any]) -> bytes:
+    """The lowest byte of every number, then the next, and so on."""
     return values.reshape(-1).view(np.uint8).reshape(-1, values.dtype.itemsize).T.tobytes()
 
 

@@ -12,9 +12,10 @@ from mechdesign.setting.metric.euclidean import Euclidean
 _CELLS = """\
 * **The claim is about cells.** A position becomes the cell around it, on a border the higher one. Two people in one
   cell cannot be told apart at all; two in neighbouring cells only as far as their cells.
-* **A remembered report protects the repetition of a cell.** The first report from a cell is drawn, paid and kept;
-  from then on the same cell gives the same report, at no cost. Whoever watches for years sees one draw, and averaging
-  gains nothing."""
+* **A remembered report protects only people who repeat their cells alike.** The first report from a cell is drawn, paid
+  and kept; from then on the same cell gives the same report, at no cost, so that averaging gains nothing. The claim is
+  for traces whose cells are equal at the same pairs of reports; between others, such as one who stays and one who
+  leaves, the ratio is infinite. For somebody who moves make a session instead (`mechdesign session design`)."""
 _POSITIONS = """\
 * **The claim is about positions**, any two of them in the area, however close and on whichever side of a border. A
   position is rounded to 2^-16 of a cell, and draws the row of one of the 3 x 3 cells around it, by chance; which one is

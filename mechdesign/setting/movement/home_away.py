@@ -108,7 +108,7 @@ class HomeAwayChain(Chain):
     distances: _Floats = field(repr=False)
 
     @cached_property
-    def _kernels(self) -> tuple[_Floats, _Floats]:
+    def kernels(self) -> tuple[_Floats, _Floats]:
         """G and L (n, n)."""
         weights = np.tile(np.asarray(self.model.popularity, float), (self.size, 1))
         return tuple(map(jumping, (weights, np.exp(-self.distances / self.model.near))))  # type: ignore[return-value]
@@ -117,7 +117,7 @@ class HomeAwayChain(Chain):
         """leave, back, wander and J (n, n) of a tick."""
         at = tick % self.model.ticks
         leave, back, wander, mix = (float(np.asarray(getattr(self.model, name))[at]) for name in _RATES)
-        far, near = self._kernels
+        far, near = self.kernels
         return leave, back, wander, mix * far + (1 - mix) * near
 
     def step(self, belief: _Floats, tick: int) -> _Floats:
