@@ -411,19 +411,20 @@ def test_many_cells_need_no_table(run_json, tmp_path, monkeypatch):
     assert designed[0].domain.size > 1600
 
 
+BOX = ["--box", "12.480,41.890,12.500,41.905"]
 GENTLE = ["--cell", "400", "--within", "2000", "--factor", "2", "--gap", "0.05"]  # 0.14 nats along a cell
 
 
 def test_positions_are_the_default_where_they_cost_little(run_json, tmp_path):
     """And not against it; a position draws for itself, in degrees and in metres alike."""
     file, cells = tmp_path / "any.nc", tmp_path / "cells.nc"
-    code, made = run_json("area", PARK, *GENTLE, "-o", file)
+    code, made = run_json("area", *BOX, *GENTLE, "-o", file)
     assert (code, made["program"], made["certified"]) == (0, "positions", True)
     assert made["position_claim"] == md.load(file).attrs["position_claim"]
     assert made["lower_bound"] <= made["position_loss"]
     checked = run_json("verify", file)[1]
     assert (checked["certified"], checked["position_breaches"]) == (True, 0)
-    _, other = run_json("area", PARK, *GENTLE, "--positions", "cells", "-o", cells)
+    _, other = run_json("area", *BOX, *GENTLE, "--positions", "cells", "-o", cells)
     assert (other["program"], other["position_claim"]) == ("optimal", None)
     assert other["position_loss"] > other["loss"]
     east, north = points_of(md.load(file), "secret")[3] + [60.0, -130.0]
@@ -468,8 +469,11 @@ def test_positions_that_cannot_be_had_are_refused(run_json, tmp_path, options, f
     ],
 )
 def test_the_rule_for_positions(size, epsilon, loss, program, asked, wanted):
-    domain = SimpleNamespace(size=size, spacing=1.0)
+    domain = SimpleNamespace(size=size, spacing=1.0, shape=(size,))
     assert between_positions(domain, epsilon, loss, program=program, asked=asked) is wanted
+    ragged = SimpleNamespace(size=size, spacing=1.0, shape=(size + 1,))
+    told = between_positions(ragged, epsilon, loss, program=program, asked=asked)
+    assert told is (wanted and asked == "any")
 
 
 def wide_area():

@@ -6,12 +6,14 @@ uniform prior and the loss of the distance; its time limit ends it in any case, 
 Euclidean metric gets the planar Laplace mechanism, and levels that vary get eikonal weights.
 
 Between positions. A design that is private between any two positions, and not between centres of cells alone, is made
-where it costs less than 2 % in loss to the true position, up to `_SHORT` nats along a cell
-(solvers/positions/price.py), and where it takes about a minute, up to `_PLACED` cells.
+where it costs less than 2 % in loss to the true position, on rectangles up to `_SHORT` nats along a cell
+(solvers/positions/price.py; ragged areas pay more, up to 5.7 % measured), and where it takes about a minute, up to
+`_PLACED` cells.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -58,7 +60,8 @@ def between_positions(domain: Domain, epsilon: float | None, loss: str, *, progr
         )
     if asked is not None or program != "auto" or epsilon is None or loss not in ("distance", "squared"):
         return asked == "any"
-    return domain.size <= _PLACED and epsilon * domain.spacing <= _SHORT
+    whole = domain.shape is not None and domain.size == math.prod(domain.shape)
+    return whole and domain.size <= _PLACED and epsilon * domain.spacing <= _SHORT
 
 
 def chosen_for(problem: DesignProblem, *, positions: bool = False) -> tuple[str, str]:
