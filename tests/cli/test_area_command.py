@@ -427,11 +427,11 @@ def test_positions_are_the_default_where_they_cost_little(run_json, tmp_path):
     _, other = run_json("area", *BOX, *GENTLE, "--positions", "cells", "-o", cells)
     assert (other["program"], other["position_claim"]) == ("optimal", None)
     assert other["position_loss"] > other["loss"]
-    east, north = points_of(md.load(file), "secret")[3] + [60.0, -130.0]
+    east, north = points_of(md.load(file), "secret")[3] + [190.0, -190.0]
     plane = Plane(**{k: json.loads(md.load(file).attrs["domain"])["plane"][k] for k in ("latitude", "longitude")})
     lon, lat = plane.backward(np.array([[east, north]]))
     drawn = [
-        run_json("sample", file, *where, "-n", 100, "--seed", 2)[1]["reports"]
+        run_json("sample", file, *where, "-n", 2000, "--seed", 2)[1]["reports"]
         for where in (["--lon", lon[0], "--lat", lat[0]], ["--at", f"{east},{north}"], ["--secret", 3])
     ]
     assert drawn[0] == drawn[1] != drawn[2]
