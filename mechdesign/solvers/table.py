@@ -43,7 +43,7 @@ from mechdesign.solvers.optimal.convex import solve_stated
 from mechdesign.solvers.optimal.coupled import solve_coupled
 from mechdesign.solvers.optimal.edge_average import solve_edge_average
 from mechdesign.solvers.optimal.near_pairs import solve_near_pairs
-from mechdesign.solvers.pool.run import POOLED, solve_pool
+from mechdesign.solvers.pool.run import LARGEST, POOLED, solve_pool
 from mechdesign.solvers.pool.run import suits as suits_pool
 from mechdesign.solvers.positions.positions import solve_positions
 from mechdesign.solvers.statistical.statistical_design import solve_statistical
@@ -110,7 +110,7 @@ def takes_near_pairs(problem: DesignProblem, method: str) -> bool:
 
 
 def _optimal(program: Optimal, targets: Targets) -> Design | xr.Dataset:
-    large = program.problem.domain.size > POOLED
+    large = POOLED < program.problem.domain.size <= LARGEST
     if targets.method == "pool" or (targets.method == "auto" and large and suits_pool(program.problem) is None):
         _check_no_options(targets)
         return solve_pool(program, targets)

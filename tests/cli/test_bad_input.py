@@ -121,7 +121,7 @@ COMMANDS = {
        for n in ("broken", "raising", "leaving", "lacking", "nothing", "failing")},
     "problem file undefined": ("solve undefined.py", "cells", "input"),
     "parameter shadows an option": ("solve shadowing.py", "gap", "input"),
-    "too many cells": ("solve philadelphia --cells 200", "cells", "size"),
+    "too many cells": ("solve philadelphia --cells 300", "cells", "size"),
     "too many cells, all pairs": ("solve euclidean --cells 200", "cells", "size"),
     "too many cells to compare": ("compare euclidean --cells 200", "cells", "size"),
     "too many cells for any program": ("solve philadelphia --cells 4000", "cells", "size"),

@@ -11,7 +11,7 @@ import numpy as np
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.optimal.attempts import NETWORK_EDGES, WHOLE_LIMIT
 from mechdesign.solvers.optimal.pair_rows import suits_rows
-from mechdesign.solvers.pool.run import POOLED, suits
+from mechdesign.solvers.pool.run import LARGEST, POOLED, suits
 
 _SHORT = 0.6  # median nats below which edges are short
 _LONG = 1.3  # and from which they are long
@@ -55,7 +55,11 @@ def outlook(problem: DesignProblem) -> str | None:
     name, length = class_of(problem), edges.length
     size = f"{problem.domain.size * reports} variables, {constraints} constraints"
     range_ = f"edges of {length.min():.2g} to {length.max():.2g} nats, median {np.median(length):.2g}"
-    known = _POOL if problem.domain.size > POOLED and suits(problem) is None else _known(name, problem.domain.size)
+    known = (
+        _POOL
+        if POOLED < problem.domain.size <= LARGEST and suits(problem) is None
+        else _known(name, problem.domain.size)
+    )
     return f"program: {size}; {name} ({range_}). {known}"
 
 

@@ -22,7 +22,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.errors import UnsuitableError
+from mechdesign.errors import SizeError, UnsuitableError
 from mechdesign.mechanism.factored.certificate import STEP_BITS
 from mechdesign.mechanism.factored.dataset import ProvedBound, make_factored
 from mechdesign.mechanism.table.dataset import total_cost
@@ -45,6 +45,7 @@ from mechdesign.solvers.pool.matrix import Matrix, Vector
 from mechdesign.solvers.pool.schwarz import Blocks
 from mechdesign.solvers.pool.settle import Settling, table_of
 
+LARGEST = 50_000  # secrets up to which a pool of columns is made: beyond, minutes become hours
 POOLED = 4_900  # secrets from which "auto" solves the optimal program by a pool of columns: 70 x 70
 LARGEST_TABLE = 1600  # secrets up to which the result is a table
 FEWEST, MOST, WORK = 8, 40, 40_000  # rounds, and reports priced by them where they are few, about
@@ -96,7 +97,7 @@ def solve_pool(program: Optimal, targets: Targets) -> Design | xr.Dataset:
     finished one found is certified; a second one ends the run.
     Cost: on a grid of 100 x 100 cells some minutes of a core, of 200 x 200 three quarters of an hour.
     Memory: 16 bytes for every place within 12 nats of a column.
-    Raises: UnsuitableError for a problem that `suits` refuses.
+    Raises: UnsuitableError for a problem that `suits` refuses; SizeError beyond 50,000 secrets.
     """
     problem = program.problem
     reason = suits(problem)
@@ -106,6 +107,13 @@ def solve_pool(program: Optimal, targets: Targets) -> Design | xr.Dataset:
             field="method",
             value="pool",
             remedy="use the method auto, or fewer places",
+        )
+    if problem.domain.size > LARGEST:
+        raise SizeError(
+            f"a pool of columns has at most {LARGEST:,} secrets",
+            field="cells",
+            value=problem.domain.size,
+            remedy="use fewer cells, or the program eikonal",
         )
     with threads() as crew:
         search = Search(problem, targets, crew)
