@@ -100,7 +100,6 @@ GUESSES = [
     (lambda: md.diagnosis(made()), "problem"),
     (lambda: md.Sampler(mechanism="x.nc"), "mechanism"),
     (lambda: md.probabilities("x.nc"), "mechanism"),
-    (lambda: md.sample(made(), 12), "size"),
     (lambda: md.Budget.create(None, limit=1), "path"),
     (lambda: md.population.kantorovich("a", "b", lattice()), "p"),
     (lambda: md.baselines.exponential("philadelphia"), "problem"),
