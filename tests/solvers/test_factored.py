@@ -171,7 +171,9 @@ def test_constant_levels_tend_to_the_planar_laplace_mechanism(
     step: float, side: int, stencil: int, limit: float
 ) -> None:
     """MSE eps^2 in the middle: 6 in the continuous limit; second route: the sum over the lattice in the graph norm."""
-    mechanism = md.solve(md.EikonalWeights(problem=constant((side, side), step, stencil)), method="factored")
+    mechanism = md.solve(
+        md.EikonalWeights(problem=constant((side, side), step, stencil)), method="factored", bound=False
+    )
     found = float(mechanism["row_loss"].values[side * side // 2]) * step**2
     reach = math.ceil(30 / step)
     away = np.arange(-reach, reach + 1)
@@ -334,7 +336,7 @@ def test_options_of_the_factored_form_are_refused_elsewhere(tmp_path) -> None:
 
 
 def test_large_grids_are_factored_without_being_asked() -> None:
-    mechanism = md.solve(md.EikonalWeights(problem=md.load_problem("philadelphia", cells=41)), rounds=16)
+    mechanism = md.solve(md.EikonalWeights(problem=md.load_problem("philadelphia", cells=41)), rounds=16, bound=False)
     assert mechanism.attrs["schema"] == "mechdesign/factored/1"
     table = md.solve(md.EikonalWeights(problem=md.load_problem("philadelphia", cells=41)), method="table")
     kernel_loss = total_cost(table["mass"].values, md.load_problem("philadelphia", cells=41).weighted_loss)

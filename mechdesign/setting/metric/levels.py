@@ -132,12 +132,12 @@ class PrivacyLevel(Shown):
         node; least, most, in its unit; nats, of a way as long as r at the level of its start. `elastic_radii` has the
         statement of r, its proof, and what is raised. Of the level as it is stored, rounding included:
 
-        1. At a node, the disc of radius nats / eps(v) about v holds `people` people, or nats / eps(v) >= most.
-        2. Anywhere, with the diagonal D of a cell: the disc of radius nats / eps + D does, or nats / eps >= most. For
-           nats / eps is a weighted harmonic mean of r at the corners of the cell, hence no less than r_k - D.
-        3. A straight way of length s < R = r(u) - D from a node u costs at most nats min(s / least, ln(R / (R - s)))
-           nats, since r is no less than R - t at the corners of every cell that it meets after t: the odds of u
-           and a place within 0.63 R change by no more than e^nats.
+        At a node, the disc of radius nats / eps(v) about v holds `people` people, or nats / eps(v) >= most. Anywhere,
+        with the diagonal D of a cell, the disc of radius nats / eps + D does, or nats / eps >= most: nats / eps is a
+        weighted harmonic mean of r at the corners of the cell, hence no less than r_k - D. A straight way of length
+        s < R = r(u) - D from a node u costs at most nats min(s / least, ln(R / (R - s))) nats, since r is no less than
+        R - t at the corners of every cell that it meets after t: the odds of u and a place within 0.63 R change by no
+        more than e^nats.
         """
         radii = elastic_radii(density, people=people, least=least, most=most)
         values = check_epsilon(nats, "nats") * ROUND_DOWN / radii
