@@ -212,7 +212,8 @@ def gentle(p: list[list[int]], z: list[list[int]], one: int) -> bool:
 
 def row_faults(table: tables.Table) -> list[str]:
     """Rows whose masses are not positive or do not sum to 2^62."""
-    wrong = [u for u, row in enumerate(table.rows) if min(row) < 1 or sum(row) != table.sums[u] != tables.ROW_SUM]
+    pairs = enumerate(zip(table.rows, table.sums, strict=True))
+    wrong = [u for u, (row, total) in pairs if min(row) < 1 or not sum(row) == total == tables.ROW_SUM]
     return [f"secret {u}: a mass is below 1, or the masses do not sum to 2^62" for u in wrong[:1]]
 
 

@@ -77,6 +77,13 @@ def test_levels_and_masses_that_do_not_prove_the_claim_are_refused(tmp_path):
     rows[7][6] -= rows[7][6] // 2
     (fault,) = verify_positions.position_faults(table._replace(rows=rows))
     assert "too steep" in fault
+    assert verify_positions.row_faults(table) == []
+    assert verify_positions.row_faults(table._replace(rows=rows)) == []
+    rows[7][6] += 1
+    (fault,) = verify_positions.row_faults(table._replace(rows=rows))
+    assert "do not sum to 2^62" in fault
+    sums = [sum(row) for row in rows]
+    assert verify_positions.row_faults(table._replace(rows=rows, sums=sums)) == [fault]
     patches = [list(patch) for patch in table.told["patch"]]
     patches[3][10] = (float.fromhex(patches[3][10]) * 1.01).hex()
     (fault,) = verify_positions.position_faults(table._replace(told=table.told | {"patch": patches}))
