@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mechdesign.errors import InputError, SolverError
-from mechdesign.solvers.factored.blocks import in_order, threads, together
+from mechdesign.solvers.factored.blocks import in_order, threads, together, whole_pass
 from mechdesign.solvers.factored.work_folder import Folder, run_key, work_folder
 
 TOTAL, BLOCK = 1000, 96  # eleven blocks, the last of 40 rows
@@ -104,6 +104,35 @@ def test_no_more_blocks_are_under_way_than_said_and_none_when_the_iterator_is_cl
                 break
         assert (crew.out, crew.most) == (2, 3)
     assert crew.out == 0
+
+
+def test_a_whole_pass_is_its_blocks_together_and_says_how_far_it_is(tmp_path):
+    told, folder = [], Folder(path=tmp_path, run="a")
+    with threads(2) as crew:
+        given = {"over_rows": ("rows",), "name": "pass", "told": told.append}
+        found = whole_pass(crew, Work(), VALUES, TOTAL, BLOCK, **given, folder=folder)
+        unkept = whole_pass(crew, Work(), VALUES, TOTAL, BLOCK, **given)
+    expected = put_together(run(Work()))
+    assert {name: values.tobytes() for name, values in found.items()} == {
+        name: values.tobytes() for name, values in expected.items()
+    }
+    assert unkept["sum"].tobytes() == expected["sum"].tobytes()
+    assert told == [*STARTS[1:], TOTAL] * 2
+    assert len(list(tmp_path.iterdir())) == len(STARTS)
+
+
+def test_a_whole_pass_that_is_left_early_leaves_no_block_under_way():
+    class Left(Exception):
+        pass
+
+    def leave(done):
+        if done > 480:
+            raise Left
+
+    crew = Counted()
+    with pytest.raises(Left):
+        whole_pass(crew, Work(), VALUES, TOTAL, BLOCK, over_rows=("rows",), name="pass", told=leave)
+    assert (crew.out, crew.most) == (0, 3)
 
 
 def test_a_block_that_fails_says_which_rows_and_leaves_no_threads(tmp_path):

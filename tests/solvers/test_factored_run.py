@@ -143,7 +143,7 @@ def test_a_finished_run_gives_its_mechanism_at_once(program, undisturbed, tmp_pa
     work = tmp_path / "work"
     check_identical(solved(program, work=work), undisturbed)
     with monkeypatch.context() as patched:
-        patched.setattr(factored, "in_order", None)
+        patched.setattr(factored, "whole_pass", None)
         check_identical(solved(program, work=work, scheduler="tcp://127.0.0.1:9"), undisturbed)
     (work / "mechanism.nc").write_bytes((work / "mechanism.nc").read_bytes()[:-9])
     check_identical(solved(program, work=work), undisturbed)

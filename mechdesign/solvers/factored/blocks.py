@@ -108,6 +108,32 @@ def in_order(
                     unfinished.cancel()
 
 
+def whole_pass(
+    crew: Workers,
+    work: Work,
+    state: Any,
+    total: int,
+    block: int,
+    *,
+    over_rows: tuple[str, ...],
+    name: str,
+    folder: Folder | None = None,
+    told: Callable[[int], object] = lambda done: None,
+) -> Arrays:
+    """The arrays of all blocks, `together`. told is called with the rows done after every block; without a folder
+    nothing is kept. Raises as `in_order` does.
+    """
+    blocks = in_order(crew, work, state, total, block, folder=folder or Folder(), name=name)
+
+    def arrays() -> Iterator[Arrays]:
+        for _, stop, found in blocks:
+            told(stop)
+            yield found
+
+    with contextlib.closing(blocks):
+        return together(arrays(), over_rows)
+
+
 def _file(name: str, start: int) -> str:
     return f"{name} from {start}"
 

@@ -67,14 +67,18 @@ class Units:
         step = int(np.ceil(np.ldexp(RANGE + longest, STEP_BITS) / (LARGEST - 1)))
         return cls(step=step, cap=int(np.ldexp(RANGE, STEP_BITS)) // step)
 
+    def whole(self, length: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Lengths (e,) in nats as whole units, rounded down, cut at the cap."""
+        units = np.floor(np.ldexp(np.minimum(length, RANGE), STEP_BITS)).astype(np.int64) // self.step
+        return np.minimum(units, self.cap)
+
     def metric(self, frame: Framed, length: NDArray[np.float64]) -> IntegerMetric:
         """The integer metric of lengths (e,) in nats, rounded down."""
-        whole = np.floor(np.ldexp(np.minimum(length, RANGE), STEP_BITS)).astype(np.int64) // self.step
         return IntegerMetric(
             points=frame.domain.points,
             tail=frame.edges.tail,
             head=frame.edges.head,
-            units=np.minimum(whole, self.cap).astype(np.uint16),
+            units=self.whole(length).astype(np.uint16),
             cap=self.cap,
         )
 
@@ -94,6 +98,11 @@ class Claim:
         tail, head = secret[frame.edges.tail], secret[frame.edges.head]
         own = np.flatnonzero((tail >= 0) & (head >= 0))
         return cls(edges=Edges(tail=tail[own], head=head[own], length=frame.edges.length[own]), own=own)
+
+    @classmethod
+    def whole(cls, edges: Edges) -> Claim:
+        """The claim where places are the secrets, so that its edges are those of the metric."""
+        return cls(edges=edges, own=np.arange(len(edges.length)))
 
     def spent(self, row_sum: NDArray[np.float64]) -> NDArray[np.float64]:
         """|ln s(u) - ln s(v)| (c,) of every edge, in nats."""

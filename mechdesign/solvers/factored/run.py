@@ -2,11 +2,10 @@
 
 1. Weights to start from: the closed form of the local curvature on grids, the exact ones on a line
    (programs/eikonal/curvature.py).
-2. Rounds of weights and edge budgets, each one pass over the rows (factored_rounds.py), with a frame of reports
+2. Rounds of weights and edge budgets, each one pass over the rows (rounds.py), with a frame of reports
    around grids of two and three axes where steps at the border are short.
 3. Weights become integers. The step of the metric is multiplied by a factor in [0.49, 1], and the exact row sums of the
-   scaled kernel either satisfy the certificate (mechanism/factored/certificate.py) or say how much smaller the factor
-   must be; at 1/2 less the rounding the certificate holds for any weights.
+   scaled kernel either satisfy the certificate or say how much smaller the factor must be (step.py).
 4. A lower bound of the loss of any mechanism with the claim, from local pricing (solvers/local/).
 
 No pass holds more than a block of rows, on any number of cores or machines, and results do not depend on how many. A
@@ -15,10 +14,9 @@ run with a work folder goes on where it ended, to the bits of a run that did not
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -28,17 +26,17 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.errors import DesignError, InputError, UnsuitableError
+from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.factored.certificate import WEIGHT_BITS, Factors
-from mechdesign.mechanism.factored.dataset import ROWS, ProvedBound, judge, make_factored
-from mechdesign.mechanism.factored.row_sums import LossData, RowBlock, join_words, rounded_words, row_block
+from mechdesign.mechanism.factored.dataset import ROWS, ProvedBound, make_factored
+from mechdesign.mechanism.factored.row_sums import LossData, RowBlock
 from mechdesign.mechanism.table.dataset import versions
 from mechdesign.programs.eikonal.curvature import curvature_excess, line_weights, local_weights, ruled
 from mechdesign.programs.eikonal.weights import EikonalWeights, border_step, rings
 from mechdesign.setting.metric.metric import Metric
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.eikonal.frame import FRAME_CELLS, Framed, framed
-from mechdesign.solvers.factored.blocks import Arrays, Work, Workers, in_order, threads, together
+from mechdesign.solvers.factored.blocks import Arrays, Work, Workers, threads, whole_pass
 from mechdesign.solvers.factored.cluster import workers
 from mechdesign.solvers.factored.rounds import (
     SETTLING,
@@ -49,6 +47,7 @@ from mechdesign.solvers.factored.rounds import (
     pass_block,
     shared_state,
 )
+from mechdesign.solvers.factored.step import OVER_ROWS, certified, exact_block
 from mechdesign.solvers.factored.work_folder import Folder, run_key, work_folder
 from mechdesign.solvers.kernels.progress import Reported, Streaming
 from mechdesign.solvers.local.bound import local_bound
@@ -59,9 +58,6 @@ GOOD = 1.0 + 2e-5  # kappa at which the rounds end early
 FRAMELESS = 0.7  # nats of a step at the border from which constant levels have no negative weights
 FINISHED = ("kappa", "rounds")  # why a run ends that has nothing left to do
 _STATE = "state"  # its name in the work folder
-_OVER_ROWS = ("row_sum", "loss")
-_LEAST_FACTOR = 0.49
-_SHRINK = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -219,24 +215,12 @@ class _Search:
         metric = self.units.metric(self.frame, state.length)
         scaled = np.rint(state.weight / state.weight.max() * (1 << WEIGHT_BITS))
         weight = np.maximum(scaled, 1).astype(np.uint32)
-        factor = 1.0 if kappa <= 1 else 1 / kappa
-        while True:
-            step = int(self.units.step * max(factor, _LEAST_FACTOR))
-            factors = Factors(metric=metric, step=step, weight=weight, inner=self.frame.inner)
-            judged = judge(self.problem, factors, self.frame.target)
-            arrays = self._pass(f"certificate {state.number} {step}", exact_block, judged)
-            rows = RowBlock(**arrays)
-            breaches = factors.breaches(self.problem.edges, join_words(rows.row_sum))
-            used = factors.nats_per_unit * self._units(state)
-            kappa = self.claim.kappa(used, self.claim.spent(rounded_words(rows.row_sum)))
-            self._tell(f"certificate, {breaches} breaches", self.problem.domain.size, kappa)
-            if breaches == 0:
-                return judged, rows, step / self.units.step
-            if factor <= _LEAST_FACTOR:
-                raise DesignError(
-                    "half the distances break the claim", field="weight", value=step, remedy="report this problem"
-                )
-            factor *= (1 - _SHRINK) / max(1.0, kappa)
+        factors = Factors(metric=metric, step=self.units.step, weight=weight, inner=self.frame.inner)
+
+        def exact(judged: LossData, step: int) -> Arrays:
+            return self._pass(f"certificate {state.number} {step}", exact_block, judged)
+
+        return certified(self.problem, factors, self.frame.target, self.claim, kappa, exact=exact, told=self._tell)
 
     def bound(self, stopped: str) -> tuple[ProvedBound | None, str]:
         """A lower bound, if there is time for one, and why the run ends; none after an interrupt, or by one."""
@@ -258,16 +242,17 @@ class _Search:
 
     def _pass(self, name: str, work: Work, shared: Any) -> Arrays:
         """A pass over all rows."""
-        total = self.problem.domain.size
-        found = in_order(self.crew, work, shared, total, self.run.block, folder=self.folder, name=name)
-
-        def told() -> Iterator[Arrays]:
-            for _, stop, arrays in found:
-                self._tell(name, stop, None)
-                yield arrays
-
-        with contextlib.closing(found):
-            return together(told(), _OVER_ROWS)
+        return whole_pass(
+            self.crew,
+            work,
+            shared,
+            self.problem.domain.size,
+            self.run.block,
+            over_rows=OVER_ROWS,
+            name=name,
+            folder=self.folder,
+            told=lambda done: self._tell(name, done, None),
+        )
 
     def _tell(self, stage: str, done: int, kappa: float | None) -> None:
         self._told(stage, done, self.problem.domain.size, kappa)
@@ -281,13 +266,8 @@ class _Search:
 def all_rows(judged: LossData) -> RowBlock:
     """The exact sums of all rows, on this machine's cores. Cost: one pass."""
     with threads() as crew:
-        blocks = in_order(crew, exact_block, judged, len(judged.prior), ROWS, folder=Folder(), name="rows")
-        return RowBlock(**together((arrays for _, _, arrays in blocks), _OVER_ROWS))
-
-
-def exact_block(judged: LossData, start: int, stop: int) -> Arrays:
-    """`row_block` as arrays."""
-    return row_block(judged, start, stop).as_arrays()
+        found = whole_pass(crew, exact_block, judged, len(judged.prior), ROWS, over_rows=OVER_ROWS, name="rows")
+        return RowBlock(**found)
 
 
 def _widest_frame(problem: DesignProblem) -> int:

@@ -20,8 +20,7 @@ from mechdesign.errors import MechdesignError
 from mechdesign.setting.objective.losses import APART, LENGTH, SQUARE
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain
-from mechdesign.solvers.factored.blocks import Workers, in_order, together
-from mechdesign.solvers.factored.work_folder import Folder
+from mechdesign.solvers.factored.blocks import Workers, whole_pass
 from mechdesign.solvers.local.passes import State
 from mechdesign.solvers.local.pricing import BLOCK, Asked, Places, Vector, flat_block
 
@@ -38,8 +37,7 @@ def flat_state(crew: Workers, places: Places) -> State:
     """
     ones = replace(places, prior=np.ones(places.size))
     asked = Asked.all(ones, places.prior, reach=_PROFILE, core=0.0)
-    blocks = in_order(crew, flat_block, asked, places.size, BLOCK, folder=Folder(), name="flat")
-    found = together((arrays for _, _, arrays in blocks), ("cost", "dual", "mass"))
+    found = whole_pass(crew, flat_block, asked, places.size, BLOCK, over_rows=("cost", "dual", "mass"), name="flat")
     prior = np.maximum(places.prior, _SPREAD * found["dual"])
     return State(dual=prior * found["cost"], weight=1 / found["mass"], ratio=np.ones(places.size))
 

@@ -30,7 +30,7 @@ from mechdesign.mechanism.table.repair import repair
 from mechdesign.programs.optimal.optimal import Optimal
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.factored.blocks import Arrays, Workers, in_order, threads
-from mechdesign.solvers.factored.rounds import Units
+from mechdesign.solvers.factored.rounds import Claim, Units
 from mechdesign.solvers.factored.work_folder import Folder
 from mechdesign.solvers.kernels.design import Design, Targets
 from mechdesign.solvers.kernels.pricing import ConePricer, homogeneous_bound
@@ -146,8 +146,7 @@ class Search:
         self.places = Places.of(problem)
         units = Units.for_lengths(problem.edges.length)
         self.step = float(np.ldexp(units.step, -STEP_BITS))
-        graph = np.floor(np.minimum(self.places.length, units.cap * self.step) / self.step)
-        self.lengths = graph.astype(np.int64)
+        self.lengths = units.whole(self.places.length)
         n = self.places.size
         self.depths = WIDE if n <= _FEW else USUAL
         self.state = State(dual=np.zeros(n), weight=np.ones(n), ratio=np.ones(n))
@@ -297,8 +296,8 @@ class Search:
         point = improve(self.matrix, blocks, self.cost, self.weight, self.state.dual, gap=gap, deadline=deadline)
         self.weight = point.weight
         self.state = State(dual=np.maximum(point.dual, 0.0), weight=self.state.weight, ratio=self.state.ratio)
-        edges, prior, logarithm = self.problem.edges, self.places.prior, np.log(point.sums)
-        spent = np.abs(logarithm[edges.tail] - logarithm[edges.head]) / edges.length
+        edges, prior = self.problem.edges, self.places.prior
+        spent = Claim.whole(edges).spent(point.sums) / edges.length
         near = prior[edges.tail] + prior[edges.head]
         return float(self.cost @ self.weight) * (1 + 2 * float(near @ spent) / float(near.sum()))
 
