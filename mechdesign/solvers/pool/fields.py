@@ -165,15 +165,8 @@ def _spread(  # type: ignore[no-untyped-def]
                 touched[seen] = v
                 seen += 1
             distance[v] = d
-            at = top
+            _push(key, held, top, d, v)
             top += 1
-            while at > 0:
-                p = (at - 1) >> 1
-                if key[p] <= d:
-                    break
-                key[at], held[at] = key[p], held[p]
-                at = p
-            key[at], held[at] = d, v
     while top > 0:
         d, v = key[0], held[0]
         top -= 1
@@ -216,15 +209,20 @@ def _spread(  # type: ignore[no-untyped-def]
                     touched[seen] = u
                     seen += 1
                 distance[u] = further
-                at = top
+                _push(key, held, top, further, u)
                 top += 1
-                while at > 0:
-                    p = (at - 1) >> 1
-                    if key[p] <= further:
-                        break
-                    key[at], held[at] = key[p], held[p]
-                    at = p
-                key[at], held[at] = further, u
     for i in range(seen):
         distance[touched[i]] = far
     return kept, total
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _push(key, held, at, d, v):  # type: ignore[no-untyped-def]
+    """Put v with key d into the heap of `at` entries."""
+    while at > 0:
+        p = (at - 1) >> 1
+        if key[p] <= d:
+            break
+        key[at], held[at] = key[p], held[p]
+        at = p
+    key[at], held[at] = d, v

@@ -64,13 +64,6 @@ class Matrix:
             secrets=self.secrets,
         )
 
-    def of_columns(self, kept: NDArray[np.int64]) -> Matrix:
-        """Some of the columns, in the order of their numbers."""
-        count = np.diff(self.first)[kept]
-        first = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
-        own = np.repeat(self.first[:-1][kept] - first[:-1], count) + np.arange(first[-1])
-        return Matrix(first=first, place=self.place[own], value=self.value[own], secrets=self.secrets)
-
 
 def _product(first: NDArray[np.int64], place: NDArray[np.int32], value: NDArray[np.float32], values: Vector) -> Vector:
     found = np.empty(len(first) - 1)
