@@ -12,9 +12,11 @@ more product of two of them loses below 2^-1022, at most 2^-1075, is less than 2
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import reprlib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from itertools import chain
 from typing import Any
 
@@ -27,6 +29,19 @@ SMALLEST = 2.0**-960
 LARGEST = 2.0**500
 _WHOLE = 2**53  # the whole numbers up to here are doubles
 _REMEDY = "use a file as it was written"
+
+
+def read_json(text: str | bytes) -> Any:
+    """What JSON says in which no name stands twice in an object, and neither NaN nor Infinity anywhere.
+
+    Raises: ValueError for any other text; RecursionError where lists and objects are too deep in each other.
+    """
+    return json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
+
+
+def json_sha256(description: Mapping[str, Any]) -> str:
+    """SHA-256 of a description as JSON, names in order: 64 hexadecimal digits."""
+    return hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()
 
 
 def named(description: object, field: str, names: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
@@ -84,6 +99,19 @@ def finites(value: object, field: str, axes: int = 1) -> NDArray[np.float64]:
     if not np.isfinite(found).all():
         raise _refused("must be finite numbers", field, "nan or inf")
     return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"{key:.80} is said twice")
+        found[key] = value
+    return found
+
+
+def _no_number(word: str) -> float:
+    raise ValueError(f"{word} is no number")
 
 
 def _listed(value: object, field: str) -> list[Any]:

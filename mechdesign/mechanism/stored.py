@@ -7,9 +7,7 @@ claim, multiplied already.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -17,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
+from mechdesign.base.descriptions import read_json
 from mechdesign.base.units import canonical_unit
 from mechdesign.errors import MechdesignError, VerificationError
 from mechdesign.mechanism.factored.certificate import Factors
@@ -248,22 +247,10 @@ def stored_domain(described_over: xr.Dataset) -> Domain:
 
 
 def described(mechanism: xr.Dataset, name: str) -> dict[str, Any]:
-    """The JSON object in an attribute: finite numbers, every name once. Raises: VerificationError for anything else."""
-
-    def once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for key, value in pairs:
-            if key in found:
-                raise ValueError(f"{key} is said twice")
-            found[key] = value
-        return found
-
-    def infinite(word: str) -> float:
-        raise ValueError(f"{word} is no number")
-
+    """The JSON object in an attribute (`read_json`). Raises: VerificationError for anything else."""
     text = mechanism.attrs[name]
     try:
-        found = json.loads(text, object_pairs_hook=once, parse_constant=infinite)
+        found = read_json(text)
     except (ValueError, RecursionError) as error:
         raise refused(f"cannot be read ({error})", name, f"{text!s:.80}", "a JSON object") from error
     if not isinstance(found, dict):

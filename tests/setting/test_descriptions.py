@@ -1,11 +1,23 @@
 from __future__ import annotations
 
+import hashlib
 import math
 
 import numpy as np
 import pytest
 
-from mechdesign.base.descriptions import LARGEST, SMALLEST, finite, finites, named, whole, wholes, word
+from mechdesign.base.descriptions import (
+    LARGEST,
+    SMALLEST,
+    finite,
+    finites,
+    json_sha256,
+    named,
+    read_json,
+    whole,
+    wholes,
+    word,
+)  # fmt: skip
 from mechdesign.errors import InputError
 
 
@@ -62,3 +74,35 @@ def test_products_of_numbers_in_range_keep_their_digits():
     assert np.isfinite(3 * (2 * LARGEST) ** 2)
     assert math.sqrt(SMALLEST) ** 2 == SMALLEST
     assert 2.0**-1074 / SMALLEST < 2.0**-110
+
+
+@pytest.mark.parametrize("as_given", [str, str.encode])
+def test_json_comes_back_as_it_says(as_given):
+    assert read_json(as_given('{"a": [1, 2.5, {"a": null}], "b": {"a": true}}')) == {
+        "a": [1, 2.5, {"a": None}],
+        "b": {"a": True},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"a": 1, "a": 1}', "^a is said twice"),
+        ('[{"b": {"a": 1, "\\u0061": 2}}]', "^a is said twice"),
+        ('{"' + "k" * 999 + '": 1, "' + "k" * 999 + '": 1}', "^k{80} is said twice"),
+        ('{"a": NaN}', "NaN is no number"),
+        ("[-Infinity]", "-Infinity is no number"),
+        ('{"a": 1', "delimiter"),
+        ("", "Expecting value"),
+    ],
+)
+def test_json_with_two_meanings_or_none_is_refused(text, said):
+    with pytest.raises(ValueError, match=said):
+        read_json(text)
+    with pytest.raises(ValueError, match=said):
+        read_json(text.encode())
+
+
+def test_the_sha256_of_a_description_is_that_of_its_names_in_order():
+    expected = hashlib.sha256(b'{"a": [1, 0.5], "b": {"c": null, "d": "x"}}').hexdigest()
+    assert json_sha256({"b": {"d": "x", "c": None}, "a": [1, 0.5]}) == expected

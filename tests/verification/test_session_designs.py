@@ -17,8 +17,8 @@ import pytest
 from sessions import RULES, design, ruled, table
 
 import mechdesign as md
+from mechdesign.base.descriptions import json_sha256
 from mechdesign.errors import InputError, MechdesignError, VerificationError
-from mechdesign.mechanism.session.design import digest
 from mechdesign.mechanism.table.dataset import seal
 from mechdesign.verification.verify import Verification
 
@@ -46,7 +46,7 @@ def unwalked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def sealed(folder: Path, told: dict[str, Any]) -> Path:
     told = {name: value for name, value in told.items() if name != "sha256"}
-    (folder / "mutant.json").write_text(json.dumps({**told, "sha256": digest(told)}))
+    (folder / "mutant.json").write_text(json.dumps({**told, "sha256": json_sha256(told)}))
     return folder / "mutant.json"
 
 

@@ -7,7 +7,6 @@ rest tells damage, not intent.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -19,6 +18,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from mechdesign.base.descriptions import json_sha256, read_json
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.mechanism.budget.lock import locked
 from mechdesign.mechanism.storage.files import write_atomically
@@ -116,7 +116,7 @@ class PrivateFiles:
         Raises: InputError where it would outgrow what `read` takes; FileFormatError where the disk refuses; the old
             file then stands.
         """
-        text = json.dumps({**document, "sha256": _digest(document)}, indent=1, sort_keys=True).encode()
+        text = json.dumps({**document, "sha256": json_sha256(document)}, indent=1, sort_keys=True).encode()
         if len(text) > MOST_BYTES:
             raise InputError(f"the {self.noun} is full", field=self.field, value=path, remedy=self.full)
 
@@ -131,8 +131,8 @@ class PrivateFiles:
         Raises: InputError where there is none, or one with another name beside this; ValueError, KeyError and others
             where it is cut short or altered, which `damaged` is to be raised for.
         """
-        document: dict[str, Any] = json.loads(self._content(path), object_pairs_hook=_distinct)
-        if document.pop("sha256") != _digest(document):
+        document: dict[str, Any] = read_json(self._content(path))
+        if document.pop("sha256") != json_sha256(document):
             raise ValueError("altered")
         return document
 
@@ -202,13 +202,3 @@ def whole_number(value: object) -> int:
     if type(value) is not int or value < 0:
         raise ValueError("no whole number")
     return value
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(found := dict(pairs)) != len(pairs):
-        raise ValueError("a name twice")
-    return found
-
-
-def _digest(document: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()

@@ -5,8 +5,6 @@ All of it is public. A design says what any window can cost, for every transcrip
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -17,6 +15,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from mechdesign.base.descriptions import json_sha256
 from mechdesign.base.display import Shown
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
@@ -225,7 +224,7 @@ class SessionDesign(Shown):
     @cached_property
     def sha256(self) -> str:
         """64 hexadecimal digits that name the design with its tables."""
-        return digest(self.describe())
+        return json_sha256(self.describe())
 
     @property
     def claim(self) -> str:
@@ -244,11 +243,6 @@ def _impossible(problem: str, tick: int) -> InputError:
     return InputError(
         f"a step that the design does not make: {problem}", field="session", value=tick, remedy="use an unaltered file"
     )
-
-
-def digest(told: Mapping[str, Any]) -> str:
-    """SHA-256 over canonical JSON."""
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
 def _said(charges: Sequence[Fraction], show: Callable[[float], str] = "{:.9g}".format) -> str:

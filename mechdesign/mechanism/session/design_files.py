@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from mechdesign.base.arguments import asked
+from mechdesign.base.descriptions import json_sha256, read_json
 from mechdesign.base.opening import open_regular, read_bytes
 from mechdesign.errors import InputError, MechdesignError, VerificationError
-from mechdesign.mechanism.session.design import SessionDesign, digest
+from mechdesign.mechanism.session.design import SessionDesign
 from mechdesign.mechanism.session.moved import MovedTest
 from mechdesign.mechanism.session.offsets import Offsets
 from mechdesign.mechanism.session.rules import Clock, Risk, Rule
@@ -67,7 +68,7 @@ def document(design: SessionDesign, files: list[str]) -> dict[str, Any]:
     tables = [{"file": name, "sha256": each} for name, each in zip(files, told.pop("tables"), strict=True)]
     said: dict[str, Any] = {"schema": SCHEMA, "claim": design.claim}
     said |= {"worst": {words: str(design.worst(words)) for words in WINDOWS}, "tables": tables, **told}
-    return said | {"sha256": digest(said)}
+    return said | {"sha256": json_sha256(said)}
 
 
 def is_design(path: str | Path) -> bool:
@@ -94,7 +95,7 @@ def read_document(path: str | Path) -> dict[str, Any]:
     with open_regular(path, field="file", remedy="give the path of a session design") as stream:
         content = read_bytes(stream, Path(path), field="file", most=_MOST_BYTES, unfolds=20)
     try:
-        found = json.loads(content, object_pairs_hook=_once, parse_constant=_no_number)
+        found = read_json(content)
     except (ValueError, RecursionError) as error:
         raise _damaged(f"cannot be read ({error})", path) from error
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
@@ -102,7 +103,7 @@ def read_document(path: str | Path) -> dict[str, Any]:
     if set(found) - {"offsets"} != _FIELDS:
         odd = sorted(set(found) ^ _FIELDS)
         raise _damaged(f"misses, or has besides, {', '.join(odd)[:80]}", path)
-    if found["sha256"] != digest({name: value for name, value in found.items() if name != "sha256"}):
+    if found["sha256"] != json_sha256({name: value for name, value in found.items() if name != "sha256"}):
         raise _damaged("the checksum does not match the content", path)
     return found
 
@@ -164,16 +165,6 @@ def _listed(value: object) -> list[Any]:
     if not isinstance(value, list) or not 1 <= len(value) <= 1000:
         raise _damaged("must be a list of tables", "tables")
     return value
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(found := dict(pairs)) != len(pairs):
-        raise ValueError("a name is said twice")
-    return found
-
-
-def _no_number(word: str) -> float:
-    raise ValueError(f"{word} is no number")
 
 
 def _damaged(problem: str, value: object) -> VerificationError:
