@@ -193,7 +193,7 @@ def test_a_simulated_session_is_a_session(setting, people, rule):
         steps.append(state.belief.error)
     drawn = {step.tick: (step.table, step.report) for step in state.transcript.steps}
     asks = rule.asks(setting.ticks)
-    belief = Setting(domain=setting.domain, model=setting.model, within=setting.within, exact=True).beliefs(1)
+    belief = setting.exactly.beliefs(1)
     used = np.zeros(1, np.int64)
     for tick in range(len(trace)):
         used *= tick % setting.ticks > 0
@@ -211,6 +211,25 @@ def test_a_simulated_session_is_a_session(setting, people, rule):
         assert error[0] == pytest.approx(steps[tick], rel=SINGLE)
         assert setting.distances[place[0], estimates[tick]] <= SINGLE * 400
     assert design.worst("1d") <= sum(map(Fraction, rule.costs))
+
+
+def test_the_exact_filter_of_a_setting_is_made_once_and_shares_its_tables(domain, setting):
+    fresh = Setting(domain=domain, model=setting.model, within=setting.within)
+    assert (fresh.exact, fresh.exactly.exact) == (False, True)
+    assert fresh.exactly is fresh.exactly
+    assert fresh.exactly.mechanism(2.0) is fresh.mechanism(2.0)
+    assert fresh.table(1.0) is fresh.exactly.table(1.0)
+    assert type(fresh.exactly.beliefs(1)) is not type(fresh.beliefs(1))
+
+
+def test_rules_are_ranked_by_their_error_and_the_first_is_chosen(setting, people):
+    traces, rules = people.places.reshape(8, -1), choose.clocks(setting, TOTAL)
+    found = choose.ranked(setting, traces, rules, sessions, 5)
+    alone = {rule: choose.choose(setting, traces, [rule], sessions, 5).error for rule in rules}
+    assert len({each.error for each in found}) > 1
+    assert [each.error for each in found] == sorted(alone.values())
+    assert all(each.error == alone[each.rule] for each in found)
+    assert choose.choose(setting, traces, rules, sessions, 5) == found[0]
 
 
 def test_everything_stays_within_its_total(setting, people):

@@ -35,11 +35,18 @@ def mean_error(setting: Setting, places: _Places, released: Released) -> float:
     return float(setting.distances[places, released.estimates].mean())
 
 
+def ranked(setting: Setting, places: _Places, rules: Iterable[Any], run: _Run, seed: int) -> list[Chosen]:
+    """The rules by their error for these traces, the best first; every one with the same random numbers."""
+    tried = [
+        Chosen(rule=rule, error=mean_error(setting, places, run(setting, places, rule, np.random.default_rng(seed))))
+        for rule in rules
+    ]
+    return sorted(tried, key=lambda each: each.error)
+
+
 def choose(setting: Setting, places: _Places, rules: Iterable[Any], run: _Run, seed: int) -> Chosen:
-    """The rule of least error for these traces; every one with the same random numbers."""
-    tried = [(mean_error(setting, places, run(setting, places, r, np.random.default_rng(seed))), r) for r in rules]
-    error, rule = min(tried, key=lambda each: each[0])
-    return Chosen(rule=rule, error=error)
+    """The first of the `ranked`."""
+    return ranked(setting, places, rules, run, seed)[0]
 
 
 def clocks(setting: Setting, total: float) -> list[Clocked]:

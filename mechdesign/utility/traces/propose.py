@@ -8,7 +8,7 @@ attacks are measured on a third group. Every session lasts two weeks. Totals are
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from mechdesign.mechanism.session.rules import Clock, Risk, Rule
 from mechdesign.setting.objective.losses import Distance
 from mechdesign.setting.space.domain import Domain
 from mechdesign.utility.traces.attack import homes_found
-from mechdesign.utility.traces.choose import FIRST, choose, clocks, mean_error, risks
+from mechdesign.utility.traces.choose import FIRST, choose, clocks, mean_error, ranked, risks
 from mechdesign.utility.traces.fit import fit_home_away
 from mechdesign.utility.traces.sessions import Clocked, Risky, sessions
 from mechdesign.utility.traces.setting import Setting
@@ -129,12 +129,9 @@ def session_design(setting: Setting, rule: Clocked | Risky) -> SessionDesign:
 
 def _point(setting: Setting, others: Walks, measured: Walks, total: float, seed: int) -> Point:
     """The best rule at a total, and what it is worth to other people."""
-    exact = replace(setting, exact=True)
-    exact._made.update(setting._made)
-    chosen = _chosen(setting, exact, others.places.reshape(len(others.places), -1), total, seed)
-    setting._made.update(exact._made)
+    chosen = _chosen(setting, others.places.reshape(len(others.places), -1), total, seed)
     traces = measured.places.reshape(len(measured.places), -1)
-    made = sessions(exact, traces, chosen, np.random.default_rng([seed, 1]))
+    made = sessions(setting.exactly, traces, chosen, np.random.default_rng([seed, 1]))
     return Point(
         total=total,
         rule=chosen,
@@ -145,9 +142,8 @@ def _point(setting: Setting, others: Walks, measured: Walks, total: float, seed:
     )
 
 
-def _chosen(setting: Setting, exact: Setting, traces: NDArray[np.int64], total: float, seed: int) -> Any:
+def _chosen(setting: Setting, traces: NDArray[np.int64], total: float, seed: int) -> Any:
     """The best rule for traces (N, L): a shortlist by the factored filter, decided by the chain."""
     rules: list[Clocked | Risky] = [*clocks(setting, total), *risks(setting, total, firsts=(1.0, FIRST))]
-    tried = [(mean_error(setting, traces, sessions(setting, traces, r, np.random.default_rng(seed))), r) for r in rules]
-    best = sorted(tried, key=lambda each: each[0])[:SHORTLIST]
-    return choose(exact, traces[:, : traces.shape[1] // 2], [rule for _, rule in best], sessions, seed).rule
+    best = [each.rule for each in ranked(setting, traces, rules, sessions, seed)[:SHORTLIST]]
+    return choose(setting.exactly, traces[:, : traces.shape[1] // 2], best, sessions, seed).rule

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mechdesign.base.display import Shown
+from mechdesign.mechanism.session.belief import best_places
 from mechdesign.mechanism.table.dataset import probabilities
 from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.movement.home_away import HOUSED, HomeAway, HomeAwayChain
@@ -40,14 +41,15 @@ class Released(Shown):
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Setting(Shown):
     """domain and model, public; within, the radius in the unit of the domain for which costs are counted; exact,
-    whether filters run the chain of the model, as a session does, or factor it (`Beliefs`).
+    whether filters run the chain of the model, as a session does, or factor it (`Beliefs`); made, certified tables
+    and their probabilities by cost, as they are asked for.
     """
 
     domain: Domain
     model: HomeAway
     within: float
     exact: bool = False
-    _made: dict[float, tuple[xr.Dataset, _Floats]] = field(default_factory=dict, init=False, repr=False)
+    made: dict[float, tuple[xr.Dataset, _Floats]] = field(default_factory=dict, repr=False)
 
     @property
     def ticks(self) -> int:
@@ -59,6 +61,11 @@ class Setting(Shown):
         """The model on the places."""
         metric = Euclidean(epsilon=1 / self.within, unit=self.domain.unit)
         return self.model.over(self.domain, metric, np.asarray(self.model.away))
+
+    @cached_property
+    def exactly(self) -> Setting:
+        """The same with filters that run the chain. Tables are shared."""
+        return replace(self, exact=True)
 
     @cached_property
     def distances(self) -> _Floats:
@@ -89,10 +96,10 @@ class Setting(Shown):
 
     def _entry(self, nats: float) -> tuple[xr.Dataset, _Floats]:
         key = round(float(nats), _DIGITS)
-        if key not in self._made:
+        if key not in self.made:
             made = report_table(self.domain, nats, within=self.within)
-            self._made[key] = made, probabilities(made).values
-        return self._made[key]
+            self.made[key] = made, probabilities(made).values
+        return self.made[key]
 
     def beliefs(self, people: int) -> Beliefs | ExactBeliefs:
         """The filter before anything is released."""
@@ -100,9 +107,7 @@ class Setting(Shown):
 
     def estimate(self, places: NDArray[Any]) -> tuple[_Places, NDArray[Any]]:
         """For distributions (N, n) the places of least expected distance (N,), and that distance."""
-        expected = places @ self.distances.astype(places.dtype, copy=False)
-        best = expected.argmin(axis=1)
-        return best, expected[np.arange(len(best)), best]
+        return best_places(places, self.distances.astype(places.dtype, copy=False))
 
 
 class Beliefs:
