@@ -27,10 +27,8 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import math
-import os
 import re
 import struct
-import sys
 from fractions import Fraction
 from itertools import chain, product
 from operator import add, mul
@@ -217,32 +215,18 @@ def row_faults(table: tables.Table) -> list[str]:
     return [f"secret {u}: a mass is below 1, or the masses do not sum to 2^62" for u in wrong[:1]]
 
 
+def _told(table: tables.Table) -> list[str]:
+    for name in ("position_claim", "unit", "problem", "sha256"):
+        tables.say(f"{name + ':':16}{table.told.get(name, 'none')}")
+    if "position_claim" not in table.told:
+        raise tables.BadInput("it makes no claim about positions")
+    return row_faults(table) or position_faults(table)
+
+
 def main(arguments: list[str]) -> int:
     """Print the claim about positions and whether it is proved; 0 proved, 1 refused, 2 no such table."""
-    if len(arguments) != 1:
-        tables.say("usage: python verify_positions.py TABLE.csv or TABLE.json")
-        return 2
-    try:
-        table = tables.read(arguments[0])
-        for name in ("position_claim", "unit", "problem", "sha256"):
-            tables.say(f"{name + ':':16}{table.told.get(name, 'none')}")
-        if "position_claim" not in table.told:
-            raise tables.BadInput("it makes no claim about positions")
-        faults = row_faults(table) or position_faults(table)
-    except (tables.BadInput, MemoryError) as error:
-        tables.say(f"no table: {arguments[0]}: {str(error) or 'more than the memory holds'}")
-        return 2
-    except tables.Refused as error:
-        faults = [f"{arguments[0]}: {error}"]
-    for line in [f"refused:  {fault}" for fault in faults] or [PROVED]:
-        tables.say(line)
-    return 1 if faults else 0
+    return int(tables.main(arguments, _told, PROVED, "verify_positions.py"))
 
 
 if __name__ == "__main__":
-    try:
-        code = main(sys.argv[1:])
-        sys.stdout.flush()
-    except (OSError, KeyboardInterrupt):  # nobody reads what is printed
-        os._exit(2)
-    sys.exit(code)
+    tables.run(main)

@@ -102,8 +102,7 @@ class Table(NamedTuple):
 
 def read(path: str | Path) -> Table:
     """The table in a file. Raises: BadInput where it is none, or not all of it; Refused where it was altered."""
-    kind = Path(path).suffix.lower()
-    if kind not in SEALS:
+    if (kind := Path(path).suffix.lower()) not in SEALS:
         raise BadInput("the name must end in .csv or .json")
     try:
         if not Path(path).is_file() or Path(path).stat().st_size > MOST_BYTES:
@@ -116,8 +115,7 @@ def read(path: str | Path) -> Table:
     if data[start:] != before + hashlib.sha256(data[:start]).hexdigest().encode() + after:
         raise Refused("the last line is not the checksum of the lines before it: altered, or cut short")
     try:
-        text = data.decode()
-        if re.search(r"[\x00-\x09\x0b-\x1f\x7f]", text):
+        if re.search(r"[\x00-\x09\x0b-\x1f\x7f]", text := data.decode()):
             raise BadInput("holds control characters")
         return _from_csv(text) if kind == ".csv" else _from_json(text)
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError) as error:
@@ -223,8 +221,7 @@ def breaches(rows: list[list[int]], sums: list[int], edges: list[Edge]) -> list[
     """The (secret, other, report) with P(report|secret) > e^length P(report|other), over edges both ways.
     a / S(u) <= R 2^-s b / S(v) is checked as a S(v) 2^s <= R b S(u). Cost: 0.2 microseconds a triple.
     """
-    found: list[tuple[int, int, int]] = []
-    bounds = {length: lower_bound(length) for length in {length for _, _, length in edges}}
+    found, bounds = [], {length: lower_bound(length) for length in {length for _, _, length in edges}}
     for tail, head, length in edges:
         factor, shift = bounds[length]
         for u, v in ((tail, head), (head, tail)):
@@ -257,8 +254,7 @@ def fingerprint(edges: list[Edge]) -> str:
 
 def claim_faults(table: Table) -> list[str]:
     """Where the sentence of the claim is not about this table, or not about the lengths that it lists."""
-    said = re.fullmatch(SENTENCE, table.told["claim"])
-    if said is None or table.told["budget"] != BUDGET:
+    if not (said := re.fullmatch(SENTENCE, table.told["claim"])) or table.told["budget"] != BUDGET:
         return ["the claim or the budget is no sentence that this program knows"]
     own = {"secrets": str(len(table.rows)), "edges": str(len(table.edges)), "list": fingerprint(table.edges)}
     faults = [f"the claim says {what} {said[what]}, not {own[what]}" for what in own if said[what] != own[what]]
@@ -340,9 +336,8 @@ def faults_of(table: Table) -> list[str]:
             faults.append(f"secret {u}: the masses sum to {sum(row)}, not {total}")
     if not connected(len(table.rows), table.edges):
         faults.append("the edges do not connect all secrets")
-    broken = breaches(table.rows, table.sums, table.edges) if min(table.sums) > 0 else []
-    first = f"{len(broken)} inequalities are broken, first P({{2}}|{{0}}) <= e^d P({{2}}|{{1}})"
-    return faults + [first.format(*triple) for triple in broken[:1]]
+    bad = breaches(table.rows, table.sums, table.edges) if min(table.sums) > 0 else []
+    return faults + [f"{len(bad)} inequalities are broken, first P({y}|{u}) <= e^d P({y}|{v})" for u, v, y in bad[:1]]
 
 
 def upwards(value: Decimal) -> str:
@@ -355,44 +350,50 @@ def say(line: str) -> None:
     """Print 2,000 characters of a line at most, escaped where they are not printable, or not on this terminal."""
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line[:2000])
     encoding = sys.stdout.encoding or "ascii"
-    print(shown.encode(encoding, "backslashreplace").decode(encoding))
+    print(shown.encode(encoding, "backslashreplace").decode(encoding), flush=True)
 
 
-def main(arguments: list[str]) -> int:
-    """Print what a table says, what was checked and what is wrong; 0 proved, 1 refused, 2 no such table."""
+def _told(table: Table) -> list[str]:
+    for name in SAID:
+        say(f"{name + ':':10}{table.told[name]}")
+    n, m, e = len(table.rows), len(table.rows[0]), len(table.edges)
+    say(f"checked:  {n} x {m} masses, {n} row sums, {e} edges both ways: {2 * e * m} inequalities, in integers")
+    ends = [Decimal(end(length for _, _, length in table.edges)) for end in (min, max)]
+    powers = [upwards(Context(prec=40).exp(d).next_plus()) if d <= 700 else "more than 1e300" for d in ends]
+    span, factor = " to ".join(map(upwards, ends)), " to ".join(powers)
+    say(f"lengths:  {span} nats: between the ends of an edge a report changes odds by a factor of {factor} at most")
+    if ends[1] > LONGEST:
+        say("warning:  the longest edge hides nothing: no two probabilities of a table are so far apart")
+    say("trusted:  coordinates and their unit; lengths and pairs as far as the claim does not tell them")
+    if table.told.get("patch") or "position_claim" in table.told:
+        say("open:     the claim about any position, which verify_positions.py proves or refuses")
+    return faults_of(table)
+
+
+def main(arguments: list[str], check: Any = _told, proved: str = PROVED, name: str = "verify_table.py") -> int:
+    """Print what `check` says of a table, and what is wrong or `proved`; 0 proved, 1 refused, 2 no such table."""
     if len(arguments) != 1:
-        say("usage: python verify_table.py TABLE.csv or TABLE.json")
+        say(f"usage: python {name} TABLE.csv or TABLE.json")
         return 2
     try:
-        table = read(arguments[0])
-        for name in SAID:
-            say(f"{name + ':':10}{table.told[name]}")
-        n, m, e = len(table.rows), len(table.rows[0]), len(table.edges)
-        say(f"checked:  {n} x {m} masses, {n} row sums, {e} edges both ways: {2 * e * m} inequalities, in integers")
-        ends = [Decimal(end(length for _, _, length in table.edges)) for end in (min, max)]
-        powers = [upwards(Context(prec=40).exp(d).next_plus()) if d <= 700 else "more than 1e300" for d in ends]
-        span, factor = " to ".join(map(upwards, ends)), " to ".join(powers)
-        say(f"lengths:  {span} nats: between the ends of an edge a report changes odds by a factor of {factor} at most")
-        if ends[1] > LONGEST:
-            say("warning:  the longest edge hides nothing: no two probabilities of a table are so far apart")
-        say("trusted:  coordinates and their unit; lengths and pairs as far as the claim does not tell them")
-        if table.told.get("patch") or "position_claim" in table.told:
-            say("open:     the claim about any position, which verify_positions.py proves or refuses")
-        faults = faults_of(table)
+        faults = check(read(arguments[0]))
     except (BadInput, MemoryError) as error:
         say(f"no table: {arguments[0]}: {str(error) or 'more than the memory holds'}")
         return 2
     except Refused as error:
         faults = [f"{arguments[0]}: {error}"]
-    for line in [f"refused:  {fault}" for fault in faults] or [PROVED]:
+    for line in [f"refused:  {fault}" for fault in faults] or [proved]:
         say(line)
     return 1 if faults else 0
 
 
-if __name__ == "__main__":
+def run(main: Any = main) -> None:
+    """Exit with the code of a program, 2 where nobody reads what it prints."""
     try:
-        code = main(sys.argv[1:])
-        sys.stdout.flush()
-    except (OSError, KeyboardInterrupt):  # nobody reads what is printed
+        sys.exit(main(sys.argv[1:]))
+    except (OSError, KeyboardInterrupt):
         os._exit(2)
-    sys.exit(code)
+
+
+if __name__ == "__main__":
+    run()
