@@ -50,14 +50,7 @@ def fast_marching(domain: Domain, level: PrivacyLevel, source: int, order: int =
     speed[inside] = 1.0 / level.at(domain.points)
     arrival = np.ma.filled(skfmm.travel_time(front, speed, dx=list(domain.cell), order=order), np.nan)[inside]
     field = np.where(straight <= start, straight, arrival + start)
-    if not np.isfinite(field).all():
-        raise InputError(
-            "the front does not reach every cell",
-            field="mask",
-            value=f"{int((~np.isfinite(field)).sum())} cells",
-            remedy="use graph distances",
-        )
-    return field
+    return _reached(field, "use graph distances")
 
 
 def signed_distance(domain: Domain, level_set: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -89,13 +82,7 @@ def signed_distance(domain: Domain, level_set: NDArray[np.float64]) -> NDArray[n
         raise InputError(
             "no front between the cells", field="level_set", value=str(error), remedy="open the mask where signs change"
         ) from error
-    if not np.isfinite(found).all():
-        raise InputError(
-            "the front does not reach every cell",
-            field="mask",
-            value=f"{int((~np.isfinite(found)).sum())} cells",
-            remedy="open the mask between the parts",
-        )
+    found = _reached(found, "open the mask between the parts")
     below = -transform(domain.points, domain.points, -found, 1.0, linear=False)
     above = transform(domain.points, domain.points, found, 1.0, linear=False)
     return (below + above) / 2
@@ -105,6 +92,14 @@ def fast_marching_kernel(domain: Domain, level: PrivacyLevel, edges: Edges) -> N
     """Distances (n, n), column y the 1-Lipschitz minorant of the fast-marching field from y, in nats; not symmetric."""
     columns = [lipschitz_minorant(fast_marching(domain, level, y), edges) for y in range(domain.size)]
     return np.column_stack(columns)
+
+
+def _reached(arrival: NDArray[np.float64], remedy: str) -> NDArray[np.float64]:
+    """The arrival times (n,), all finite. Raises: InputError that counts those that are not."""
+    missed = int((~np.isfinite(arrival)).sum())
+    if missed:
+        raise InputError("the front does not reach every cell", field="mask", value=f"{missed} cells", remedy=remedy)
+    return arrival
 
 
 def _skfmm(field: str, value: str, otherwise: str = "") -> Any:

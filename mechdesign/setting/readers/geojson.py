@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -88,29 +88,35 @@ def _read(
 
 def _lines(document: dict[str, Any]) -> list[NDArray[np.float64]]:
     """Raises: ValueError where there are none."""
-    lines = [_positions(line) for line in _found(document)]
+    lines = [_positions(line) for geometry in _geometries(document) for line in _found(geometry)]
     if not lines:
         raise ValueError("it holds none")
     return lines
 
 
-def _found(document: dict[str, Any]) -> list[Any]:
-    """The lists of positions of a geometry, a feature or a collection."""
+def _geometries(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The bare geometries of a geometry, a feature or a collection, in turn."""
     kind = document["type"]
-    if kind == "FeatureCollection":
-        return [line for feature in document["features"] for line in _found(feature)]
-    if kind == "Feature":
-        return [] if document["geometry"] is None else _found(document["geometry"])
-    if kind == "GeometryCollection":
-        return [line for geometry in document["geometries"] for line in _found(geometry)]
+    if kind in ("FeatureCollection", "GeometryCollection"):
+        for each in document["features" if kind == "FeatureCollection" else "geometries"]:
+            yield from _geometries(each)
+    elif kind != "Feature":
+        yield document
+    elif document["geometry"] is not None:
+        yield from _geometries(document["geometry"])
+
+
+def _found(geometry: dict[str, Any]) -> list[Any]:
+    """The lists of positions of a bare geometry."""
+    kind = geometry["type"]
     if kind in ("Point", "MultiPoint"):
         return []
     if kind == "LineString":
-        return [document["coordinates"]]
+        return [geometry["coordinates"]]
     if kind in ("MultiLineString", "Polygon"):
-        return list(document["coordinates"])
+        return list(geometry["coordinates"])
     if kind == "MultiPolygon":
-        return [ring for polygon in document["coordinates"] for ring in polygon]
+        return [ring for polygon in geometry["coordinates"] for ring in polygon]
     raise ValueError(f"a geometry of type {kind}")
 
 
@@ -133,17 +139,17 @@ def _features(document: dict[str, Any]) -> list[tuple[list[list[NDArray[np.float
 
 
 def _polygons(document: dict[str, Any]) -> list[list[NDArray[np.float64]]]:
-    kind = document["type"]
-    if kind == "FeatureCollection":
-        return [polygon for feature in document["features"] for polygon in _polygons(feature)]
-    if kind == "Feature":
-        return [] if document["geometry"] is None else _polygons(document["geometry"])
-    if kind == "GeometryCollection":
-        return [polygon for geometry in document["geometries"] for polygon in _polygons(geometry)]
+    """The polygons of a geometry, a feature or a collection, each its rings."""
+    return [_rings(polygon) for geometry in _geometries(document) for polygon in _filled(geometry)]
+
+
+def _filled(geometry: dict[str, Any]) -> list[Any]:
+    """The polygons of a bare geometry as they stand, but for empty ones."""
+    kind = geometry["type"]
     if kind == "MultiPolygon":
-        return [_rings(polygon) for polygon in document["coordinates"] if polygon]
+        return [polygon for polygon in geometry["coordinates"] if polygon]
     if kind == "Polygon":
-        return [_rings(document["coordinates"])] if document["coordinates"] else []
+        return [geometry["coordinates"]] if geometry["coordinates"] else []
     raise ValueError(f"a geometry of type {kind}")
 
 
