@@ -117,6 +117,7 @@ def test_every_command_and_snippet_runs_in_its_order(tmp_path: Path, monkeypatch
             (tmp_path / "my_problem.py").write_text(snippet, encoding="utf-8")
     run("mechdesign solve my_problem.py --cells 10 -o mechanism.nc", tmp_path)
     run("mechdesign export mechanism.nc -o mechanism.csv", tmp_path)
+    assert "\nproved:" in run("python verify_table.py mechanism.csv", tmp_path)
 
 
 @pytest.mark.parametrize("name", ["README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))])

@@ -51,10 +51,10 @@ def _run() -> int:
     """Run the command that the command line names; its exit code. Raises whatever the command raises."""
     import typer
 
-    from mechdesign.cli.app import app
+    from mechdesign.cli.app import command
 
     try:
-        code = app(sys.argv[1:] or ["--help"], prog_name="mechdesign", standalone_mode=False)
+        code = command()(sys.argv[1:] or ["--help"], prog_name="mechdesign", standalone_mode=False)
     except typer.Abort as error:
         raise KeyboardInterrupt from error
     except typer.TyperException as error:

@@ -132,8 +132,10 @@ def test_without_workers_the_page_proves_in_its_own_thread(folder, browser):
     context.add_init_script("window.Worker = undefined")
     page = context.new_page()
     page.goto((folder / "plane.html").as_uri())
-    page.wait_for_selector(".badge.proved")
+    page.wait_for_selector(".badge:not(.waiting)")
+    found = page.evaluate("typeof Worker"), page.get_attribute("#proof", "class")
     context.close()
+    assert found == ("undefined", "badge proved")
 
 
 def test_hostile_names_stay_texts(tmp_path, opened):
