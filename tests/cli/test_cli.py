@@ -69,9 +69,9 @@ def test_help_loads_nothing_heavy():
 def test_the_module_runs_and_exit_codes_reach_the_shell(tmp_path):
     ended = python("-m", "mechdesign", "solve", "discrete", "--secrets", "3", "-o", tmp_path / "d.nc", "--json")
     assert (ended.returncode, json.loads(ended.stdout)["certified"]) == (0, True)
-    refused = python("-m", "mechdesign", "verify", tmp_path / "absent.nc")
+    refused = python("-m", "mechdesign", "level", "--radius", "0", "--factor", "2")
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert refused.stderr.startswith("error: file: no such file")
+    assert refused.stderr.startswith("error: radius: must be positive")
 
 
 def test_problems(run, run_json):

@@ -53,11 +53,11 @@ def shell(words, **settings):
         ("mechdesign problems > /dev/full", 1, "could not be written"),
         ("mechdesign problems --json > /dev/full", 1, "could not be written"),
         ("mechdesign --help > /dev/full", 1, "could not be written"),
-        ("mechdesign verify absent.nc --json > /dev/full", 2, "no such file"),
+        ("mechdesign level --radius 0 --factor 2 --json > /dev/full", 2, "must be positive"),
         ("mechdesign problems | true", 1, ""),
         ("mechdesign problems --json | true", 1, ""),
-        ("mechdesign verify absent.nc 2> /dev/full", 2, ""),
-        ("mechdesign verify absent.nc 2>&-", 2, ""),
+        ("mechdesign level --radius 0 --factor 2 2> /dev/full", 2, ""),
+        ("mechdesign level --radius 0 --factor 2 2>&-", 2, ""),
         ("mechdesign problems >&-", 0, ""),
     ],
 )
@@ -69,9 +69,9 @@ def test_outputs_that_cannot_be_written(words, code, said):
 
 
 def test_a_terminal_of_few_characters_gets_escapes():
-    ended = shell("mechdesign verify $'\\xff\\u00e9.nc'", PYTHONIOENCODING="ascii")
+    ended = shell("mechdesign level --radius $'\\xff\\u00e9' --factor 2", PYTHONIOENCODING="ascii")
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr.endswith("(got \\udcff\\xe9.nc); give the path of a mechanism\n")
+    assert ended.stderr.endswith("(got \\udcff\\xe9); write --radius 2\n")
     ended = shell("mechdesign problems", PYTHONIOENCODING="ascii")
     assert (ended.returncode, ended.stderr, ended.stdout.isascii()) == (0, "", True)
 
