@@ -1,5 +1,6 @@
 """The pictures of these pages that no command draws: python docs/draw.py; the rest are those of the tutorials."""
 
+import re
 import runpy
 from pathlib import Path
 
@@ -80,9 +81,26 @@ def main() -> None:
     ax.set(xlabel="radius within which odds change by at most the factor, m", ylabel="mean distance of a report, m")
     ax.set_xlim(right=4500)
     ax.grid(alpha=0.3)
-    drawn_too = {"epsilon": figure, "day": day(), "positions": positions()}
+    drawn_too = {"epsilon": figure, "day": day(), "positions": positions(), "distance": distance()}
     for name, drawn in {**figures, **drawn_too}.items():
         drawn.savefig(HERE / "pictures" / f"{name}.png", dpi=90)
+
+
+def distance() -> Figure:
+    """How far mechanisms are above the proved bound as cells get smaller: the rows of the table in large-maps.md."""
+    found = re.findall(r"^\| (\d+) x \1 \|(.*)\|$", (HERE / "large-maps.md").read_text(encoding="utf-8"), re.M)
+    rows = [(int(cells), *(float(figure or "nan") for figure in rest.split("|")[:4])) for cells, rest in found]
+    cells, loss, remapped, optimal, bound = np.array(sorted(rows)).T
+    figure, ax = plt.subplots(figsize=(7, 3.8), layout="constrained")
+    shown = {"eikonal": loss, "eikonal, remapped": remapped, "optimal, as designed": optimal}
+    for (name, losses), mark in zip(shown.items(), "os^", strict=True):
+        known = np.isfinite(losses)
+        ax.plot(cells[known], 100 * (1 - bound / losses)[known], marker=mark, label=name)
+    ax.set(xlabel="cells along an axis", ylabel="(loss - bound) / loss, percent", xlim=(0, None), ylim=(0, None))
+    ax.set_xticks(cells)
+    ax.grid(alpha=0.3)
+    ax.legend()
+    return figure
 
 
 def positions() -> Figure:

@@ -21,6 +21,7 @@ from functools import partial
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 from mechdesign.errors import SizeError, UnsuitableError
 from mechdesign.mechanism.factored.certificate import STEP_BITS
@@ -45,6 +46,7 @@ from mechdesign.solvers.pool.matrix import Matrix, Vector
 from mechdesign.solvers.pool.schwarz import Blocks
 from mechdesign.solvers.pool.settle import Settling, table_of
 
+_BLAS = ThreadpoolController()  # blocks of a few hundred places: more threads cost more than they bring
 LARGEST = 50_000  # secrets up to which a pool of columns is made: beyond, minutes become hours
 POOLED = 4_900  # secrets from which "auto" solves the optimal program by a pool of columns: 70 x 70
 LARGEST_TABLE = 1600  # secrets up to which the result is a table
@@ -55,9 +57,9 @@ _SAME = 0.01  # nats within which offsets count as equal
 _SHARE, _FINEST = 0.2, 2e-4  # of the gap asked for that the master may leave, and the least that it is asked for
 _ENOUGH = 0.7  # of the gap asked for: the estimate at which rounds end
 _SLOW = 0.9  # share of the gap that a round without another column has to leave behind, or it is the last
+_REPEATS = 4  # of the master where its loss is near enough: each levels the row sums further
 _FRESH = 0.1  # weight of a column that joins, in that of its report at first
 _FAINT = 1e-3  # of the weight of a report: columns below are dropped in the end
-_LOWERED = 1e-3  # of a bound that a certificate takes off the worth of the master's multipliers, about
 _LAST = 0.3  # share of the time limit that is kept for the certificates
 
 
@@ -115,7 +117,7 @@ def solve_pool(program: Optimal, targets: Targets) -> Design | xr.Dataset:
             value=problem.domain.size,
             remedy="use fewer cells, or the program eikonal",
         )
-    with threads() as crew:
+    with threads() as crew, _BLAS.limit(limits=1):
         search = Search(problem, targets, crew)
         stopped = search.rounds()
         columns, weight = search.kept()
@@ -195,14 +197,14 @@ class Search:
         return self.columns.of(used), self.weight[used]
 
     def bound(self) -> ProvedBound | None:
-        """The better of the proved bounds of the multipliers of the passes and of the master, which the certificate
-        lowers more; None where it is interrupted.
+        """The better of the proved bounds of the multipliers of the passes and of the master, which are worth more
+        and which the certificate lowers more; None where it is interrupted.
         """
         told = partial(self.told, "bound, certificate", kappa=None)
         best: ProvedBound | None = None
         try:
             best = certify(self.crew, self.places, self.proof, told=told)
-            if best.value < (1 - _LOWERED) * self.worth:
+            if best.value < self.worth:
                 other = certify(self.crew, self.places, self.best, told=told)
                 best = max(best, other, key=lambda bound: bound.value)
         except KeyboardInterrupt:
@@ -247,7 +249,9 @@ class Search:
                 rays = generators_of(self.places, found, reports, step=self.step, deepest=deepest)
                 fresh = fresh.with_more(rays.of(self._unseen(rays)))
                 self.told(f"round {self.number + 1}, pricing", stop, None)
-        self.best, self.worth = dual, float(dual @ np.minimum(ratio, 1.0))
+        worth = float(dual @ np.minimum(ratio, 1.0))
+        if worth > self.worth:
+            self.best, self.worth = dual, worth
         self.state = State(dual=dual, weight=self.state.weight, ratio=ratio)
         if not fresh.size:
             return False
@@ -290,16 +294,31 @@ class Search:
         return Matrix.of(joined["count"], joined["place"], joined["value"], self.places.size), joined["cost"]
 
     def _improve(self, blocks: Blocks, deadline: float) -> float:
-        """Better weights and multipliers; the loss that they will have, about."""
+        """Better weights and multipliers; the loss that the weights will have, about.
+
+        Once the loss is near enough the master is repeated from where it ended, for weights alone: its pull goes back
+        to the multipliers before, and row sums get closer to 1. Pricing goes on from the multipliers of the first.
+        """
         assert self.matrix is not None
-        gap = max(_SHARE * self.targets.gap, _FINEST)
-        point = improve(self.matrix, blocks, self.cost, self.weight, self.state.dual, gap=gap, deadline=deadline)
-        self.weight = point.weight
-        self.state = State(dual=np.maximum(point.dual, 0.0), weight=self.state.weight, ratio=self.state.ratio)
-        edges, prior = self.problem.edges, self.places.prior
-        spent = Claim.whole(edges).spent(point.sums) / edges.length
-        near = prior[edges.tail] + prior[edges.head]
-        return float(self.cost @ self.weight) * (1 + 2 * float(near @ spent) / float(near.sum()))
+        gap, dual = max(_SHARE * self.targets.gap, _FINEST), self.state.dual
+        loss = np.inf
+        for number in range(1 + _REPEATS):
+            found = improve(self.matrix, blocks, self.cost, self.weight, dual, gap=gap, deadline=deadline)
+            dual, raw = np.maximum(found.dual, 0.0), float(self.cost @ found.weight)
+            if number == 0:
+                self.state = State(dual=dual, weight=self.state.weight, ratio=self.state.ratio)
+            worth = raw * (1 + 2 * self._spent(found.sums))
+            gained, loss = loss - worth, min(loss, worth)
+            if gained > 0:
+                self.weight = found.weight
+            if gained < gap * loss or raw - self.worth > self.targets.gap * raw or time.monotonic() > deadline:
+                break
+        return loss
+
+    def _spent(self, sums: Vector) -> float:
+        """The mean share of an edge that goes to the row sums at its ends: a loss of lengths grows by twice as much."""
+        edges, logarithm = self.problem.edges, np.log(sums)
+        return float(np.mean(np.abs(logarithm[edges.tail] - logarithm[edges.head]) / edges.length))
 
 
 def _tabled(problem: DesignProblem, table: Vector, duals: list[Vector], stopped: str) -> Design:
