@@ -79,10 +79,12 @@ def position_faults(table: Any) -> list[str]:
     if not cells:
         return ["the coordinates are not those of different cells of the grid of the positions"]
     patches = table.told["patch"]
-    if any(list(map(type, patch)) != [int] * 9 + [str] * 4 for patch in patches):
-        raise tables.BadInput("a patch is nine whole numbers and four exact floats in hex")
+    if not any(all(list(map(type, patch)) == [int] * 9 + [str] * k for patch in patches) for k in (4, 16)):
+        raise tables.BadInput("a patch is nine whole numbers and four or sixteen exact floats in hex")
     rows, levels = _rows_around(cells), [[float.fromhex(level) for level in patch[9:]] for patch in patches]
-    packed = b"".join([struct.pack("<9q", *row) for row in rows] + [struct.pack("<4d", *level) for level in levels])
+    packed = b"".join(
+        [struct.pack("<9q", *row) for row in rows] + [struct.pack(f"<{len(level)}d", *level) for level in levels]
+    )
     if rows != [patch[:9] for patch in patches] or said["list"] != hashlib.sha256(packed).hexdigest()[:12]:
         return ["the rows around a cell, or the levels at its corners, are not those of the claim about positions"]
     limit = tables._most(said["most"], 9 if said["least"] else 17)
@@ -137,11 +139,13 @@ def steep_pairs(
             steep.update(seen[key])
         for y in sorted(steep):
             p = [[masses[row][y] for row in around[k : k + 3]] for k in (0, 3, 6)]
-            fine, half = _along(p, CHAIKIN), _along([z[:2], z[2:]], ((2, 0), (1, 1), (0, 2)))
-            parts = [
-                ([r[j : j + 3] for r in fine[i : i + 3]], [r[j : j + 2] for r in half[i : i + 2]]) for i, j in ENDS
-            ]
-            if not (gentle(p, [z[:2], z[2:]], ONE) or all(gentle(*part, 8 * ONE) for part in parts)):
+            fine, half = _along(p, CHAIKIN), _along([z[:2], z[2:4]], ((2, 0), (1, 1), (0, 2)))
+            own = [[[2 * k for k in z[q + i : q + i + 2]] for i in (0, 2)] for q in range(0, len(z), 4)]
+            if len(z) == 4:
+                own = [[r[j : j + 2] for r in half[i : i + 2]] for i, j in ENDS]
+            parts = [([r[j : j + 3] for r in fine[i : i + 3]], own[2 * i + j]) for i, j in ENDS]
+            whole = len(z) == 4 and gentle(p, [z[:2], z[2:]], ONE)
+            if not (whole or all(gentle(*part, 8 * ONE) for part in parts)):
                 broken.append((u, y))
     return broken
 

@@ -101,7 +101,7 @@ def test_a_mechanism_with_positions_is_proved_stored_and_read_again(name, tmp_pa
     assert md.verify(path).position_claim == checked.position_claim
     plain = name in ("square", "plane")
     assert ("the Euclidean distance" in checked.position_claim) == plain
-    assert ("along paths inside" in checked.position_claim) == (name == "levels")
+    assert ("along paths inside" in checked.position_claim) == (name in ("levels", "quarters"))
     assert ("the length of the shortest path inside" in checked.position_claim) == (name == "holes")
 
 
@@ -109,16 +109,20 @@ def one_row(file):
     file["around_row"].values[0, 0] = 1 + file["around_row"].values[0, 0]
 
 
+def levels_of(file):
+    return file["quarter_level" if "quarter_level" in file else "corner_level"].values
+
+
 def one_level(file):
-    file["corner_level"].values[3, 2] *= 1.0001
+    levels_of(file)[3, 2] *= 1.0001
 
 
 def lower_level(file):
-    file["corner_level"].values[3, 2] *= 0.9
+    levels_of(file)[3, 2] *= 0.9
 
 
 def no_level(file):
-    file["corner_level"].values[3, 2] = math.nan
+    levels_of(file)[3, 2] = math.nan
 
 
 def one_mass(file):
@@ -143,7 +147,7 @@ ALTERED = [one_row, one_level, lower_level, no_level, one_mass, rule, sentence, 
 
 
 @pytest.mark.parametrize("alter", ALTERED)
-@pytest.mark.parametrize("name", ["levels", "holes"])
+@pytest.mark.parametrize("name", ["levels", "quarters", "holes"])
 def test_an_altered_claim_is_refused_and_nothing_is_drawn(name, alter):
     file = placed(name).copy(deep=True)
     alter(file)

@@ -30,7 +30,8 @@ Array = NDArray[np.float64]
 _STEP = 0.98  # share of the way to the boundary
 _ITERATIONS = 100
 _STALLED = 6  # iterations without a better point after which rounding is taken to have won
-_START = 10.0  # times the dual cones that would take up the mean cost: fewer iterations than from 1 or from 100
+_START = 10.0  # mean costs, of all reports of a row together: the mean product of a row's signs at the start
+_NUMBERS = 60  # per cone and block: the vectors of a step and what is made in between
 _RIDGE = 1e-15  # of the diagonal of a block, added to it
 
 
@@ -47,6 +48,21 @@ class ConePoint:
     stopped: str
 
 
+def bytes_needed(cones: SplineCones, blocks: int) -> int:
+    """Memory of `solve_cone_blocks`: about 60 numbers per cone and block, and a factor of 2 w + 3 numbers a row.
+
+    Cost: O(n), nothing is allocated.
+    """
+    n = cones.bound.shape[1]
+    held = cones.bound.tocsr()
+    first, last = (
+        np.minimum.reduceat(held.indices, held.indptr[:-1]),
+        np.maximum.reduceat(held.indices, held.indptr[:-1]),
+    )
+    width = int((last - first).max())
+    return 8 * (_NUMBERS * (cones.size + n) * blocks + (width + 1) * n * blocks + 4 * n * n)
+
+
 def solve_cone_blocks(
     cones: SplineCones,
     cost: Array,
@@ -59,19 +75,17 @@ def solve_cone_blocks(
     """Solve to a relative gap. cost (n, m); sums (q, n) is M, and b the row sums of M: P = 1 / m is a solution.
 
     on_progress is called with the iteration, the primal and the dual objective. An interrupt (Ctrl-C) ends the method
-    with its best point. Memory: about 60 numbers per cone and report. Cost: O(m (n w^2 + q^2 n)) an iteration, w the
+    with its best point. Memory: `bytes_needed`. Cost: O(m (n w^2 + q^2 n)) an iteration, w the
     bandwidth of the cells.
     """
-    algebra = _Algebra(cones, sums)
+    algebra = _Algebra(_with_signs(cones), sums)
     n, m = cost.shape
     total = np.asarray(sums.sum(axis=1)).ravel()
     unit = float(np.abs(cost).mean()) * n
     scaled = cost / unit * n
     x = np.full((n, m), 1.0 / m)
     s = algebra.cone_rows(x)
-    z = np.zeros_like(s)
-    z[0] = _START * scaled.mean() / np.asarray(cones.bound.sum(axis=0)).mean()
-    dual = np.zeros(len(total))
+    z, dual = _start(algebra, scaled, s)
     best, merit, since, stopped, count = (x, dual, z), np.inf, 0, "precision", 0
     try:
         for count in range(_ITERATIONS):
@@ -101,7 +115,36 @@ def solve_cone_blocks(
     except np.linalg.LinAlgError:
         stopped = "precision"
     x, dual, z = best
-    return ConePoint(table=x, dual=dual * unit / n, slack=z * (unit / n), iterations=count, stopped=stopped)
+    slack = z[:, : cones.size] * (unit / n)
+    return ConePoint(table=x, dual=dual * unit / n, slack=slack, iterations=count, stopped=stopped)
+
+
+def _with_signs(cones: SplineCones) -> SplineCones:
+    """The cones, and x >= 0 as one more for every row: implied, and what takes up the residual of the dual."""
+    n = cones.bound.shape[1]
+    none = sp.csr_array((n, n))
+    return SplineCones(
+        bound=sp.vstack([cones.bound, sp.eye_array(n)], format="csr"),
+        slope_x=sp.vstack([cones.slope_x, none], format="csr"),
+        slope_y=sp.vstack([cones.slope_y, none], format="csr"),
+    )
+
+
+def _start(algebra: _Algebra, cost: Array, s: Array) -> tuple[Array, Array]:
+    """Dual cones and multipliers that satisfy the equations of the dual, with nearly one product s z for every cone.
+
+    z is mu / s but for the cones of signs, which take up what is left of c - M' lambda - G' z: at least mu / x.
+    """
+    n, m = cost.shape
+    z = np.zeros_like(s)
+    mu = _START * float(cost.mean()) / m
+    z[0, :-n] = mu / s[0, :-n]
+    left = cost - algebra.transpose(z)
+    share = algebra.sums.tocoo()
+    dual = np.full(share.shape[0], np.inf)
+    np.minimum.at(dual, share.row, (left.min(axis=1) - mu * m)[share.col] / share.data)
+    z[0, -n:] = left - (algebra.sums.T @ dual)[:, None]
+    return z, dual
 
 
 def _step(
@@ -121,13 +164,13 @@ def _step(
         return dx, dl, ds, scaling.inverse(u - scaling.inverse(ds))
 
     _, _, ds, dz = direction(-square, 1.0)
-    ahead = (s + min(1.0, _longest(s, ds)) * ds) * (z + min(1.0, _longest(z, dz)) * dz)
-    centring = (float(ahead.sum()) / (mu * s[0].size)) ** 3
-    target = -square - _product(scaling.inverse(ds), scaling.times(dz))
+    ahead = min(1.0, _longest(s, ds), _longest(z, dz))
+    centring = (1 - ahead) ** 3
+    target = -square - ahead * _product(scaling.inverse(ds), scaling.times(dz))
     target[0] += centring * mu
     dx, dl, ds, dz = direction(target, 1 - centring)
-    primal, down = (min(1.0, _STEP * _longest(*pair)) for pair in ((s, ds), (z, dz)))
-    return x + primal * dx, s + primal * ds, z + down * dz, dual + down * dl
+    length = min(1.0, _STEP * min(_longest(s, ds), _longest(z, dz)))
+    return x + length * dx, s + length * ds, z + length * dz, dual + length * dl
 
 
 class _Algebra:
