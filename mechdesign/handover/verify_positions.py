@@ -140,7 +140,7 @@ def steep_pairs(
         for y in sorted(steep):
             p = [[masses[row][y] for row in around[k : k + 3]] for k in (0, 3, 6)]
             fine, half = _along(p, CHAIKIN), _along([z[:2], z[2:4]], ((2, 0), (1, 1), (0, 2)))
-            own = [[[2 * k for k in z[q + i : q + i + 2]] for i in (0, 2)] for q in range(0, len(z), 4)]
+            own = [[[4 * k for k in z[q + i : q + i + 2]] for i in (0, 2)] for q in range(0, len(z), 4)]
             if len(z) == 4:
                 own = [[r[j : j + 2] for r in half[i : i + 2]] for i, j in ENDS]
             parts = [([r[j : j + 3] for r in fine[i : i + 3]], own[2 * i + j]) for i, j in ENDS]

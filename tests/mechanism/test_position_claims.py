@@ -21,7 +21,7 @@ from mechdesign.mechanism.table.certificate import ROW_SUM, row_sums_exact
 from mechdesign.mechanism.table.dataset import seal
 
 NAMES = pytest.mark.parametrize("name", SIDES)
-PAIRS = 500  # of every case
+PAIRS = 200  # of every case
 GRAIN = 1 << 20  # positions are multiples of 2^-20 of a cell
 
 
@@ -264,7 +264,7 @@ def test_positions_are_rounded_inside_their_own_cell():
 
 
 def test_reports_of_positions_have_the_probabilities_of_the_spline():
-    mechanism, size = placed("holes"), 40_000
+    mechanism, size = placed("holes"), 8_000
     found, mass = read(mechanism).positions, mechanism["mass"].values
     at = domain_of("holes").points[[3, 9]] + [[0.9, -0.4], [0.0, 0.0]]
     drawn = md.sample(mechanism, at=at, size=size, seed=5)

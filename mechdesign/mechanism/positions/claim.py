@@ -13,10 +13,10 @@ into 2^16 parts: by at most h 2^-16 / sqrt(2), inside the cell. So between x, x'
 than sqrt(2) z 2^-16, z = h max eps, which the sentence adds to D. At the points themselves the table is exact.
 What is drawn at the centre of a cell is a mean of nine rows, and no row alone. Rows may differ by more than e^{eps h}
 between neighbours, since only such means are bounded. By the conditions of whole cells (cones.py) rows a and b of two
-cells with a common side satisfy |a - b| <= z (a + b) / 2, so that for z < 2
-a / b <= (2 + z) / (2 - z) = e^{z + z^3 / 12 + ...}. By those of quarters that holds of (3 a + c) / 4 and (3 b + d) / 4 alone, c and d the rows beside them, and rows
-themselves may differ by more: designs of 20 x 20 cells at one level had up to 1.117 times the claim at z = 0.5. So the
-claim about rows has a multiple of its own, and no report is drawn from a row by its number.
+cells with a common side satisfy |a - b| <= z (a + b) / 2, so that for z < 2 a / b is at most (2 + z) / (2 - z), which
+is e^{z + z^3 / 12 + ...}. By those of quarters that holds of (3 a + c) / 4 and (3 b + d) / 4 alone, c and d the rows
+beside them, and rows themselves may differ by more: designs of 20 x 20 cells at one level had up to 1.117 times the
+claim at z = 0.5. So the claim about rows has a multiple of its own, and no report is drawn from a row by its number.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def reference_breaches(mass: NDArray[np.uint64], patches: Patches) -> int:
         halves = _along(z, ((2, 0), (1, 1), (0, 2)))
         own = [[row[j : j + 2] for row in halves[i : i + 2]] for i in (0, 1) for j in (0, 1)]
         if len(level) == 16:
-            own = [[[2 * k for k in level[q + i : q + i + 2]] for i in (0, 2)] for q in (0, 4, 8, 12)]
+            own = [[[4 * k for k in level[q + i : q + i + 2]] for i in (0, 2)] for q in (0, 4, 8, 12)]
         for y in range(mass.shape[1]):
             p = [[rows[u][y] for u in around[3 * k : 3 * k + 3]] for k in range(3)]
             whole = len(level) == 4 and _holds(p, z, 1 << LEVEL_BITS)
@@ -93,7 +93,7 @@ def reference_breaches(mass: NDArray[np.uint64], patches: Patches) -> int:
 
 
 def _quarters_hold(p: list[list[int]], levels: list[list[list[int]]]) -> bool:
-    """The conditions of the quarters, with twice their levels (4, 2, 2)."""
+    """The conditions of the quarters, with four times the levels at their corners (4, 2, 2)."""
     fine = _along(p, ((3, 1, 0), (1, 3, 0), (0, 3, 1), (0, 1, 3)))
     parts = [[row[j : j + 3] for row in fine[i : i + 3]] for i in (0, 1) for j in (0, 1)]
     return all(_holds(part, z, 8 << LEVEL_BITS) for part, z in zip(parts, levels, strict=True))

@@ -31,7 +31,8 @@ _STEP = 0.98  # share of the way to the boundary
 _ITERATIONS = 100
 _STALLED = 6  # iterations without a better point after which rounding is taken to have won
 _START = 10.0  # mean costs, of all reports of a row together: the mean product of a row's signs at the start
-_NUMBERS = 60  # per cone and block: the vectors of a step and what is made in between
+_TOGETHER = 1 << 18  # cones at a time
+_NUMBERS = 30  # per cone and block: the vectors of a step and what is made in between
 _RIDGE = 1e-15  # of the diagonal of a block, added to it
 
 
@@ -84,20 +85,22 @@ def solve_cone_blocks(
     unit = float(np.abs(cost).mean()) * n
     scaled = cost / unit * n
     x = np.full((n, m), 1.0 / m)
-    s = algebra.cone_rows(x)
-    z, dual = _start(algebra, scaled, s)
+    z, dual = _start(algebra, scaled)
     best, merit, since, stopped, count = (x, dual, z), np.inf, 0, "precision", 0
     try:
         for count in range(_ITERATIONS):
             primal, bound = float((scaled * x).sum()), float(total @ dual)
             residual = (
-                scaled - sums.T @ dual[:, None] - algebra.transpose(z),
+                scaled - sums.T @ dual[:, None] - algebra.transposed(z),
                 total - (sums @ x).sum(axis=1),
-                s - algebra.cone_rows(x),
             )
-            mu = float((s * z).sum()) / s[0].size
+            between = sum(
+                float((algebra.cone_rows(x[:, part]) * own).sum())
+                for part, own in zip(algebra.parted(m), z, strict=True)
+            )
+            mu = between / (algebra.count * m)
             broken = max(float(np.abs(residual[0]).max()) / scaled.mean() / n, float(np.abs(residual[1]).max()))
-            reached = max((primal - bound) / max(abs(primal), 1e-300), float((s * z).sum()) / abs(primal), broken)
+            reached = max((primal - bound) / max(abs(primal), 1e-300), between / abs(primal), broken)
             if on_progress is not None:
                 on_progress(count, primal * unit / n, bound * unit / n)
             since = 0 if reached < merit else since + 1
@@ -109,13 +112,13 @@ def solve_cone_blocks(
             if time.monotonic() >= deadline:
                 stopped = "time"
                 break
-            x, s, z, dual = _step(algebra, (x, s, z, dual), residual, mu)
+            x, z, dual = _step(algebra, (x, z, dual), residual, mu)
     except KeyboardInterrupt:
         stopped = "interrupt"
     except np.linalg.LinAlgError:
         stopped = "precision"
     x, dual, z = best
-    slack = z[:, : cones.size] * (unit / n)
+    slack = np.concatenate([own[:, : cones.size] for own in z], axis=2) * (unit / n)
     return ConePoint(table=x, dual=dual * unit / n, slack=slack, iterations=count, stopped=stopped)
 
 
@@ -130,47 +133,63 @@ def _with_signs(cones: SplineCones) -> SplineCones:
     )
 
 
-def _start(algebra: _Algebra, cost: Array, s: Array) -> tuple[Array, Array]:
+def _start(algebra: _Algebra, cost: Array) -> tuple[list[Array], Array]:
     """Dual cones and multipliers that satisfy the equations of the dual, with nearly one product s z for every cone.
 
     z is mu / s but for the cones of signs, which take up what is left of c - M' lambda - G' z: at least mu / x.
     """
     n, m = cost.shape
-    z = np.zeros_like(s)
+    first = np.zeros((3, algebra.count, 1))
     mu = _START * float(cost.mean()) / m
-    z[0, :-n] = mu / s[0, :-n]
-    left = cost - algebra.transpose(z)
+    first[0, :-n] = mu / algebra.cone_rows(np.full((n, 1), 1.0 / m))[0, :-n]
+    left = cost - algebra.transpose(first)
     share = algebra.sums.tocoo()
     dual = np.full(share.shape[0], np.inf)
     np.minimum.at(dual, share.row, (left.min(axis=1) - mu * m)[share.col] / share.data)
-    z[0, -n:] = left - (algebra.sums.T @ dual)[:, None]
+    left -= (algebra.sums.T @ dual)[:, None]
+    z = [np.repeat(first, part.stop - part.start, axis=2) for part in algebra.parted(m)]
+    for part, own in zip(algebra.parted(m), z, strict=True):
+        own[0, -n:] = left[:, part]
     return z, dual
 
 
 def _step(
-    algebra: _Algebra, state: tuple[Array, Array, Array, Array], residual: tuple[Array, Array, Array], mu: float
-) -> tuple[Array, Array, Array, Array]:
-    x, s, z, dual = state
-    scaling = _Scaling(s, z)
-    algebra.factor(scaling)
-    at = scaling.inverse(s)
-    square = _product(at, at)
+    algebra: _Algebra, state: tuple[Array, list[Array], Array], residual: tuple[Array, Array], mu: float
+) -> tuple[Array, list[Array], Array]:
+    """One step of x, z and dual, some blocks at a time; s = G x throughout."""
+    x, z, dual = state
+    parts = algebra.parted(x.shape[1])
+    s = [algebra.cone_rows(x[:, part]) for part in parts]
+    scalings = [_Scaling(*pair) for pair in zip(s, z, strict=True)]
+    algebra.factor(scalings)
 
-    def direction(target: Array, kept: float) -> tuple[Array, Array, Array, Array]:
-        u = _quotient(at, target)
-        raised = scaling.inverse(u + kept * scaling.inverse(residual[2]))
-        dx, dl = algebra.solve(kept * residual[0] - algebra.transpose(raised), kept * residual[1])
-        ds = algebra.cone_rows(dx) - kept * residual[2]
-        return dx, dl, ds, scaling.inverse(u - scaling.inverse(ds))
+    def ahead(dx: Array, raised: list[Array]) -> tuple[list[Array], float]:
+        """The dz = W^-1 (u - W^-1 G dx), from W^-1 u, and the longest step."""
+        found, longest = [], np.inf
+        for part, scaling, up, own_s, own_z in zip(parts, scalings, raised, s, z, strict=True):
+            ds = algebra.cone_rows(dx[:, part])
+            dz = up - scaling.inverse(scaling.inverse(ds))
+            found.append(dz)
+            longest = min(longest, _longest(own_s, ds), _longest(own_z, dz))
+        return found, longest
 
-    _, _, ds, dz = direction(-square, 1.0)
-    ahead = min(1.0, _longest(s, ds), _longest(z, dz))
-    centring = (1 - ahead) ** 3
-    target = -square - ahead * _product(scaling.inverse(ds), scaling.times(dz))
-    target[0] += centring * mu
-    dx, dl, ds, dz = direction(target, 1 - centring)
-    length = min(1.0, _STEP * min(_longest(s, ds), _longest(z, dz)))
-    return x + length * dx, s + length * ds, z + length * dz, dual + length * dl
+    raised = [-own for own in z]
+    dx, _ = algebra.solve(residual[0] - algebra.transposed(raised), residual[1])
+    dz, longest = ahead(dx, raised)
+    share = min(1.0, longest)
+    centring = (1 - share) ** 3
+    for k, (part, scaling) in enumerate(zip(parts, scalings, strict=True)):
+        at = scaling.inverse(s[k])
+        target = -_product(at, at) - share * _product(
+            scaling.inverse(algebra.cone_rows(dx[:, part])), scaling.times(dz[k])
+        )
+        target[0] += centring * mu
+        raised[k] = scaling.inverse(_quotient(at, target))
+    kept = 1 - centring
+    dx, dl = algebra.solve(kept * residual[0] - algebra.transposed(raised), kept * residual[1])
+    dz, longest = ahead(dx, raised)
+    length = min(1.0, _STEP * longest)
+    return x + length * dx, [own + length * to for own, to in zip(z, dz, strict=True)], dual + length * dl
 
 
 class _Algebra:
@@ -180,7 +199,7 @@ class _Algebra:
         self.cones, self.sums = cones, sums
         self.parts = [rows.tocsr() for rows in (cones.bound, cones.slope_x, cones.slope_y)]
         self.turned = [rows.T.tocsr() for rows in self.parts]
-        self.size = cones.bound.shape[1]
+        self.count, self.size = cones.bound.shape
         self.dense = None if _is_identity(sums) else sums.toarray()
         self.map, self.row, self.column = _products(self.parts)
         self.width = int((self.row - self.column).max())
@@ -193,15 +212,24 @@ class _Algebra:
         """G' z (n, m)."""
         return np.asarray(sum(rows @ part for rows, part in zip(self.turned, z, strict=True)))
 
-    def factor(self, scaling: _Scaling) -> None:
+    def transposed(self, z: list[Array]) -> Array:
+        """G' z (n, m) of blocks in parts."""
+        return np.concatenate([self.transpose(own) for own in z], axis=1)
+
+    def parted(self, blocks: int) -> list[slice]:
+        """The blocks, so many at a time that their vectors stay near the processor."""
+        size = max(1, _TOGETHER // self.count)
+        return [slice(first, min(first + size, blocks)) for first in range(0, blocks, size)]
+
+    def factor(self, scalings: list[_Scaling]) -> None:
         """Factor the blocks and the Schur complement. Raises: LinAlgError where rounding has won."""
-        values = self.map @ scaling.inverse_square()
-        n, m = self.size, values.shape[1]
+        n, m = self.size, sum(scaling.size.shape[1] for scaling in scalings)
         self.bands = np.empty((m, n, self.width + 1))
         schur = np.zeros((self.sums.shape[0],) * 2)
-        for y in range(m):
+        columns = (value for scaling in scalings for value in (self.map @ scaling.inverse_square()).T)
+        for y, column in enumerate(columns):
             band = np.zeros((self.width + 1, n))
-            band[self.row - self.column, self.column] = values[:, y]
+            band[self.row - self.column, self.column] = column
             band[0] *= 1 + _RIDGE
             chol, info = lapack.dpbtrf(band, lower=1, overwrite_ab=1)
             if info:
