@@ -7,7 +7,10 @@ import math
 
 import numpy as np
 import pytest
+from drafts import plain
 from placed import HOLES, PLANE, SIDES, domain_of, masses_at, metric_of, placed
+from reference.positions import position_untruths
+from reference.reading import File, Unreadable
 from scipy.stats import chi2
 
 import mechdesign as md
@@ -103,6 +106,20 @@ def test_a_mechanism_with_positions_is_proved_stored_and_read_again(name, tmp_pa
     assert ("the Euclidean distance" in checked.position_claim) == plain
     assert ("along paths inside" in checked.position_claim) == (name in ("levels", "quarters"))
     assert ("the length of the shortest path inside" in checked.position_claim) == (name == "holes")
+
+
+def test_another_verifier_finds_the_claim_by_levels_of_quarters_true_and_notices_a_level_and_a_mass():
+    mechanism = placed("quarters")
+
+    def found(alter):
+        file = plain(mechanism)
+        alter(file["variables"])
+        return list(position_untruths(File(**file), mechanism.attrs["position_claim"]))
+
+    assert found(lambda file: None) == []
+    assert "too steep" in found(lambda file: file["mass"]["values"][7].reverse())[0]
+    with pytest.raises(Unreadable, match="exceed eps"):
+        found(lambda file: file["quarter_level"]["values"][3].__setitem__(9, 2.0))
 
 
 def one_row(file):

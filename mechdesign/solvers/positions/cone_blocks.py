@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from mechdesign.mechanism.positions.spline_cones import SplineCones
+from mechdesign.solvers.positions.scaling import Scaling, longest_step, product, quotient
 
 Array = NDArray[np.float64]
 
@@ -160,7 +161,7 @@ def _step(
     x, z, dual = state
     parts = algebra.parted(x.shape[1])
     s = [algebra.cone_rows(x[:, part]) for part in parts]
-    scalings = [_Scaling(*pair) for pair in zip(s, z, strict=True)]
+    scalings = [Scaling(*pair) for pair in zip(s, z, strict=True)]
     algebra.factor(scalings)
 
     def ahead(dx: Array, raised: list[Array]) -> tuple[list[Array], float]:
@@ -170,7 +171,7 @@ def _step(
             ds = algebra.cone_rows(dx[:, part])
             dz = up - scaling.inverse(scaling.inverse(ds))
             found.append(dz)
-            longest = min(longest, _longest(own_s, ds), _longest(own_z, dz))
+            longest = min(longest, longest_step(own_s, ds), longest_step(own_z, dz))
         return found, longest
 
     raised = [-own for own in z]
@@ -180,11 +181,11 @@ def _step(
     centring = (1 - share) ** 3
     for k, (part, scaling) in enumerate(zip(parts, scalings, strict=True)):
         at = scaling.inverse(s[k])
-        target = -_product(at, at) - share * _product(
+        target = -product(at, at) - share * product(
             scaling.inverse(algebra.cone_rows(dx[:, part])), scaling.times(dz[k])
         )
         target[0] += centring * mu
-        raised[k] = scaling.inverse(_quotient(at, target))
+        raised[k] = scaling.inverse(quotient(at, target))
     kept = 1 - centring
     dx, dl = algebra.solve(kept * residual[0] - algebra.transposed(raised), kept * residual[1])
     dz, longest = ahead(dx, raised)
@@ -221,7 +222,7 @@ class _Algebra:
         size = max(1, _TOGETHER // self.count)
         return [slice(first, min(first + size, blocks)) for first in range(0, blocks, size)]
 
-    def factor(self, scalings: list[_Scaling]) -> None:
+    def factor(self, scalings: list[Scaling]) -> None:
         """Factor the blocks and the Schur complement. Raises: LinAlgError where rounding has won."""
         n, m = self.size, sum(scaling.size.shape[1] for scaling in scalings)
         self.bands = np.empty((m, n, self.width + 1))
@@ -265,72 +266,6 @@ class _Algebra:
         dl = self.schur_scale * lapack.dpotrs(self.schur, self.schur_scale * right, lower=1)[0]
         dx = self._blocks((self.sums.T @ dl)[:, None] - reduced)
         return dx, dl
-
-
-class _Scaling:
-    """W of Nesterov and Todd for cones s and z (3, k, m): W z = W^-1 s."""
-
-    def __init__(self, s: Array, z: Array) -> None:
-        ds, dz = _norm(s), _norm(z)
-        unit_s, unit_z = s / ds, z / dz
-        gamma = np.sqrt((1 + (unit_s * unit_z).sum(axis=0)) / 2)
-        turned = unit_z.copy()
-        turned[1:] *= -1
-        self.point = (unit_s + turned) / (2 * gamma)
-        self.root = self.point.copy()
-        self.root[0] += 1
-        self.root /= np.sqrt(2 * self.root[0])
-        self.size = np.sqrt(ds / dz)
-
-    def times(self, vector: Array) -> Array:
-        """W vector."""
-        found = 2 * (self.root * vector).sum(axis=0) * self.root
-        found[0] -= vector[0]
-        found[1:] += vector[1:]
-        return np.asarray(found * self.size)
-
-    def inverse(self, vector: Array) -> Array:
-        """W^-1 vector."""
-        turned = self.root.copy()
-        turned[1:] *= -1
-        found = 2 * (turned * vector).sum(axis=0) * turned
-        found[0] -= vector[0]
-        found[1:] += vector[1:]
-        return np.asarray(found / self.size)
-
-    def inverse_square(self) -> Array:
-        """The entries 00, 01, 02, 11, 12, 22 of W^-2, (6 k, m)."""
-        a, b, c = self.point[0], -self.point[1], -self.point[2]
-        entries = np.stack([2 * a * a - 1, 2 * a * b, 2 * a * c, 2 * b * b + 1, 2 * b * c, 2 * c * c + 1])
-        entries /= self.size**2
-        return entries.reshape(-1, entries.shape[2])
-
-
-def _norm(vector: Array) -> Array:
-    """sqrt(a^2 - b^2 - c^2), by factors that do not cancel."""
-    tail = np.hypot(vector[1], vector[2])
-    return np.asarray(np.sqrt(np.maximum((vector[0] - tail) * (vector[0] + tail), 1e-300)))
-
-
-def _product(a: Array, b: Array) -> Array:
-    return np.stack([(a * b).sum(axis=0), a[0] * b[1] + b[0] * a[1], a[0] * b[2] + b[0] * a[2]])
-
-
-def _quotient(a: Array, d: Array) -> Array:
-    """The x with a o x = d."""
-    first = (a[0] * d[0] - a[1] * d[1] - a[2] * d[2]) / _norm(a) ** 2
-    return np.stack([first, (d[1] - first * a[1]) / a[0], (d[2] - first * a[2]) / a[0]])
-
-
-def _longest(s: Array, ds: Array) -> float:
-    """The largest step along ds that stays in the cones."""
-    a = ds[0] ** 2 - ds[1] ** 2 - ds[2] ** 2
-    b = s[0] * ds[0] - s[1] * ds[1] - s[2] * ds[2]
-    c = _norm(s) ** 2
-    root = b * b - a * c
-    below = np.sqrt(np.maximum(root, 0)) - b
-    with np.errstate(divide="ignore"):
-        return float(np.where((root >= 0) & (below > 0), c / below, np.inf).min())
 
 
 def _is_identity(sums: sp.csr_array) -> bool:
