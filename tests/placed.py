@@ -10,12 +10,13 @@ import xarray as xr
 
 import mechdesign as md
 from mechdesign.mechanism.positions.patches import Patches, patches
+from mechdesign.mechanism.positions.raising import quarter_levels
 from mechdesign.mechanism.positions.repair import repair
 from mechdesign.mechanism.table.dataset import certified_scale, make_mechanism
 
 HOLES = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 1, 1], [1, 0, 0, 1, 1], [1, 1, 1, 1, 0], [0, 1, 1, 1, 1]], bool)
 PLANE = md.geo.Plane(latitude=41.9, longitude=179.995)
-SIDES = {"square": 0.5, "holes": 2.0, "levels": 1.0, "plane": 200.0}
+SIDES = {"square": 0.5, "holes": 2.0, "levels": 1.0, "quarters": 1.0, "plane": 200.0}
 _FAR = 40  # cells beyond the grid that a kernel reaches
 
 
@@ -28,9 +29,9 @@ def domain_of(name: str) -> md.Domain:
 
 
 def metric_of(name: str) -> md.Metric:
-    """Half a nat a cell; "levels" from that to 1.5 times it, with node lines that are not those of cells."""
+    """Half a nat a cell; "levels", "quarters": to 1.5 times it, with node lines that are not those of cells."""
     domain = domain_of(name)
-    if name != "levels":
+    if name not in ("levels", "quarters"):
         return md.Euclidean(epsilon=0.5 / SIDES[name], unit=domain.unit)
     coarse = md.Domain.grid((4, 3), cell=(1.3, 1.9), unit="km", origin=(-3.2, 1.0))
     return md.Eikonal(level=md.PrivacyLevel.from_values(coarse, 0.5 + 0.25 * np.random.default_rng(0).random((4, 3))))
@@ -57,7 +58,7 @@ def placed(name: str) -> xr.Dataset:
     problem = md.DesignProblem(
         domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.losses.SquaredDistance(), name=name
     )
-    found = patches(domain, metric)
+    found = patches(domain, metric, quarter_levels(domain, metric) if name == "quarters" else None)
     share = 0.8 if name == "holes" else 0.94
     mass = repair(kernel_rows(domain, share * metric.smallest_level), found)
     return make_mechanism(problem, mass, program="kernel", scale=certified_scale(problem, mass), positions=found)

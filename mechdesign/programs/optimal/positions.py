@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.positions.patches import Patches, patches, square_cells
-from mechdesign.mechanism.positions.raising import raised_levels
+from mechdesign.mechanism.positions.raising import quarter_levels, raised_levels
 from mechdesign.mechanism.positions.spline_cones import SplineCones, spline_cones
 from mechdesign.programs.program import Program, simplex
 from mechdesign.setting.objective.true_position import position_cost
@@ -45,7 +45,8 @@ class Positions(Program):
     """The optimal program between positions; see the module docstring.
 
     corner_level (n, 4), levels at the corners of each cell in nats per unit, low corner first and the last axis
-    fastest, whose bilinear interpolant nowhere exceeds eps; None for `raised_levels`.
+    fastest, whose bilinear interpolant nowhere exceeds eps, or (n, 16), at those of its quarters; None for
+    `quarter_levels` where subdivided, else for `raised_levels`.
     subdivided: with the cones of the quarters of each cell, four times as many, at a lower loss.
     """
 
@@ -57,12 +58,14 @@ class Positions(Program):
         if self.corner_level is None:
             return
         given = np.asarray(self.corner_level, float)
-        if given.shape != (self.problem.domain.size, 4) or not (np.isfinite(given) & (given > 0)).all():
+        n = self.problem.domain.size
+        shapes = [(n, 4), (n, 16)][: 1 + self.subdivided]
+        if given.shape not in shapes or not (np.isfinite(given) & (given > 0)).all():
             raise InputError(
-                f"must be positive, finite and have shape ({self.problem.domain.size}, 4)",
+                f"must be positive, finite and have shape {' or '.join(map(str, shapes))}",
                 field="corner_level",
                 value=given.shape,
-                remedy="give a level for each corner of each cell",
+                remedy="give a level for each corner of each cell, or of each quarter where subdivided",
             )
 
     def statement(self) -> cp.Problem:
@@ -84,8 +87,9 @@ class Positions(Program):
         """
         domain, metric = self.problem.domain, self.problem.metric
         square_cells(domain)
-        given = raised_levels(domain, metric) if self.corner_level is None else np.asarray(self.corner_level, float)
-        return patches(domain, metric, given)
+        if self.corner_level is not None:
+            return patches(domain, metric, np.asarray(self.corner_level, float))
+        return patches(domain, metric, (quarter_levels if self.subdivided else raised_levels)(domain, metric))
 
     @cached_property
     def cones(self) -> SplineCones:
