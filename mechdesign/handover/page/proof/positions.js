@@ -164,11 +164,11 @@ function* steepPairs(mass, rows, levels, side) {
 function levelsOfQuarters(z) {
   if (z.length === 16) return [0, 4, 8, 12].map((q) => [0, 2].map((i) => [4n * z[q + i], 4n * z[q + i + 1]]));
   const half = along([z.slice(0, 2), z.slice(2)], HALVES);
-  return ENDS.map(([i, j]) => part(half, i, j, 2));
+  return ENDS.map(([i, j]) => square(half, i, j, 2));
 }
 
-/** The rows and columns of `held` from (i, j) on. */
-function part(held, i, j, size) {
+/** The square of `held` with `size` rows and columns from (i, j) on. */
+function square(held, i, j, size) {
   return held.slice(i, i + size).map((row) => row.slice(j, j + size));
 }
 
@@ -177,7 +177,7 @@ function gentlePatch(patch, z, quarters) {
   const one = 1n << LEVEL_BITS;
   if (z.length === 4 && gentle(patch, [z.slice(0, 2), z.slice(2)], one)) return true;
   const fine = along(patch, CHAIKIN);
-  return ENDS.every(([i, j], q) => gentle(part(fine, i, j, 3), quarters[q], 8n * one));
+  return ENDS.every(([i, j], q) => gentle(square(fine, i, j, 3), quarters[q], 8n * one));
 }
 
 /** Sums of rows and of columns with weights. */
