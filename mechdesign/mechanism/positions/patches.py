@@ -32,6 +32,7 @@ Source: quadratic B-splines, de Boor, A Practical Guide to Splines, chapter IX; 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -50,6 +51,7 @@ AROUND = tuple(product((-1, 0, 1), repeat=2))  # steps to the cells of a patch, 
 CORNERS = tuple(product((0, 1), repeat=2))  # ends of the sides of a cell, in the order of `corner_level`
 _BESIDE = ((-1, 0), (0, -1), (0, 1), (1, 0))
 _DIAGONAL = ((-1, -1), (-1, 1), (1, -1), (1, 1))
+Crossing = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 _MARGIN = 2.0**-30
 _WIDEST = 2.0**16
 
@@ -192,13 +194,23 @@ def _ratios(domain: Domain, metric: Metric, values: NDArray[np.float64]) -> NDAr
             value=f"levels {level.smallest:.6g} to {level.largest:.6g}, {reach:.6g} {domain.unit} from the origin",
             remedy="use an origin nearer to the cells, or a map whose levels differ by less",
         )
-    lines = [_lines(nodes, low[:, axis], high[:, axis]) for axis, nodes in enumerate(raster.axes)]
     least = np.full(domain.size, np.inf)
-    for x, y in product(lines[0].T, lines[1].T):
-        s, t = (x - low[:, 0]) / (high[:, 0] - low[:, 0]), (y - low[:, 1]) / (high[:, 1] - low[:, 1])
+    for x, y, s, t in crossings(domain, raster.axes):
         below = (1 - s) * ((1 - t) * values[:, 0] + t * values[:, 1]) + s * ((1 - t) * values[:, 2] + t * values[:, 3])
         least = np.minimum(least, level.at(np.column_stack([x, y])) * metric.scale / below)
     return least
+
+
+def crossings(domain: Domain, axes: Sequence[NDArray[np.float64]]) -> Iterator[Crossing]:
+    """Where the lines of nodes on two axes cross each other and the sides within each cell, and its corners: of all
+    cells at a time, x, y and the shares s, t of the way through the cell along its sides, (n,) each.
+
+    A cell with fewer lines than another has its upper sides several times.
+    """
+    corners = _corner_points(domain)
+    (left, below), (right, above) = corners[:, 0].T, corners[:, 3].T
+    for x, y in product(_lines(axes[0], left, right).T, _lines(axes[1], below, above).T):
+        yield x, y, (x - left) / (right - left), (y - below) / (above - below)
 
 
 def _lines(nodes: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -10,12 +10,10 @@ quarters.
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.mechanism.positions.patches import corner_levels, level_faults, quarters
+from mechdesign.mechanism.positions.patches import corner_levels, crossings, level_faults, quarters
 from mechdesign.setting.metric.eikonal import Eikonal
 from mechdesign.setting.metric.metric import Metric
 from mechdesign.setting.space.domain import Domain
@@ -33,7 +31,7 @@ def raised_levels(domain: Domain, metric: Metric) -> NDArray[np.float64]:
     level = corner_levels(domain, metric)
     if not isinstance(metric, Eikonal):
         return level
-    share, eps = _crossings(domain, metric)
+    share, eps = _shares(domain, metric)
     raised = level.copy()
     for round_ in range(_ROUNDS):
         for corner in range(4):
@@ -56,20 +54,10 @@ def quarter_levels(domain: Domain, metric: Metric) -> NDArray[np.float64]:
     return np.ascontiguousarray(raised_levels(fine, metric)[at].reshape(-1, 16))
 
 
-def _crossings(domain: Domain, metric: Eikonal) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _shares(domain: Domain, metric: Eikonal) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Shares (n, p, 4) of the corners in the interpolant at the crossings of node lines and sides, and eps (n, p)."""
-    assert domain.index is not None and domain.origin is not None and domain.cell is not None
-    lines = []
-    for axis, nodes in enumerate(metric.level.raster.axes):
-        low = domain.origin[axis] + domain.index[:, axis] * domain.cell[axis]
-        high = domain.origin[axis] + (domain.index[:, axis] + 1) * domain.cell[axis]
-        inside = np.sort(np.where((nodes > low[:, None]) & (nodes < high[:, None]), nodes, high[:, None]), axis=1)
-        most = int((inside < high[:, None]).sum(axis=1).max())
-        lines.append((low, high, np.column_stack([low, inside[:, :most], high])))
     shares, levels = [], []
-    (left, right, across), (below, above, along) = lines
-    for x, y in product(across.T, along.T):
-        s, t = (x - left) / (right - left), (y - below) / (above - below)
+    for x, y, s, t in crossings(domain, metric.level.raster.axes):
         shares.append(np.column_stack([(1 - s) * (1 - t), (1 - s) * t, s * (1 - t), s * t]))
         levels.append(metric.level.at(np.column_stack([x, y])) * metric.scale)
     return np.stack(shares, axis=1), np.stack(levels, axis=1)
