@@ -1,4 +1,6 @@
-"""Mechanisms that draw any position, made once: spline kernels on rectangles, with holes, under levels that vary."""
+"""Mechanisms that draw any position, made once: spline kernels on rectangles, with holes, under levels that vary, and
+a design by levels of quarters.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,6 @@ import xarray as xr
 
 import mechdesign as md
 from mechdesign.mechanism.positions.patches import Patches, patches
-from mechdesign.mechanism.positions.raising import quarter_levels
 from mechdesign.mechanism.positions.repair import repair
 from mechdesign.mechanism.table.dataset import certified_scale, make_mechanism
 
@@ -58,7 +59,9 @@ def placed(name: str) -> xr.Dataset:
     problem = md.DesignProblem(
         domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.losses.SquaredDistance(), name=name
     )
-    found = patches(domain, metric, quarter_levels(domain, metric) if name == "quarters" else None)
+    if name == "quarters":
+        return md.solve(md.programs.Positions(problem=problem), gap=0.01)
+    found = patches(domain, metric)
     share = 0.8 if name == "holes" else 0.94
     mass = repair(kernel_rows(domain, share * metric.smallest_level), found)
     return make_mechanism(problem, mass, program="kernel", scale=certified_scale(problem, mass), positions=found)

@@ -24,7 +24,7 @@ from mechdesign.mechanism.table.certificate import ROW_SUM, row_sums_exact
 from mechdesign.mechanism.table.dataset import seal
 
 NAMES = pytest.mark.parametrize("name", SIDES)
-PAIRS = 200  # of every case
+PAIRS, MANY = 200, 200_000  # of every case
 GRAIN = 1 << 20  # positions are multiples of 2^-20 of a cell
 
 
@@ -94,6 +94,14 @@ def test_no_pair_of_positions_exceeds_the_claim_and_the_snapped_table_does(name)
     assert snapped_over > PAIRS / 20
 
 
+@pytest.mark.slow
+@NAMES
+def test_no_pair_of_a_million_positions_exceeds_the_claim(name):
+    worst, over = worst_share(name, random_pairs(np.random.default_rng(1), domain_of(name), MANY))
+    assert over == 0
+    assert 0.5 < worst <= 1
+
+
 @NAMES
 def test_a_mechanism_with_positions_is_proved_stored_and_read_again(name, tmp_path):
     mechanism = placed(name)
@@ -142,6 +150,15 @@ def no_level(file):
     levels_of(file)[3, 2] = math.nan
 
 
+def other_unit(file):
+    file["quarter_level" if "quarter_level" in file else "corner_level"].attrs["units"] = "nats per m"
+
+
+def both_levels(file):
+    file["corner_level"] = (("secret", "corner"), levels_of(file)[:, :4].copy(), {"units": "nats per km"})
+    file["quarter_level"] = (("secret", "quarter_corner"), np.tile(levels_of(file)[:, :4], 4), {"units": "nats per km"})
+
+
 def one_mass(file):
     row = file["mass"].values[7]
     row[7] += row[6] // np.uint64(2)
@@ -160,7 +177,7 @@ def half_of_it(file):
     del file.attrs["position_claim"]
 
 
-ALTERED = [one_row, one_level, lower_level, no_level, one_mass, rule, sentence, half_of_it]
+ALTERED = [one_row, one_level, lower_level, no_level, other_unit, both_levels, one_mass, rule, sentence, half_of_it]
 
 
 @pytest.mark.parametrize("alter", ALTERED)

@@ -12,12 +12,11 @@ The cones (mechanism.positions.spline_cones.py) imply |grad P(y|x)| <= eps(x) P(
     P(y|x) <= e^{D(x, x')} P(y|x'),  D the least integral of eps along paths inside the area.
 
 Source: the differential form of local privacy (paper 000, section II); the cones are ours. Second-order cone
-programming:
-Boyd and Vandenberghe, Convex Optimization, section 4.4.2.
+programming: Boyd and Vandenberghe, Convex Optimization, section 4.4.2.
 Known: sufficient cones, so that the optimum is at least that of exact gradient constraints; P >= 0 follows from them.
-Beside the optimum between cell centres the price is of second order in eps h. The rows themselves may exceed the claim
-between two centres, by a factor 1 + (eps h)^2 / 12 in epsilon for a plane wave and 1.12 measured on 20 x 20 cells at
-eps h = 0.5: a centre is a position like any other, and is drawn by the same rule.
+Beside the optimum between cell centres the price is of second order in eps h where eps is constant. Two rows by
+themselves may differ by more than the claim allows between the centres of their cells (by 1.117 times that on 20 x 20
+cells at eps h = 0.5), since what is drawn at a centre is a mean of nine rows (mechanism/positions/claim.py).
 """
 
 from __future__ import annotations

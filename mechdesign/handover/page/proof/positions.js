@@ -8,9 +8,10 @@
 //
 // A file may give levels at the corners of the quarters of cells instead, for which the quarters alone count.
 //
-// Beyond 400,000 pairs of cell and report one is let through first where all four quarters hold in doubles by more than
-// their roundings. With M the largest mass of a quarter, X and Y are sums of products whose absolute values add up to at
-// most 2^6 M, right to fewer than 2^5 roundings of 2^-53 of that: to 2^-42 M. T has parts of one sign: to 2^-48 T.
+// Beyond 400,000 pairs of cell and report, or 100,000 where levels are those of quarters, one is let through first where
+// all four quarters hold in doubles by more than their roundings. With M the largest mass of a quarter, X and Y are sums
+// of products whose absolute values add up to at most 2^6 M, right to fewer than 2^5 roundings of 2^-53 of that: to
+// 2^-42 M. T has parts of one sign: to 2^-48 T.
 //
 // Found again: which rows lie around which cell, the digits of the list, that levels at corners are at most the largest
 // that the sentence speaks of, what it says of paths and of rounding. Taken as given: that a level that varies is nowhere
@@ -30,7 +31,7 @@ const RULE =
   "quadratic B-spline of 3 x 3 cells at steps of 2^-16 cells; a cell outside has the row of the first beside it";
 const LEVELS = { corner_level: 4, quarter_level: 16 }; // of each cell, where a file has them
 const LEVEL_BITS = 60n;
-const MOST_EXACT = 400_000; // pairs compared in whole numbers, whatever their margin: seconds
+const MOST_EXACT = 400_000; // pairs compared in whole numbers, whatever their margin, by 4 levels; a quarter by 16
 const STEPS = [-1, 0, 1];
 const AROUND = STEPS.flatMap((i) => STEPS.map((j) => [i, j]));
 const CHAIKIN = [[3, 1, 0], [1, 3, 0], [0, 3, 1], [0, 1, 3]];
@@ -140,7 +141,7 @@ function* steepPairs(mass, rows, levels, side) {
   const cells = rows.length / 9;
   const [reports, corners] = [mass.length / cells, levels.length / cells];
   const found = { pairs: mass.length, exact: 0, broken: 0, first: null };
-  const rounded = mass.length > MOST_EXACT ? Float64Array.from(mass, Number) : null;
+  const rounded = mass.length * corners > 4 * MOST_EXACT ? Float64Array.from(mass, Number) : null;
   const margin = rounded && new Margin();
   for (let u = 0; u < cells; u++) {
     const z = Array.from(levels.subarray(corners * u, corners * (u + 1)), (level) => wholeLevel(level, side));
