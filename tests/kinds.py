@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import columns
 import numpy as np
@@ -28,7 +28,8 @@ from mechdesign.closed_forms.mechanisms import (
     tuples,
 )
 from mechdesign.closed_forms.noise.laws import StudentT
-from mechdesign.mechanism.positions.patches import patches
+from mechdesign.mechanism.positions.patches import corner_levels, patches
+from mechdesign.mechanism.positions.raising import quarter_levels
 from mechdesign.mechanism.positions.repair import repair
 from mechdesign.mechanism.table.dataset import certified_scale, make_mechanism
 
@@ -73,8 +74,8 @@ def _columns(problem: md.DesignProblem) -> xr.Dataset:
     return columns.sealed(problem, *columns.drawn(problem, 1))
 
 
-def _placed(problem: md.DesignProblem) -> xr.Dataset:
-    found = patches(problem.domain, problem.metric)
+def _placed(problem: md.DesignProblem, levels: Callable[..., np.ndarray] = corner_levels) -> xr.Dataset:
+    found = patches(problem.domain, problem.metric, levels(problem.domain, problem.metric))
     mass = repair(0.5 * np.eye(problem.domain.size) + 0.1, found)
     return make_mechanism(problem, mass, program="kernel", scale=certified_scale(problem, mass), positions=found)
 
@@ -86,6 +87,7 @@ KINDS: dict[str, tuple[Callable[[], md.DesignProblem], Callable[[md.DesignProble
     "eikonal, three axes": (SMALL["eikonal, three axes"], exponential.mechanism),
     "euclidean": (SMALL["euclidean lattice"], PROGRAMS["optimal"].solve),
     "any position": (SMALL["eikonal, masked"], _placed),
+    "any position, quarters": (SMALL["eikonal, masked"], partial(_placed, levels=quarter_levels)),
     "euclidean, near pairs": (lambda: lattice((3, 3)), PROGRAMS["optimal, near pairs"].solve),
     "euclidean, points": (SMALL["scattered points"], PROGRAMS["optimal"].solve),
     "reports apart from secrets": (SMALL["reports apart from secrets"], PROGRAMS["optimal"].solve),

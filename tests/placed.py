@@ -1,4 +1,6 @@
-"""Mechanisms that draw any position, made once: spline kernels on rectangles, with holes, under levels that vary."""
+"""Mechanisms that draw any position, made once: spline kernels on rectangles, with holes, under levels that vary, and
+a design by levels of quarters.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from mechdesign.mechanism.table.dataset import certified_scale, make_mechanism
 
 HOLES = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 1, 1], [1, 0, 0, 1, 1], [1, 1, 1, 1, 0], [0, 1, 1, 1, 1]], bool)
 PLANE = md.geo.Plane(latitude=41.9, longitude=179.995)
-SIDES = {"square": 0.5, "holes": 2.0, "levels": 1.0, "plane": 200.0}
+SIDES = {"square": 0.5, "holes": 2.0, "levels": 1.0, "quarters": 1.0, "plane": 200.0}
 _FAR = 40  # cells beyond the grid that a kernel reaches
 
 
@@ -28,9 +30,9 @@ def domain_of(name: str) -> md.Domain:
 
 
 def metric_of(name: str) -> md.Metric:
-    """Half a nat a cell; "levels" from that to 1.5 times it, with node lines that are not those of cells."""
+    """Half a nat a cell; "levels", "quarters": to 1.5 times it, with node lines that are not those of cells."""
     domain = domain_of(name)
-    if name != "levels":
+    if name not in ("levels", "quarters"):
         return md.Euclidean(epsilon=0.5 / SIDES[name], unit=domain.unit)
     coarse = md.Domain.grid((4, 3), cell=(1.3, 1.9), unit="km", origin=(-3.2, 1.0))
     return md.Eikonal(level=md.PrivacyLevel.from_values(coarse, 0.5 + 0.25 * np.random.default_rng(0).random((4, 3))))
@@ -57,6 +59,8 @@ def placed(name: str) -> xr.Dataset:
     problem = md.DesignProblem(
         domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.losses.SquaredDistance(), name=name
     )
+    if name == "quarters":
+        return md.solve(md.programs.Positions(problem=problem), gap=0.01)
     found = patches(domain, metric)
     share = 0.8 if name == "holes" else 0.94
     mass = repair(kernel_rows(domain, share * metric.smallest_level), found)

@@ -7,12 +7,12 @@ Claim. The cells of the table are squares of side h. At a position x = centre of
 of the 3 x 3 cells around v is drawn with the weights (1/2 - s)^2 / 2, 3/4 - s^2, (1/2 + s)^2 / 2 of the steps -1, 0, +1
 along either axis, then a report y from it. A cell that is not there has the row of the first of the cells beside it,
 or else of those that touch its corners. With a level eps that is nowhere below the bilinear e of the levels listed for
-the corners of a cell,
+the corners of a cell, or of its four quarters,
 
     P(y|x) <= e^D P(y|x'),    D the least integral of eps along paths from x to x' inside the cells,
 
 because |grad P| <= e P on every cell. Both sides are polynomials; the coefficients of grad P by Bernstein's are at most
-those of e P, on the cell or on its four quarters, in whole numbers.
+those of e P, on the cell or on its four quarters, in whole numbers; on the quarters where levels are listed for them.
 
 Found again: which rows lie around which cell, the list that the sentence names, and that levels at corners are at most
 the largest that it speaks of, what it says of paths and of rounding. Trusted: coordinates, unit, place on Earth, and
@@ -79,10 +79,12 @@ def position_faults(table: Any) -> list[str]:
     if not cells:
         return ["the coordinates are not those of different cells of the grid of the positions"]
     patches = table.told["patch"]
-    if any(list(map(type, patch)) != [int] * 9 + [str] * 4 for patch in patches):
-        raise tables.BadInput("a patch is nine whole numbers and four exact floats in hex")
+    if not any(all(list(map(type, patch)) == [int] * 9 + [str] * k for patch in patches) for k in (4, 16)):
+        raise tables.BadInput("a patch is nine whole numbers and four or sixteen exact floats in hex")
     rows, levels = _rows_around(cells), [[float.fromhex(level) for level in patch[9:]] for patch in patches]
-    packed = b"".join([struct.pack("<9q", *row) for row in rows] + [struct.pack("<4d", *level) for level in levels])
+    packed = b"".join(
+        [struct.pack("<9q", *row) for row in rows] + [struct.pack(f"<{len(level)}d", *level) for level in levels]
+    )
     if rows != [patch[:9] for patch in patches] or said["list"] != hashlib.sha256(packed).hexdigest()[:12]:
         return ["the rows around a cell, or the levels at its corners, are not those of the claim about positions"]
     limit = tables._most(said["most"], 9 if said["least"] else 17)
@@ -124,16 +126,16 @@ def steep_pairs(
     masses: list[list[int]], rows: list[list[int]], levels: list[list[float]], side: float
 ) -> list[tuple[int, int]]:
     """The cells and reports for which neither the coefficients of the cell nor those of all four quarters of it prove
-    the claim: in whole numbers, where `unsure` does not decide.
+    the claim, those of the quarters alone by levels (n, 16): in whole numbers, where `unsure` does not decide.
     """
     broken, seen, fine = [], {}, Fine(masses)
     for u, (around, level) in enumerate(zip(rows, levels, strict=True)):
         z = [int(Fraction(each) * Fraction(side) * ONE) for each in level]
-        half = _along([z[:2], z[2:]], HALVES)
+        own = _own_levels(z)
         places = fine.places(around)
         steep: set[int] = set()
-        for i, j in ENDS:
-            least = min(chain(half[i][j : j + 2], half[i + 1][j : j + 2]))
+        for (i, j), corners in zip(ENDS, own, strict=True):
+            least = min(chain(*corners))
             for shape in CONES:
                 key = (least, *(places[i + k // 3][j + k % 3] for k in shape))
                 if key not in seen:
@@ -142,12 +144,21 @@ def steep_pairs(
         for y in sorted(steep):
             p = [[masses[row][y] for row in around[k : k + 3]] for k in (0, 3, 6)]
             whole = _along(p, CHAIKIN)
-            parts = [
-                ([r[j : j + 3] for r in whole[i : i + 3]], [r[j : j + 2] for r in half[i : i + 2]]) for i, j in ENDS
-            ]
-            if not (gentle(p, [z[:2], z[2:]], ONE) or all(gentle(*part, 8 * ONE) for part in parts)):
+            parts = [[r[j : j + 3] for r in whole[i : i + 3]] for i, j in ENDS]
+            if not (
+                (len(z) == 4 and gentle(p, [z[:2], z[2:]], ONE))
+                or all(gentle(part, corners, 8 * ONE) for part, corners in zip(parts, own, strict=True))
+            ):
                 broken.append((u, y))
     return broken
+
+
+def _own_levels(z: list[int]) -> list[list[list[int]]]:
+    """Four times the levels at the corners (2, 2) of each quarter, from those of the cell (4,) or of its quarters."""
+    if len(z) == 4:
+        half = _along([z[:2], z[2:]], HALVES)
+        return [[row[j : j + 2] for row in half[i : i + 2]] for i, j in ENDS]
+    return [[[4 * k for k in z[q + i : q + i + 2]] for i in (0, 2)] for q in range(0, 16, 4)]
 
 
 class Fine:

@@ -92,9 +92,10 @@ MECHANISM = Schema(
         "problem_length": Array(dtype="float64", dims=("edge",), optional=True),
         "around_row": Array(dtype="int64", dims=("secret", "around"), optional=True, names="secret"),
         "corner_level": Array(dtype="float64", dims=("secret", "corner"), optional=True),
+        "quarter_level": Array(dtype="float64", dims=("secret", "quarter_corner"), optional=True),
     },
     places=("secret", "report"),
-    lengths={"around": 9, "corner": 4},
+    lengths={"around": 9, "corner": 4, "quarter_corner": 16},
     attributes=_SAID,
     optional={
         "lower_bound": float, "lower_bound_of": str, "bound_stencil": int, "objective": float, "objective_of": str,

@@ -171,13 +171,14 @@ class Stored:
 
         Raises: VerificationError where only a part of it is there, or the metric of the problem cannot be told.
         """
-        kept = [name in self.mechanism for name in ("around_row", "corner_level")]
+        levels = [name for name in ("corner_level", "quarter_level") if name in self.mechanism]
+        kept = ["around_row" in self.mechanism, len(levels) == 1]
         kept += [name in self.mechanism.attrs for name in ("position_rule", "position_claim")]
-        if not any(kept):
+        if not any(kept) and not levels:
             return None
         if not all(kept) or self.asked is None:
             raise refused("is there in part", "position_claim", kept, "rule, sentence, rows and levels of positions")
-        return patches(self.domain, self.asked, self.mechanism["corner_level"].values)
+        return patches(self.domain, self.asked, self.mechanism[levels[0]].values)
 
     @property
     def same_places(self) -> bool:
@@ -310,7 +311,8 @@ def _unit_differences(stored: Stored) -> list[str]:
     unit, mechanism = stored.domain.unit, stored.mechanism
     loss = stored.loss.unit(unit)
     wanted = {"mass": "2^-62", "edge_length": "nats", "prior": "1", "level": f"nats per {unit}", "dual": loss}
-    wanted |= {"corner_level": f"nats per {unit}", "row_loss": loss, "loss_table": loss, "problem_length": "nats"}
+    wanted |= dict.fromkeys(("corner_level", "quarter_level"), f"nats per {unit}")
+    wanted |= {"row_loss": loss, "loss_table": loss, "problem_length": "nats"}
     wanted |= {f"{dim}_{axis}": unit for dim in ("secret", "place") for axis in AXES}
     report = unit if stored.same_places else canonical_unit(stored.report_unit)
     wanted |= {f"report_{axis}": report for axis in AXES}

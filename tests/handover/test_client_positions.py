@@ -6,6 +6,7 @@ import json
 from functools import cache
 
 import numpy as np
+import placed as made_once
 import pytest
 import xarray as xr
 from clients import NODE, Stream, put_together, run, taken_apart
@@ -119,6 +120,24 @@ def test_the_words_are_about_positions(tmp_path):
     assert "between two positions" in words
     assert placed().attrs["position_claim"] in words
     assert "The claim is about cells" not in words
+
+
+def test_a_design_by_levels_of_quarters_is_drawn_from(tmp_path):
+    mechanism = made_once.placed("quarters")
+    folder = write_client(mechanism, tmp_path / "web")
+    script = """
+      import { readFileSync } from "node:fs";
+      import { openClient, memoryStorage } from "./web/report.mjs";
+      const table = new Uint8Array(readFileSync("./web/report.bin"));
+      const client = await openClient({ table, storage: memoryStorage() });
+      const { report } = await client.reportAt(-1.3, 3.1);
+      console.log(JSON.stringify([report.number, client.claim, client.places.pointIn(6, [-1.3, 3.1])]));
+    """
+    number, claim, point = run(folder, script)
+    _, ((first, second),) = snapped(read(mechanism).domain, np.array([[-1.3, 3.1]]))
+    assert 0 <= number < 25
+    assert claim == mechanism.attrs["position_claim"]
+    assert point == [first, second]
 
 
 @pytest.mark.parametrize("altered", ["neighbour", "kind", "text"])

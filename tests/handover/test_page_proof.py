@@ -160,15 +160,18 @@ FORGED = {
 }  # fmt: skip
 
 
-ANYWHERE = "any position"
+ANYWHERE, QUARTERS = "any position", "any position, quarters"
+LEVELS = {ANYWHERE: "corner_level", QUARTERS: "quarter_level"}
 
 
-def placed_forged(*, level: float = 1.0, at: int | None = None, **words: str) -> Texts:
+def placed_forged(
+    *, level: float = 1.0, at: int | tuple[int, int] | None = None, kind: str = ANYWHERE, **words: str
+) -> Texts:
     """The page of a mechanism for any position with the levels of all corners, or of one, times `level`, and the digits
     of their list in its claim made to fit; words of the claim exchanged.
     """
-    held = mechanism_of(ANYWHERE)
-    levels, rows = held["corner_level"].values.copy(), held["around_row"].values
+    held = mechanism_of(kind)
+    levels, rows = held[LEVELS[kind]].values.copy(), held["around_row"].values
     levels[slice(None) if at is None else at] *= level
     digest = hashlib.sha256(rows.astype("<i8").tobytes() + levels.astype("<f8").tobytes()).hexdigest()[:12]
     claim = re.sub(r"list \w{12}", f"list {digest}", held.attrs["position_claim"])
@@ -176,7 +179,7 @@ def placed_forged(*, level: float = 1.0, at: int | None = None, **words: str) ->
         assert old in claim
         claim = claim.replace(old, new, 1)
     told = {"position_claim": claim} if claim != held.attrs["position_claim"] else {}
-    found = altered(held, honest(ANYWHERE), "mechanism", {"corner_level": levels}, told)
+    found = altered(held, honest(kind), "mechanism", {LEVELS[kind]: levels}, told)
     return found.changed(said={f"{where}/position_claim": claim for where in ("facts", "verification") if told})
 
 
@@ -186,12 +189,12 @@ def another_row() -> Texts:
     return forged(ANYWHERE, around_row=rows)
 
 
-def steeper() -> Texts:
-    mass = mechanism_of(ANYWHERE)["mass"].values.copy()
-    share = mass[3, 3] // np.uint64(2)
+def steeper(kind: str = ANYWHERE) -> Texts:
+    mass = mechanism_of(kind)["mass"].values.copy()
+    share = mass[3, 3] - mass[3, 3] // np.uint64(10)
     mass[3, 3] -= share
     mass[3, 2] += share
-    return forged(ANYWHERE, mass=mass)
+    return forged(kind, mass=mass)
 
 
 PLACED = {
@@ -204,6 +207,23 @@ PLACED = {
     "lower levels, listed": (lambda: placed_forged(level=0.5), "gradients of positions are too steep"),
     "one lower level, listed": (lambda: placed_forged(level=0.2, at=5), "first of P("),
     "higher levels, listed": (lambda: placed_forged(level=3.0), "about other cells, or lower levels"),
+    "masses, quarters": (lambda: steeper(QUARTERS), "gradients of positions are too steep"),
+    "lower levels of quarters, listed": (
+        lambda: placed_forged(level=0.5, kind=QUARTERS),
+        "gradients of positions are too steep",
+    ),
+    "one lower level of a quarter, listed": (
+        lambda: placed_forged(level=0.01, at=(5, 10), kind=QUARTERS),
+        "2 gradients of positions are too steep, first of P(2|x) in cell 5",
+    ),
+    "a level of a quarter": (
+        lambda: forged(QUARTERS, quarter_level=mechanism_of(QUARTERS)["quarter_level"].values * 0.9),
+        "the levels at the corners of cells are not those",
+    ),
+    "higher levels of quarters, listed": (
+        lambda: placed_forged(level=3.0, kind=QUARTERS),
+        "about other cells, or lower levels",
+    ),
     "no sentence": (lambda: placed_forged(**{"every report": "a report"}), "no sentence"),
     "wider cells": (lambda: placed_forged(**{" cell wide": "5 cell wide"}), "the coordinates are not those"),
     "more cells": (lambda: placed_forged(**{"x' in the 7": "x' in the 8"}), "about other cells"),
@@ -233,22 +253,31 @@ def test_forged_positions_are_found_though_every_checksum_is_right(refused_posit
     assert not any("altered" in text or "checksum of the file" in text for text in said)
 
 
-def test_positions_are_proved_and_what_is_given_is_listed(outcomes):
-    outcome = outcomes[ANYWHERE]
-    cells = mechanism_of(ANYWHERE).sizes["secret"]
+@pytest.mark.parametrize("kind", LEVELS)
+def test_positions_are_proved_and_what_is_given_is_listed(outcomes, kind):
+    outcome = outcomes[kind]
+    cells = mechanism_of(kind).sizes["secret"]
     assert outcome["found"]["gradients"] == outcome["found"]["exact"] == cells * cells
     assert any(text.startswith("Between any two positions the claim holds") for text in outcome["proved"])
     assert any("nowhere below the interpolant" in text for text in outcome["given"])
     assert any("loss to the true position" in text for text in outcome["given"])
     assert "gradients" not in outcomes["eikonal, masked"]["found"]
-    assert "any two positions" in json.loads(honest(ANYWHERE).contents)["saying"]["template"]
+    assert "any two positions" in json.loads(honest(kind).contents)["saying"]["template"]
 
 
-def test_gradients_that_doubles_let_through_are_those_of_whole_numbers(tmp_path):
+def test_a_page_has_levels_of_cells_or_of_quarters(tmp_path):
+    arrays = json.loads(honest(QUARTERS).contents)["arrays"]
+    both = honest(QUARTERS).changed(said={"arrays": arrays | {"corner_level": arrays["secret_x"]}})
+    (outcome,) = proved_in_node(tmp_path, [both])
+    assert any("or those of cells and of quarters" in fault["text"] for fault in outcome["faults"])
+
+
+@pytest.mark.parametrize("kind", LEVELS)
+def test_gradients_that_doubles_let_through_are_those_of_whole_numbers(tmp_path, kind):
     """With the threshold at 0 pairs are let through by doubles where they can; the verdicts are the same."""
     text = proof_script().replace("const MOST_EXACT = 400_000;", "const MOST_EXACT = 0;")
     assert "const MOST_EXACT = 0;" in text
-    given = [honest(ANYWHERE), *(PLACED[name][0]() for name in ("masses", "lower levels, listed"))]
+    given = [honest(kind), steeper(kind), placed_forged(level=0.5, kind=kind)]
     (tmp_path / "texts.json").write_text(json.dumps([vars(texts) for texts in given]))
     good, *broken = in_node(tmp_path, text + RUN)
     assert good["faults"] == []

@@ -7,7 +7,10 @@ import math
 
 import numpy as np
 import pytest
+from drafts import plain
 from placed import HOLES, PLANE, SIDES, domain_of, masses_at, metric_of, placed
+from reference.positions import position_untruths
+from reference.reading import File, Unreadable
 from scipy.stats import chi2
 
 import mechdesign as md
@@ -21,7 +24,7 @@ from mechdesign.mechanism.table.certificate import ROW_SUM, row_sums_exact
 from mechdesign.mechanism.table.dataset import seal
 
 NAMES = pytest.mark.parametrize("name", SIDES)
-PAIRS = 500  # of every case
+PAIRS, MANY = 200, 200_000  # of every case
 GRAIN = 1 << 20  # positions are multiples of 2^-20 of a cell
 
 
@@ -91,6 +94,14 @@ def test_no_pair_of_positions_exceeds_the_claim_and_the_snapped_table_does(name)
     assert snapped_over > PAIRS / 20
 
 
+@pytest.mark.slow
+@NAMES
+def test_no_pair_of_a_million_positions_exceeds_the_claim(name):
+    worst, over = worst_share(name, random_pairs(np.random.default_rng(1), domain_of(name), MANY))
+    assert over == 0
+    assert 0.5 < worst <= 1
+
+
 @NAMES
 def test_a_mechanism_with_positions_is_proved_stored_and_read_again(name, tmp_path):
     mechanism = placed(name)
@@ -101,24 +112,51 @@ def test_a_mechanism_with_positions_is_proved_stored_and_read_again(name, tmp_pa
     assert md.verify(path).position_claim == checked.position_claim
     plain = name in ("square", "plane")
     assert ("the Euclidean distance" in checked.position_claim) == plain
-    assert ("along paths inside" in checked.position_claim) == (name == "levels")
+    assert ("along paths inside" in checked.position_claim) == (name in ("levels", "quarters"))
     assert ("the length of the shortest path inside" in checked.position_claim) == (name == "holes")
+
+
+def test_another_verifier_finds_the_claim_by_levels_of_quarters_true_and_notices_a_level_and_a_mass():
+    mechanism = placed("quarters")
+
+    def found(alter):
+        file = plain(mechanism)
+        alter(file["variables"])
+        return list(position_untruths(File(**file), mechanism.attrs["position_claim"]))
+
+    assert found(lambda file: None) == []
+    assert "too steep" in found(lambda file: file["mass"]["values"][7].reverse())[0]
+    with pytest.raises(Unreadable, match="exceed eps"):
+        found(lambda file: file["quarter_level"]["values"][3].__setitem__(9, 2.0))
 
 
 def one_row(file):
     file["around_row"].values[0, 0] = 1 + file["around_row"].values[0, 0]
 
 
+def levels_of(file):
+    return file["quarter_level" if "quarter_level" in file else "corner_level"].values
+
+
 def one_level(file):
-    file["corner_level"].values[3, 2] *= 1.0001
+    levels_of(file)[3, 2] *= 1.0001
 
 
 def lower_level(file):
-    file["corner_level"].values[3, 2] *= 0.9
+    levels_of(file)[3, 2] *= 0.9
 
 
 def no_level(file):
-    file["corner_level"].values[3, 2] = math.nan
+    levels_of(file)[3, 2] = math.nan
+
+
+def other_unit(file):
+    file["quarter_level" if "quarter_level" in file else "corner_level"].attrs["units"] = "nats per m"
+
+
+def both_levels(file):
+    file["corner_level"] = (("secret", "corner"), levels_of(file)[:, :4].copy(), {"units": "nats per km"})
+    file["quarter_level"] = (("secret", "quarter_corner"), np.tile(levels_of(file)[:, :4], 4), {"units": "nats per km"})
 
 
 def one_mass(file):
@@ -139,11 +177,11 @@ def half_of_it(file):
     del file.attrs["position_claim"]
 
 
-ALTERED = [one_row, one_level, lower_level, no_level, one_mass, rule, sentence, half_of_it]
+ALTERED = [one_row, one_level, lower_level, no_level, other_unit, both_levels, one_mass, rule, sentence, half_of_it]
 
 
 @pytest.mark.parametrize("alter", ALTERED)
-@pytest.mark.parametrize("name", ["levels", "holes"])
+@pytest.mark.parametrize("name", ["levels", "quarters", "holes"])
 def test_an_altered_claim_is_refused_and_nothing_is_drawn(name, alter):
     file = placed(name).copy(deep=True)
     alter(file)
@@ -260,7 +298,7 @@ def test_positions_are_rounded_inside_their_own_cell():
 
 
 def test_reports_of_positions_have_the_probabilities_of_the_spline():
-    mechanism, size = placed("holes"), 40_000
+    mechanism, size = placed("holes"), 8_000
     found, mass = read(mechanism).positions, mechanism["mass"].values
     at = domain_of("holes").points[[3, 9]] + [[0.9, -0.4], [0.0, 0.0]]
     drawn = md.sample(mechanism, at=at, size=size, seed=5)

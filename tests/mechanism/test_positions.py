@@ -158,6 +158,21 @@ def test_the_count_at_a_constant_level_is_that_of_the_cones_that_the_module_name
     assert deciding == set(range(9))  # a condition left out is missed
 
 
+def test_the_count_by_levels_of_quarters_is_that_of_the_oracle_and_falls_with_them():
+    rng = np.random.default_rng(7)
+    counts = []
+    for _ in range(100):
+        masses, levels = random_case(rng, flat=False)
+        masses = np.array(masses, np.uint64).reshape(9, 1)
+        own = np.array(levels)[None] * rng.uniform(0.9, 1.1, (4, 4))
+        mass, one = patch_of(masses, own.ravel())
+        counts.append(breaches(mass, one))
+        assert counts[-1] == reference_breaches(mass, one), (masses, levels)
+        lower, higher = (breaches(*patch_of(masses, factor * own.ravel())) for factor in (0.8, 1.25))
+        assert higher <= counts[-1] <= lower
+    assert 10 < sum(counts) < 90
+
+
 @pytest.mark.parametrize("flat", [True, False])
 def test_the_count_is_that_of_the_oracle_however_a_patch_is_turned(flat):
     rng = np.random.default_rng(int(flat))

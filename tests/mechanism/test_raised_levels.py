@@ -6,7 +6,7 @@ import pytest
 from cases import varying_level
 
 from mechdesign.mechanism.positions.patches import corner_levels, level_faults
-from mechdesign.mechanism.positions.raising import raised_levels
+from mechdesign.mechanism.positions.raising import quarter_levels, raised_levels
 from mechdesign.setting.metric.eikonal import Eikonal
 from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.space.domain import Domain
@@ -29,6 +29,19 @@ def test_raised_levels_bound_eps_and_are_no_lower(seed: int) -> None:
         assert level_faults(DOMAIN, metric, more) == ["corner_level: 16 cells have levels above that of the metric"]
 
 
+def test_levels_of_quarters_are_those_of_squares_of_half_the_side() -> None:
+    metric = Eikonal(level=varying_level(seed=0))
+    found = quarter_levels(DOMAIN, metric)
+    fine = Domain.grid((8, 8), cell=0.5, unit="cell")
+    own = raised_levels(fine, metric)
+    assert level_faults(DOMAIN, metric, found) == []
+    assert (found.reshape(4, 4, 2, 2, 4).transpose(0, 2, 1, 3, 4).reshape(64, 4) == own).all()
+    found[5, 9] *= 1 + ROOM
+    assert level_faults(DOMAIN, metric, found) == ["corner_level: 1 cells have levels above that of the metric"]
+    assert level_faults(DOMAIN, metric, found[:, :9])[0].startswith("corner_level: must be")
+
+
 def test_a_constant_level_is_left_alone() -> None:
     metric = Euclidean(epsilon=0.3, unit="cell")
-    assert (raised_levels(DOMAIN, metric) == corner_levels(DOMAIN, metric)).all()
+    for levels in (raised_levels, quarter_levels):
+        assert (levels(DOMAIN, metric) == corner_levels(DOMAIN, metric)).all()

@@ -84,11 +84,16 @@ def test_a_sweep_fits(columns, monkeypatch, capsys):
     own = {"loss": 8.4624, "lower_bound": 8.4624, "gap": 2e-7, "effective_epsilon": 0.5, "stopped": "gap"}
     curve = [{"scale": s, "multiplier": s, **own, **figures} for s in (0.5, 2.0)]
     print_sweep(curve, CASES["discrete"]())
+    assert "position loss" not in capsys.readouterr().out  # there are no positions
+    curve = [row | {"position_loss": 8.7654} for row in curve]
+    print_sweep(curve, CASES["discrete"]())
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= columns
     assert out.startswith("From scale 0.5 to 2 of the metric")
     assert out.count("123.5*") == len(names)  # at 0.5 all break it, at 2 none does
     assert out.count("123.5") == 2 * len(names)
+    assert out.count("8.7654") == 2
+    assert "position loss: of the same mechanism" in " ".join(out.split())
 
 
 def test_without_a_terminal_a_table_is_whole(monkeypatch, capsys):

@@ -72,7 +72,9 @@ def position_untruths(file: File, sentence: object) -> Iterator[str]:
     largest = Fraction(0)
     for (i, j), u in cells.items():
         start = (low[0] + i * side, low[1] + j * side)
-        largest = max(largest, *_checked_levels(level, start, side, corners[u]))
+        for (a, b), own in _parts(corners[u]):
+            part = side if len(corners[u]) == 4 else side / 2
+            largest = max(largest, *_checked_levels(level, (start[0] + a * part, start[1] + b * part), part, own))
     if Fraction(float(said["r"])) ** 2 < 2 * (largest * side / 65536) ** 2:
         yield "rounding adds more"
     mass = file.values("mass", ("secret", "report"), "uint64")
@@ -83,7 +85,14 @@ def position_untruths(file: File, sentence: object) -> Iterator[str]:
 
 
 def _corners(file: File) -> list[list[Fraction]]:
-    return [[Fraction(x) for x in own] for own in file.values("corner_level", ("secret", "corner"), "float64")]
+    names = {"corner_level": "corner", "quarter_level": "quarter_corner"}
+    (name,) = [name for name in names if name in file.variables]
+    return [[Fraction(x) for x in own] for own in file.values(name, ("secret", names[name]), "float64")]
+
+
+def _parts(levels: list[Fraction]) -> list[tuple[tuple[int, int], list[Fraction]]]:
+    """The cell with its four levels, or its quarters with theirs; the step to each."""
+    return list(zip(product((0, 1), repeat=2), [levels[k : k + 4] for k in range(0, len(levels), 4)], strict=False))
 
 
 def _level(file: File, said: re.Match[str], whole: bool) -> Any:
@@ -151,11 +160,24 @@ def _bilinear(corners: list[Fraction], s: Fraction, t: Fraction) -> Fraction:
 
 def _gentle(p: list[int], z: list[Fraction]) -> bool:
     """Whether the coefficients on the cell, or on all four quarters, bound the gradient."""
+    if len(z) == 16:
+        return all(
+            _bounded(p, whole, one, (a * HALF - HALF, a * HALF), (b * HALF - HALF, b * HALF))
+            for (a, b), own in _parts(z)
+            for whole, one in [_as_of_cell(own, a, b)]
+        )
     one = math.lcm(*(level.denominator for level in z))
     whole, ends = [int(level * one) for level in z], (-HALF, Fraction(0), HALF)
     if _bounded(p, whole, one, (-HALF, HALF), (-HALF, HALF)):
         return True
     return all(_bounded(p, whole, one, *quarter) for quarter in product(pairwise(ends), repeat=2))
+
+
+def _as_of_cell(own: list[Fraction], a: int, b: int) -> tuple[list[int], int]:
+    """The levels at the corners of a cell of the bilinear function that has `own` at those of a quarter."""
+    found = [_bilinear(own, Fraction(2 * i - a), Fraction(2 * j - b)) for i, j in product((0, 1), repeat=2)]
+    one = math.lcm(*(level.denominator for level in found))
+    return [int(level * one) for level in found], one
 
 
 def _bounded(p: list[int], z: list[int], one: int, first: tuple[Fraction, ...], second: tuple[Fraction, ...]) -> bool:

@@ -23,7 +23,8 @@ Where z is one number on the cell, degree 2 suffices for both sides: 9 condition
 (N beyond C along y, E beyond it along x.) Where they fail for a cell and a report, the four quarters of the cell are
 checked instead. The same spline on cells of half the side has the masses (Chaikin) (3 p_- + p_0, p_- + 3 p_0,
 3 p_0 + p_+, p_0 + 3 p_+) / 4 along an axis, of which the lower half takes the first three and the upper the last three.
-A quarter has its own conditions, with half the levels of e at its corners.
+A quarter has its own conditions, with half the levels of e at its corners; where levels are given at the corners of
+quarters, (n, 16), with half of those, and the conditions of the cell are left out.
 
 In whole numbers. z is rounded down to multiples of 2^-60, in quarters again; a level above 4 nats a cell counts as 4.
 Masses, at most 2^62, are brought below 2^52 by one power of two for all nine: multiplied by 2^32 where they are below
@@ -54,7 +55,7 @@ _REMAINDER = 36
 
 
 def whole_levels(corner_level: NDArray[np.float64], side: float) -> NDArray[np.uint64]:
-    """Z = floor(2^60 min(level side, 4)) of levels (n, 4), exactly. Cost: 2 microseconds per distinct level."""
+    """Z = floor(2^60 min(level side, 4)) of levels (n, 4 or 16), exactly. Cost: 2 microseconds per distinct level."""
     distinct, place = np.unique(corner_level, return_inverse=True)
     h = Fraction(side)
     whole = [min(int(Fraction(level) * h * (1 << LEVEL_BITS)), HIGHEST << LEVEL_BITS) for level in distinct.tolist()]
@@ -79,18 +80,23 @@ def reference_breaches(mass: NDArray[np.uint64], patches: Patches) -> int:
     rows, bad = mass.tolist(), 0
     levels = whole_levels(patches.corner_level, patches.side).tolist()
     for around, level in zip(patches.around.tolist(), levels, strict=True):
-        z = [level[:2], level[2:]]
+        z = [level[:2], level[2:4]]
+        halves = _along(z, ((2, 0), (1, 1), (0, 2)))
+        own = [[row[j : j + 2] for row in halves[i : i + 2]] for i in (0, 1) for j in (0, 1)]
+        if len(level) == 16:
+            own = [[[4 * k for k in level[q + i : q + i + 2]] for i in (0, 2)] for q in (0, 4, 8, 12)]
         for y in range(mass.shape[1]):
             p = [[rows[u][y] for u in around[3 * k : 3 * k + 3]] for k in range(3)]
-            bad += not (_holds(p, z, 1 << LEVEL_BITS) or _quarters_hold(p, z))
+            whole = len(level) == 4 and _holds(p, z, 1 << LEVEL_BITS)
+            bad += not (whole or _quarters_hold(p, own))
     return bad
 
 
-def _quarters_hold(p: list[list[int]], z: list[list[int]]) -> bool:
+def _quarters_hold(p: list[list[int]], levels: list[list[list[int]]]) -> bool:
+    """The conditions of the quarters, with four times the levels at their corners (4, 2, 2)."""
     fine = _along(p, ((3, 1, 0), (1, 3, 0), (0, 3, 1), (0, 1, 3)))
-    levels = _along(z, ((2, 0), (1, 1), (0, 2)))
-    parts = [([row[j : j + 3] for row in fine[i : i + 3]], i, j) for i in (0, 1) for j in (0, 1)]
-    return all(_holds(q, [row[j : j + 2] for row in levels[i : i + 2]], 8 << LEVEL_BITS) for q, i, j in parts)
+    parts = [[row[j : j + 3] for row in fine[i : i + 3]] for i in (0, 1) for j in (0, 1)]
+    return all(_holds(part, z, 8 << LEVEL_BITS) for part, z in zip(parts, levels, strict=True))
 
 
 def _along(p: list[list[int]], weights: tuple[tuple[int, ...], ...]) -> list[list[int]]:
@@ -259,18 +265,27 @@ def _count(mass, around, level):  # type: ignore[no-untyped-def]
     pad, sums, work = np.zeros(_BLOCK, np.int64), np.zeros((2, _BLOCK), np.int64), np.zeros((2, _BLOCK), np.uint64)
     good, grid, z, bad = np.zeros(_BLOCK, np.bool_), np.zeros((3, 3), np.uint64), np.zeros(4, np.uint64), 0
     for v in range(len(around)):
+        own = level.shape[1] == 16
         _halved(level[v], grid)
         for first in range(0, mass.shape[1], _BLOCK):
             count = min(_BLOCK, mass.shape[1] - first)
             _gather(mass, around[v], first, p, pad, good, count)
             for q in range(-1, 4):
+                if own and q < 0:
+                    good[:count] = False
+                    continue
                 if q == 0:
                     count = _keep_failed(p, pad, good, count)
                     _refine(p, fine, count)
                 if count == 0:
                     break
                 for k in range(4):
-                    z[k] = level[v, k] if q < 0 else grid[q // 2 + k // 2, q % 2 + k % 2]
+                    if q < 0:
+                        z[k] = level[v, k]
+                    elif own:
+                        z[k] = level[v, 4 * q + k] >> np.uint64(1)
+                    else:
+                        z[k] = grid[q // 2 + k // 2, q % 2 + k % 2]
                 _fill(p if q < 0 else fine, 0 if q < 0 else 4 * (q // 2) + q % 2, b, gx, gy, count)
                 _check(b, gx, gy, z, pad, work, sums, good, count)
             for y in range(count):

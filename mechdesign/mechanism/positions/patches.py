@@ -25,12 +25,14 @@ corner of the rectangle. So e <= eps on the cell if and only if it holds at ever
 cell with each other and with its sides, and at its corners. There it is checked, with a relative margin of 2^-30;
 computed shares of the way through a raster cell are right to u (5 M / g + 5), u = 2^-53, M the largest coordinate and g
 the least gap of nodes or the side of a cell, so that eps and e are right to 2^-31 of eps as long as
-rho (M / g + 1) <= 2^16, rho = largest / smallest eps. Other rasters are refused.
+rho (M / g + 1) <= 2^16, rho = largest / smallest eps. Other rasters are refused. Levels may be given at the corners of
+the four quarters of every cell instead: of the cells, each a square of half the side, of `quarters`.
 Source: quadratic B-splines, de Boor, A Practical Guide to Splines, chapter IX; the claim is ours.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -49,6 +51,7 @@ AROUND = tuple(product((-1, 0, 1), repeat=2))  # steps to the cells of a patch, 
 CORNERS = tuple(product((0, 1), repeat=2))  # ends of the sides of a cell, in the order of `corner_level`
 _BESIDE = ((-1, 0), (0, -1), (0, 1), (1, 0))
 _DIAGONAL = ((-1, -1), (-1, 1), (1, -1), (1, 1))
+Crossing = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 _MARGIN = 2.0**-30
 _WIDEST = 2.0**16
 
@@ -56,7 +59,8 @@ _WIDEST = 2.0**16
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Patches:
     """Of the n cells of a domain: around (n, 9), the rows of the cells at the steps `AROUND` from each; corner_level
-    (n, 4), eps or less at the corners `CORNERS` of each, in nats per unit; side, of a cell, in the unit of the domain.
+    (n, 4), eps or less at the corners `CORNERS` of each, or (n, 16), at those of its quarters, which have the order of
+    `CORNERS` too, in nats per unit; side, of a cell, in the unit of the domain.
     """
 
     around: NDArray[np.int64]
@@ -65,7 +69,8 @@ class Patches:
 
 
 def patches(domain: Domain, metric: Metric, corner_level: NDArray[np.float64] | None = None) -> Patches:
-    """The patches of a grid for a metric with a level. corner_level (n, 4) as `corner_levels` gives it, or smaller.
+    """The patches of a grid for a metric with a level. corner_level (n, 4) as `corner_levels` gives it, or
+    smaller, or (n, 16) as it gives them for `quarters`.
 
     Raises: UnsuitableError for other places than square cells on two axes, or a metric without a level.
     """
@@ -106,17 +111,38 @@ def corner_levels(domain: Domain, metric: Metric) -> NDArray[np.float64]:
 
 
 def level_faults(domain: Domain, metric: Metric, corner_level: NDArray[np.float64]) -> list[str]:
-    """How levels (n, 4) at the corners fail to bound the level of the metric from below; empty where they do."""
-    if corner_level.shape != (domain.size, 4) or not (np.isfinite(corner_level) & (corner_level > 0)).all():
-        return ["corner_level: must be positive and finite, four for every cell"]
+    """How levels (n, 4 or 16) at corners fail to bound the level of the metric from below; empty where they do."""
+    sized = corner_level.shape in ((domain.size, 4), (domain.size, 16))
+    if not sized or not (np.isfinite(corner_level) & (corner_level > 0)).all():
+        return ["corner_level: must be positive and finite, four for every cell or for every quarter of one"]
     if isinstance(metric, Euclidean):
         most = Fraction(metric.epsilon) * Fraction(metric.scale)
         over = np.flatnonzero(
             [max(map(Fraction, levels)) > most for levels in np.unique(corner_level, axis=0).tolist()]
         )
     else:
-        over = np.flatnonzero(_ratios(domain, metric, corner_level) < 1 + _MARGIN)
+        cells, levels = domain, corner_level
+        if corner_level.shape[1] == 16:
+            cells, at = quarters(domain)
+            levels = np.empty((cells.size, 4))
+            levels[at.ravel()] = corner_level.reshape(-1, 4)
+        over = np.flatnonzero(_ratios(cells, metric, levels) < 1 + _MARGIN)
     return [f"corner_level: {len(over)} cells have levels above that of the metric"] * bool(len(over))
+
+
+def quarters(domain: Domain) -> tuple[Domain, NDArray[np.int64]]:
+    """The squares of half the side that the cells consist of, and which of them (n, 4) are those of each cell."""
+    assert domain.shape is not None and domain.cell is not None and domain.origin is not None
+    assert domain.index is not None
+    fine = Domain.grid(
+        tuple(2 * count for count in domain.shape),
+        cell=tuple(side / 2 for side in domain.cell),
+        unit=domain.unit,
+        origin=domain.origin,
+        mask=np.kron(domain.lookup >= 0, np.ones((2, 2))).astype(bool),
+    )
+    at = 2 * domain.index[:, None, :] + np.asarray(CORNERS)
+    return fine, fine.lookup[at[..., 0], at[..., 1]]
 
 
 def level_range(metric: Metric) -> tuple[float, float]:
@@ -168,13 +194,23 @@ def _ratios(domain: Domain, metric: Metric, values: NDArray[np.float64]) -> NDAr
             value=f"levels {level.smallest:.6g} to {level.largest:.6g}, {reach:.6g} {domain.unit} from the origin",
             remedy="use an origin nearer to the cells, or a map whose levels differ by less",
         )
-    lines = [_lines(nodes, low[:, axis], high[:, axis]) for axis, nodes in enumerate(raster.axes)]
     least = np.full(domain.size, np.inf)
-    for x, y in product(lines[0].T, lines[1].T):
-        s, t = (x - low[:, 0]) / (high[:, 0] - low[:, 0]), (y - low[:, 1]) / (high[:, 1] - low[:, 1])
+    for x, y, s, t in crossings(domain, raster.axes):
         below = (1 - s) * ((1 - t) * values[:, 0] + t * values[:, 1]) + s * ((1 - t) * values[:, 2] + t * values[:, 3])
         least = np.minimum(least, level.at(np.column_stack([x, y])) * metric.scale / below)
     return least
+
+
+def crossings(domain: Domain, axes: Sequence[NDArray[np.float64]]) -> Iterator[Crossing]:
+    """Where the lines of nodes on two axes cross each other and the sides within each cell, and its corners: of all
+    cells at a time, x, y and the shares s, t of the way through the cell along its sides, (n,) each.
+
+    A cell with fewer lines than another has its upper sides several times.
+    """
+    corners = _corner_points(domain)
+    (left, below), (right, above) = corners[:, 0].T, corners[:, 3].T
+    for x, y in product(_lines(axes[0], left, right).T, _lines(axes[1], below, above).T):
+        yield x, y, (x - left) / (right - left), (y - below) / (above - below)
 
 
 def _lines(nodes: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:

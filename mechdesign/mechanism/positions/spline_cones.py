@@ -66,11 +66,17 @@ class SplineCones:
 
 
 def spline_cones(patches: Patches, *, subdivided: bool = False) -> SplineCones:
-    """The cones of all cells; those that two cells share stand once. Cost: O(n)."""
-    level, around, n = patches.corner_level * patches.side, patches.around, len(patches.around)
-    flat = (level == level[:, :1]).all(axis=1)
+    """The cones of all cells; those that two cells share stand once. Cost: O(n).
+
+    Levels (n, 16) are those of quarters, and their cones have to be `subdivided`.
+    """
+    given, around, n = patches.corner_level * patches.side, patches.around, len(patches.around)
     cells, weights = [], []
-    for halves in product(_HALVES if subdivided else _WHOLE, repeat=2):
+    for q, halves in enumerate(product(_HALVES if subdivided else _WHOLE, repeat=2)):
+        level = np.einsum("ik,jl,nkl->nij", halves[0][1], halves[1][1], given[:, :4].reshape(-1, 2, 2)).reshape(-1, 4)
+        if given.shape[1] == 16:
+            level = given[:, 4 * q : 4 * q + 4]
+        flat = (level == level[:, :1]).all(axis=1)
         for chosen, coefficients in ((flat, _equal), (~flat, _raised)):
             found = coefficients(level[chosen], *halves)
             cells.append(np.repeat(around[chosen], found.shape[1], axis=0))
@@ -92,7 +98,7 @@ Half = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def _equal(level: NDArray[np.float64], across: Half, along: Half) -> NDArray[np.float64]:
-    """Weights (n, 9, 3, 9) of bound and two slopes over the cells around, for cells of one level each."""
+    """Weights (n, 9, 3, 9) of bound and two slopes over the cells around, for parts of cells of one level each."""
     weights = np.stack([_outer(across[0], along[0], i, j) for i in range(3) for j in range(3)])
     found = np.tile(weights, (len(level), 1, 1, 1))
     found[:, :, 0] *= level[:, :1, None]
@@ -100,8 +106,8 @@ def _equal(level: NDArray[np.float64], across: Half, along: Half) -> NDArray[np.
 
 
 def _raised(level: NDArray[np.float64], across: Half, along: Half) -> NDArray[np.float64]:
-    """As `_equal`, (n, 16, 3, 9), for cells whose four levels differ."""
-    corner = np.einsum("ik,jl,nkl->nij", across[1], along[1], level.reshape(-1, 2, 2))
+    """As `_equal`, (n, 16, 3, 9), for parts whose four levels differ."""
+    corner = level.reshape(-1, 2, 2)
     found = np.zeros((len(level), 4, 4, 3, 9))
     for a, b in product(range(4), repeat=2):
         for (i, k, share), (j, l, other) in product(_RAISED[a], _RAISED[b]):

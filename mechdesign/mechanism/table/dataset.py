@@ -7,7 +7,7 @@
 | prior, level, dual | secret | prior; eps(u), where there is one; multipliers of the row sums, where optimised |
 | multiplier | side_row | multipliers of the side rows, where the program has some |
 | loss_table | secret, report | only where the loss is a given table |
-| around_row, corner_level | secret, around or corner | only where positions are drawn (positions/claim.py) |
+| around_row, corner_level or quarter_level | see positions/claim.py | only where positions are drawn |
 | problem_length | edge | only where a graph is claimed at another scale than 1: its own lengths, before that |
 """
 
@@ -96,7 +96,9 @@ def make_mechanism(
     if positions is not None:
         level_unit = {"units": f"nats per {domain.unit}"}
         variables["around_row"] = (("secret", "around"), positions.around)
-        variables["corner_level"] = (("secret", "corner"), positions.corner_level, level_unit)
+        dim = {4: "corner", 16: "quarter_corner"}[positions.corner_level.shape[1]]
+        name = {"corner": "corner_level", "quarter_corner": "quarter_level"}[dim]
+        variables[name] = (("secret", dim), positions.corner_level, level_unit)
     attrs: dict[str, str | int | float] = {
         "schema": TABLE,
         "problem": problem.name,

@@ -6,7 +6,7 @@
 | unit, claim, budget, ... | the comments |
 | secret_points, report_points | coordinates, (n, k) and (m, k), in `unit`, reports in `report_unit` if there is one |
 | edge | the claim: [tail, head, length in nats as an exact hexadecimal float], each both ways |
-| patch | where any position is drawn, for every cell: the nine rows around it, the four levels at its corners |
+| patch | where any position is drawn, for every cell: the nine rows around it, levels at its corners or its quarters' |
 | mass | n strings: the m masses of a row in decimal, separated by blanks; probability = mass / 2^62 |
 | content_sha256 | of every byte before this line, the last one |
 

@@ -95,8 +95,9 @@ class Content:
 
     @cached_property
     def patches(self) -> list[list[int | str]]:
-        """Where any position is drawn, for every cell the nine rows around it and the four levels at its corners, in
-        nats per `unit` as exact hexadecimal floats (positions/patches.py says in which order); only with all rows.
+        """Where any position is drawn, for every cell the nine rows around it and the levels at its corners, or at
+        those of its quarters, in nats per `unit` as exact hexadecimal floats (positions/patches.py says in which
+        order); only with all rows.
         """
         found = self.stored.positions
         if found is None or len(self.rows) < len(self.secrets):

@@ -14,7 +14,7 @@ from mechdesign.mechanism.sampling.sampler import drawn_rows
 from mechdesign.mechanism.stored import Stored
 from mechdesign.mechanism.table.dataset import stored_points, versions
 from mechdesign.output.page.sentence import TIMES, lengths, saying_of, short
-from mechdesign.output.tables.sweep import sweep_rows
+from mechdesign.output.tables.sweep import columns, sweep_rows
 from mechdesign.setting.objective.losses import LOSSES
 from mechdesign.utility.loss.loss import loss_matrix
 from mechdesign.verification.verify import Verification
@@ -69,7 +69,6 @@ def curve_facts(curve: xr.Dataset) -> dict[str, Any]:
     first, last = rows[0], rows[-1]
     ends = _ends(attrs["loss"], [float(first["loss"]), float(last["loss"])], judged, lengths(unit))
     sentence = f"From {short(first['scale'])} to {short(last['scale'])} times the privacy level, {ends}."
-    columns = ("scale", "loss", "lower_bound", "gap")
     return said_of(curve, "sweep", "", parameters=_parameters(curve)) | {
         "sentence": visible(sentence),
         "subtitle": f"{attrs['secrets']} secrets · sweep of {len(rows)} levels",
@@ -77,8 +76,8 @@ def curve_facts(curve: xr.Dataset) -> dict[str, Any]:
         "loss_unit": judged,
         "figures": [],
         "listed": {
-            "head": ["scale", "loss", "lower bound", "gap"],
-            "rows": [[f"{row[name]:.9g}" for name in columns] for row in rows],
+            "head": [heading for heading, _, _ in columns(first)],
+            "rows": [[f"{row[name]:.9g}" for _, name, _ in columns(first)] for row in rows],
             "rest": 0,
         },
     }

@@ -16,6 +16,7 @@ from mechdesign.mechanism.storage.files import check_target, save, write_atomica
 from mechdesign.output.tables.compare import Row, columns, printed
 from mechdesign.output.tables.latex import latex_table
 from mechdesign.output.tables.sweep import baselines_of, printed_losses, sweep_rows
+from mechdesign.output.tables.sweep import columns as curve_columns
 
 TABLES = (".csv", ".json", ".tex")
 CURVES = (".nc", ".csv", ".tex")
@@ -77,7 +78,8 @@ def save_curve(curve: xr.Dataset, path: str | Path, *, overwrite: bool = False) 
 
     def write(stream: TextIO) -> None:
         if target.suffix.lower() == ".tex":
-            head = ["scale", "loss", "lower bound", "gap", *(n.replace("_", " ") for n in baselines_of(rows[0]))]
+            head = [heading for heading, _, _ in curve_columns(rows[0])]
+            head += [name.replace("_", " ") for name in baselines_of(rows[0])]
             stream.write(latex_table(head, [printed_losses(row) for row in rows]))
         else:
             _write_csv(stream, rows, list(rows[0]))

@@ -53,6 +53,14 @@ SWEEP = Schema(
 )
 _MOST = 1000  # points of a sweep
 
+COLUMNS = (  # heading, variable and format of the figures of the optimum
+    ("scale", "multiplier", ".4g"),
+    ("loss", "loss", ".5g"),
+    ("lower bound", "lower_bound", ".5g"),
+    ("gap", "gap", ".0e"),
+    ("position loss", "position_loss", ".5g"),
+)
+
 Row = dict[str, Any]  # a figure by name of variable, None where there is none, and the word `stopped`
 
 
@@ -144,13 +152,17 @@ def baselines_of(row: Row) -> dict[str, bool | None]:
     return {name: None if at is None else at > row["multiplier"] * AT_CLAIM for name, at in levels.items()}
 
 
+def columns(row: Row) -> tuple[tuple[str, str, str], ...]:
+    """COLUMNS, but for the last where the loss of the problem is not known at positions."""
+    return COLUMNS if row.get("position_loss") is not None else COLUMNS[:-1]
+
+
 def printed_losses(row: Row) -> list[str]:
-    """Scale, loss, lower bound and gap, then the loss of each baseline, as people read them; a star where it breaks its
-    claim, - where there is none.
+    """The figures of `columns`, then the loss of each baseline, as people read them; a star where it breaks its claim,
+    - where there is none.
     """
-    own = [("multiplier", ".4g"), ("loss", ".5g"), ("lower_bound", ".5g"), ("gap", ".0e")]
     star = {None: "", False: "", True: "*"}
-    return [printed_figure(row[name], form) for name, form in own] + [
+    return [printed_figure(row[name], form) for _, name, form in columns(row)] + [
         printed_figure(row[f"{name}_loss"], ".4g") + star[broken] for name, broken in baselines_of(row).items()
     ]
 

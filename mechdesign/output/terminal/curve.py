@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mechdesign.output.tables.sweep import Row, baselines_of, printed_figure, printed_losses
+from mechdesign.output.tables.sweep import Row, baselines_of, columns, printed_figure, printed_losses
 from mechdesign.output.terminal.printing import print_table, say
 from mechdesign.output.terminal.words import judged
 from mechdesign.setting.problems.problem import DesignProblem
+
+_POSITION = " position loss: of the same mechanism, to the true position, uniform in its cell."
 
 
 def print_sweep(rows: Sequence[Row], problem: DesignProblem) -> None:
@@ -21,12 +23,12 @@ def print_sweep(rows: Sequence[Row], problem: DesignProblem) -> None:
     )
     print()
     losses = [printed_losses(row) for row in rows]
-    own = 4  # scale, loss, lower bound and gap
-    marked = [any(line[k].endswith("*") for line in losses) for k in range(own + len(names))]
+    own = [heading for heading, _, _ in columns(rows[0])]
+    marked = [any(line[k].endswith("*") for line in losses) for k in range(len(own) + len(names))]
     padded = [
         [cell + " " if marked[k] and not cell.endswith("*") else cell for k, cell in enumerate(line)] for line in losses
     ]
-    print_table(["scale", "loss", "lower bound", "gap", *words], padded)
+    print_table([*own, *words], padded)
     say("The scale of the metric that each baseline truly has:")
     print()
     print_table(
@@ -41,6 +43,6 @@ def print_sweep(rows: Sequence[Row], problem: DesignProblem) -> None:
     )
     say(
         f"{problem.name}: {problem.domain.size} secrets, {judged(problem)}. loss and lower bound enclose the optimum "
-        "at a scale of the problem's metric. A star: the mechanism is not private at that scale, its loss belongs to "
-        "the scale that it truly has."
+        f"at a scale of the problem's metric.{_POSITION if 'position loss' in own else ''} A star: the mechanism is "
+        "not private at that scale, its loss belongs to the scale that it truly has."
     )

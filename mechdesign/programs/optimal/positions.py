@@ -12,12 +12,11 @@ The cones (mechanism.positions.spline_cones.py) imply |grad P(y|x)| <= eps(x) P(
     P(y|x) <= e^{D(x, x')} P(y|x'),  D the least integral of eps along paths inside the area.
 
 Source: the differential form of local privacy (paper 000, section II); the cones are ours. Second-order cone
-programming:
-Boyd and Vandenberghe, Convex Optimization, section 4.4.2.
+programming: Boyd and Vandenberghe, Convex Optimization, section 4.4.2.
 Known: sufficient cones, so that the optimum is at least that of exact gradient constraints; P >= 0 follows from them.
-Beside the optimum between cell centres the price is of second order in eps h. The rows themselves may exceed the claim
-between two centres, by a factor 1 + (eps h)^2 / 12 in epsilon for a plane wave and 1.12 measured on 20 x 20 cells at
-eps h = 0.5: a centre is a position like any other, and is drawn by the same rule.
+Beside the optimum between cell centres the price is of second order in eps h where eps is constant. Two rows by
+themselves may differ by more than the claim allows between the centres of their cells (by 1.117 times that on 20 x 20
+cells at eps h = 0.5), since what is drawn at a centre is a mean of nine rows (mechanism/positions/claim.py).
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.positions.patches import Patches, patches, square_cells
-from mechdesign.mechanism.positions.raising import raised_levels
+from mechdesign.mechanism.positions.raising import quarter_levels, raised_levels
 from mechdesign.mechanism.positions.spline_cones import SplineCones, spline_cones
 from mechdesign.programs.program import Program, simplex
 from mechdesign.setting.objective.true_position import position_cost
@@ -45,7 +44,8 @@ class Positions(Program):
     """The optimal program between positions; see the module docstring.
 
     corner_level (n, 4), levels at the corners of each cell in nats per unit, low corner first and the last axis
-    fastest, whose bilinear interpolant nowhere exceeds eps; None for `raised_levels`.
+    fastest, whose bilinear interpolant nowhere exceeds eps, or (n, 16), at those of its quarters; None for
+    `quarter_levels` where subdivided, else for `raised_levels`.
     subdivided: with the cones of the quarters of each cell, four times as many, at a lower loss.
     """
 
@@ -57,12 +57,14 @@ class Positions(Program):
         if self.corner_level is None:
             return
         given = np.asarray(self.corner_level, float)
-        if given.shape != (self.problem.domain.size, 4) or not (np.isfinite(given) & (given > 0)).all():
+        n = self.problem.domain.size
+        shapes = [(n, 4), (n, 16)][: 1 + self.subdivided]
+        if given.shape not in shapes or not (np.isfinite(given) & (given > 0)).all():
             raise InputError(
-                f"must be positive, finite and have shape ({self.problem.domain.size}, 4)",
+                f"must be positive, finite and have shape {' or '.join(map(str, shapes))}",
                 field="corner_level",
                 value=given.shape,
-                remedy="give a level for each corner of each cell",
+                remedy="give a level for each corner of each cell, or of each quarter where subdivided",
             )
 
     def statement(self) -> cp.Problem:
@@ -84,8 +86,9 @@ class Positions(Program):
         """
         domain, metric = self.problem.domain, self.problem.metric
         square_cells(domain)
-        given = raised_levels(domain, metric) if self.corner_level is None else np.asarray(self.corner_level, float)
-        return patches(domain, metric, given)
+        if self.corner_level is not None:
+            return patches(domain, metric, np.asarray(self.corner_level, float))
+        return patches(domain, metric, (quarter_levels if self.subdivided else raised_levels)(domain, metric))
 
     @cached_property
     def cones(self) -> SplineCones:

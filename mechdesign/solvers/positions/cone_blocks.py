@@ -24,13 +24,16 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from mechdesign.mechanism.positions.spline_cones import SplineCones
+from mechdesign.solvers.positions.scaling import Scaling, longest_step, product, quotient
 
 Array = NDArray[np.float64]
 
 _STEP = 0.98  # share of the way to the boundary
 _ITERATIONS = 100
 _STALLED = 6  # iterations without a better point after which rounding is taken to have won
-_START = 10.0  # times the dual cones that would take up the mean cost: fewer iterations than from 1 or from 100
+_START = 10.0  # mean costs, of all reports of a row together: the mean product of a row's signs at the start
+_TOGETHER = 1 << 18  # cones at a time
+_NUMBERS = 30  # per cone and block: the vectors of a step and what is made in between
 _RIDGE = 1e-15  # of the diagonal of a block, added to it
 
 
@@ -47,6 +50,21 @@ class ConePoint:
     stopped: str
 
 
+def bytes_needed(cones: SplineCones, blocks: int) -> int:
+    """Memory of `solve_cone_blocks`: about 60 numbers per cone and block, and a factor of 2 w + 3 numbers a row.
+
+    Cost: O(n), nothing is allocated.
+    """
+    n = cones.bound.shape[1]
+    held = cones.bound.tocsr()
+    first, last = (
+        np.minimum.reduceat(held.indices, held.indptr[:-1]),
+        np.maximum.reduceat(held.indices, held.indptr[:-1]),
+    )
+    width = int((last - first).max())
+    return 8 * (_NUMBERS * (cones.size + n) * blocks + (width + 1) * n * blocks + 4 * n * n)
+
+
 def solve_cone_blocks(
     cones: SplineCones,
     cost: Array,
@@ -59,31 +77,31 @@ def solve_cone_blocks(
     """Solve to a relative gap. cost (n, m); sums (q, n) is M, and b the row sums of M: P = 1 / m is a solution.
 
     on_progress is called with the iteration, the primal and the dual objective. An interrupt (Ctrl-C) ends the method
-    with its best point. Memory: about 60 numbers per cone and report. Cost: O(m (n w^2 + q^2 n)) an iteration, w the
+    with its best point. Memory: `bytes_needed`. Cost: O(m (n w^2 + q^2 n)) an iteration, w the
     bandwidth of the cells.
     """
-    algebra = _Algebra(cones, sums)
+    algebra = _Algebra(_with_signs(cones), sums)
     n, m = cost.shape
     total = np.asarray(sums.sum(axis=1)).ravel()
     unit = float(np.abs(cost).mean()) * n
     scaled = cost / unit * n
     x = np.full((n, m), 1.0 / m)
-    s = algebra.cone_rows(x)
-    z = np.zeros_like(s)
-    z[0] = _START * scaled.mean() / np.asarray(cones.bound.sum(axis=0)).mean()
-    dual = np.zeros(len(total))
+    z, dual = _start(algebra, scaled)
     best, merit, since, stopped, count = (x, dual, z), np.inf, 0, "precision", 0
     try:
         for count in range(_ITERATIONS):
             primal, bound = float((scaled * x).sum()), float(total @ dual)
             residual = (
-                scaled - sums.T @ dual[:, None] - algebra.transpose(z),
+                scaled - sums.T @ dual[:, None] - algebra.transposed(z),
                 total - (sums @ x).sum(axis=1),
-                s - algebra.cone_rows(x),
             )
-            mu = float((s * z).sum()) / s[0].size
+            between = sum(
+                float((algebra.cone_rows(x[:, part]) * own).sum())
+                for part, own in zip(algebra.parted(m), z, strict=True)
+            )
+            mu = between / (algebra.count * m)
             broken = max(float(np.abs(residual[0]).max()) / scaled.mean() / n, float(np.abs(residual[1]).max()))
-            reached = max((primal - bound) / max(abs(primal), 1e-300), float((s * z).sum()) / abs(primal), broken)
+            reached = max((primal - bound) / max(abs(primal), 1e-300), between / abs(primal), broken)
             if on_progress is not None:
                 on_progress(count, primal * unit / n, bound * unit / n)
             since = 0 if reached < merit else since + 1
@@ -95,39 +113,84 @@ def solve_cone_blocks(
             if time.monotonic() >= deadline:
                 stopped = "time"
                 break
-            x, s, z, dual = _step(algebra, (x, s, z, dual), residual, mu)
+            x, z, dual = _step(algebra, (x, z, dual), residual, mu)
     except KeyboardInterrupt:
         stopped = "interrupt"
     except np.linalg.LinAlgError:
         stopped = "precision"
     x, dual, z = best
-    return ConePoint(table=x, dual=dual * unit / n, slack=z * (unit / n), iterations=count, stopped=stopped)
+    slack = np.concatenate([own[:, : cones.size] for own in z], axis=2) * (unit / n)
+    return ConePoint(table=x, dual=dual * unit / n, slack=slack, iterations=count, stopped=stopped)
+
+
+def _with_signs(cones: SplineCones) -> SplineCones:
+    """The cones, and x >= 0 as one more for every row: implied, and what takes up the residual of the dual."""
+    n = cones.bound.shape[1]
+    none = sp.csr_array((n, n))
+    return SplineCones(
+        bound=sp.vstack([cones.bound, sp.eye_array(n)], format="csr"),
+        slope_x=sp.vstack([cones.slope_x, none], format="csr"),
+        slope_y=sp.vstack([cones.slope_y, none], format="csr"),
+    )
+
+
+def _start(algebra: _Algebra, cost: Array) -> tuple[list[Array], Array]:
+    """Dual cones and multipliers that satisfy the equations of the dual, with nearly one product s z for every cone.
+
+    z is mu / s but for the cones of signs, which take up what is left of c - M' lambda - G' z: at least mu / x.
+    """
+    n, m = cost.shape
+    first = np.zeros((3, algebra.count, 1))
+    mu = _START * float(cost.mean()) / m
+    first[0, :-n] = mu / algebra.cone_rows(np.full((n, 1), 1.0 / m))[0, :-n]
+    left = cost - algebra.transpose(first)
+    share = algebra.sums.tocoo()
+    dual = np.full(share.shape[0], np.inf)
+    np.minimum.at(dual, share.row, (left.min(axis=1) - mu * m)[share.col] / share.data)
+    left -= (algebra.sums.T @ dual)[:, None]
+    z = [np.repeat(first, part.stop - part.start, axis=2) for part in algebra.parted(m)]
+    for part, own in zip(algebra.parted(m), z, strict=True):
+        own[0, -n:] = left[:, part]
+    return z, dual
 
 
 def _step(
-    algebra: _Algebra, state: tuple[Array, Array, Array, Array], residual: tuple[Array, Array, Array], mu: float
-) -> tuple[Array, Array, Array, Array]:
-    x, s, z, dual = state
-    scaling = _Scaling(s, z)
-    algebra.factor(scaling)
-    at = scaling.inverse(s)
-    square = _product(at, at)
+    algebra: _Algebra, state: tuple[Array, list[Array], Array], residual: tuple[Array, Array], mu: float
+) -> tuple[Array, list[Array], Array]:
+    """One step of x, z and dual, some blocks at a time; s = G x throughout."""
+    x, z, dual = state
+    parts = algebra.parted(x.shape[1])
+    s = [algebra.cone_rows(x[:, part]) for part in parts]
+    scalings = [Scaling(*pair) for pair in zip(s, z, strict=True)]
+    algebra.factor(scalings)
 
-    def direction(target: Array, kept: float) -> tuple[Array, Array, Array, Array]:
-        u = _quotient(at, target)
-        raised = scaling.inverse(u + kept * scaling.inverse(residual[2]))
-        dx, dl = algebra.solve(kept * residual[0] - algebra.transpose(raised), kept * residual[1])
-        ds = algebra.cone_rows(dx) - kept * residual[2]
-        return dx, dl, ds, scaling.inverse(u - scaling.inverse(ds))
+    def ahead(dx: Array, raised: list[Array]) -> tuple[list[Array], float]:
+        """The dz = W^-1 (u - W^-1 G dx), from W^-1 u, and the longest step."""
+        found, longest = [], np.inf
+        for part, scaling, up, own_s, own_z in zip(parts, scalings, raised, s, z, strict=True):
+            ds = algebra.cone_rows(dx[:, part])
+            dz = up - scaling.inverse(scaling.inverse(ds))
+            found.append(dz)
+            longest = min(longest, longest_step(own_s, ds), longest_step(own_z, dz))
+        return found, longest
 
-    _, _, ds, dz = direction(-square, 1.0)
-    ahead = (s + min(1.0, _longest(s, ds)) * ds) * (z + min(1.0, _longest(z, dz)) * dz)
-    centring = (float(ahead.sum()) / (mu * s[0].size)) ** 3
-    target = -square - _product(scaling.inverse(ds), scaling.times(dz))
-    target[0] += centring * mu
-    dx, dl, ds, dz = direction(target, 1 - centring)
-    primal, down = (min(1.0, _STEP * _longest(*pair)) for pair in ((s, ds), (z, dz)))
-    return x + primal * dx, s + primal * ds, z + down * dz, dual + down * dl
+    raised = [-own for own in z]
+    dx, _ = algebra.solve(residual[0] - algebra.transposed(raised), residual[1])
+    dz, longest = ahead(dx, raised)
+    share = min(1.0, longest)
+    centring = (1 - share) ** 3
+    for k, (part, scaling) in enumerate(zip(parts, scalings, strict=True)):
+        at = scaling.inverse(s[k])
+        target = -product(at, at) - share * product(
+            scaling.inverse(algebra.cone_rows(dx[:, part])), scaling.times(dz[k])
+        )
+        target[0] += centring * mu
+        raised[k] = scaling.inverse(quotient(at, target))
+    kept = 1 - centring
+    dx, dl = algebra.solve(kept * residual[0] - algebra.transposed(raised), kept * residual[1])
+    dz, longest = ahead(dx, raised)
+    length = min(1.0, _STEP * longest)
+    return x + length * dx, [own + length * to for own, to in zip(z, dz, strict=True)], dual + length * dl
 
 
 class _Algebra:
@@ -137,7 +200,7 @@ class _Algebra:
         self.cones, self.sums = cones, sums
         self.parts = [rows.tocsr() for rows in (cones.bound, cones.slope_x, cones.slope_y)]
         self.turned = [rows.T.tocsr() for rows in self.parts]
-        self.size = cones.bound.shape[1]
+        self.count, self.size = cones.bound.shape
         self.dense = None if _is_identity(sums) else sums.toarray()
         self.map, self.row, self.column = _products(self.parts)
         self.width = int((self.row - self.column).max())
@@ -150,15 +213,24 @@ class _Algebra:
         """G' z (n, m)."""
         return np.asarray(sum(rows @ part for rows, part in zip(self.turned, z, strict=True)))
 
-    def factor(self, scaling: _Scaling) -> None:
+    def transposed(self, z: list[Array]) -> Array:
+        """G' z (n, m) of blocks in parts."""
+        return np.concatenate([self.transpose(own) for own in z], axis=1)
+
+    def parted(self, blocks: int) -> list[slice]:
+        """The blocks, so many at a time that their vectors stay near the processor."""
+        size = max(1, _TOGETHER // self.count)
+        return [slice(first, min(first + size, blocks)) for first in range(0, blocks, size)]
+
+    def factor(self, scalings: list[Scaling]) -> None:
         """Factor the blocks and the Schur complement. Raises: LinAlgError where rounding has won."""
-        values = self.map @ scaling.inverse_square()
-        n, m = self.size, values.shape[1]
+        n, m = self.size, sum(scaling.size.shape[1] for scaling in scalings)
         self.bands = np.empty((m, n, self.width + 1))
         schur = np.zeros((self.sums.shape[0],) * 2)
-        for y in range(m):
+        columns = (value for scaling in scalings for value in (self.map @ scaling.inverse_square()).T)
+        for y, column in enumerate(columns):
             band = np.zeros((self.width + 1, n))
-            band[self.row - self.column, self.column] = values[:, y]
+            band[self.row - self.column, self.column] = column
             band[0] *= 1 + _RIDGE
             chol, info = lapack.dpbtrf(band, lower=1, overwrite_ab=1)
             if info:
@@ -194,72 +266,6 @@ class _Algebra:
         dl = self.schur_scale * lapack.dpotrs(self.schur, self.schur_scale * right, lower=1)[0]
         dx = self._blocks((self.sums.T @ dl)[:, None] - reduced)
         return dx, dl
-
-
-class _Scaling:
-    """W of Nesterov and Todd for cones s and z (3, k, m): W z = W^-1 s."""
-
-    def __init__(self, s: Array, z: Array) -> None:
-        ds, dz = _norm(s), _norm(z)
-        unit_s, unit_z = s / ds, z / dz
-        gamma = np.sqrt((1 + (unit_s * unit_z).sum(axis=0)) / 2)
-        turned = unit_z.copy()
-        turned[1:] *= -1
-        self.point = (unit_s + turned) / (2 * gamma)
-        self.root = self.point.copy()
-        self.root[0] += 1
-        self.root /= np.sqrt(2 * self.root[0])
-        self.size = np.sqrt(ds / dz)
-
-    def times(self, vector: Array) -> Array:
-        """W vector."""
-        found = 2 * (self.root * vector).sum(axis=0) * self.root
-        found[0] -= vector[0]
-        found[1:] += vector[1:]
-        return np.asarray(found * self.size)
-
-    def inverse(self, vector: Array) -> Array:
-        """W^-1 vector."""
-        turned = self.root.copy()
-        turned[1:] *= -1
-        found = 2 * (turned * vector).sum(axis=0) * turned
-        found[0] -= vector[0]
-        found[1:] += vector[1:]
-        return np.asarray(found / self.size)
-
-    def inverse_square(self) -> Array:
-        """The entries 00, 01, 02, 11, 12, 22 of W^-2, (6 k, m)."""
-        a, b, c = self.point[0], -self.point[1], -self.point[2]
-        entries = np.stack([2 * a * a - 1, 2 * a * b, 2 * a * c, 2 * b * b + 1, 2 * b * c, 2 * c * c + 1])
-        entries /= self.size**2
-        return entries.reshape(-1, entries.shape[2])
-
-
-def _norm(vector: Array) -> Array:
-    """sqrt(a^2 - b^2 - c^2), by factors that do not cancel."""
-    tail = np.hypot(vector[1], vector[2])
-    return np.asarray(np.sqrt(np.maximum((vector[0] - tail) * (vector[0] + tail), 1e-300)))
-
-
-def _product(a: Array, b: Array) -> Array:
-    return np.stack([(a * b).sum(axis=0), a[0] * b[1] + b[0] * a[1], a[0] * b[2] + b[0] * a[2]])
-
-
-def _quotient(a: Array, d: Array) -> Array:
-    """The x with a o x = d."""
-    first = (a[0] * d[0] - a[1] * d[1] - a[2] * d[2]) / _norm(a) ** 2
-    return np.stack([first, (d[1] - first * a[1]) / a[0], (d[2] - first * a[2]) / a[0]])
-
-
-def _longest(s: Array, ds: Array) -> float:
-    """The largest step along ds that stays in the cones."""
-    a = ds[0] ** 2 - ds[1] ** 2 - ds[2] ** 2
-    b = s[0] * ds[0] - s[1] * ds[1] - s[2] * ds[2]
-    c = _norm(s) ** 2
-    root = b * b - a * c
-    below = np.sqrt(np.maximum(root, 0)) - b
-    with np.errstate(divide="ignore"):
-        return float(np.where((root >= 0) & (below > 0), c / below, np.inf).min())
 
 
 def _is_identity(sums: sp.csr_array) -> bool:

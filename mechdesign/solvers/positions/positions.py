@@ -16,17 +16,21 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base.memory import require_bytes
 from mechdesign.mechanism.positions.repair import repair
+from mechdesign.mechanism.positions.spline_cones import SplineCones
 from mechdesign.mechanism.table.dataset import certified_scale, total_cost
 from mechdesign.programs.optimal.positions import Positions
 from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.kernels.progress import Progress
-from mechdesign.solvers.positions.cone_blocks import solve_cone_blocks
+from mechdesign.solvers.positions.cone_blocks import bytes_needed, solve_cone_blocks
 from mechdesign.solvers.positions.price import cell_lower_bound
 from mechdesign.solvers.positions.symmetry import orbits, row_multipliers
 
 Array = NDArray[np.float64]
 
+_SYMMETRIES = 8  # of a square at most
+_LEAST_SECONDS = 5.0
 _PRICED = 5e-4  # relative gap of the bound between centres
 _OBJECTIVE = "the mean loss to the true position"
 _BOUNDED = "the program of cones: no other spline within them does better"
@@ -43,12 +47,17 @@ def solve_positions(
 
     Returns: a table that is certified between any two positions at the metric, and between the cells as rows at the
     scale that holds there; its multipliers are the dual cones of one report of each orbit, (3 k r,).
-    Raises: UnsuitableError for problems without positions, or without a loss to them.
-    Cost: `solve_cone_blocks` on one block for each orbit of reports, some 10 to 60 iterations, and a repair.
+    Raises: UnsuitableError for problems without positions, or without a loss to them; SizeError before blocks that do
+    not fit in memory.
+    Cost: `solve_cone_blocks` on one block for each orbit of reports, some 10 to 60 iterations, and a repair; then as
+    much time again, and at least five seconds, for the bound between centres, which is left out where it takes longer.
     """
     started = time.monotonic()
-    cones, cost = program.cones, program.cost
+    cones = program.cones
+    _require_room(cones, -(-program.problem.reports.size // _SYMMETRIES))
+    cost = program.cost
     group = orbits(cost, cones, program.problem)
+    _require_room(cones, len(group.reports))
     own = np.ascontiguousarray(cost[:, group.reports])
 
     def tell(iteration: int, primal: float, dual: float) -> None:
@@ -75,7 +84,9 @@ def solve_positions(
     objective, bound = total_cost(mass, cost), float(dual.sum())
     beside = None
     if point.stopped in ("gap", "precision"):
-        beside = cell_lower_bound(program, tolerance=max(gap / 2, _PRICED), deadline=started + time_limit)
+        taken = time.monotonic() - started
+        deadline = min(started + time_limit, started + taken + max(taken, _LEAST_SECONDS))
+        beside = cell_lower_bound(program, tolerance=max(gap / 2, _PRICED), deadline=deadline)
     stopped = "gap" if objective - bound <= gap * objective else point.stopped
     return Design(
         mass=mass,
@@ -101,3 +112,15 @@ def proved_bound(program: Positions, multipliers: Array) -> float | None:
     if multipliers.shape != (count,):
         return None
     return float(row_multipliers(program.cost, program.cones, group, multipliers.reshape(shape)).sum())
+
+
+def _require_room(cones: SplineCones, blocks: int) -> None:
+    """Raises: SizeError before so many blocks of the cones of a column that do not fit in memory."""
+    n = cones.bound.shape[1]
+    require_bytes(
+        bytes_needed(cones, blocks),
+        what=f"designing {blocks} reports between positions, {cones.size} cones each,",
+        field="cells",
+        value=n,
+        remedy="use fewer cells, or the closed form: md.baselines.spline_laplace(problem)",
+    )

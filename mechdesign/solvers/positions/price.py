@@ -23,20 +23,22 @@ import math
 import numpy as np
 import scipy.sparse as sp
 
+from mechdesign.base.memory import room
 from mechdesign.mechanism.positions.spline_cones import SplineCones
 from mechdesign.programs.optimal.near_pairs import near_edges
 from mechdesign.programs.optimal.positions import Positions
 from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.metric.shortest_paths import Edges
 from mechdesign.setting.objective.true_position import position_cost
-from mechdesign.solvers.positions.cone_blocks import solve_cone_blocks
+from mechdesign.solvers.positions.cone_blocks import bytes_needed, solve_cone_blocks
 from mechdesign.solvers.positions.symmetry import orbits, row_multipliers
 
 _WANTED = 0.01  # price from which a smaller cell is named
 
 
 def cell_lower_bound(program: Positions, *, tolerance: float, deadline: float) -> float | None:
-    """A lower bound of the loss to the true position of the program between centres; None where none was found in time.
+    """A lower bound of the loss to the true position of the program between centres; None where none was found in time
+    or memory.
 
     Cost: `solve_cone_blocks` with one cone an edge.
     """
@@ -47,7 +49,11 @@ def cell_lower_bound(program: Positions, *, tolerance: float, deadline: float) -
     cones = pair_cones(edges, problem.domain.size)
     group = orbits(cost, cones, problem)
     own = np.ascontiguousarray(cost[:, group.reports])
+    if bytes_needed(cones, len(group.reports)) > room(1):
+        return None
     point = solve_cone_blocks(cones, own, group.sums, tolerance=tolerance, deadline=deadline)
+    if point.stopped == "time":
+        return None
     found = float(row_multipliers(cost, cones, group, point.slack).sum())
     return found if found > 0 else None
 

@@ -6,9 +6,12 @@
 //
 //     (X^2 + Y^2) 2^120 <= T^2 for all 16 sums X, Y, T of `gentle`, on the cell or else on all four quarters of it.
 //
-// Beyond 400,000 pairs of cell and report one is let through first where all four quarters hold in doubles by more than
-// their roundings. With M the largest mass of a quarter, X and Y are sums of products whose absolute values add up to at
-// most 2^6 M, right to fewer than 2^5 roundings of 2^-53 of that: to 2^-42 M. T has parts of one sign: to 2^-48 T.
+// A file may give levels at the corners of the quarters of cells instead, for which the quarters alone count.
+//
+// Beyond 400,000 pairs of cell and report, or 100,000 where levels are those of quarters, one is let through first where
+// all four quarters hold in doubles by more than their roundings. With M the largest mass of a quarter, X and Y are sums
+// of products whose absolute values add up to at most 2^6 M, right to fewer than 2^5 roundings of 2^-53 of that: to
+// 2^-42 M. T has parts of one sign: to 2^-48 T.
 //
 // Found again: which rows lie around which cell, the digits of the list, that levels at corners are at most the largest
 // that the sentence speaks of, what it says of paths and of rounding. Taken as given: that a level that varies is nowhere
@@ -26,8 +29,9 @@ const POSITIONS = new RegExp(
 );
 const RULE =
   "quadratic B-spline of 3 x 3 cells at steps of 2^-16 cells; a cell outside has the row of the first beside it";
+const LEVELS = { corner_level: 4, quarter_level: 16 }; // of each cell, where a file has them
 const LEVEL_BITS = 60n;
-const MOST_EXACT = 400_000; // pairs compared in whole numbers, whatever their margin: seconds
+const MOST_EXACT = 400_000; // pairs compared in whole numbers, whatever their margin, by 4 levels; a quarter by 16
 const STEPS = [-1, 0, 1];
 const AROUND = STEPS.flatMap((i) => STEPS.map((j) => [i, j]));
 const CHAIKIN = [[3, 1, 0], [1, 3, 0], [0, 3, 1], [0, 1, 3]];
@@ -36,7 +40,7 @@ const ENDS = [[0, 0], [0, 1], [1, 0], [1, 1]];
 
 /** Whether a page says anything of positions. */
 function speaksOfPositions(page) {
-  return ["around_row", "corner_level"].some((name) => has(page, name)) || attribute(page, "position_claim") !== undefined;
+  return ["around_row", ...Object.keys(LEVELS)].some((name) => has(page, name)) || attribute(page, "position_claim") !== undefined;
 }
 
 /** The claim about positions of a table that is there whole, into `outcome`. */
@@ -50,13 +54,15 @@ function* provePositions(page, outcome) {
     outcome.given.push("The claim between any two positions was checked by mechdesign verify when this page was made, not here.");
     return;
   }
-  const [around, levels] = [places(page, "around_row"), array(page, "corner_level")];
+  const kinds = Object.keys(LEVELS).filter((name) => has(page, name));
+  if (kinds.length !== 1) return wrong("the claim about positions has no levels at corners, or those of cells and of quarters");
+  const [around, levels] = [places(page, "around_row"), array(page, kinds[0])];
   const cells = cellsOf(page, said);
   if (!cells) return wrong("the coordinates are not those of different cells of the grid of the positions");
   const rows = rowsAround(cells);
   if (rows.length !== around.length || rows.some((row, k) => row !== around[k]))
     return wrong("the rows around a cell are not those of the claim about positions");
-  if (listOfPositions(rows, levels) !== said.list)
+  if (levels.length !== LEVELS[kinds[0]] * cells.length || listOfPositions(rows, levels) !== said.list)
     return wrong("the levels at the corners of cells are not those of the claim about positions");
   const [p, q] = largestLevel(said);
   const rounding = (Math.SQRT2 * Number((p << 80n) / q) * 2 ** -80 * Number(said.wide)) / 65536;
@@ -132,20 +138,21 @@ function wholeLevel(level, side) {
 
 /** How many pairs of cell and report there are, were compared in whole numbers and are broken, and the first of them. */
 function* steepPairs(mass, rows, levels, side) {
-  const cells = levels.length / 4;
-  const reports = mass.length / cells;
+  const cells = rows.length / 9;
+  const [reports, corners] = [mass.length / cells, levels.length / cells];
   const found = { pairs: mass.length, exact: 0, broken: 0, first: null };
-  const rounded = mass.length > MOST_EXACT ? Float64Array.from(mass, Number) : null;
+  const rounded = mass.length * corners > 4 * MOST_EXACT ? Float64Array.from(mass, Number) : null;
   const margin = rounded && new Margin();
   for (let u = 0; u < cells; u++) {
-    const z = [0, 1, 2, 3].map((k) => wholeLevel(levels[4 * u + k], side));
+    const z = Array.from(levels.subarray(corners * u, corners * (u + 1)), (level) => wholeLevel(level, side));
+    const quarters = levelsOfQuarters(z);
     const own = Array.from(rows.subarray(9 * u, 9 * u + 9), (row) => row * reports);
-    margin?.levels(z);
+    margin?.levels(quarters);
     for (let y = 0; y < reports; y++) {
       if (margin?.holds(rounded, own, y)) continue;
       found.exact++;
       const patch = [0, 3, 6].map((k) => own.slice(k, k + 3).map((from) => mass[from + y]));
-      if (gentlePatch(patch, [z.slice(0, 2), z.slice(2)])) continue;
+      if (gentlePatch(patch, z, quarters)) continue;
       found.broken++;
       found.first ??= [u, y];
     }
@@ -154,13 +161,24 @@ function* steepPairs(mass, rows, levels, side) {
   return found;
 }
 
-/** Whether the conditions hold on a cell, or on all quarters of it, in whole numbers. */
-function gentlePatch(patch, z) {
+/** Four times the levels at the corners (2, 2) of each quarter, from those of the cell (4) or of its quarters (16). */
+function levelsOfQuarters(z) {
+  if (z.length === 16) return [0, 4, 8, 12].map((q) => [0, 2].map((i) => [4n * z[q + i], 4n * z[q + i + 1]]));
+  const half = along([z.slice(0, 2), z.slice(2)], HALVES);
+  return ENDS.map(([i, j]) => square(half, i, j, 2));
+}
+
+/** The square of `held` with `size` rows and columns from (i, j) on. */
+function square(held, i, j, size) {
+  return held.slice(i, i + size).map((row) => row.slice(j, j + size));
+}
+
+/** Whether the conditions hold on a cell by its own four levels, or on all quarters of it, in whole numbers. */
+function gentlePatch(patch, z, quarters) {
   const one = 1n << LEVEL_BITS;
-  if (gentle(patch, z, one)) return true;
-  const [fine, half] = [along(patch, CHAIKIN), along(z, HALVES)];
-  const part = (held, i, j, size) => held.slice(i, i + size).map((row) => row.slice(j, j + size));
-  return ENDS.every(([i, j]) => gentle(part(fine, i, j, 3), part(half, i, j, 2), 8n * one));
+  if (z.length === 4 && gentle(patch, [z.slice(0, 2), z.slice(2)], one)) return true;
+  const fine = along(patch, CHAIKIN);
+  return ENDS.every(([i, j], q) => gentle(square(fine, i, j, 3), quarters[q], 8n * one));
 }
 
 /** Sums of rows and of columns with weights. */
@@ -201,14 +219,13 @@ function gentle(p, z, one) {
 class Margin {
   constructor() {
     [this.rows, this.fine] = [new Float64Array(12), new Float64Array(16)];
-    this.half = new Float64Array(9);
+    this.quarters = new Float64Array(16);
     this.parts = [0, 1, 2].map(() => new Float64Array(9));
   }
 
-  /** Levels of the cell at hand (4,), whole numbers of 2^-60. */
-  levels(z) {
-    const [a, b, c, d] = z.map((level) => Number(level) * 2 ** -60);
-    this.half.set([4 * a, 2 * (a + b), 4 * b, 2 * (a + c), a + b + c + d, 2 * (b + d), 4 * c, 2 * (c + d), 4 * d].map((s) => s / 8));
+  /** Levels of the cell at hand, as `levelsOfQuarters` gives them. */
+  levels(quarters) {
+    this.quarters.set(quarters.flat(2).map((level) => Number(level) * 2 ** -63));
   }
 
   holds(mass, from, y) {
@@ -231,7 +248,7 @@ class Margin {
   }
 
   #quarter(i, j) {
-    const { fine, half } = this;
+    const { fine, quarters } = this;
     const [sx, sy, sv] = this.parts;
     let largest = 0;
     for (let k = 0; k < 3; k++) {
@@ -257,7 +274,7 @@ class Margin {
             const at = 3 * (a - k) + c - m;
             x += sx[at];
             y += sy[at];
-            t += sv[at] * half[3 * (i + k) + j + m];
+            t += sv[at] * quarters[8 * i + 4 * j + 2 * k + m];
           }
         }
         const [wide, high] = [Math.abs(x) + room, Math.abs(y) + room];
