@@ -162,7 +162,7 @@ def polygon_norm(reach: int, stencil: int) -> np.ndarray:
 @pytest.mark.parametrize(
     ("step", "side", "stencil", "limit"),
     [
-        (0.5, 61, 16, 5.82),
+        (0.5, 47, 16, 5.82),
         pytest.param(0.25, 121, 32, 5.95, marks=pytest.mark.slow),
         pytest.param(0.25, 121, 64, 5.98, marks=pytest.mark.slow),
     ],

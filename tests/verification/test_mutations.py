@@ -30,7 +30,7 @@ from mechdesign.mechanism.storage.files import load, save
 from mechdesign.verification.verify import verify
 
 EVERY = pytest.mark.parametrize("kind", KINDS)
-FEW, MANY = 200, 20_000  # mutants of every kind
+FEW, MANY = 100, 20_000  # mutants of every kind
 FEWER = 50  # of a kind that varies one of these
 LEADING = {
     *(
