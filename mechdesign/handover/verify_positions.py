@@ -78,10 +78,8 @@ def position_faults(table: Any) -> list[str]:
     side, cells = float(said["wide"]), _cells(table, said)
     if not cells:
         return ["the coordinates are not those of different cells of the grid of the positions"]
-    patches = table.told["patch"]
-    if not any(all(list(map(type, patch)) == [int] * 9 + [str] * k for patch in patches) for k in (4, 16)):
-        raise tables.BadInput("a patch is nine whole numbers and four or sixteen exact floats in hex")
-    rows, levels = _rows_around(cells), [[float.fromhex(level) for level in patch[9:]] for patch in patches]
+    patches, rows = table.told["patch"], _rows_around(cells)
+    levels = _levels(patches)
     packed = b"".join(
         [struct.pack("<9q", *row) for row in rows] + [struct.pack(f"<{len(level)}d", *level) for level in levels]
     )
@@ -96,6 +94,16 @@ def position_faults(table: Any) -> list[str]:
         return ["the claim about positions is about other cells, or lower levels"]
     broken = steep_pairs(table.rows, rows, levels, side)
     return [f"{len(broken)} gradients of positions are too steep, first of P({y}|x) in cell {u}" for u, y in broken[:1]]
+
+
+def _levels(patches: list[Any]) -> list[list[float]]:
+    """The levels of patches, four of each or sixteen of each. Raises: BadInput for what is no list of patches."""
+    try:
+        if any(all(list(map(type, patch)) == [int] * 9 + [str] * k for patch in patches) for k in (4, 16)):
+            return [[float.fromhex(level) for level in patch[9:]] for patch in patches]
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise tables.BadInput("a patch is nine whole numbers and four or sixteen exact floats in hex")
 
 
 def _cells(table: Any, said: Any) -> list[tuple[int, int]]:

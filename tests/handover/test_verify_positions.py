@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -99,6 +100,30 @@ def test_what_makes_no_claim_about_positions_has_its_own_exit_code(tmp_path, cap
     path.write_bytes(resealed(altered(text, "# patch: [0, 0,", '# patch: ["0", 0,').encode()))
     assert verify_positions.main([str(path)]) == 2
     assert "no table" in capsys.readouterr().out
+
+
+PATCHES = {
+    "no hexadecimal float": lambda patch: [*patch[:-1], "zz"],
+    "no text": lambda patch: [*patch[:-1], ""],
+    "too large a float": lambda patch: [*patch[:-1], "0x1p5000"],
+    "a number for a level": lambda patch: [*patch[:-1], 0.5],
+    "a text for a row": lambda patch: ["0", *patch[1:]],
+    "five levels": lambda patch: [*patch, patch[-1]],
+    "sixteen in one cell alone": lambda patch: [*patch, *patch[9:] * 3],
+    "nothing": lambda patch: [],
+    "no list": lambda patch: 3,
+}
+
+
+@pytest.mark.parametrize("other", PATCHES)
+def test_patches_that_are_none_are_no_table(tmp_path, capsys, other):
+    path = md.export(placed("levels"), tmp_path / "t.csv")
+    text = path.read_text()
+    line = next(line for line in text.splitlines() if line.startswith("# patch: "))
+    patch = PATCHES[other](json.loads(line.removeprefix("# patch: ")))
+    path.write_bytes(resealed(altered(text, line, f"# patch: {json.dumps(patch)}").encode()))
+    assert verify_positions.main([str(path)]) == 2
+    assert "a patch is nine whole numbers" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("count", [1, 4, 16])

@@ -8,14 +8,16 @@ from dataclasses import replace
 
 import pytest
 from cases import CASES
+from placed import placed
 
 from mechdesign.closed_forms.mechanisms import exponential
+from mechdesign.mechanism.stored import read
 from mechdesign.mechanism.table.dataset import seal
 from mechdesign.output.tables.compare import Row, printed, rows
 from mechdesign.output.terminal import printing
 from mechdesign.output.terminal.comparison import print_rows
 from mechdesign.output.terminal.curve import print_sweep
-from mechdesign.output.terminal.summary import print_summary
+from mechdesign.output.terminal.summary import print_summary, summarise
 from mechdesign.output.terminal.verdicts import print_verification
 from mechdesign.solvers.kernels.progress import Progress
 from mechdesign.verification.verify import verify
@@ -94,6 +96,24 @@ def test_a_sweep_fits(columns, monkeypatch, capsys):
     assert out.count("123.5") == 2 * len(names)
     assert out.count("8.7654") == 2
     assert "position loss: of the same mechanism" in " ".join(out.split())
+
+
+@pytest.mark.parametrize(
+    ("price", "said"),
+    [
+        (-0.001, "that costs nothing."),
+        (0.008, "that costs at most 0.80%. "),
+        (0.04, "that costs at most 4.00%, and about 1% with cells of {cell:.3g} km. "),
+    ],
+)
+@pytest.mark.parametrize(("name", "order"), [("square", 2), ("quarters", 1)])
+def test_what_positions_cost_and_a_cell_at_which_it_is_a_percent(capsys, name, order, price, said):
+    """4 % fall to 1 % with cells of half the side at one level, of a fourth of it where the level varies."""
+    mechanism = placed(name)
+    summary = summarise(mechanism, verify(mechanism), seconds=1.0, file=None) | {"price": price}
+    print_summary(summary, mechanism)
+    cell = read(mechanism).domain.cell[0] / 4 ** (1 / order)
+    assert said.format(cell=cell) in " ".join(capsys.readouterr().out.split())
 
 
 def test_without_a_terminal_a_table_is_whole(monkeypatch, capsys):

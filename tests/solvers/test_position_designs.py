@@ -23,6 +23,7 @@ from mechdesign.setting.objective.losses import LOSSES
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain
 from mechdesign.solvers.positions.positions import solve_positions
+from mechdesign.solvers.positions.price import cell_lower_bound
 from mechdesign.solvers.positions.symmetry import Orbits, orbits
 
 GAP = 1e-6
@@ -160,6 +161,10 @@ def test_blocks_that_do_not_fit_are_refused_before_they_are_made(monkeypatch: py
 @pytest.mark.parametrize(("epsilon", "most"), [(0.05, 0.1), (0.1, 0.3), (0.25, 1.5), (0.5, 6.0)])
 def test_what_positions_cost_on_twenty_by_twenty_cells(epsilon: float, most: float) -> None:
     """In percent of a bound between centres, which the same method proves; docs/positions.md has the figures."""
-    found = solve_positions(Positions(square(20, epsilon)), gap=1e-3)
+    program = Positions(square(20, epsilon))
+    found = solve_positions(program, gap=1e-3)
+    bound = cell_lower_bound(program, tolerance=5e-4, deadline=np.inf)
     assert found.stopped == "gap"
-    assert 0 < 100 * found.parameters["price"] <= most
+    assert bound is not None
+    assert 0 < 100 * (found.objective / bound - 1) <= most
+    assert found.parameters.get("cell_lower_bound", bound) == pytest.approx(bound, rel=1e-3)  # in time or not

@@ -12,6 +12,7 @@ from typing import Any
 import xarray as xr
 
 from mechdesign.errors import DesignError, VerificationError
+from mechdesign.mechanism.positions.patches import level_range
 from mechdesign.mechanism.stored import read, stored_domain
 from mechdesign.mechanism.table.dataset import relative_gap
 from mechdesign.output.terminal.printing import figure, listing, say
@@ -20,7 +21,6 @@ from mechdesign.programs.optimal.minimax import Minimax
 from mechdesign.programs.optimal.positions import Positions
 from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.objective.losses import LOSSES
-from mechdesign.setting.space.domain import Domain
 from mechdesign.solvers.positions.price import advised_cell
 from mechdesign.utility.loss.loss import constant_loss
 from mechdesign.utility.loss.remap import remapped_loss
@@ -121,7 +121,7 @@ def print_summary(summary: Mapping[str, Any], mechanism: xr.Dataset, *, verbose:
     if mechanism.attrs["program"] == Minimax.name and mechanism["multiplier"].values.any():
         more = f"{worst_prior(mechanism)}.{' ' * bool(more)}{more}"
     if summary.get("price") is not None:
-        more = f"{_price(summary['price'], stored_domain(mechanism))}{' ' * bool(more)}{more}"
+        more = f"{_price(summary['price'], mechanism)}{' ' * bool(more)}{more}"
     say(f"{said}. Proved in whole numbers.{' ' * bool(more)}{more}")
     last = ("seconds", "peak_mb", "file", "fallback", "diagnosis", "published", "remark")
     hidden = {"certified", "remedy", "chosen"} | (
@@ -140,14 +140,15 @@ def print_summary(summary: Mapping[str, Any], mechanism: xr.Dataset, *, verbose:
     listing(lines)
 
 
-def _price(price: float, domain: Domain) -> str:
+def _price(price: float, mechanism: xr.Dataset) -> str:
     """What privacy between positions costs beside privacy between centres, and a cell at which it costs 1 %."""
     if price <= 0:
         return "Between any two positions instead of centres of cells, that costs nothing."
     said = f"Between any two positions instead of centres of cells, that costs at most {price:.2%}"
-    assert domain.cell is not None
-    unit = "" if domain.unit == "1" else f" {domain.unit}"
-    cell = advised_cell(domain.cell[0], price)
+    domain, metric = stored_domain(mechanism), read(mechanism).asked
+    assert domain.cell is not None and metric is not None
+    unit, (low, high) = "" if domain.unit == "1" else f" {domain.unit}", level_range(metric)
+    cell = advised_cell(domain.cell[0], price, varies=low < high)
     return f"{said}." if cell is None else f"{said}, and about 1% with cells of {cell:.3g}{unit}."
 
 

@@ -30,7 +30,8 @@ from mechdesign.solvers.positions.symmetry import orbits, row_multipliers
 Array = NDArray[np.float64]
 
 _SYMMETRIES = 8  # of a square at most
-_LEAST_SECONDS = 5.0
+_LEAST_SECONDS = 15.0
+_SHARE = 2.0  # of the seconds of the design, for the bound between centres
 _PRICED = 5e-4  # relative gap of the bound between centres
 _OBJECTIVE = "the mean loss to the true position"
 _BOUNDED = "the program of cones: no other spline within them does better"
@@ -49,8 +50,8 @@ def solve_positions(
     scale that holds there; its multipliers are the dual cones of one report of each orbit, (3 k r,).
     Raises: UnsuitableError for problems without positions, or without a loss to them; SizeError before blocks that do
     not fit in memory.
-    Cost: `solve_cone_blocks` on one block for each orbit of reports, some 10 to 60 iterations, and a repair; then as
-    much time again, and at least five seconds, for the bound between centres, which is left out where it takes longer.
+    Cost: `solve_cone_blocks` on one block for each orbit of reports, some 10 to 60 iterations, and a repair; then up to
+    twice as long, and at least fifteen seconds, for the bound between centres, which is left out where it takes longer.
     """
     started = time.monotonic()
     cones = program.cones
@@ -85,7 +86,7 @@ def solve_positions(
     beside = None
     if point.stopped in ("gap", "precision"):
         taken = time.monotonic() - started
-        deadline = min(started + time_limit, started + taken + max(taken, _LEAST_SECONDS))
+        deadline = min(started + time_limit, started + taken + max(_SHARE * taken, _LEAST_SECONDS))
         beside = cell_lower_bound(program, tolerance=max(gap / 2, _PRICED), deadline=deadline)
     stopped = "gap" if objective - bound <= gap * objective else point.stopped
     return Design(

@@ -10,10 +10,13 @@ A mechanism that is private between any two positions is private between centres
 mechanism on the grid does better than the bound then. On a few cells a design between positions may lie below it, for
 what is drawn for a position says where in its cell it lies; the price is negative then.
 
-The price is of second order in eps h. Measured on 20 x 20 cells at constant eps with subdivided cones, beside the
-bound:
-0.04, 0.19, 1.0 and 3.3 % at eps h = 0.05, 0.1, 0.25 and 0.5, so that the cell which would bring it under 1 % is told by
-the square root.
+At constant eps the price is of second order in eps h. Measured on 20 x 20 cells with subdivided cones, beside the
+bound: 0.04, 0.19, 1.0 and 3.3 % at eps h = 0.05, 0.1, 0.25 and 0.5, so that the cell which would bring it to 1 % is
+told by the square root. Where eps varies from cell to cell the price is of first order, for the slope of a spline
+cannot follow it within a cell: on Philadelphia's map over 2 units 8.9, 4.5 and 2.4 % on 5, 10 and 20 cells a side, over
+5 units 42, 29 and 18 % on 5, 7 and 10. |grad P| <= eps P at 25 positions of each cell alone, which any mechanism by
+this spline keeps whatever its cones, costs at least 1.5 % on 20 x 20 cells over 2 units, and at 81 positions 13 % on
+10 x 10 over 5.
 """
 
 from __future__ import annotations
@@ -71,6 +74,10 @@ def pair_cones(edges: Edges, size: int) -> SplineCones:
     )
 
 
-def advised_cell(side: float, price: float) -> float | None:
-    """The side of a cell at which a price of second order falls to 1 %; None where it is not above that."""
-    return None if price <= _WANTED else side * math.sqrt(_WANTED / price)
+def advised_cell(side: float, price: float, *, varies: bool) -> float | None:
+    """The side of a cell at which a price falls to 1 %, of first order where the level varies, else of second; None
+    where it is not above that.
+    """
+    if price <= _WANTED:
+        return None
+    return side * (_WANTED / price if varies else math.sqrt(_WANTED / price))
