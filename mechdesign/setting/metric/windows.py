@@ -19,6 +19,7 @@ Source: Dial, Algorithm 360 (1969), for the search; the sweeps are ours.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numba
 import numpy as np
@@ -47,6 +48,11 @@ class Neighbours:
         _fill(tail, head, units, first[:-1].copy(), near, lengths)
         return cls(first=first, near=near, units=lengths)
 
+    @cached_property
+    def range(self) -> tuple[int, int]:
+        """The shortest and the longest length."""
+        return int(self.units.min(initial=_UNSEEN)), int(self.units.max(initial=0))
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Window:
@@ -68,8 +74,9 @@ class Windows:
         self.rows, self.cap = rows, cap
         self.distance, self.rank = np.full(size, _UNSEEN, np.uint16), np.full(size, -1, np.int32)
         self.following, self.before, self.found = (np.empty(size, np.int32) for _ in range(3))
-        self.shift = max(int(rows.units.min(initial=_UNSEEN)), 1).bit_length() - 1
-        self.head = np.full((int(rows.units.max(initial=0)) >> self.shift) + 2, -1, np.int32)
+        shortest, longest = rows.range
+        self.shift = max(shortest, 1).bit_length() - 1
+        self.head = np.full((longest >> self.shift) + 2, -1, np.int32)
         self.start, self.ends = np.empty(size + 1, np.int64), np.empty((size, 4), np.int64)
         self.seen, self.near = (np.empty(edges, np.int32) for _ in range(2))
         self.lengths, self.units = (np.empty(edges, np.uint16) for _ in range(2))

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from mechdesign.mechanism.factored.certificate import STEP_BITS
 from mechdesign.setting.metric.integer_metric import LARGEST, IntegerMetric
 from mechdesign.setting.metric.shortest_paths import Edges
-from mechdesign.setting.metric.windows import BLOCK, tiled
+from mechdesign.setting.metric.windows import BLOCK
 from mechdesign.solvers.eikonal.frame import Framed
 from mechdesign.solvers.factored.blocks import Arrays
 
@@ -141,13 +141,21 @@ class Shared:
     exact: bool
 
 
-def shared_state(frame: Framed, units: Units, state: State, length: NDArray[np.float64], *, exact: bool) -> Shared:
-    """The shared state of a pass, with lengths (e,) in nats."""
+def shared_state(
+    frame: Framed,
+    units: Units,
+    state: State,
+    length: NDArray[np.float64],
+    order: NDArray[np.int64],
+    *,
+    exact: bool,
+) -> Shared:
+    """The shared state of a pass over the secrets in this order (n,), with lengths (e,) in nats."""
     nats = np.ldexp(units.step, -STEP_BITS) * np.arange(units.cap + 1)
     return Shared(
         metric=units.metric(frame, length),
         inner=frame.inner,
-        order=tiled(frame.domain.points[frame.inner]),
+        order=order,
         kernel=(np.exp(-nats) - np.exp(-nats[-1])).astype(np.float32),
         weight=(state.weight / state.weight.max()).astype(np.float32),
         exact=exact,

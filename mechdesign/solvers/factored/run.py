@@ -36,6 +36,7 @@ from mechdesign.mechanism.table.dataset import versions
 from mechdesign.programs.eikonal.curvature import curvature_excess, line_weights, local_weights, ruled
 from mechdesign.programs.eikonal.weights import EikonalWeights, border_step, rings
 from mechdesign.setting.metric.metric import Metric
+from mechdesign.setting.metric.windows import tiled
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.eikonal.frame import FRAME_CELLS, Framed, framed
 from mechdesign.solvers.factored.blocks import Arrays, Work, Workers, in_order, threads, together
@@ -183,6 +184,7 @@ class _Search:
         self.problem, self.run, self.frame, self.claim = program.problem, run, frame, claim
         self.crew, self.folder = crew, folder
         self.units = Units.for_lengths(frame.edges.length, FARTHEST)
+        self.order = tiled(program.problem.domain.points)
         self.stage = ""  # the round under way
 
     def rounds(self, state: State) -> tuple[State, float, str]:
@@ -213,7 +215,8 @@ class _Search:
         self.stage = f"round {state.number + 1} of {self.run.rounds}"
         length = self.claim.lengths(self.frame, state.potential)
         settling = settles(state, self.run.rounds)
-        shared = shared_state(self.frame, self.units.within(NEAREST), state, length, exact=settling)
+        units = self.units.within(NEAREST)
+        shared = shared_state(self.frame, units, state, length, self.order, exact=settling)
         arrays = self._pass(self.stage, pass_block, shared)
         used = np.ldexp(self.units.step * self.units.whole(length[self.claim.own]).astype(float), -STEP_BITS)
         kappa = self.claim.kappa(used, self.claim.spent(arrays["row_sum"]))
