@@ -28,6 +28,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from mechdesign.base.memory import require_bytes
 from mechdesign.errors import DesignError, InputError, UnsuitableError
 from mechdesign.mechanism.factored.certificate import STEP_BITS, WEIGHT_BITS, Factors
 from mechdesign.mechanism.factored.dataset import ROWS, ProvedBound, judge, make_factored
@@ -38,12 +39,13 @@ from mechdesign.programs.eikonal.weights import EikonalWeights, border_step, rin
 from mechdesign.setting.metric.metric import Metric
 from mechdesign.setting.metric.windows import tiled
 from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.solvers.eikonal.frame import FRAME_CELLS, Framed, framed
+from mechdesign.solvers.eikonal.frame import FRAME_CELLS, Framed, frame_width, framed
 from mechdesign.solvers.factored.blocks import Arrays, Work, Workers, in_order, threads, together
 from mechdesign.solvers.factored.cluster import workers
 from mechdesign.solvers.factored.rounds import (
     FARTHEST,
-    NEAREST,
+    MOVING,
+    SETTLED,
     SETTLING,
     Claim,
     State,
@@ -63,6 +65,7 @@ GOOD = 1.0 + 2e-5  # kappa at which the rounds end early
 FRAMELESS = 0.7  # nats of a step at the border from which constant levels have no negative weights
 FINISHED = ("kappa", "rounds")  # why a run ends that has nothing left to do
 _STATE = "state"  # its name in the work folder
+_PER_PLACE, _PER_EDGE = 400, 200  # bytes of a design, at its peak
 _OVER_ROWS = ("row_sum", "loss")
 _LEAST_FACTOR = 0.49
 _SHRINK = 1e-6
@@ -120,9 +123,10 @@ def solve_factored(program: EikonalWeights, run: Run) -> xr.Dataset:
     first Ctrl-C ends the rounds, and what the last finished round weighed is certified; a second one ends the run.
     A run that ended by "kappa" or "rounds" leaves its mechanism in the work folder, and the next call returns it at
     once; else the next call goes on with the rounds.
-    Cost: a pass per round and one or two exact ones; a pass relaxes n sources over the framed graph, 10 sweeps each.
-    Raises: UnsuitableError for a program without a factored form; InputError where `work` holds another run or is in
-        use, or where no scheduler answers; SolverError where a block fails.
+    Cost: a pass per round and one or two exact ones; a pass finds a window around every secret.
+    Raises: UnsuitableError for a program without a factored form; SizeError where it would not fit in memory;
+        InputError where `work` holds another run or is in use, or where no scheduler answers; SolverError where a block
+        fails.
     """
     reason = suits(program)
     if reason is not None:
@@ -130,7 +134,9 @@ def solve_factored(program: EikonalWeights, run: Run) -> xr.Dataset:
             f"no factored form: {reason}", field="method", value="factored", remedy="use the method table"
         )
     problem = program.problem
-    frame = framed(problem, _widest_frame(problem))
+    widest = _widest_frame(problem)
+    _require_room(problem, frame_width(problem, widest))
+    frame = framed(problem, widest)
     claim = Claim.of(frame, problem.edges)
     state = State(number=0, weight=_first_weights(frame, problem.metric), potential=np.zeros(problem.domain.size))
     key = _run_key(program, run, frame, state)
@@ -215,7 +221,7 @@ class _Search:
         self.stage = f"round {state.number + 1} of {self.run.rounds}"
         length = self.claim.lengths(self.frame, state.potential)
         settling = settles(state, self.run.rounds)
-        units = self.units.within(NEAREST)
+        units = self.units.within(SETTLED if settling else MOVING)
         shared = shared_state(self.frame, units, state, length, self.order, exact=settling)
         arrays = self._pass(self.stage, pass_block, shared)
         used = np.ldexp(self.units.step * self.units.whole(length[self.claim.own]).astype(float), -STEP_BITS)
@@ -311,6 +317,22 @@ def _widest_frame(problem: DesignProblem) -> int:
     if shape is None or len(shape) == 1 or border is None or border >= FRAMELESS:
         return 0
     return max(FRAME_CELLS, max(shape) // 2)
+
+
+def _require_room(problem: DesignProblem, width: int) -> None:
+    """Refuse what would not fit, before a frame of `width` cells is made around the places.
+
+    Raises: SizeError with the estimate.
+    """
+    size, shape, edges = problem.domain.size, problem.domain.shape, len(problem.edges.tail)
+    wider = math.prod((side + 2 * width) / side for side in shape or ())
+    require_bytes(
+        int(wider * (_PER_PLACE * size + _PER_EDGE * edges)),
+        what=f"a factored design of {size} places with {edges} edges",
+        field="cells",
+        value=size,
+        remedy="use fewer or larger cells, or fewer neighbours",
+    )
 
 
 def _run_key(program: EikonalWeights, run: Run, frame: Framed, first: State) -> str:
