@@ -10,9 +10,9 @@ and the expectation-maximisation update w <- w (rise / mass)^1.5, over-relaxed. 
 x_e = max(0.3 d_e, d_e - |potential(u) - potential(v)|), with ln s for the next potential: every round moves weights and
 lengths together. The last rounds leave the weights alone and move the potential by part of the way, which settles it.
 
-Rounds tell apart fewer nats than the certificate, at the same step. In those that settle, what lies beyond 16 is some
-1e-5 of a row sum, and nearly the same for neighbours. Those that move weights sweep outwards once (windows.py), after
-which a few sums are off by 1e-4 or so, and stop at 10 nats, 5e-4 of a sum: both less than they move.
+Rounds tell apart fewer nats than the certificate, at the same step. Those that settle stop at 20: beyond 16 lies up to
+1e-4 of the sum of a place far from a city, beyond 20 some 1e-6. Those that move weights sweep outwards once, so that a
+few sums are off by 1e-4 or so (windows.py), and stop at 10 nats, 5e-4 of a sum: both less than they move.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from mechdesign.solvers.factored.blocks import Arrays
 
 RANGE = 28.0  # nats that distances tell apart: e^-28 of the mass of the own cell, in reports farther away
 FARTHEST = 32.0  # the same on maps of any size: on 1000 x 1000 cells, e^-28 would cost 0.9 % of a squared distance
-MOVING, SETTLED = 10.0, 16.0  # the same in rounds that move weights, and in those that settle the potential
+MOVING, SETTLED = 10.0, 20.0  # the same in rounds that move weights, and in those that settle the potential
 SETTLING = 4  # last rounds, with fixed weights
 SLACK = 2.0**-19  # nats that an edge keeps free for the rounding of its certificate
 _RELAXED = 1.5  # power of the update of the weights
