@@ -68,7 +68,8 @@ _STATE = "state"  # its name in the work folder
 _PER_PLACE, _PER_EDGE = 400, 200  # bytes of a design, at its peak
 _OVER_ROWS = ("row_sum", "loss")
 _LEAST_FACTOR = 0.49
-_SHRINK, _FURTHER = 1e-6, 1.5  # a shorter step changes the sums as well, by less than half of what it gains
+_SHRINK = 1e-6
+_MORE = 1e-3  # of an excess up to this, half as much again: a shorter step changes the sums as well
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -253,7 +254,8 @@ class _Search:
                 raise DesignError(
                     "half the distances break the claim", field="weight", value=step, remedy="report this problem"
                 )
-            factor *= (1 - _SHRINK) / max(1.0, kappa) ** _FURTHER
+            excess = max(0.0, kappa - 1.0)
+            factor *= (1 - _SHRINK) / (1.0 + excess + min(excess, _MORE) / 2)
 
     def bound(self, stopped: str) -> tuple[ProvedBound | None, str]:
         """A lower bound, if there is time for one, and why the run ends; none after an interrupt, or by one."""
