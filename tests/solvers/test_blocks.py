@@ -55,6 +55,19 @@ def check(blocks):
     assert whole["sum"].tobytes() == expected.tobytes()
 
 
+def test_rows_that_say_their_secret_are_put_in_order_and_sums_of_some_columns_added_there():
+    blocks = [
+        {"secret": np.array([4, 0]), "rows": np.array([40.0, 0.0]), "column": np.array([5, 1]), "size": np.array([7]),
+         "sum": np.array([[1.0, 2.0], [3.0, 4.0]])},
+        {"secret": np.array([2, 1, 3]), "rows": np.array([20.0, 10.0, 30.0]), "column": np.array([1]),
+         "size": np.array([7]), "sum": np.array([[10.0, 20.0]])},
+    ]  # fmt: skip
+    found = together(iter(blocks), ("rows",))
+    assert set(found) == {"rows", "sum"}
+    assert found["rows"].tolist() == [0, 10, 20, 30, 40]
+    assert found["sum"].tolist() == [[0, 0], [13, 24], [0, 0], [0, 0], [0, 0], [1, 2], [0, 0]]
+
+
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_results_come_in_order_on_any_number_of_threads(count):
     work = Work()

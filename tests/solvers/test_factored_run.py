@@ -9,10 +9,11 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, SizeError
 from mechdesign.mechanism.storage.files import load
 from mechdesign.programs.eikonal.weights import EikonalWeights
 from mechdesign.setting.problems.problem_files import load_problem
@@ -281,3 +282,11 @@ def test_blocks_done_are_told_within_a_round(program):
         ("round 1 of 6", 400, True),
     ]
     assert str(first[1]).startswith("round 1 of 6, 256 of 400 rows, ")
+
+
+def test_a_design_that_does_not_fit_is_refused_before_its_frame_is_made(program, monkeypatch):
+    program.problem.edges  # noqa: B018
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=5e5))
+    monkeypatch.setattr(factored, "framed", None)
+    with pytest.raises(SizeError, match=r"a factored design of 400 places with 1482 edges would need 0\.0 GB"):
+        solved(program)

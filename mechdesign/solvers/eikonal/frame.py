@@ -52,17 +52,26 @@ class Framed:
         return merged
 
 
+def frame_width(problem: DesignProblem, most: int = FRAME_CELLS) -> int:
+    """Cells of the frame of `framed`."""
+    domain, level = problem.domain, problem.metric.smallest_level
+    if most == 0 or level is None or domain.cell is None or domain.shape is None:
+        return 0
+    return min(most, max(1, math.ceil(FRAME_NATS / (level * min(domain.cell)))))
+
+
 def framed(problem: DesignProblem, most: int = FRAME_CELLS) -> Framed:
     """Extend a grid problem, of a metric with a smallest level, by a frame of at most `most` cells; other problems get
     a frame of width 0.
     """
     domain, metric = problem.domain, problem.metric
     everyone = np.arange(domain.size)
-    level = metric.smallest_level
-    if most == 0 or level is None or domain.cell is None or domain.shape is None:
+    width = frame_width(problem, most)
+    if width == 0:
         return Framed(domain=domain, edges=problem.edges, inner=everyone, target=everyone, width=0)
     assert domain.origin is not None
-    width = min(most, max(1, math.ceil(FRAME_NATS / (level * min(domain.cell)))))
+    assert domain.shape is not None
+    assert domain.cell is not None
     wide = Domain.grid(
         [k + 2 * width for k in domain.shape],
         cell=domain.cell,

@@ -26,25 +26,31 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from mechdesign.base.memory import require_bytes
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.mechanism.factored.certificate import WEIGHT_BITS, Factors
+from mechdesign.mechanism.factored.certificate import STEP_BITS, WEIGHT_BITS, Factors
 from mechdesign.mechanism.factored.dataset import ROWS, ProvedBound, make_factored
 from mechdesign.mechanism.factored.row_sums import LossData, RowBlock
 from mechdesign.mechanism.table.dataset import versions
 from mechdesign.programs.eikonal.curvature import curvature_excess, line_weights, local_weights, ruled
 from mechdesign.programs.eikonal.weights import EikonalWeights, border_step, rings
 from mechdesign.setting.metric.metric import Metric
+from mechdesign.setting.metric.windows import tiled
 from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.solvers.eikonal.frame import FRAME_CELLS, Framed, framed
+from mechdesign.solvers.eikonal.frame import FRAME_CELLS, Framed, frame_width, framed
 from mechdesign.solvers.factored.blocks import Arrays, Work, Workers, threads, whole_pass
 from mechdesign.solvers.factored.cluster import workers
 from mechdesign.solvers.factored.rounds import (
+    FARTHEST,
+    MOVING,
+    SETTLED,
     SETTLING,
     Claim,
     State,
     Units,
     advance,
     pass_block,
+    settles,
     shared_state,
 )
 from mechdesign.solvers.factored.step import OVER_ROWS, certified, exact_block
@@ -58,6 +64,7 @@ GOOD = 1.0 + 2e-5  # kappa at which the rounds end early
 FRAMELESS = 0.7  # nats of a step at the border from which constant levels have no negative weights
 FINISHED = ("kappa", "rounds")  # why a run ends that has nothing left to do
 _STATE = "state"  # its name in the work folder
+_PER_PLACE, _PER_EDGE = 400, 200  # bytes of a design, at its peak
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -112,9 +119,10 @@ def solve_factored(program: EikonalWeights, run: Run) -> xr.Dataset:
     first Ctrl-C ends the rounds, and what the last finished round weighed is certified; a second one ends the run.
     A run that ended by "kappa" or "rounds" leaves its mechanism in the work folder, and the next call returns it at
     once; else the next call goes on with the rounds.
-    Cost: a pass per round and one or two exact ones; a pass relaxes n sources over the framed graph, 10 sweeps each.
-    Raises: UnsuitableError for a program without a factored form; InputError where `work` holds another run or is in
-        use, or where no scheduler answers; SolverError where a block fails.
+    Cost: a pass per round and one or two exact ones; a pass finds a window around every secret.
+    Raises: UnsuitableError for a program without a factored form; SizeError where it would not fit in memory;
+        InputError where `work` holds another run or is in use, or where no scheduler answers; SolverError where a block
+        fails.
     """
     reason = suits(program)
     if reason is not None:
@@ -122,9 +130,11 @@ def solve_factored(program: EikonalWeights, run: Run) -> xr.Dataset:
             f"no factored form: {reason}", field="method", value="factored", remedy="use the method table"
         )
     problem = program.problem
-    frame = framed(problem, _widest_frame(problem))
-    claim, units = Claim.of(frame, problem.edges), Units.for_lengths(frame.edges.length)
-    state = State(number=0, weight=_first_weights(frame, problem.metric), length=frame.edges.length)
+    widest = _widest_frame(problem)
+    _require_room(problem, frame_width(problem, widest))
+    frame = framed(problem, widest)
+    claim = Claim.of(frame, problem.edges)
+    state = State(number=0, weight=_first_weights(frame, problem.metric), potential=np.zeros(problem.domain.size))
     key = _run_key(program, run, frame, state)
     described = f"{problem.name}, {problem.domain.size} secrets, {run.rounds} rounds"
     with work_folder(run.work, key, of=described) as folder:
@@ -133,7 +143,7 @@ def solve_factored(program: EikonalWeights, run: Run) -> xr.Dataset:
             folder.retain()
             return finished
         with workers(run.scheduler) as crew:
-            search = _Search(program, run, frame, claim, units, crew, folder)
+            search = _Search(program, run, frame, claim, crew, folder)
             state, kappa, stopped = search.rounds(state)
             judged, rows, factor = search.certify(state, kappa)
             bound, stopped = search.bound(stopped) if bounded(program, run) else (None, stopped)
@@ -170,12 +180,13 @@ class _Search:
         run: Run,
         frame: Framed,
         claim: Claim,
-        units: Units,
         crew: Workers,
         folder: Folder,
     ) -> None:
-        self.problem, self.run, self.frame, self.claim, self.units = program.problem, run, frame, claim, units
+        self.problem, self.run, self.frame, self.claim = program.problem, run, frame, claim
         self.crew, self.folder = crew, folder
+        self.units = Units.for_lengths(frame.edges.length, FARTHEST)
+        self.order = tiled(program.problem.domain.points)
         self.stage = ""  # the round under way
 
     def rounds(self, state: State) -> tuple[State, float, str]:
@@ -187,7 +198,7 @@ class _Search:
         weighed = state, 1.0
         try:
             while True:
-                spent, update, kappa = self._weigh(state)
+                logarithm, update, kappa = self._weigh(state)
                 weighed = state, kappa
                 if kappa <= GOOD:
                     return *weighed, "kappa"
@@ -195,24 +206,30 @@ class _Search:
                     return *weighed, "rounds"
                 if time.monotonic() - self.run.started > self.run.time_limit:
                     return *weighed, "time"
-                state = advance(state, self.claim, spent, update, rounds=self.run.rounds)
+                state = advance(state, logarithm, update, rounds=self.run.rounds)
                 self.folder.write(_STATE, state.as_arrays())
                 self.folder.retain(_STATE)
         except KeyboardInterrupt:
             return *weighed, "interrupt"
 
     def _weigh(self, state: State) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-        """A round's pass: what the edges spend (c,), the update of the weights (k,), and kappa."""
+        """A round's pass: the logarithms of the row sums (n,), the update of the weights (k,), and kappa."""
         self.stage = f"round {state.number + 1} of {self.run.rounds}"
-        arrays = self._pass(self.stage, pass_block, shared_state(self.frame, self.units, state))
-        spent = self.claim.spent(arrays["row_sum"])
-        kappa = self.claim.kappa(self.units.step * 2.0**-48 * self._units(state), spent)
+        length = self.claim.lengths(self.frame, state.potential)
+        settling = settles(state, self.run.rounds)
+        units = self.units.within(SETTLED if settling else MOVING)
+        shared = shared_state(self.frame, units, state, length, self.order, exact=settling)
+        arrays = self._pass(self.stage, pass_block, shared)
+        used = np.ldexp(self.units.step * self.units.whole(length[self.claim.own]).astype(float), -STEP_BITS)
+        kappa = self.claim.kappa(used, self.claim.spent(arrays["row_sum"]))
         self._tell(self.stage, self.problem.domain.size, kappa)
-        return spent, arrays["rise"] / arrays["column"], kappa
+        seen = arrays["mass"] > 0
+        update = np.divide(arrays["rise"], arrays["mass"], out=np.ones(self.frame.size), where=seen)
+        return np.log(arrays["row_sum"]), update, kappa
 
     def certify(self, state: State, kappa: float) -> tuple[LossData, RowBlock, float]:
         """Integers that satisfy the certificate, with the factor of the step."""
-        metric = self.units.metric(self.frame, state.length)
+        metric = self.units.metric(self.frame, self.claim.lengths(self.frame, state.potential))
         scaled = np.rint(state.weight / state.weight.max() * (1 << WEIGHT_BITS))
         weight = np.maximum(scaled, 1).astype(np.uint32)
         factors = Factors(metric=metric, step=self.units.step, weight=weight, inner=self.frame.inner)
@@ -237,9 +254,6 @@ class _Search:
             return None, "interrupt"
         return found, "time" if time.monotonic() > deadline else stopped
 
-    def _units(self, state: State) -> NDArray[np.float64]:
-        return self.units.metric(self.frame, state.length).units[self.claim.own].astype(float)
-
     def _pass(self, name: str, work: Work, shared: Any) -> Arrays:
         """A pass over all rows."""
         return whole_pass(
@@ -263,10 +277,12 @@ class _Search:
             self.run.on_progress(Streaming(stage=stage, done=done, total=total, kappa=kappa, seconds=seconds))
 
 
-def all_rows(judged: LossData) -> RowBlock:
-    """The exact sums of all rows, on this machine's cores. Cost: one pass."""
+def all_rows(judged: LossData, *, told: Callable[[int], object] = lambda done: None) -> RowBlock:
+    """The exact sums of all rows, on this machine's cores; told is called with the rows done. Cost: one pass."""
     with threads() as crew:
-        found = whole_pass(crew, exact_block, judged, len(judged.prior), ROWS, over_rows=OVER_ROWS, name="rows")
+        found = whole_pass(
+            crew, exact_block, judged, len(judged.prior), ROWS, over_rows=OVER_ROWS, name="rows", told=told
+        )
         return RowBlock(**found)
 
 
@@ -276,6 +292,22 @@ def _widest_frame(problem: DesignProblem) -> int:
     if shape is None or len(shape) == 1 or border is None or border >= FRAMELESS:
         return 0
     return max(FRAME_CELLS, max(shape) // 2)
+
+
+def _require_room(problem: DesignProblem, width: int) -> None:
+    """Refuse what would not fit, before a frame of `width` cells is made around the places.
+
+    Raises: SizeError with the estimate.
+    """
+    size, shape, edges = problem.domain.size, problem.domain.shape, len(problem.edges.tail)
+    wider = math.prod((side + 2 * width) / side for side in shape or ())
+    require_bytes(
+        int(wider * (_PER_PLACE * size + _PER_EDGE * edges)),
+        what=f"a factored design of {size} places with {edges} edges",
+        field="cells",
+        value=size,
+        remedy="use fewer or larger cells, or fewer neighbours",
+    )
 
 
 def _run_key(program: EikonalWeights, run: Run, frame: Framed, first: State) -> str:

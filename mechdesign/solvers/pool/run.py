@@ -317,8 +317,8 @@ class Search:
 
     def _spent(self, sums: Vector) -> float:
         """The mean share of an edge that goes to the row sums at its ends: a loss of lengths grows by twice as much."""
-        edges, logarithm = self.problem.edges, np.log(sums)
-        return float(np.mean(np.abs(logarithm[edges.tail] - logarithm[edges.head]) / edges.length))
+        edges = self.problem.edges
+        return float(np.mean(Claim.whole(edges).spent(sums) / edges.length))
 
 
 def _tabled(problem: DesignProblem, table: Vector, duals: list[Vector], stopped: str) -> Design:
