@@ -60,3 +60,93 @@ No number is large: d < 2^53 since A_k < 2^32 is required and m <= 24 * 65,535 <
 S(u) < 2^118 for fewer than 2^31 places; Sbar(u) < 2^34 (2^22 + 2^15.1) 2^64 < 2^121. 3 d may exceed 2^53, but
 floor(3 d / 10) = 3 (d div 10) + floor(3 (d mod 10) / 10).
 """
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+MANTISSAS = (4096, 4277, 4467, 4664, 4871, 5087, 5312, 5547, 5793, 6049, 6317, 6597, 6889, 7194, 7512, 7845)
+WEIGHTS = np.array([MANTISSAS[b % 16] << b // 16 for b in range(256)], np.uint32)
+RISE = 1_082_163_286  # ceil(2^30 e^(1/128))
+POTENTIAL_BITS = 15  # potentials are whole multiples of 2^-15 nats
+LARGEST_LEVEL = 65_535
+STENCILS = {8: 3, 16: 5}  # neighbours, and kinds of steps
+STEPS = ((1, 0), (0, 1), (1, 1), (1, -1), (2, 1), (2, -1), (1, 2), (1, -2))
+_KINDS = ((1, 0), (0, 1), (1, 1), (2, 1), (1, 2))
+_SLACK = np.int64(1 << 29)  # 2^-48 nats that an edge keeps free for the rounding of its certificate
+_POTENTIAL = np.int64(1 << 48 - POTENTIAL_BITS)
+
+Along = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+
+
+def advances(level_unit: float, cell: tuple[float, float], stencil: int) -> tuple[int, ...]:
+    """A_k of the kinds of steps, exact: three with 8 neighbours, five with 16."""
+    quantum = Fraction(level_unit) * (1 << 48) / 24
+    first, second = (Fraction(side) for side in cell)
+    squares = (quantum**2 * ((a * first) ** 2 + (b * second) ** 2) for a, b in _KINDS[: STENCILS[stencil]])
+    return tuple(math.isqrt(math.floor(square)) for square in squares)
+
+
+def lengths(level: NDArray[np.uint16], advance: tuple[int, ...], stencil: int) -> Iterator[Along]:
+    """For every step of the stencil in turn the edges along it: numbers o (m,) and e (m,) of their ends, and their
+    lengths d (m,) in 2^-48 nats. level (R, C).
+    """
+    rows, columns = level.shape
+    number = np.arange(rows * columns).reshape(rows, columns)
+    for a, b in STEPS[: stencil // 2]:
+        here = slice(max(0, -b), max(0, -b, columns - max(0, b)))
+        total = _weighed(level.astype(np.int64), a, b, here)
+        origin = number[: max(0, rows - a), here].ravel()
+        yield origin, origin + (a * columns + b), (advance[_KINDS.index((a, abs(b)))] * total).ravel()
+
+
+def _weighed(level: NDArray[np.int64], a: int, b: int, here: slice) -> NDArray[np.int64]:
+    """m of the module docstring, of the edges along (a, b) from the columns `here`."""
+    rows = max(0, len(level) - a)
+
+    def at(i: int, j: int) -> NDArray[np.int64]:
+        return level[i : i + rows, here.start + j : here.stop + j]
+
+    ends, side = at(0, 0) + at(a, b), 1 if b > 0 else -1
+    if a == 0 or b == 0:
+        return 12 * ends
+    if a == abs(b):
+        return 8 * ends + 4 * (at(1, 0) + at(0, b))
+    if a == 2:
+        return 5 * ends + 6 * (at(1, 0) + at(1, b)) + at(0, b) + at(2, 0)
+    return 5 * ends + 6 * (at(0, side) + at(1, side)) + at(1, 0) + at(0, b)
+
+
+def kernel_lengths(edges: Along, inside: NDArray[np.bool_], potential: NDArray[np.int16]) -> NDArray[np.int64]:
+    """c (m,) of edges along a step, in 2^-48 nats; inside (k,), whether a place is a secret; potential (k,)."""
+    origin, end, length = edges
+    apart = np.abs(potential[origin].astype(np.int64) - potential[end])
+    least = 3 * (length // 10) + 3 * (length % 10) // 10
+    both = inside[origin] & inside[end]
+    return np.where(both, np.maximum(length - _SLACK - _POTENTIAL * apart, least), length)
+
+
+def in_units(nats: NDArray[np.int64], grain: int, cap: int) -> NDArray[np.uint16]:
+    """x (m,) of c (m,)."""
+    return np.clip(nats // grain, 1, cap).astype(np.uint16)
+
+
+def growing(first: int) -> list[int]:
+    """G(0) = first, ..., G(255)."""
+    found = [first]
+    while len(found) < 256:
+        found.append(-(-found[-1] * RISE >> 30))
+    return found
+
+
+def bounds(bound: tuple[int, int], potential: NDArray[np.int16]) -> list[int]:
+    """Sbar (n,) of potentials (n,)."""
+    grown = np.array(growing(bound[0]), np.uint64)
+    shifted = (potential.astype(np.int64) + (1 << 15)).astype(np.uint64)
+    fine = np.uint64(1 << 22) + np.uint64(129) * (shifted & np.uint64(255))
+    return [int(value) << bound[1] for value in (grown[shifted >> np.uint64(8)] * fine).tolist()]
