@@ -4,9 +4,9 @@ Every edge of the claim has a length x_e <= d_e in the kernel K(u, y) = e^{-D(u,
 s = K w, and the mechanism is private where x_e + |ln s(u) - ln s(v)| <= d_e (edge_budget.py). A row needs the distances
 from its own secret only, because D is symmetric, so a pass gives at once
 
-    s(u) = sum_y K(u, y) w(y)       rise(y) = sum_u K(u, y) / s(u)       column(y) = sum_u K(u, y)
+    s(u) = sum_y K(u, y) w(y)       rise(y) = sum_u K(u, y) / s(u)       mass(y) = sum_u K(u, y)
 
-and the expectation-maximisation update w <- w (rise / column)^1.5, over-relaxed: every round moves weights and lengths
+and the expectation-maximisation update w <- w (rise / mass)^1.5, over-relaxed: every round moves weights and lengths
 together. The last rounds leave the weights alone and move the lengths by part of the way, which settles them.
 """
 
@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.mechanism.factored.certificate import STEP_BITS
-from mechdesign.setting.metric.integer_metric import BLOCK, LARGEST, IntegerMetric
+from mechdesign.setting.metric.integer_metric import LARGEST, IntegerMetric
 from mechdesign.setting.metric.shortest_paths import Edges
+from mechdesign.setting.metric.windows import BLOCK, tiled
 from mechdesign.solvers.eikonal.frame import Framed
 from mechdesign.solvers.factored.blocks import Arrays
 
@@ -107,10 +108,13 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Shared:
-    """What every block of a pass works with: metric, inner, kernel (cap + 1,) and weight (k,) in single precision."""
+    """What every block of a pass works with: metric, inner; order (n,), of the secrets in tiles; kernel (cap + 1,),
+    0 at the cap, and weight (k,) in single precision.
+    """
 
     metric: IntegerMetric
     inner: NDArray[np.int64]
+    order: NDArray[np.int64]
     kernel: NDArray[np.float32]
     weight: NDArray[np.float32]
 
@@ -121,27 +125,36 @@ def shared_state(frame: Framed, units: Units, state: State) -> Shared:
     return Shared(
         metric=units.metric(frame, state.length),
         inner=frame.inner,
-        kernel=np.exp(-nats).astype(np.float32),
+        order=tiled(frame.domain.points[frame.inner]),
+        kernel=(np.exp(-nats) - np.exp(-nats[-1])).astype(np.float32),
         weight=(state.weight / state.weight.max()).astype(np.float32),
     )
 
 
 def pass_block(shared: Shared, start: int, stop: int) -> Arrays:
-    """row_sum (stop - start,), rise (k,) and column (k,) of the rows start..stop, for weights scaled to maximum 1."""
-    total = np.zeros(stop - start)
-    rise, column = np.zeros(shared.metric.size), np.zeros(shared.metric.size)
-    for first in range(start, stop, BLOCK):
-        own = slice(first - start, min(first + BLOCK, stop) - start)
-        distances = shared.metric.from_sources(shared.inner[start:stop][own])
-        _add_rows(distances, shared.kernel, shared.weight, total[own])
-        _add_columns(distances, shared.kernel, (1 / total[own]).astype(np.float32), rise, column)
-    return {"row_sum": total, "rise": rise, "column": column}
+    """The rows start..stop in the order of tiles, for weights scaled to maximum 1: secret (b,) with its row_sum (b,);
+    column (w,), with their share of rise and column sum (w,), of `size` places.
+    """
+    secrets, room = shared.order[start:stop], shared.metric.windows()
+    total = np.zeros(len(secrets))
+    rise, mass = np.zeros(shared.metric.size), np.zeros(shared.metric.size)
+    for first in range(0, len(secrets), BLOCK):
+        own = slice(first, min(first + BLOCK, len(secrets)))
+        window = room.around(shared.inner[secrets[own]])
+        _add_rows(window.field, window.places, shared.kernel, shared.weight, total[own])
+        inverse = (1 / total[own]).astype(np.float32)
+        _add_columns(window.field, window.places, shared.kernel, inverse, rise, mass)
+    column = np.flatnonzero(mass)
+    size = np.array([shared.metric.size])
+    return {
+        "secret": secrets, "row_sum": total, "column": column, "rise": rise[column], "mass": mass[column], "size": size
+    }  # fmt: skip
 
 
 def advance(
     state: State, claim: Claim, spent: NDArray[np.float64], update: NDArray[np.float64], *, rounds: int
 ) -> State:
-    """The state of the next round; update (k,) = rise / column."""
+    """The state of the next round; update (k,) = rise / mass."""
     kept, weight = (
         (_KEPT, state.weight) if state.number >= rounds - SETTLING else (0.0, state.weight * update**_RELAXED)
     )
@@ -152,27 +165,28 @@ def advance(
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
-def _add_rows(distances, kernel, weight, total):  # type: ignore[no-untyped-def]
+def _add_rows(distances, places, kernel, weight, total):  # type: ignore[no-untyped-def]
     """Add the sum over places of weight * kernel to `total`, per source."""
-    places, sources = distances.shape
+    size, sources = distances.shape
     part = np.empty(sources, np.float32)
-    for first in range(0, places, _CHUNK):
+    for first in range(0, size, _CHUNK):
         part[:] = 0
-        for p in range(first, min(places, first + _CHUNK)):
+        for p in range(first, min(size, first + _CHUNK)):
+            w = weight[places[p]]
             for b in range(sources):
-                part[b] += weight[p] * kernel[distances[p, b]]
+                part[b] += w * kernel[distances[p, b]]
         for b in range(sources):
             total[b] += part[b]
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
-def _add_columns(distances, kernel, inverse, rise, column):  # type: ignore[no-untyped-def]
+def _add_columns(distances, places, kernel, inverse, rise, mass):  # type: ignore[no-untyped-def]
     """Add the sums over sources of kernel / row sum and of kernel, per place."""
-    for p in range(distances.shape[0]):
+    for p in range(places.size):
         scaled, plain = np.float32(0), np.float32(0)
-        for b in range(distances.shape[1]):
-            mass = kernel[distances[p, b]]
-            scaled += mass * inverse[b]
-            plain += mass
-        rise[p] += scaled
-        column[p] += plain
+        for b in range(inverse.size):
+            own = kernel[distances[p, b]]
+            scaled += own * inverse[b]
+            plain += own
+        rise[places[p]] += scaled
+        mass[places[p]] += plain

@@ -212,7 +212,7 @@ class _Search:
         spent = self.claim.spent(arrays["row_sum"])
         kappa = self.claim.kappa(self.units.step * 2.0**-48 * self._units(state), spent)
         self._tell(self.stage, self.problem.domain.size, kappa)
-        return spent, arrays["rise"] / arrays["column"], kappa
+        return spent, arrays["rise"] / arrays["mass"], kappa
 
     def certify(self, state: State, kappa: float) -> tuple[LossData, RowBlock, float]:
         """Integers that satisfy the certificate, with the factor of the step."""
@@ -286,8 +286,8 @@ def all_rows(judged: LossData) -> RowBlock:
 
 
 def exact_block(judged: LossData, start: int, stop: int) -> Arrays:
-    """`row_block` as arrays."""
-    return row_block(judged, start, stop).as_arrays()
+    """`row_block`, as the work of a pass."""
+    return row_block(judged, start, stop)
 
 
 def _widest_frame(problem: DesignProblem) -> int:
