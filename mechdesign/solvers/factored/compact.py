@@ -31,17 +31,16 @@ from mechdesign.mechanism.factored.certificate import STEP_BITS, Factors
 from mechdesign.mechanism.factored.row_sums import join_words, rounded_words, split_words
 from mechdesign.mechanism.schema import FACTORED
 from mechdesign.mechanism.stored import Stored, read
-from mechdesign.setting.metric.integer_metric import BLOCK, LARGEST
+from mechdesign.setting.metric.integer_metric import LARGEST
 from mechdesign.setting.space.domain import Domain
-from mechdesign.solvers.factored.blocks import Arrays, in_order, threads, together
-from mechdesign.solvers.factored.work_folder import Folder
+from mechdesign.solvers.factored.sums import exact_sums
 from mechdesign.solvers.kernels.progress import Reported, Streaming
 
 RANGE = 32.0  # nats that distances tell apart: e^-32 of the mass lies in reports farther away than that
-ROUNDS = 12  # of the fixed point, at most
-GOOD = 1.0005  # kappa at which it ends early
+NEAR = 16.0  # nats that they tell apart while the potential is searched for: ln S is off by 10^-7
+ROUNDS = 10  # of the fixed point, at most
+GOOD = 1.001  # kappa at which it ends early
 _KEPT = 0.3
-_ROWS = 1024
 _LEAST_FACTOR = 0.9
 _UNIT_BITS = 30  # digits of the unit of levels, so that its multiples are doubles
 _ONE = 1 << STEP_BITS
@@ -54,7 +53,7 @@ def compact_map(mechanism: xr.Dataset, *, on_progress: Callable[[Reported], None
 
     Raises: UnsuitableError for a mechanism that is none of every place of a whole grid of two axes, with 8 or 16
         neighbours; DesignError where the rounded numbers keep no tenth of the claim.
-    Cost: one pass over all rows for every round, and one or two exact ones.
+    Cost: a pass over all rows at half the range for every round, and one or two over all of it.
     """
     started = time.monotonic()
 
@@ -69,21 +68,12 @@ def compact_map(mechanism: xr.Dataset, *, on_progress: Callable[[Reported], None
     return _certified(settled, kappa, tell)
 
 
-def row_sums(factors: Factors, told: Callable[[int], None] = lambda done: None) -> list[int]:
-    """S(u) of all n secrets, exact, on this machine's cores; told how many there are. Cost: one pass."""
-    blocks = []
-    with threads() as crew:
-        for _, stop, arrays in in_order(crew, _sums, factors, len(factors.inner), _ROWS, folder=Folder(), name="sums"):
-            blocks.append(arrays)
-            told(stop)
-    return join_words(together(iter(blocks), ("row_sum",))["row_sum"])
-
-
-def _sums(factors: Factors, start: int, stop: int) -> Arrays:
-    found: list[int] = []
-    for first in range(start, stop, BLOCK):
-        found += factors.row_sums(factors.distances(np.arange(first, min(first + BLOCK, stop))))
-    return {"row_sum": split_words(found)}
+def row_sums(factors: Factors, told: Callable[[int], object] = lambda done: None) -> list[int]:
+    """S(u) of all n secrets, exact; told, how many came so far. Cost: one pass."""
+    words = np.empty((len(factors.inner), 2), np.uint64)
+    for secrets, found in exact_sums(factors, told=told):
+        words[secrets] = found
+    return join_words(words)
 
 
 def _told(tell: Tell, stage: str, total: int, done: int) -> None:
@@ -97,8 +87,7 @@ def _settled(compact: CompactMap, logarithm: NDArray[np.float64], tell: Tell) ->
     for number in range(ROUNDS):
         compact = replace(compact, potential=_rounded(compact, potential))
         stage = f"potential, round {number + 1} of {ROUNDS}"
-        found = row_sums(compact.factors, partial(_told, tell, stage, compact.secrets))
-        logarithm = np.log(rounded_words(split_words(found))) - centre
+        logarithm = _near(compact, partial(_told, tell, stage, compact.secrets)) - centre
         kappa = _kappa(compact, logarithm)
         tell(stage, compact.secrets, compact.secrets, kappa)
         best = min(best, (compact, kappa), key=lambda each: each[1])
@@ -106,6 +95,14 @@ def _settled(compact: CompactMap, logarithm: NDArray[np.float64], tell: Tell) ->
             break
         potential = _KEPT * potential + (1 - _KEPT) * logarithm
     return best
+
+
+def _near(compact: CompactMap, told: Callable[[int], object]) -> NDArray[np.float64]:
+    """Logarithms of the sums of (E(q) - E(F)) W (n,) with a nearer cap F, `NEAR` nats or the longest edge."""
+    longest = int(compact.factors.metric.units.max())
+    factors = replace(compact, cap=max(round(NEAR / RANGE * compact.cap), longest)).factors
+    floor = int(factors.kernel[-1]) * int(factors.weight.sum(dtype=np.uint64))
+    return np.log([float(s - floor) for s in row_sums(factors, told)])
 
 
 def _certified(compact: CompactMap, kappa: float, tell: Tell) -> CompactMap:
