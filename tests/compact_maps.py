@@ -18,7 +18,7 @@ from mechdesign.mechanism.compact.file import packed
 from mechdesign.mechanism.compact.map import CompactMap
 from mechdesign.solvers.factored.compact import compact_map, row_sums
 
-CELLS = (5, 7)
+CELLS = (4, 6)
 
 
 @cache

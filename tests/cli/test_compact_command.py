@@ -40,7 +40,7 @@ BAD = [
     (("verify", "slope.compact", "--page", "page.html"), "page", 2),
     (("verify", "damaged.compact"), "sha256", 1),
     (("sample", "damaged.compact", "--secret", "0"), "sha256", 1),
-    (("sample", "slope.compact", "--secret", "35"), "secret", 2),
+    (("sample", "slope.compact", "--secret", "24"), "secret", 2),
     (("sample", "slope.compact", "--at", "0", "0"), "at", 2),
     (("sample", "slope.compact", "--lon", "7", "--lat", "50"), "lon, lat", 2),
     (("client", "damaged.compact", "-o", "out"), "file", 1),
