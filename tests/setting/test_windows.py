@@ -9,12 +9,15 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.csgraph import dijkstra
 
+import mechdesign as md
 from mechdesign.mechanism.factored.certificate import KERNEL_BITS, STEP_BITS, Factors
 from mechdesign.mechanism.factored.row_sums import join_words, sum_block
 from mechdesign.setting.metric.integer_metric import LARGEST, IntegerMetric
 from mechdesign.setting.metric.windows import BLOCK, Neighbours, Windows, tiled
 from mechdesign.setting.space.domain import Domain
 from mechdesign.setting.space.lattice import stencil_pairs
+from mechdesign.solvers.factored.rounds import FARTHEST, Units
+from mechdesign.solvers.factored.sums import exact_sums
 
 STEP = int(1e-3 * 2**STEP_BITS)  # 2^-48 nats per unit
 
@@ -183,3 +186,30 @@ def test_tiles_are_close_together(shape: tuple[int, ...]) -> None:
         own = points[order[start : start + BLOCK]]
         longest = (own.max(axis=0) - own.min(axis=0) + 1).max()
         assert longest <= 2.5 * BLOCK ** (1 / len(shape))
+
+
+@pytest.mark.parametrize(
+    ("cells", "stencil", "rows"),
+    [
+        (20, 8, 400),
+        (60, 16, 128),
+        pytest.param(100, 16, 1500, marks=pytest.mark.slow),
+        pytest.param(200, 8, 300, marks=pytest.mark.slow),
+    ],
+)
+def test_row_sums_of_a_map_are_those_over_all_its_places(cells: int, stencil: int, rows: int) -> None:
+    """At the cap of a certificate, rows drawn at random, against Dijkstra over the whole map."""
+    problem = md.load_problem("philadelphia", cells=cells, stencil=stencil)
+    units = Units.for_lengths(problem.edges.length, FARTHEST)
+    tail, head = problem.edges.tail, problem.edges.head
+    whole = units.whole(problem.edges.length).astype(np.uint16)
+    metric = IntegerMetric(points=problem.domain.points, tail=tail, head=head, units=whole, cap=units.cap)
+    factors = weighted(metric, step=units.step)
+    chosen = np.random.default_rng(8).choice(len(factors.inner), rows, replace=False)
+    graph = sp.csr_array((whole.astype(float), (tail, head)), shape=(metric.size,) * 2)
+    far = np.minimum(dijkstra(graph, directed=False, indices=factors.inner[chosen]), units.cap).astype(np.int64)
+    kernel, weight = factors.kernel.tolist(), factors.weight.tolist()
+    expected = [sum(kernel[q] * w for q, w in zip(row, weight, strict=True)) for row in far.tolist()]
+    secrets, words = (np.concatenate(parts) for parts in zip(*exact_sums(factors), strict=True))
+    found = join_words(words[np.argsort(secrets)])
+    assert [found[u] for u in chosen.tolist()] == expected

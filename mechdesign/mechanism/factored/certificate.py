@@ -42,6 +42,7 @@ KERNEL_BITS = 58  # E(0) = 2^58
 WEIGHT_BITS = 28  # weights lie in [1, 2^28]
 _HALF = 29  # E is split into two halves of 29 bits, so that products with weights fit 64-bit sums
 _SPARE_BITS = 28  # ln R_e is rounded down to a multiple of 2^-20 nats, so that few exponentials are needed
+_AT_ONCE = 1 << 16  # edges whose numbers are Python's at a time
 _LONGEST = 1 << 13  # nats: longer edges are vacuous
 _REACH = int(KERNEL_BITS * 0.69 * 2**STEP_BITS)  # of step cap, under 2^54: E stays above 0 up to the cap
 
@@ -175,14 +176,15 @@ class Factors:
         Cost: O(e), 3 microseconds an edge.
         """
         spare = self.spare(edges)
-        rounded = spare >> _SPARE_BITS
-        distinct, place = np.unique(np.maximum(rounded, 0), return_inverse=True)
+        distinct, place = np.unique(np.maximum(spare >> _SPARE_BITS, 0), return_inverse=True)
         factors = [exp_lower(float(c) * 2.0 ** (_SPARE_BITS - STEP_BITS)) for c in distinct.tolist()]
         bad = 2 * int((spare < 0).sum())
-        for u, v, e in zip(*(a[spare >= 0].tolist() for a in (edges.tail, edges.head, place)), strict=True):
-            (ratio, shift), a, b = factors[e], row_sums[u], row_sums[v]
-            left, right = max(shift, 0), ratio << max(-shift, 0)  # a bound of 2^62 or more has a negative shift
-            bad += (a << left > right * b) + (b << left > right * a)
+        for first in range(0, len(spare), _AT_ONCE):
+            part = np.flatnonzero(spare[first : first + _AT_ONCE] >= 0) + first
+            for u, v, e in zip(*(a[part].tolist() for a in (edges.tail, edges.head, place)), strict=True):
+                (ratio, shift), a, b = factors[e], row_sums[u], row_sums[v]
+                left, right = max(shift, 0), ratio << max(-shift, 0)  # a bound of 2^62 or more has a negative shift
+                bad += (a << left > right * b) + (b << left > right * a)
         return bad
 
     def spare(self, edges: Edges) -> NDArray[np.int64]:

@@ -19,6 +19,7 @@ Source: Dial, Algorithm 360 (1969), for the search; the sweeps are ours.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numba
 import numpy as np
@@ -47,6 +48,11 @@ class Neighbours:
         _fill(tail, head, units, first[:-1].copy(), near, lengths)
         return cls(first=first, near=near, units=lengths)
 
+    @cached_property
+    def range(self) -> tuple[int, int]:
+        """The shortest and the longest length."""
+        return int(self.units.min(initial=_UNSEEN)), int(self.units.max(initial=0))
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Window:
@@ -59,41 +65,46 @@ class Window:
 class Windows:
     """Room for one window at a time: what `around` returns is overwritten by its next call.
 
-    Memory: 22 bytes for every place of the metric; for every place of a window 2 bytes a source and 6 bytes an edge.
+    Memory: 58 bytes for every place found and 12 bytes for each of its edges, 14 bytes for every other place; 2 bytes
+    for every place of the largest window and each source.
     """
 
     def __init__(self, rows: Neighbours, cap: int) -> None:
-        size = len(rows.first) - 1
+        size, edges = len(rows.first) - 1, len(rows.near)
         self.rows, self.cap = rows, cap
         self.distance, self.rank = np.full(size, _UNSEEN, np.uint16), np.full(size, -1, np.int32)
         self.following, self.before, self.found = (np.empty(size, np.int32) for _ in range(3))
-        self.shift = max(int(rows.units.min(initial=_UNSEEN)), 1).bit_length() - 1
-        self.head = np.full((int(rows.units.max(initial=0)) >> self.shift) + 2, -1, np.int32)
-        self.room, self.near, self.units = np.empty(0, np.uint16), np.empty(0, np.int32), np.empty(0, np.uint16)
+        shortest, longest = rows.range
+        self.shift = max(shortest, 1).bit_length() - 1
+        self.head = np.full((longest >> self.shift) + 2, -1, np.int32)
+        self.start, self.ends = np.empty(size + 1, np.int64), np.empty((size, 4), np.int64)
+        self.seen, self.near = (np.empty(edges, np.int32) for _ in range(2))
+        self.lengths, self.units = (np.empty(edges, np.uint16) for _ in range(2))
+        self.room = np.empty(0, np.uint16)
 
-    def around(self, sources: NDArray[np.int64]) -> Window:
+    def around(self, sources: NDArray[np.int64], *, exact: bool = True) -> Window:
         """The window of the places `sources` (b,), which may come twice.
 
+        exact: whether sweeps go on to the fixed point; else, past the tile, one sweep outwards has to do, after which
+        few distances are too long, and by little.
         Cost: 0.2 microseconds for every place of the window, and 1 ns for each source.
         """
         rows, b = self.rows, len(sources)
-        count, edges = _search(
+        count = _search(
             sources, self.cap, self.shift, rows.first, rows.near, rows.units, self.distance, self.head, self.following,
-            self.before, self.found,
+            self.before, self.found, self.start, self.seen, self.lengths,
         )  # fmt: skip
         places = self.found[:count]
         if len(self.room) < count * b:
             self.room = np.empty(count * b * 5 // 4, np.uint16)
-        if len(self.near) < edges:
-            self.near, self.units = np.empty(edges * 5 // 4, np.int32), np.empty(edges * 5 // 4, np.uint16)
-        ends = np.empty((count, 4), np.int64)
-        _split(places, self.rank, self.cap, rows.first, rows.near, rows.units, ends, self.near, self.units)
         field = self.room[: count * b].reshape(count, b)
         field[:] = self.cap
+        self.rank[places] = np.arange(count)
         field[self.rank[sources], np.arange(b)] = 0
+        _split(count, self.rank, self.start, self.seen, self.lengths, self.ends, self.near, self.units)
         self.distance[places], self.rank[places] = _UNSEEN, -1
         tile = min(count, 4 * b + 64)
-        _settle(field, tile, ends, self.near, self.units, np.zeros(count, bool), np.empty(b, np.uint16))
+        _settle(field, tile, self.ends, self.near, self.units, np.zeros(count, bool), np.empty(b, np.uint16), exact)
         return Window(places=places, field=field)
 
 
@@ -127,14 +138,17 @@ def _fill(tail, head, units, at, near, lengths):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _search(sources, cap, shift, first, near, units, distance, head, following, before, found):  # type: ignore[no-untyped-def]
-    """Write the places nearer than `cap` to a source to `found`, by buckets; how many they are, and of their edges.
+def _search(  # type: ignore[no-untyped-def]
+    sources, cap, shift, first, near, units, distance, head, following, before, found, start, seen, lengths
+):  # fmt: skip
+    """Write the places nearer than `cap` to a source to `found`, by buckets; how many they are. The neighbours of the
+    i-th are copied side by side, seen[start[i]:start[i + 1]], at `lengths`.
 
     head is -1 in every bucket, before and after; distance is 65,535 everywhere before, and that from the sources at the
     places found after.
     """
     buckets = head.size
-    waiting, count, edges = 0, 0, 0
+    waiting, count, at = 0, 0, 0
     for s in sources:
         if distance[s] == 0:
             continue
@@ -151,12 +165,13 @@ def _search(sources, cap, shift, first, near, units, distance, head, following, 
             if following[p] >= 0:
                 before[following[p]] = -1
             waiting -= 1
-            found[count] = p
+            found[count], start[count] = p, at
             count += 1
             d = np.int64(distance[p])
-            edges += first[p + 1] - first[p]
             for e in range(first[p], first[p + 1]):
                 y = near[e]
+                seen[at], lengths[at] = y, units[e]
+                at += 1
                 reached, was = d + np.int64(units[e]), np.int64(distance[y])
                 if reached >= cap or reached >= was:
                     continue
@@ -175,32 +190,25 @@ def _search(sources, cap, shift, first, near, units, distance, head, following, 
                     before[head[into]] = y
                 head[into] = y
         bucket = (bucket + 1) % buckets
-    return count, edges
+    start[count] = at
+    return count
 
 
 @numba.njit(cache=True, nogil=True)
-def _split(places, rank, cap, first, near, units, ends, own_near, own_units):  # type: ignore[no-untyped-def]
-    """Number the window in its order, rank (k,), and write its compressed rows by these numbers: of place i those
-    before it from ends[i, 0] to ends[i, 1], those after it from ends[i, 2] to ends[i, 3].
+def _split(count, rank, start, seen, lengths, ends, near, units):  # type: ignore[no-untyped-def]
+    """Neighbours by their numbers in the window, rank (k,), or -1 outside: of place i those before it from ends[i, 0]
+    to ends[i, 1], those after it from ends[i, 2] to ends[i, 3]. What lies between is no neighbour: both ends are
+    written without a branch, and the ends say what is kept.
     """
-    for i in range(places.size):
-        rank[places[i]] = i
-    start = 0
-    for i in range(places.size):
-        p = places[i]
-        low, high = start, start + first[p + 1] - first[p]
-        start = high
+    for i in range(count):
+        low, high = start[i], start[i + 1]
         ends[i, 0], ends[i, 3] = low, high
-        for e in range(first[p], first[p + 1]):
-            r = rank[near[e]]
-            if r < 0 or r == i or units[e] >= cap:
-                continue
-            if r < i:
-                own_near[low], own_units[low] = r, units[e]
-                low += 1
-            else:
-                high -= 1
-                own_near[high], own_units[high] = r, units[e]
+        for e in range(start[i], start[i + 1]):
+            r = rank[seen[e]]
+            near[low], near[high - 1] = r, r
+            units[low], units[high - 1] = lengths[e], lengths[e]
+            low += (r >= 0) & (r < i)
+            high -= r > i
         ends[i, 1], ends[i, 2] = low, high
 
 
@@ -238,7 +246,7 @@ def _mark(low, high, size, near, stale):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _settle(field, tile, ends, near, units, stale, least):  # type: ignore[no-untyped-def]
+def _settle(field, tile, ends, near, units, stale, least, exact):  # type: ignore[no-untyped-def]
     """Lower the field, the cap but at the sources, to its fixed point, first that of its `tile` first places.
 
     stale (c,), False before and after: places with a neighbour that changed.
@@ -246,6 +254,8 @@ def _settle(field, tile, ends, near, units, stale, least):  # type: ignore[no-un
     for size in (tile, field.shape[0]):
         for i in range(size):
             _lower(field, i, ends[i, 0], ends[i, 1], near, units, least)
+        if size > tile and not exact:
+            return
         left = 0
         for k in range(size):
             i = size - 1 - k
