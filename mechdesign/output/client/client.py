@@ -23,7 +23,8 @@ from mechdesign.output.client.promise import promise, what_is_drawn
 from mechdesign.output.export.export import handed_over, handed_script
 from mechdesign.verification.verify import certified, verify
 
-_BEFORE = ("errors.mjs", "sha256.mjs", "plane.mjs", "table.mjs", "places.mjs", "draw.mjs", "kept.mjs", "ledger.mjs")
+_READ = ("errors.mjs", "sha256.mjs", "plane.mjs", "table.mjs", "region.mjs", "places.mjs")
+_BEFORE = (*_READ, "draw.mjs", "ball.mjs", "due.mjs", "kept.mjs", "ledger.mjs")
 _AFTER = ("client.mjs", "windows.mjs", "steps.mjs", "filter.mjs", "rules.mjs", "moved.mjs", "bundle.mjs", "session.mjs")
 _PUBLIC = "Client, ReportError, Session, memoryStorage, openClient, openSession"
 _GLOBAL = "mechdesignReports"
