@@ -22,6 +22,7 @@ from exported import MAKERS, exponentially, factored
 import mechdesign as md
 from mechdesign.closed_forms.mechanisms import exponential
 from mechdesign.mechanism.sampling.sampler import Sampler
+from mechdesign.output.client.client import PUBLIC, joined
 
 NODE = shutil.which("node")
 TOWN = md.Domain.grid(
@@ -109,6 +110,14 @@ def run(folder: Path, script: str, *words: str) -> Any:
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def modules(folder: Path, table: bytes) -> Path:
+    """A folder of the client's module and a table of any kind, proved by nobody."""
+    folder.mkdir()
+    (folder / "report.bin").write_bytes(table)
+    (folder / "report.mjs").write_text(f"{joined('home.mjs')}export {{ {PUBLIC} }};\n")
+    return folder
 
 
 def taken_apart(table: bytes) -> tuple[dict[str, Any], bytes]:

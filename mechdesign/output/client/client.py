@@ -26,7 +26,7 @@ from mechdesign.verification.verify import certified, verify
 _READ = ("errors.mjs", "sha256.mjs", "plane.mjs", "table.mjs", "region.mjs", "places.mjs")
 _BEFORE = (*_READ, "draw.mjs", "ball.mjs", "due.mjs", "kept.mjs", "ledger.mjs")
 _AFTER = ("client.mjs", "windows.mjs", "steps.mjs", "filter.mjs", "rules.mjs", "moved.mjs", "bundle.mjs", "session.mjs")
-_PUBLIC = "Client, ReportError, Session, memoryStorage, openClient, openSession"
+PUBLIC = "Client, ReportError, Session, memoryStorage, openClient, openSession"
 _GLOBAL = "mechdesignReports"
 _CODE = ("node.mjs", "report.d.mts", "node.d.mts")
 _TRIAL = ("index.html", "demo.js")
@@ -90,7 +90,7 @@ def _contents(
 ) -> dict[str, bytes]:
     """Every file of the folder, by name, but a page; own, the words of its README that no other has."""
     embedded = f'const TABLE = "{base64.b64encode(table).decode()}";\n'
-    script = embedded + joined("embedded.mjs") + f"globalThis.{_GLOBAL} = {{ {_PUBLIC} }};\n"
+    script = embedded + joined("embedded.mjs") + f"globalThis.{_GLOBAL} = {{ {PUBLIC} }};\n"
     words = {
         "promise": str(about["promise"]),
         "size": size_words(len(table)),
@@ -100,7 +100,7 @@ def _contents(
     }
     return {
         "report.bin": table,
-        "report.mjs": (_LICENCE + joined("home.mjs") + f"export {{ {_PUBLIC} }};\n").encode(),
+        "report.mjs": (_LICENCE + joined("home.mjs") + f"export {{ {PUBLIC} }};\n").encode(),
         "report.js": f'{_LICENCE}"use strict";\n(() => {{\n{script}}})();\n'.encode(),
         **{name: handed_over(f"client/{name}") for name in _CODE},
         "README.md": Template(handed_over(readme).decode()).substitute(words).encode(),
