@@ -1,5 +1,6 @@
 """`mechdesign sample`: reports for one location, drawn exactly."""
 
+import contextlib
 from typing import Annotated
 
 import typer
@@ -22,11 +23,17 @@ def sample(
 ) -> None:
     """Draw reports for a location (or a secret) from a certified mechanism, exactly; FILE comes first."""
     location = place_asked(at, context.args)
+    from mechdesign.mechanism.compact.file import is_compact, load_compact
     from mechdesign.mechanism.storage.files import load
     from mechdesign.output.terminal import printing
     from mechdesign.output.terminal.sampling import print_sample, sample_document
 
-    drawn = sample_document(load(file), at=location, degrees=(lon, lat), secret=secret, count=count, seed=seed)
+    compact = is_compact(file)
+    mechanism = load_compact(file) if compact else load(file)
+    with printing.progress(f"verify {file.name}") if compact else contextlib.nullcontext() as on_progress:
+        drawn = sample_document(
+            mechanism, at=location, degrees=(lon, lat), secret=secret, count=count, seed=seed, on_progress=on_progress
+        )
     if as_json:
         printing.print_json(drawn)
     else:

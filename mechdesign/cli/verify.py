@@ -18,7 +18,8 @@ def verify(
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Prove or refuse the claim of a mechanism file, or of a session design, from their integers alone."""
+    """Prove or refuse the claim of a mechanism file, a session design or a compact map, from their integers alone."""
+    from mechdesign.mechanism.compact.file import is_compact
     from mechdesign.mechanism.session.design_files import is_design
     from mechdesign.mechanism.storage.files import load
     from mechdesign.output.page.page import check_page_target, save_page
@@ -26,7 +27,7 @@ def verify(
     from mechdesign.output.terminal.verdicts import print_verification
     from mechdesign.verification.verify import verify as verify_file
 
-    if page is not None and is_design(file):
+    if page is not None and (is_design(file) or is_compact(file)):
         raise InputError("a page is of one table", field="page", value=file, remedy="verify the table of the design")
     if page is not None:
         check_page_target(page, overwrite=overwrite)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.mechanism.factored.certificate import Factors
 from mechdesign.mechanism.factored.dataset import (
     ROWS,
     Judgement,
@@ -65,7 +66,7 @@ def check_factored(
         "claim": stored.claim,
         "rebuilt": stored.rebuilt,
         "effective_epsilon": value,
-        "worst": _worst(stored, edges, rows.row_sum),
+        "worst": worst_edge(factors, edges, rows.row_sum, mechanism["target"].values),
         "expected_loss": figures.loss,
         "lower_bound_checked": follows,
         "reasons": reasons,
@@ -131,11 +132,12 @@ def _row_differences(stored: Stored, rows: RowBlock) -> list[str]:
     return reasons
 
 
-def _worst(stored: Stored, edges: Edges, row_sum: NDArray[np.uint64]) -> dict[str, int]:
+def worst_edge(
+    factors: Factors, edges: Edges, row_sum: NDArray[np.uint64], target: NDArray[np.int64]
+) -> dict[str, int]:
     """The edge with the largest bound of log-ratios over its length, and a report: the end of the edge where every
     place is a column, else the report of the column whose ratio between the ends is the largest.
     """
-    factors = stored.factors
     logarithm = np.log(rounded_words(row_sum))
     rise = logarithm[edges.tail] - logarithm[edges.head]
     ratio = (factors.nats_per_unit * factors.units_of(edges) + np.abs(rise)) / edges.length
@@ -145,4 +147,4 @@ def _worst(stored: Stored, edges: Edges, row_sum: NDArray[np.uint64]) -> dict[st
     if factors.columns is None:
         return {"secret": secret, "other": other, "report": secret}
     near, far = factors.distances(np.array([secret, other])).T.astype(np.int64)
-    return {"secret": secret, "other": other, "report": int(stored.mechanism["target"].values[np.argmax(far - near)])}
+    return {"secret": secret, "other": other, "report": int(target[np.argmax(far - near)])}

@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from mechdesign.base.arguments import asked
 from mechdesign.base.display import Shown
 from mechdesign.errors import InputError, VerificationError
+from mechdesign.mechanism.compact.file import is_compact, load_compact
+from mechdesign.mechanism.compact.map import CompactMap
 from mechdesign.mechanism.positions.cones import breaches
 from mechdesign.mechanism.session.design import SessionDesign
 from mechdesign.mechanism.session.design_files import is_design
@@ -34,6 +36,7 @@ from mechdesign.setting.objective.priors import check_prior
 from mechdesign.solvers.kernels.pricing import ConePricer, lower_bound
 from mechdesign.solvers.kernels.progress import Reported
 from mechdesign.utility.loss.loss import loss_matrix, mechanism_loss
+from mechdesign.verification.compact import check_compact
 from mechdesign.verification.factored import check_factored
 from mechdesign.verification.rebuild import AGREE, bound_reasons, check_objective, figure_differences
 from mechdesign.verification.session import check_design
@@ -46,13 +49,14 @@ class Verification(Shown):
     """What was proved.
 
     certified: rows sum to exactly 2^62, no edge is violated and everything the file says was found again; violations:
-    (edge, direction, report) triples that break the claim; claim: the claim as rebuilt; rebuilt: "geometry", "streets"
-    or "edge list only"; effective_epsilon: largest log-ratio over length, relative to the metric of the problem; worst:
-    the secret, other and report that attain it; expected_loss, recomputed; lower_bound_checked: True if the stored
-    bound follows from the stored multipliers, None if there is none, or if it rests on constraints that a file cannot
-    hold, or if that was not asked; reasons: why it is not certified; windows, of a session design alone: for a calendar
-    day and any 24 hours the most that they cost on any transcript, an exact multiple of the metric, and how many
-    transcripts were walked through one by one, None where they are too many.
+    (edge, direction, report) triples that break the claim; claim: the claim as rebuilt; rebuilt: "geometry", "streets",
+    "edge list only" or "levels of the map"; effective_epsilon: largest log-ratio over length, relative to the metric of
+    the problem; worst: the secret, other and report that attain it; expected_loss, recomputed, None where the file has
+    no prior; lower_bound_checked: True if the stored bound follows from the stored multipliers, None if there is none,
+    or if it rests on constraints that a file cannot hold, or if that was not asked; reasons: why it is not certified;
+    windows, of a session design alone: for a calendar day and any 24 hours the most that they cost on any transcript,
+    an exact multiple of the metric, and how many transcripts were walked through one by one, None where they are too
+    many.
     """
 
     certified: bool
@@ -85,12 +89,12 @@ class Verification(Shown):
 
 @asked
 def verify(
-    source: str | Path | xr.Dataset | SessionDesign,
+    source: str | Path | xr.Dataset | SessionDesign | CompactMap,
     *,
     bound: bool = True,
     on_progress: Callable[[Reported], None] | None = None,
 ) -> Verification:
-    """Verify a file, or a mechanism in memory; or a session design, or its file.
+    """Verify a file, or a mechanism in memory; or a session design or a compact map, or the file of one.
 
     bound: whether the lower bound of a factored mechanism is priced again, which may take longer than all else;
     on_progress, called with where that stands.
@@ -99,6 +103,10 @@ def verify(
     with reasons.
     Cost: O(e m) integer comparisons, plus the pricing of every report where there is a lower bound.
     """
+    if isinstance(source, CompactMap):
+        return _of_map(source, on_progress)
+    if isinstance(source, (str, Path)) and is_compact(source):
+        return _of_map(load_compact(source), on_progress)
     if isinstance(source, SessionDesign) or (not isinstance(source, xr.Dataset) and is_design(source)):
         held = check_design(source, verify)
         return Verification(**{**held, "certified": not held["reasons"]})
@@ -125,9 +133,20 @@ def verify(
     return Verification(**{**found, "certified": not reasons, "reasons": reasons})
 
 
-def certified(mechanism: xr.Dataset) -> Verification:
+def _of_map(compact: CompactMap, on_progress: Callable[[Reported], None] | None) -> Verification:
+    try:
+        with np.errstate(all="ignore"):
+            found = check_compact(compact, on_progress=on_progress)
+    except Exception as error:
+        raise contradiction(error) from error
+    return Verification(**{**found, "certified": not found["reasons"]})
+
+
+def certified(
+    mechanism: xr.Dataset | CompactMap, *, on_progress: Callable[[Reported], None] | None = None
+) -> Verification:
     """What `verify` proved of a mechanism. Raises: VerificationError where it does not certify it."""
-    checked = verify(mechanism)
+    checked = verify(mechanism, on_progress=on_progress)
     if not checked.certified:
         name, _, said = checked.reasons[0].partition(": ")
         raise VerificationError(said, field=name, remedy="use a mechanism that `verify` certifies")

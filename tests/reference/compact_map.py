@@ -20,7 +20,7 @@ class Reader:
     """A map of bytes."""
 
     def __init__(self, content):
-        assert content[:8] == b"mdregion" and content[8:12] == bytes([1, 0, 0, 0])
+        assert content[:12] == b"mdregion" + bytes([1, 0, 0, 0])
         assert hashlib.sha256(content[:-32]).digest() == content[-32:]
         size = int.from_bytes(content[12:16], "little")
         self.header = told = json.loads(content[16 : 16 + size])

@@ -1,1 +1,1 @@
-"""A factored mechanism of a map in 5 bytes a place: what a reader computes from them in whole numbers. Nothing designs."""
+"""A factored mechanism of a map in 5 bytes a place, and what follows from them in whole numbers. Nothing designs."""

@@ -71,7 +71,7 @@ class Drawing:
 
     @cached_property
     def _units(self) -> NDArray[np.uint16]:
-        """x (k, s) of the edge from every place along every step, 0 where there is none."""
+        """Units (k, s) of the edge from every place along every step, 0 where there is none."""
         compact = self.compact
         found = np.zeros((compact.inside.size, compact.stencil // 2), np.uint16)
         for number, edges in enumerate(compact.edges_along()):
@@ -115,7 +115,8 @@ class Drawing:
             raise VerificationError(
                 "a row sums to more than its bound", field="bound", remedy="use a map that `verify` certifies"
             )
-        spare, found = 8 * ROUND_BYTES - bound.bit_length(), []
+        spare = 8 * ROUND_BYTES - bound.bit_length()
+        found: list[int] = []
         while len(found) < size:
             drawn = int.from_bytes(bits(ROUND_BYTES), "little") >> spare
             if drawn < ball.total:

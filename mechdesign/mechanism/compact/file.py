@@ -20,8 +20,8 @@ The header has these keys and no others:
 | frame | whole | cells around them, from 0 on; (n1 + 2 frame) (n2 + 2 frame) <= 2^24 |
 | cell, origin | two doubles | sides of a cell; the low corner of the rectangle of secrets |
 | unit | text | of both |
-| plane | {"latitude", "longitude", "metres", "decimals"} | where on Earth (0, 0) is, degrees; metres of the unit; only where |
-| | | the map lies on one: azimuthal equidistant, WGS 84; decimals of degrees that name a cell |
+| plane | {"latitude", "longitude", "metres", "decimals"} | only where the map lies on Earth: degrees of (0, 0), |
+| | | azimuthal equidistant, WGS 84; metres of the unit; decimals of degrees that name a cell |
 | stencil | 8 or 16 | neighbours |
 | level_unit | double | nats per `unit` of one level |
 | advance | 3 or 5 whole | A_k, from 1 to 2^32 - 1 |
@@ -114,7 +114,11 @@ def unpacked(content: bytes) -> CompactMap:
 def save_compact(compact: CompactMap, path: str | Path, *, overwrite: bool = False) -> Path:
     """Write the file atomically. Raises: as `storage.files.save`."""
     target, content = check_target(path, overwrite=overwrite), packed(compact)
-    write_atomically(target, lambda temporary: temporary.write_bytes(content) and None)
+
+    def write(temporary: Path) -> None:
+        temporary.write_bytes(content)
+
+    write_atomically(target, write)
     return target
 
 
@@ -161,7 +165,8 @@ def _checked(told: object) -> dict[str, Any]:
 
 
 def _made(told: dict[str, Any], body: bytes) -> CompactMap:
-    places = (told["cells"][0] + 2 * told["frame"]) * (told["cells"][1] + 2 * told["frame"])
+    rows, columns = (count + 2 * told["frame"] for count in told["cells"])
+    places, shape = rows * columns, (rows, columns)
     if places > MOST_PLACES:
         raise refused("has too many places", "cells", places, f"at most {MOST_PLACES}")
     require_bytes(_WORKING * places, what="the map", field="cells", value=places)
@@ -169,22 +174,23 @@ def _made(told: dict[str, Any], body: bytes) -> CompactMap:
     content = reader.decompress(body, _PLACE_BYTES * places + 1)
     if len(content) != _PLACE_BYTES * places or not reader.eof or reader.unused_data:
         raise refused("has another size", "body", len(content), f"{_PLACE_BYTES * places} bytes")
-    shape, at, arrays = (told["cells"][0] + 2 * told["frame"], told["cells"][1] + 2 * told["frame"]), 0, {}
+    made: dict[str, Any] = {
+        name: told[name] for name in ("frame", "unit", "stencil", "grain", "step", "cap", "mechanism")
+    }
+    made |= {name: tuple(told[name]) for name in ("cells", "bound")}
+    made |= {name: tuple(map(float, told[name])) for name in ("cell", "origin")}
+    made |= {name: told["about"][name] for name in ("problem", "program")}
+    at = 0
     for name, kind in _PARTS:
         end = at + places * np.dtype(kind).itemsize
-        arrays[name] = _sums(content[at:end], shape, kind)
+        made[name] = _sums(content[at:end], shape, kind)
         at = end
     plane = None
     if "plane" in told:
         given = named(told["plane"], "plane", ("latitude", "longitude", "metres", "decimals"))
         latitude, longitude = (float(finite(given[name], name)) for name in ("latitude", "longitude"))
         plane = Plane(latitude=latitude, longitude=longitude, unit=told["unit"])
-    pairs = {name: tuple(told[name]) for name in ("cells", "bound")}
-    sides = {name: tuple(map(float, told[name])) for name in ("cell", "origin")}
-    kept = {name: told[name] for name in ("frame", "unit", "stencil", "grain", "step", "cap", "mechanism")}
-    said = {name: told["about"][name] for name in ("problem", "program")}
-    level_unit = float(told["level_unit"])
-    return CompactMap(**pairs, **sides, **kept, **said, **arrays, plane=plane, level_unit=level_unit)
+    return CompactMap(plane=plane, level_unit=float(told["level_unit"]), **made)
 
 
 def _differences(values: NDArray[Any]) -> bytes:
@@ -195,13 +201,10 @@ def _differences(values: NDArray[Any]) -> bytes:
 
 
 def _sums(content: bytes, shape: tuple[int, int], kind: str) -> NDArray[Any]:
-    """The numbers of `_differences`."""
-    planes = np.frombuffer(content, np.uint8).reshape(np.dtype(kind).itemsize, -1)
-    steps = sum(plane.astype(np.int64) << 8 * k for k, plane in enumerate(planes)).reshape(shape)
+    """The numbers of `_differences`. Sums of fewer than 2^24 differences under 2^16 stay below 2^63."""
+    whole = np.dtype(kind)
+    planes = np.frombuffer(content, np.uint8).reshape(whole.itemsize, -1)
+    steps = np.ascontiguousarray(planes.T).view(f"<u{whole.itemsize}").reshape(shape).astype(np.int64)
     summed = np.cumsum(np.cumsum(steps, axis=0), axis=1)
-    return (
-        np.remainder(summed, 1 << 8 * len(planes))
-        .astype(f"<u{len(planes)}")
-        .view(kind)
-        .astype(np.dtype(kind).newbyteorder("="))
-    )
+    narrow = np.remainder(summed, 1 << 8 * whole.itemsize).astype(f"u{whole.itemsize}")
+    return narrow.view(whole.newbyteorder("="))

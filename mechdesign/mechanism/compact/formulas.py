@@ -8,8 +8,8 @@ cells that are `frame` or more cells from the border, R = n1 + 2 frame, C = n2 +
     b   weight, 0 to 255
 
 **Edges.** Neighbours of (i, j) are (i, j) + k and (i, j) - k that lie in the rectangle, for k = (1, 0), (0, 1), (1, 1),
-(1, -1) and, with 16 neighbours, (2, 1), (2, -1), (1, 2), (1, -2). The length of the edge from o to e = o + k, in units
-of 2^-48 nats, is d = A_k m, with m a sum of 24 levels, those of o and e and of cells between them:
+(1, -1) and, with 16 neighbours, (2, 1), (2, -1), (1, 2), (1, -2). The length of the edge from o to e = o + k, in
+2^-48 nats, is d = A_k m, with m a sum of 24 levels, those of o and e and of cells between them:
 
     (1, 0), (0, 1)    12 (l(o) + l(e))
     (1, b)             8 (l(o) + l(e)) + 4 (l(i + 1, j) + l(i, j + b))
@@ -24,9 +24,9 @@ Statement. d is never above 2^48 times the line integral of eps along the segmen
 function that is level_unit l at the centres and bilinear between them; it is below by less than m < 2^21.
 Proof. Along (1, 0) eps is linear. Along (1, b) it is (1 - t)^2 l(o) + t (1 - t) (l(i + 1, j) + l(i, j + b)) + t^2 l(e),
 whose integral is 1/3, 1/6, 1/6, 1/3 of the four. Along (2, b) the first half of the segment lies in the square of
-(i, j), (i + 1, j), (i, j + b), (i + 1, j + b), on which the weights of these four integrate to 5/12, 1/3, 1/12, 1/6; the
-second half is the first turned around; together 5/24 for both ends, 6/24 for (i + 1, j) and (i + 1, j + b), 1/24 for
-the other two. And A_k is rounded down.
+(i, j), (i + 1, j), (i, j + b), (i + 1, j + b), on which the weights of these four integrate to 5/12, 1/3, 1/12, 1/6;
+the second half is the first turned around; together 5/24 for both ends, 6/24 for (i + 1, j) and (i + 1, j + b), 1/24
+for the other two. And A_k is rounded down.
 
 **The claim.** P(y|u) <= exp(d(u, u')) P(y|u') for all reports y and all secrets u, u', d the shortest-path distance of
 the edges between secrets, with the lengths above. No edge of the claim has a cell of the frame between its ends.
@@ -48,8 +48,8 @@ row n2 + column. It is private as claimed if S(v) <= R_e S(u) and S(u) <= R_e S(
 secrets, with ln R_e <= (d - x step) 2^-48 (mechanism/factored/certificate.py proves it; R_e is `exp_lower` of that
 difference rounded down to whole 2^-20 nats).
 
-**A bound of S.** With `bound` = (g, k), 2^30 <= g < 2^31, 0 <= k <= 64, and G(0) = g, G(a + 1) = ceil(G(a) RISE / 2^30),
-RISE = ceil(2^30 e^(1/128)):
+**A bound of S.** With `bound` = (g, k), 2^30 <= g < 2^31, 0 <= k <= 64, G(0) = g, G(a + 1) = ceil(G(a) RISE / 2^30),
+RISE = ceil(2^30 e^(1/128)) = 1,082,163,286:
 
     Sbar(u) = G(t div 256) (2^22 + 129 (t mod 256)) 2^k,      t = s(u) + 32,768.
 
@@ -84,7 +84,7 @@ _POTENTIAL = np.int64(1 << 48 - POTENTIAL_BITS)
 Along = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 
-def advances(level_unit: float, cell: tuple[float, float], stencil: int) -> tuple[int, ...]:
+def advances(level_unit: float, cell: tuple[float, ...], stencil: int) -> tuple[int, ...]:
     """A_k of the kinds of steps, exact: three with 8 neighbours, five with 16."""
     quantum = Fraction(level_unit) * (1 << 48) / 24
     first, second = (Fraction(side) for side in cell)
@@ -106,7 +106,7 @@ def lengths(level: NDArray[np.uint16], advance: tuple[int, ...], stencil: int) -
 
 
 def _weighed(level: NDArray[np.int64], a: int, b: int, here: slice) -> NDArray[np.int64]:
-    """m of the module docstring, of the edges along (a, b) from the columns `here`."""
+    """Sums m of the module docstring, of the edges along (a, b) from the columns `here`."""
     rows = max(0, len(level) - a)
 
     def at(i: int, j: int) -> NDArray[np.int64]:
@@ -123,7 +123,7 @@ def _weighed(level: NDArray[np.int64], a: int, b: int, here: slice) -> NDArray[n
 
 
 def kernel_lengths(edges: Along, inside: NDArray[np.bool_], potential: NDArray[np.int16]) -> NDArray[np.int64]:
-    """c (m,) of edges along a step, in 2^-48 nats; inside (k,), whether a place is a secret; potential (k,)."""
+    """Lengths c (m,) of edges along a step, in 2^-48 nats; inside (k,), whether a place is a secret; potential (k,)."""
     origin, end, length = edges
     apart = np.abs(potential[origin].astype(np.int64) - potential[end])
     least = 3 * (length // 10) + 3 * (length % 10) // 10
@@ -132,7 +132,7 @@ def kernel_lengths(edges: Along, inside: NDArray[np.bool_], potential: NDArray[n
 
 
 def in_units(nats: NDArray[np.int64], grain: int, cap: int) -> NDArray[np.uint16]:
-    """x (m,) of c (m,)."""
+    """Units x (m,) of lengths c (m,)."""
     return np.clip(nats // grain, 1, cap).astype(np.uint16)
 
 
@@ -144,7 +144,7 @@ def growing(first: int) -> list[int]:
     return found
 
 
-def bounds(bound: tuple[int, int], potential: NDArray[np.int16]) -> list[int]:
+def bounds(bound: tuple[int, ...], potential: NDArray[np.int16]) -> list[int]:
     """Sbar (n,) of potentials (n,)."""
     grown = np.array(growing(bound[0]), np.uint64)
     shifted = (potential.astype(np.int64) + (1 << 15)).astype(np.uint64)

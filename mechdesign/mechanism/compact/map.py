@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.display import Shown
-from mechdesign.errors import VerificationError
 from mechdesign.mechanism.compact.formulas import (
     LARGEST_LEVEL,
     STENCILS,
@@ -51,10 +50,10 @@ class CompactMap(Shown):
     Raises: VerificationError for numbers that the module docstring of formulas.py or file.py rules out.
     """
 
-    cells: tuple[int, int]
+    cells: tuple[int, ...]
     frame: int
-    cell: tuple[float, float]
-    origin: tuple[float, float]
+    cell: tuple[float, ...]
+    origin: tuple[float, ...]
     unit: str
     plane: Plane | None
     stencil: int
@@ -65,12 +64,15 @@ class CompactMap(Shown):
     grain: int
     step: int
     cap: int
-    bound: tuple[int, int]
+    bound: tuple[int, ...]
     mechanism: str
     problem: str
     program: str
 
     def __post_init__(self) -> None:
+        for name in ("cells", "cell", "origin", "bound"):
+            if len(getattr(self, name)) != 2:
+                raise refused("must be two numbers", name, getattr(self, name), "a map of two axes")
         _within("cells", min(self.cells), 2, MOST_PLACES)
         _within("frame", self.frame, 0, MOST_PLACES)
         _within("cells", math.prod(self.shape), 4, MOST_PLACES)
@@ -139,7 +141,7 @@ class CompactMap(Shown):
         return lengths(self.level, self.advance, self.stencil)
 
     def units(self, edges: Along) -> NDArray[np.uint16]:
-        """x (m,) of the edges along a step."""
+        """Units x (m,) of the edges along a step."""
         return in_units(kernel_lengths(edges, self.inside.ravel(), self.potential.ravel()), self.grain, self.cap)
 
     @cached_property
@@ -176,13 +178,8 @@ class CompactMap(Shown):
         if self.plane is None:
             return None
         decimals = max(0, self.plane.decimals(self.domain.spacing))
-        metres = METRES[self.unit]
-        return {
-            "latitude": self.plane.latitude,
-            "longitude": self.plane.longitude,
-            "metres": metres,
-            "decimals": decimals,
-        }
+        told = {"latitude": self.plane.latitude, "longitude": self.plane.longitude}
+        return {**told, "metres": METRES[self.unit], "decimals": decimals}
 
     @cached_property
     def claim(self) -> str:
@@ -193,10 +190,10 @@ class CompactMap(Shown):
         low, high = (int(each) * self.level_unit for each in (held.min(), held.max()))
         return (
             f"One report satisfies P(y|u) <= exp(d(u,u')) P(y|u') for every report y and all {self.secrets} secrets "
-            f"({where}), where d is the shortest-path distance of the {self.stencil}-neighbour graph, every edge as long "
-            "as the line integral of a privacy level that is bilinear between the centres of cells, and there a whole "
-            f"number of {self.level_unit!r} nats per {self.unit} ({low:.9g} to {high:.9g}), rounded down by less than "
-            f"2^-27 nats; map {self.ledger[:16]}. k reports cost k times as much."
+            f"({where}), where d is the shortest-path distance of the {self.stencil}-neighbour graph, every edge as "
+            "long as the line integral, rounded down by less than 2^-27 nats, of a privacy level that is bilinear "
+            f"between the centres of cells, and there a whole number of {self.level_unit!r} nats per {self.unit} "
+            f"({low:.9g} to {high:.9g}); levels {self.ledger[:16]}. k reports cost k times as much."
         )
 
     def header(self) -> dict[str, Any]:

@@ -12,12 +12,16 @@ import xarray as xr
 
 from mechdesign.base.arguments import asked
 from mechdesign.errors import InputError
+from mechdesign.mechanism.compact.file import SUFFIX as COMPACT
+from mechdesign.mechanism.compact.file import save_compact
 from mechdesign.mechanism.storage.files import check_target, write_atomically
 from mechdesign.mechanism.stored import read
 from mechdesign.output.export.as_csv import write_csv
 from mechdesign.output.export.as_json import write_json
 from mechdesign.output.export.as_parquet import require_pyarrow, write_parquet
 from mechdesign.output.export.content import Content, plane_of
+from mechdesign.solvers.factored.compact import compact_map
+from mechdesign.solvers.kernels.progress import Reported
 from mechdesign.verification.verify import certified
 
 MOST_ROWS = 1000  # of a factored mechanism in one file: more fill a disk
@@ -61,8 +65,10 @@ def export(
     with_verifier: bool = False,
     with_sampler: bool = False,
     overwrite: bool = False,
+    on_progress: Callable[[Reported], None] | None = None,
 ) -> Path:
-    """Write the table as the suffix of `path` says: .csv, .json or .parquet (extra `parquet`).
+    """Write the table as the suffix of `path` says: .csv, .json or .parquet (extra `parquet`); or .compact, a whole
+    factored mechanism of a grid in 5 bytes a place (mechanism/compact/file.py), which `verify` certifies on its own.
 
     The mechanism is verified first, and what is said of it are the figures found there. Each file says the claim,
     units, losses, the edges of the claim, the checksum of the mechanism and that of its own content; masses are exact
@@ -71,19 +77,22 @@ def export(
     Parameters: rows, the secrets to write; all by default, of a factored mechanism at most 1,000; JSON takes all only.
         degrees adds the longitude and latitude of every place to its coordinates (WGS 84, extra `geo`).
         with_verifier writes verify_table.py beside a CSV or JSON table (and verify_positions.py, where any position
-        is drawn), with_sampler sample_table.mjs beside JSON.
+        is drawn), with_sampler sample_table.mjs beside JSON. on_progress is called while a compact map is made.
     Raises: InputError for another suffix, rows that are not there or too many, an existing file without
         `overwrite`, a missing folder or extra; VerificationError for a mechanism that `verify` does not certify.
-    Cost: that of `verify`, and 1 microsecond a mass.
+    Cost: that of `verify`, and 1 microsecond a mass; of a compact map about ten passes over all rows.
     """
     target = check_target(path, overwrite=overwrite)
+    if target.suffix.lower() == COMPACT:
+        _check_whole(rows=rows, degrees=degrees, with_verifier=with_verifier, with_sampler=with_sampler)
+        return save_compact(compact_map(mechanism, on_progress=on_progress), target, overwrite=overwrite)
     written = FORMATS.get(target.suffix.lower())
     if written is None:
         raise InputError(
             "unknown kind of table",
             field="output",
             value=target.name,
-            remedy="use a name ending in " + ", ".join(FORMATS),
+            remedy="use a name ending in " + ", ".join([*FORMATS, COMPACT]),
         )
     stored = read(mechanism)
     _check_format(
@@ -102,6 +111,17 @@ def export(
         text = handed_over(name)
         write_atomically(place, lambda temporary, text=text: temporary.write_bytes(text))  # type: ignore[misc]
     return target
+
+
+def _check_whole(**asked: object) -> None:
+    for name, value in asked.items():
+        if value is not None and value is not False:
+            raise InputError(
+                "is for tables: a compact map is written whole",
+                field=name.replace("_", "-"),
+                value=value,
+                remedy="leave it away",
+            )
 
 
 def _figures(mechanism: xr.Dataset) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,27 +10,32 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mechdesign.errors import InputError, SizeError
+from mechdesign.mechanism.compact.map import CompactMap
 from mechdesign.mechanism.sampling.sampler import Sampler
 from mechdesign.mechanism.table.dataset import stored_points
 from mechdesign.output.terminal.printing import note, print_table
 from mechdesign.setting.space.domain import AXES, Domain
 from mechdesign.setting.space.locate import identifying_digits, place_of_degrees, place_on_earth, rounded
+from mechdesign.solvers.kernels.progress import Reported
+from mechdesign.verification.map_sampler import MapSampler
 
 MOST = 1_000_000  # reports of one document: half a gigabyte
 
 
 def sample_document(
-    mechanism: xr.Dataset,
+    mechanism: xr.Dataset | CompactMap,
     *,
     at: Sequence[float] | None = None,
     degrees: tuple[float | None, float | None] = (None, None),
     secret: int | None = None,
     count: int = 1,
     seed: int | None = None,
+    on_progress: Callable[[Reported], None] | None = None,
 ) -> dict[str, Any]:
     """`count` reports for the place `at` (in the unit of the domain), for degrees (east, north) where the domain has a
     plane, or for the number `secret`: one of the three. A mechanism with a claim about positions draws for that very
-    place, for a secret at its centre; another one for the cell that it is in.
+    place, for a secret at its centre; another one, and a compact map, for the cell that it is in. on_progress, called
+    with where the verification of a compact map stands.
 
     One report without a seed is drawn by the guarded scan (`Sampler.report`), others from alias tables.
     Returns: reports, report_x, report_y, report_z as far as there are, report_longitude and report_latitude
@@ -56,22 +61,28 @@ def sample_document(
             value=f"{asked} places, or half a one" if asked else "none",
             remedy="pass --at X Y, --lon E --lat N, or --secret N",
         )
-    sampler = Sampler(mechanism=mechanism)
-    domain = sampler.admission.domain
+    sampler: Sampler | MapSampler
+    if isinstance(mechanism, CompactMap):
+        sampler = MapSampler(mechanism, on_progress=on_progress)
+        domain, placed = mechanism.domain, mechanism.domain.points
+    else:
+        sampler = Sampler(mechanism=mechanism)
+        domain, placed = sampler.admission.domain, _report_points(mechanism)
     if longitude is not None and latitude is not None:
         place_of_degrees(domain, longitude, latitude)
         at = place_on_earth(domain, longitude, latitude)
-    guarded = count == 1 and seed is None
-    drawn = sampler.report(secret, at=at) if guarded else sampler.sample(secret, count, at=at, seed=seed)
+    if isinstance(sampler, Sampler) and count == 1 and seed is None:
+        drawn = sampler.report(secret, at=at)
+    else:
+        drawn = sampler.sample(secret, count, at=at, seed=seed)
     axes = [a for a in AXES if f"report_{a}" in drawn.coords]
-    names = [f"report_{a}" if f"report_{a}" in mechanism.coords else f"secret_{a}" for a in axes]
-    digits = identifying_digits(np.column_stack([mechanism[name].values for name in names]))
+    digits = identifying_digits(placed)
     coordinates = {
         f"report_{a}": [rounded(x, kept) for x in np.ravel(drawn[f"report_{a}"].values).tolist()]
         for a, kept in zip(axes, digits, strict=True)
     }
     if longitude is not None:
-        coordinates |= _degrees(domain, mechanism, np.ravel(drawn.values))
+        coordinates |= _degrees(domain, placed[np.ravel(drawn.values)])
     return {
         "reports": np.ravel(drawn.values).tolist(),
         **coordinates,
@@ -94,11 +105,15 @@ def print_sample(drawn: Mapping[str, Any], *, verbose: bool = False) -> None:
         note(f"{name}: {drawn[name]}")
 
 
-def _degrees(domain: Domain, mechanism: xr.Dataset, reports: NDArray[np.int64]) -> dict[str, list[float]]:
+def _report_points(mechanism: xr.Dataset) -> NDArray[np.float64]:
+    """Coordinates (m, k) of the reports."""
+    return stored_points(mechanism, "report" if "report_x" in mechanism.coords else "secret")
+
+
+def _degrees(domain: Domain, points: NDArray[np.float64]) -> dict[str, list[float]]:
     """Longitudes and latitudes of reports, to a tenth of a cell, or of the least distance between two places."""
     assert domain.plane is not None
-    named = "report" if "report_x" in mechanism.coords else "secret"
-    longitude, latitude = domain.plane.backward(stored_points(mechanism, named)[reports])
+    longitude, latitude = domain.plane.backward(points)
     kept = domain.plane.decimals(domain.spacing)
     return {
         "report_longitude": [rounded(x, kept) for x in longitude.tolist()],

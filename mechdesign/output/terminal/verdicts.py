@@ -8,6 +8,7 @@ from typing import Any
 
 from mechdesign.output.terminal.printing import listing, print_table, say
 from mechdesign.verification.audit import Audit
+from mechdesign.verification.compact import REBUILT
 from mechdesign.verification.rules import RuleAudit
 from mechdesign.verification.verify import Verification
 
@@ -18,6 +19,10 @@ def print_verification(result: Verification, *, verbose: bool = False, bound: bo
     """The outcome of a verification, reasons included; the claim if `verbose`; bound, whether it was to be checked."""
     if result.certified and result.windows is not None:
         say("Certified: every table is private as claimed, and no transcript costs more than a window is said to.")
+    elif result.certified and result.rebuilt == REBUILT:
+        say(
+            "Certified: no inequality of the claim is broken, and no row sums to more than its bound, in whole numbers."
+        )
     elif result.certified:
         say(
             "Certified: every row sums to exactly 2^62 (factors: to its stored sum), and no inequality of the claim is "

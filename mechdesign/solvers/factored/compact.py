@@ -17,6 +17,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import xarray as xr
@@ -85,14 +86,18 @@ def _sums(factors: Factors, start: int, stop: int) -> Arrays:
     return {"row_sum": split_words(found)}
 
 
+def _told(tell: Tell, stage: str, total: int, done: int) -> None:
+    tell(stage, done, total, None)
+
+
 def _settled(compact: CompactMap, logarithm: NDArray[np.float64], tell: Tell) -> tuple[CompactMap, float]:
-    """The map with the potential of the round with the least kappa, and this kappa; logarithm (n,), ln S to start with."""
+    """The map with the potential of the round of least kappa, and this kappa; logarithm (n,), ln S to start with."""
     centre = (logarithm.min() + logarithm.max()) / 2
     potential, best = logarithm - centre, (compact, math.inf)
     for number in range(ROUNDS):
         compact = replace(compact, potential=_rounded(compact, potential))
         stage = f"potential, round {number + 1} of {ROUNDS}"
-        found = row_sums(compact.factors, lambda done, stage=stage: tell(stage, done, compact.secrets, None))
+        found = row_sums(compact.factors, partial(_told, tell, stage, compact.secrets))
         logarithm = np.log(rounded_words(split_words(found))) - centre
         kappa = _kappa(compact, logarithm)
         tell(stage, compact.secrets, compact.secrets, kappa)
@@ -113,7 +118,7 @@ def _certified(compact: CompactMap, kappa: float, tell: Tell) -> CompactMap:
                 "the rounded numbers break the claim", field="potential", value=factor, remedy="use smaller cells"
             )
         compact = replace(compact, step=int(compact.grain * factor))
-        found = row_sums(compact.factors, lambda done: tell("certificate", done, compact.secrets, None))
+        found = row_sums(compact.factors, partial(_told, tell, "certificate", compact.secrets))
         kappa = _kappa(compact, np.log(rounded_words(split_words(found))))
         tell("certificate", compact.secrets, compact.secrets, kappa)
         if breaches(compact, found) == 0:
@@ -184,7 +189,10 @@ def _levels(nats: NDArray[np.float64]) -> tuple[float, NDArray[np.uint16]]:
 
 
 def _implied(compact: CompactMap, stored: Stored) -> CompactMap:
-    """The map with levels lowered where an edge is longer than in the design: none of its edges is."""
+    """The map with levels lowered where an edge is longer than in the design, until none is.
+
+    The cells of an edge's rectangle, the only ones that its length is summed from, are lowered by its share at least.
+    """
     edges, design = compact.edges, stored.edges
     size = compact.secrets
     orders = [np.argsort(each.tail * size + each.head) for each in (edges, design)]
@@ -192,19 +200,22 @@ def _implied(compact: CompactMap, stored: Stored) -> CompactMap:
         not np.array_equal(getattr(edges, end)[orders[0]], getattr(design, end)[orders[1]]) for end in ("tail", "head")
     ):
         raise _unsuitable("joins other cells than neighbours of a whole grid", "metric", stored.metric.kind)
-    share = np.ones(len(edges.tail))
-    share[orders[0]] = np.minimum(1.0, design.length[orders[1]] / edges.length[orders[0]])
-    longer = np.flatnonzero(share < 1)
+    wanted = np.empty(len(edges.tail))
+    wanted[orders[0]] = design.length[orders[1]]
+    longer = np.flatnonzero(edges.length > wanted)
     if len(longer) == 0:
         return compact
+    share = (wanted[longer] / edges.length[longer]) * (1 - 2.0**-40)
     ends = (np.stack(np.unravel_index(end[longer], compact.cells), axis=1) for end in (edges.tail, edges.head))
     low, high = np.sort(np.stack(list(ends)), axis=0) + compact.frame
     lowered = np.ones(compact.shape)
     for i in range(3):
         for j in range(3):
-            cell = np.minimum(low + (i, j), high)
-            np.minimum.at(lowered, (cell[:, 0], cell[:, 1]), share[longer] * (1 - 2.0**-40))
-    level = np.maximum(np.floor(compact.level * lowered), 1).astype(np.uint16)
+            cell = np.minimum(low + np.array([i, j]), high)
+            np.minimum.at(lowered, (cell[:, 0], cell[:, 1]), share)
+    level = np.floor(compact.level * lowered).astype(np.uint16)
+    if level.min() < 1:
+        raise _unsuitable("has levels that differ by more than 16 bits", "metric", stored.metric.kind)
     return _implied(replace(compact, level=level), stored)
 
 
