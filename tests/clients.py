@@ -128,7 +128,12 @@ def taken_apart(table: bytes) -> tuple[dict[str, Any], bytes]:
 
 def put_together(header: object, body: bytes, *, version: int = 1, packed: bytes | None = None) -> bytes:
     """A file of these parts, with the checksum of what it says."""
+    return sealed(b"mdclient", header, body, version=version, packed=packed)
+
+
+def sealed(magic: bytes, header: object, body: bytes, *, version: int, packed: bytes | None) -> bytes:
+    """The same, of a kind that begins with 8 letters."""
     told = header if isinstance(header, bytes) else json.dumps(header).encode()
-    before = b"mdclient" + version.to_bytes(4, "little") + len(told).to_bytes(4, "little") + told
+    before = magic + version.to_bytes(4, "little") + len(told).to_bytes(4, "little") + told
     content = before + (zlib.compress(body) if packed is None else packed)
     return content + hashlib.sha256(content).digest()

@@ -11,16 +11,19 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
+from clients import sealed
 from reference.compact_map import Reader
+from scipy.stats import chi2
 
 import mechdesign as md
-from clients import run
 from mechdesign.mechanism.compact.certificate import least_bound
 from mechdesign.mechanism.compact.draw import Drawing
 from mechdesign.mechanism.compact.file import packed
 from mechdesign.mechanism.compact.map import CompactMap
 
 ONE = 1 << 48  # of a nat
+UNLIKELY = 1e-9  # of a chi-square test of true random bits: it fails once in a billion runs
+FEW = 5  # draws expected of a cell that is counted alone
 PLANE = md.geo.Plane(latitude=40.5, longitude=-74.9, unit="km")
 
 
@@ -68,7 +71,7 @@ MAPS: dict[str, dict[str, Any]] = {
     "far": {"seed": 5, "nats": 1.5, "near": 0.4, "cap": 150},
     "coarse": {"seed": 6, "cap": 3, "nats": 12.0, "near": 0.1, "rough": 0.0},
     "steep": {"seed": 7, "rough": 1.5, "weights": (0, 256)},
-    "wide": {"seed": 8, "cells": (24, 20), "near": 1.2, "nats": 20.0, "cap": 45_000},
+    "wide": {"seed": 8, "cells": (14, 12), "near": 1.2, "nats": 20.0, "cap": 45_000},
 }
 
 
@@ -96,6 +99,7 @@ class Vector:
     reports: list[int]
 
 
+@cache
 def drawn_vectors(name: str, reports: int, seed: int) -> list[Vector]:
     """Vectors of random bytes, as many reports of every secret."""
     rng, compact, found = np.random.default_rng(seed), region(name), []
@@ -111,6 +115,7 @@ def drawn_vectors(name: str, reports: int, seed: int) -> list[Vector]:
     return found
 
 
+@cache
 def border_vectors(name: str, secret: int) -> list[Vector]:
     """Vectors of the whole numbers at which another place begins, or nothing is drawn, and of those before them, with
     the places of the independent reader. Where nothing is drawn a round of zeros follows, which is the secret's own.
@@ -135,7 +140,27 @@ def border_vectors(name: str, secret: int) -> list[Vector]:
     return vectors
 
 
+def put_together(header: object, body: bytes, *, version: int = 1, packed: bytes | None = None) -> bytes:
+    """A file of these parts, with the checksum of what it says."""
+    return sealed(b"mdregion", header, body, version=version, packed=packed)
+
+
 def vector_file(vectors: Sequence[Vector]) -> bytes:
     """uint32 secret, reports and bytes, then the bytes, of each vector in turn."""
     heads = (struct.pack("<3I", each.secret, len(each.reports), len(each.content)) for each in vectors)
     return b"".join(head + each.content for head, each in zip(heads, vectors, strict=True))
+
+
+def check_counts(name: str, secret: int, counts: list[int]) -> None:
+    """Draws of a secret are as likely as the masses of the independent reader, whole numbers."""
+    reader = Reader(content(name))
+    masses, total = reader.masses(secret)
+    expected = np.zeros(len(counts))
+    for place, mass in enumerate(masses):
+        expected[reader.report(place)] += sum(counts) * (mass / total)
+    alone = expected >= FEW
+    pairs = [(np.array(counts)[alone], expected[alone]), (sum(np.array(counts)[~alone]), expected[~alone].sum())]
+    square = sum(
+        ((found - likely) ** 2 / likely).sum() for found, likely in pairs if np.size(likely) and np.all(likely)
+    )
+    assert chi2.sf(square, alone.sum()) > UNLIKELY

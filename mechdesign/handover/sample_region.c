@@ -9,7 +9,7 @@
  *   struct region region;
  *   region_open(&region, map, sizeof map, arena, room);    checks the map, its SHA-256 included
  *   uint32_t report;
- *   region_draw(&region, cell, random_bytes, 0, &report);  one report of a cell; no other call allocates or reads anything
+ *   region_draw(&region, cell, random_bytes, 0, &report);  one report of a cell
  *
  * Every function returns REGION_GOOD or one of the codes below, of which region_says tells the remedy. The map has to
  * stay where it is; an arena serves one draw at a time. random_bytes(context, bytes, count) fills `bytes` from a
@@ -45,7 +45,11 @@ enum region_code {
   REGION_GOOD,
   REGION_SHORT,
   REGION_OTHER,
-  REGION_FIELD,
+  REGION_PLACES,
+  REGION_LENGTHS,
+  REGION_KERNEL,
+  REGION_BOUND,
+  REGION_LEVEL,
   REGION_SIZE,
   REGION_ALTERED,
   REGION_ARENA,
@@ -74,13 +78,17 @@ const char *region_says(int code) {
       "good",
       "map: ends before its numbers; give all bytes of region.map, and how many they are",
       "map: no region.map of version 1; write it again with this version of `mechdesign client`",
-      "map: a number in its head is out of range; use an unaltered file",
+      "map: n1 and n2 are from 2 on, and at most 2^24 places with the frame; use an unaltered file",
+      "map: stencil, grain or advances are out of range; use an unaltered file",
+      "map: cap, shift or ratio are out of range; use an unaltered file",
+      "map: g or k are out of range; use an unaltered file",
+      "map: a place has the level 0; use an unaltered file",
       "map: of another size than its head says; give all bytes of region.map",
       "map: its SHA-256 is another; use an unaltered file",
       "arena: too small, or not aligned to 8 bytes; give as many bytes as region_room says",
       "cell: there is no such cell in the map; give a whole number below n1 n2",
       "random_bytes: it failed; nothing was drawn, report nothing"};
-  return words[code >= 0 && code <= REGION_RANDOM ? code : REGION_FIELD];
+  return code >= 0 && code <= REGION_RANDOM ? words[code] : "code: none of this file; give what a function of it returned";
 }
 
 /* Whole numbers below 2^128. */
@@ -195,16 +203,15 @@ static int region_head(struct region *region, const unsigned char *map, size_t s
   ratio = region_number(map + 56, 8);
   rows = region->cells[0] + 2 * (uint64_t)region->frame;
   columns = region->cells[1] + 2 * (uint64_t)region->frame;
-  if (region->cells[0] < 2 || region->cells[1] < 2) return REGION_FIELD;
+  if (region->cells[0] < 2 || region->cells[1] < 2) return REGION_PLACES;
   if (rows > REGION_MOST_PLACES || columns > REGION_MOST_PLACES || rows * columns > REGION_MOST_PLACES)
-    return REGION_FIELD;
-  if (region->cap < 1 || region->cap > 65534 || shift > 61 || ratio >> 61 != 1) return REGION_FIELD;
-  if (region->bound[0] >> 30 != 1 || region->bound_shift > 64) return REGION_FIELD;
-  if ((stencil != 8 && stencil != 16) || region_number(map + 44, 4) != 0) return REGION_FIELD;
-  if (region->grain < 1 || region->grain >> 54 != 0) return REGION_FIELD;
+    return REGION_PLACES;
+  if (region->cap < 1 || region->cap > 65534 || shift > 61 || ratio >> 61 != 1) return REGION_KERNEL;
+  if (region->bound[0] >> 30 != 1 || region->bound_shift > 64 || region_number(map + 44, 4) != 0) return REGION_BOUND;
+  if ((stencil != 8 && stencil != 16) || region->grain < 1 || region->grain >> 54 != 0) return REGION_LENGTHS;
   for (k = 0; k < 5; k++) {
     uint64_t advance = region_number(map + 64 + 8 * k, 8);
-    if (k < (stencil == 8 ? 3u : 5u) ? advance < 1 || advance >> 32 != 0 : advance != 0) return REGION_FIELD;
+    if (k < (stencil == 8 ? 3u : 5u) ? advance < 1 || advance >> 32 != 0 : advance != 0) return REGION_LENGTHS;
   }
   region->rows = (uint32_t)rows;
   region->columns = (uint32_t)columns;
@@ -277,7 +284,10 @@ int region_open(struct region *region, const void *map, size_t size, void *arena
   region->slot = (uint32_t *)(void *)(free + region_eights(4 * places));
   region->distance = (uint16_t *)(void *)(free + 2 * region_eights(4 * places));
   region->waiting = region->settled = 0;
-  for (i = 0; i < places; i++) region->distance[i] = 0xffff;
+  for (i = 0; i < places; i++) {
+    if (region_number(region->level + 2 * i, 2) == 0) return REGION_LEVEL;
+    region->distance[i] = 0xffff;
+  }
   for (i = 0; i < region->rows; i++) {
     for (j = 0; j < region->columns; j++) total += region_weight(region, (uint32_t)(i * region->columns + j));
     region->above[i] = total;
@@ -308,12 +318,14 @@ static uint64_t region_units(const struct region *region, uint32_t o, const stru
   uint32_t levels = 0, i;
   uint64_t d, c, least, apart;
   for (i = 0; i < 6; i++) {
-    if (edge->times[i / 2]) levels += edge->times[i / 2] * (uint32_t)region_number(region->level + 2 * (size_t)(uint32_t)(o + edge->at[i]), 2);
+    size_t at = (uint32_t)(o + edge->at[i]);
+    if (edge->times[i / 2]) levels += edge->times[i / 2] * (uint32_t)region_number(region->level + 2 * at, 2);
   }
   c = d = edge->advance * levels;
   if (!framed) {
     uint32_t one = (uint32_t)region_number(region->potential + 2 * (size_t)o, 2) ^ 0x8000u;
-    uint32_t two = (uint32_t)region_number(region->potential + 2 * (size_t)(uint32_t)(o + edge->at[1]), 2) ^ 0x8000u;
+    size_t end = (uint32_t)(o + edge->at[1]);
+    uint32_t two = (uint32_t)region_number(region->potential + 2 * end, 2) ^ 0x8000u;
     apart = ((uint64_t)1 << 29) + ((uint64_t)(one < two ? two - one : one - two) << 33);
     least = d / 10 * 3 + d % 10 * 3 / 10;
     c = d > apart && d - apart > least ? d - apart : least;
@@ -377,9 +389,11 @@ static void region_spread(struct region *region, uint32_t place) {
       uint32_t i = row + (uint32_t)(side ? -edge->down : edge->down);
       uint32_t j = column + (uint32_t)(side ? -edge->right : edge->right);
       uint32_t other;
+      uint64_t units;
       if (i >= region->rows || j >= region->columns) continue;
       other = i * region->columns + j;
-      region_reach(region, other, region->distance[place] + region_units(region, side ? other : place, edge, framed || region_framed(region, i, j)));
+      units = region_units(region, side ? other : place, edge, framed || region_framed(region, i, j));
+      region_reach(region, other, region->distance[place] + units);
     }
   }
 }
@@ -397,7 +411,9 @@ static uint32_t region_place(struct region *region, uint32_t source, struct regi
     t = region_less(t, mass);
     region_spread(region, place);
   }
-  while (row < region->rows && !region_below(t, region_product(floor, region->above[row]))) before = region->above[row++];
+  for (; row < region->rows && !region_below(t, region_product(floor, region->above[row])); row++) {
+    before = region->above[row];
+  }
   for (place = row * region->columns; place < places; place++) {
     before += region_weight(region, place);
     if (region_below(t, region_product(floor, before))) break;
@@ -407,14 +423,14 @@ static uint32_t region_place(struct region *region, uint32_t source, struct regi
 
 /* One report of a cell. Cost: microseconds to milliseconds, which depend on the report. */
 int region_draw(struct region *region, uint32_t cell, region_random random_bytes, void *context, uint32_t *report) {
-  uint32_t places = region->rows * region->columns, place = places, source, digits = 0, i, j;
+  uint32_t places = region->rows * region->columns, place = places, source, digits, i, j;
   struct region_wide bound, t;
-  uint64_t level;
+  uint64_t level, rest;
   if (cell >= region->cells[0] * region->cells[1]) return REGION_CELL;
   source = (cell / region->cells[1] + region->frame) * region->columns + cell % region->cells[1] + region->frame;
   level = region_number(region->potential + 2 * (size_t)source, 2) ^ 0x8000u;
   bound = region_left(region->bound[level / 256] * (((uint64_t)1 << 22) + 129 * (level % 256)), region->bound_shift);
-  while (digits < 128 && (digits < 64 ? bound.high > 0 || bound.low >> digits > 0 : bound.high >> (digits - 64) > 0)) digits++;
+  for (rest = bound.high > 0 ? bound.high : bound.low, digits = bound.high > 0 ? 64 : 0; rest > 0; rest >>= 1) digits++;
   while (place == places) {
     unsigned char bytes[16];
     uint32_t off = 128 - digits;
@@ -456,17 +472,17 @@ static unsigned char *region_read(const char *path, size_t *size) {
   return bytes;
 }
 
-/* Prints reports of a cell, one a line; bits from /dev/urandom, or from the file named by the fourth word, for tests. */
-int main(int count, char **words) {
+/* Prints reports of a cell, one a line. */
+int main(int words, char **word) {
   struct region region;
   size_t size = 0, room = 0;
-  unsigned char *map = count < 3 ? NULL : region_read(words[1], &size);
-  FILE *random = fopen(count > 4 ? words[4] : "/dev/urandom", "rb");
+  unsigned char *map = words < 3 ? NULL : region_read(word[1], &size);
+  FILE *random = fopen("/dev/urandom", "rb");
   uint64_t *arena = NULL;
   uint32_t report;
   char *end = NULL;
-  unsigned long cell = count < 3 ? 0 : strtoul(words[2], &end, 10);
-  long times = count > 3 ? strtol(words[3], NULL, 10) : 1;
+  unsigned long cell = words < 3 ? 0 : strtoul(word[2], &end, 10);
+  long times = words > 3 ? strtol(word[3], NULL, 10) : 1;
   int code;
   if (map == NULL || random == NULL || *end != 0 || cell > 0xffffffffu) {
     fprintf(stderr, "usage: sample_region region.map CELL [COUNT]\n");

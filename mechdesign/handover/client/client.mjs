@@ -121,7 +121,8 @@ export async function openClient(options = {}) {
   const { perDay = 10, outside = "refuse", answerAfter, now = Date.now, bits = randomBytes } = options;
   if (!Number.isSafeInteger(perDay) || perDay < 1) throw new ReportError("option", "perDay is a whole number from 1");
   if (!OUTSIDE.includes(outside)) throw new ReportError("option", `outside is ${OUTSIDE.join(" or ")}`);
-  if (answerAfter !== undefined && !(answerAfter >= 0 && answerAfter <= MOST_AFTER)) {
+  const timed = Number.isFinite(answerAfter) && answerAfter >= 0 && answerAfter <= MOST_AFTER;
+  if (answerAfter !== undefined && !timed) {
     throw new ReportError("option", `answerAfter is a number of milliseconds from 0 to ${MOST_AFTER}`);
   }
   const storage = options.storage ?? localStorageHere();

@@ -29,3 +29,9 @@ def region_map(compact: CompactMap) -> bytes:
     arrays = (compact.level.astype("<u2"), compact.potential.astype("<i2"), compact.weight)
     content = head + b"".join(array.tobytes() for array in arrays)
     return content + hashlib.sha256(content).digest()
+
+
+def room(compact: CompactMap) -> int:
+    """Bytes of working memory that draws of sample_region.c need."""
+    rows, columns = compact.shape
+    return 8 * (compact.cap + 1 + rows) + sum(-(-width * rows * columns // 8) * 8 for width in (4, 4, 2))
