@@ -128,10 +128,10 @@ def taken_apart(table: bytes) -> tuple[dict[str, Any], bytes]:
 
 def put_together(header: object, body: bytes, *, version: int = 1, packed: bytes | None = None) -> bytes:
     """A file of these parts, with the checksum of what it says."""
-    return sealed(b"mdclient", header, body, version=version, packed=packed)
+    return file_of(b"mdclient", header, body, version=version, packed=packed)
 
 
-def sealed(magic: bytes, header: object, body: bytes, *, version: int, packed: bytes | None) -> bytes:
+def file_of(magic: bytes, header: object, body: bytes, *, version: int, packed: bytes | None) -> bytes:
     """The same, of a kind that begins with 8 letters."""
     told = header if isinstance(header, bytes) else json.dumps(header).encode()
     before = magic + version.to_bytes(4, "little") + len(told).to_bytes(4, "little") + told

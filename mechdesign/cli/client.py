@@ -14,8 +14,8 @@ def client(
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write what an app ships: reports in a browser or in Node, with memory and a budget, of a compact map in C too, or,
-    of a session design, a session. Its README.md says how.
+    """Write what an app ships: reports in a browser or in Node, with memory and a budget; of a compact map in C too; of
+    a session design a session. Its README.md says how.
     """
     from mechdesign.mechanism.compact.file import is_compact
     from mechdesign.mechanism.session.design_files import is_design

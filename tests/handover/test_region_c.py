@@ -62,7 +62,8 @@ int main(int words, char **word) {
   printf("%d,", region_open(&region, map, size, (char *)arena + 4, room));
   printf("%d,", region_open(&region, map, size, NULL, room));
   printf("%d,", region_open(&region, map, size, arena, room));
-  printf("%d,%d,", region_draw(&region, 63, zeros, NULL, &report), region_draw(&region, 0xffffffffu, zeros, NULL, &report));
+  printf("%d,", region_draw(&region, 63, zeros, NULL, &report));
+  printf("%d,", region_draw(&region, 0xffffffffu, zeros, NULL, &report));
   printf("%d,", region_draw(&region, 0, zeros, map, &report));
   printf("%lu,", (unsigned long)report);
   printf("%d,", region_draw(&region, 62, zeros, NULL, &report));

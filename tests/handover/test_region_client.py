@@ -1,4 +1,4 @@
-"""The client of a compact map: probabilities, positions, answers at a fixed time, and maps that are not what was written."""
+"""The client of a compact map: probabilities, positions, answers at fixed times, maps that are not what was written."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ const found = {
   first: await answer({}, [3]), remembered: await answer({}, [3, 3]), late: await answer({}, [99.999]),
   later: await answer({}, [130]), slow: await answer({}, [420]), own: await answer({ answerAfter: 7.5 }, [0.1]),
   spent: await answer({}, [-1, 0]), none: await answer({ answerAfter: 0 }, [3]), waits: waits.length,
-  options: await Promise.all([-1, NaN, "1", 60001, null].map((answerAfter) => said(() => openClient({ table, answerAfter })))),
+  options: await Promise.all([-1, NaN, "1", 60001, null].map((answerAfter) => said(() => answer({ answerAfter }, [])))),
 };
 console.log(JSON.stringify(found));
 """

@@ -1,4 +1,4 @@
-"""Reports from compact maps: Python, JavaScript and C99 draw the same from the same bytes, at every border of a mass."""
+"""Reports from compact maps: Python, JavaScript and C99 draw the same from the same bytes, also where masses end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""region.map: a compact map as a device without zlib and JSON reads it in place. `handover/sample_region.c` draws from it.
+"""region.map: a compact map for a device without zlib and JSON. `handover/sample_region.c` draws from it in place.
 
     0    8 bytes "mdregmap"
     8    uint32: version 1, n1, n2, frame, stencil, cap, shift, g, k, 0
