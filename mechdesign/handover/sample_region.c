@@ -392,6 +392,7 @@ static void region_spread(struct region *region, uint32_t place) {
       uint64_t units;
       if (i >= region->rows || j >= region->columns) continue;
       other = i * region->columns + j;
+      if (region->distance[other] <= region->distance[place]) continue;
       units = region_units(region, side ? other : place, edge, framed || region_framed(region, i, j));
       region_reach(region, other, region->distance[place] + units);
     }

@@ -12,6 +12,9 @@ const DOWN_RIGHT = [[1, 0], [0, 1], [1, 1], [1, -1], [2, 1], [2, -1], [1, 2], [1
 const ADVANCE = [0, 1, 2, 2, 3, 3, 4, 4]; // of each of these
 const ROUND = 16; // random bytes of an attempt
 const LIMB_SIZE = 2 ** 20;
+const UPPER_SIZE = 2 ** 40;
+const STARTS = [0n, 20n, 40n, 80n]; // of the limbs of a number below 2^121, in bits
+const WIDTHS = [20, 20, 40, 41];
 
 /** Draws from a compact map: P(place|u) = E(q) W / S, q the shortest-path distance in whole units, at most `cap`. A place
  * reports its cell, one in the frame the nearest. */
@@ -101,27 +104,26 @@ export class RegionRows {
   #found(cell, asked) {
     const [low, middle, high] = this.#limbs;
     const { weight } = this.#map;
-    const mask = BigInt(LIMB_SIZE - 1);
-    let [first, second] = [Number(asked & mask), Number((asked >> 20n) & mask)]; // of what is left of the number: limbs
-    let [third, rest] = [Number((asked >> 40n) & ((1n << 40n) - 1n)), Number(asked >> 80n)]; // of 20, 20, 40 bits
+    const weights = this.#weights;
+    const left = Float64Array.from(WIDTHS, (width, k) => Number(BigInt.asUintN(width, asked >> STARTS[k])));
     let last = -1;
     const settled = this.#settle(this.#placeOf(cell), (place, q) => {
-      const w = this.#weights[weight[place]];
-      first -= low[q] * w; // each product is below 2^48
-      let lent = Math.floor(first / LIMB_SIZE);
-      first -= lent * LIMB_SIZE;
-      second += lent - middle[q] * w;
-      lent = Math.floor(second / LIMB_SIZE);
-      second -= lent * LIMB_SIZE;
-      third += lent - high[q] * w;
-      lent = Math.floor(third / 2 ** 40);
-      third -= lent * 2 ** 40;
-      rest += lent;
+      const w = weights[weight[place]]; // each product is below 2^48
+      left[0] -= low[q] * w;
+      let lent = Math.floor(left[0] / LIMB_SIZE);
+      left[0] -= lent * LIMB_SIZE;
+      left[1] += lent - middle[q] * w;
+      lent = Math.floor(left[1] / LIMB_SIZE);
+      left[1] -= lent * LIMB_SIZE;
+      left[2] += lent - high[q] * w;
       last = place;
-      return rest < 0;
+      if (left[2] >= 0) return false;
+      lent = Math.floor(left[2] / UPPER_SIZE);
+      left[2] -= lent * UPPER_SIZE;
+      left[3] += lent;
+      return left[3] < 0;
     });
-    if (settled) return last;
-    return this.#far(((((BigInt(rest) << 40n) + BigInt(third)) << 20n) + BigInt(second)) * BigInt(LIMB_SIZE) + BigInt(first));
+    return settled ? last : this.#far(left.reduce((whole, limb, k) => whole + (BigInt(limb) << STARTS[k]), 0n));
   }
 
   /** The place of a number beyond the ball, or -1. */
@@ -141,20 +143,10 @@ export class RegionRows {
    * whether it was. Dial's buckets (1969), one for every whole distance, as in FactorRows. */
   #settle(source, take) {
     const { rows, columns, cap } = this.#map;
-    const distance = this.#distance;
+    const [distance, steps] = [this.#distance, this.#steps];
     let [listed, next, first] = this.#lists;
-    let [entries, waiting, farthest, taken] = [0, 0, 0, false];
-    const enter = (place, reached) => {
-      if (entries === listed.length) [listed, next] = this.#wider();
-      distance[place] = reached;
-      listed[entries] = place;
-      next[entries] = first[reached];
-      first[reached] = entries++;
-      waiting++;
-      if (reached > farthest) farthest = reached;
-    };
-    enter(source, 0);
-    let reached = 0;
+    [distance[source], listed[0], next[0], first[0]] = [0, source, -1, 0];
+    let [entries, waiting, farthest, reached, taken] = [1, 1, 0, 0, false];
     for (; waiting > 0 && !taken; reached++) {
       if (first[reached] < 0) continue;
       let equal = 0;
@@ -165,18 +157,29 @@ export class RegionRows {
         this.#level[equal++] = listed[at];
       }
       first[reached] = -1;
-      if (equal > 1) this.#level.subarray(0, equal).sort();
+      sortFirst(this.#level, equal);
       for (let k = 0; k < equal; k++) {
         const place = this.#level[k];
         if ((taken = take(place, reached))) break;
-        const row = Math.floor(place / columns);
+        const row = (place / columns) | 0;
         const column = place - row * columns;
-        for (const step of this.#steps) {
-          const [i, j] = [row + step.down, column + step.right];
+        const framed = this.#framed(row, column);
+        for (let e = 0; e < steps.length; e++) {
+          const step = steps[e];
+          const i = row + step.down;
+          const j = column + step.right;
           if (i < 0 || j < 0 || i >= rows || j >= columns) continue;
           const other = i * columns + j;
-          const through = reached + this.#units(place, other, this.#framed(row, column) || this.#framed(i, j), step);
-          if (through < cap && through < distance[other]) enter(other, through);
+          if (distance[other] <= reached) continue;
+          const through = reached + this.#units(place, other, step, framed || this.#framed(i, j));
+          if (through >= cap || through >= distance[other]) continue;
+          if (entries === listed.length) [listed, next] = this.#wider();
+          distance[other] = through;
+          listed[entries] = other;
+          next[entries] = first[through];
+          first[through] = entries++;
+          waiting++;
+          if (through > farthest) farthest = through;
         }
       }
     }
@@ -192,20 +195,20 @@ export class RegionRows {
 
   /** Units of an edge, from its length d in 2^-48 nats less what the potential takes. Every number is below 2^53, where
    * quotients of whole numbers round to no whole number above them. */
-  #units(place, other, framed, { sign, length, inner, outer, aside, ends, once }) {
+  #units(place, other, step, framed) {
     const { level, potential, grain, cap } = this.#map;
-    const o = sign > 0 ? place : other;
-    let levels = ends * (level[place] + level[other]);
-    if (inner > 0) levels += inner * (level[o + aside[0]] + level[o + aside[1]]);
-    if (once) levels += level[o + outer[0]] + level[o + outer[1]];
-    const d = length * levels;
+    const o = step.sign > 0 ? place : other;
+    let levels = step.ends * (level[place] + level[other]);
+    if (step.inner > 0) levels += step.inner * (level[o + step.aside] + level[o + step.besides]);
+    if (step.once) levels += level[o + step.outer] + level[o + step.further];
+    const d = step.length * levels;
     let left = d;
     if (!framed) {
       const most = d - LEFT_OUT - NATURAL * Math.abs(potential[place] - potential[other]);
       const tenths = Math.floor(d / 10);
       left = Math.max(most, 3 * tenths + Math.floor((3 * (d - 10 * tenths)) / 10));
     }
-    return Math.max(1, Math.min(cap, Math.floor(left / grain)));
+    return Math.max(1, Math.min(cap, left / grain)) | 0;
   }
 
   /** E(q) - E(cap) in limbs of 20 bits: E(0) = 2^58, E(t + 1) = ceil(E(t) 2^shift / ratio). */
@@ -225,13 +228,14 @@ export class RegionRows {
 }
 
 /** Which levels the length of an edge (down, right) counts, by offsets from its upper end: `ends` times those of both
- * ends, `inner` times those `aside`, and where it is long, once, those further `outer`. */
+ * ends, `inner` times two between them, and where it is long, once, two more. */
 function counts(down, right, columns) {
   const side = Math.sign(right);
-  if (down === 0 || right === 0) return { ends: 12, inner: 0, aside: [0, 0], once: false, outer: [0, 0] };
-  if (down === 2) return { ends: 5, inner: 6, aside: [columns, columns + side], once: true, outer: [side, 2 * columns] };
-  if (down === side * right) return { ends: 8, inner: 4, aside: [columns, side], once: false, outer: [0, 0] };
-  return { ends: 5, inner: 6, aside: [side, columns + side], once: true, outer: [columns, 2 * side] };
+  if (down === 0 || right === 0) return { ends: 12, inner: 0, aside: 0, besides: 0, once: false, outer: 0, further: 0 };
+  if (down === side * right) return { ends: 8, inner: 4, aside: columns, besides: side, once: false, outer: 0, further: 0 };
+  const long = { ends: 5, inner: 6, besides: columns + side, once: true };
+  if (down === 2) return { ...long, aside: columns, outer: side, further: 2 * columns };
+  return { ...long, aside: side, outer: columns, further: 2 * side };
 }
 
 /** The whole number of bytes, little-endian. */
@@ -239,6 +243,20 @@ function wholeOf(bytes) {
   let whole = 0n;
   for (let k = bytes.length - 1; k >= 0; k--) whole = (whole << 8n) | BigInt(bytes[k]);
   return whole;
+}
+
+/** Sorts the first entries of a list, mostly few. */
+function sortFirst(list, count) {
+  if (count > 32) {
+    list.subarray(0, count).sort();
+    return;
+  }
+  for (let k = 1; k < count; k++) {
+    const value = list[k];
+    let at = k;
+    for (; at > 0 && list[at - 1] > value; at--) list[at] = list[at - 1];
+    list[at] = value;
+  }
 }
 
 function twice(list) {
