@@ -39,6 +39,11 @@ def lists_of(columns: Columns) -> list[list[tuple[int, int]]]:
     return [pairs[a:b] for a, b in zip(columns.first, [*columns.first[1:], len(pairs)], strict=True)]
 
 
+def every_sum(factors: Factors) -> list[int]:
+    """S(u) of all secrets, from one window around all of them."""
+    return factors.row_sums(factors.around(np.arange(len(factors.inner)), factors.metric.windows()))
+
+
 def integer_metric(problem: md.DesignProblem) -> IntegerMetric:
     """The edges of the claim in thousandths of a nat, rounded down."""
     edges = problem.edges

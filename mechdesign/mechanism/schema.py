@@ -14,9 +14,9 @@ Whole numbers of a file that arithmetic reaches, and why none wraps:
 | step units, d_e 2^48 | `Factors.spare` | units <= cap, step cap < 2^54; lengths cut at 2^13 nats: under 2^61 |
 | E(t), S(u), R_e S(u) | `Factors` | Python integers |
 | f + q | `columns._gather` | f + min(q, cap - f) <= cap <= 65,535 |
-| E W in halves | `factors._row_sums` | 29-bit halves of E <= 2^58, W <= 2^28: 64 products under 2^57 make 2^63 |
+| E W in halves | `certificate._row_sums` | 29-bit halves of E <= 2^58, W <= 2^28: 64 products under 2^57 make 2^63 |
 | cumulative E W | `FactoredMechanism` | at most 2^19 columns, limbs of 43 bits: under 2^63 |
-| q + units | `integer_metric._sweep` | cap + longest edge <= 65,535, checked by `IntegerMetric` |
+| q + units | `windows._search`, `_lower` | cap + longest edge <= 65,535, checked by `IntegerMetric` |
 | u n + v | keys of edges and near pairs | u, v < n < 2^31: under 2^62 |
 | 2 e, places | compressed rows of 32 bits | at most 2^30 - 1 edges |
 | (x - origin) / cell | `Domain.from_description` | compared as doubles before it becomes a whole number |

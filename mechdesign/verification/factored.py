@@ -40,15 +40,15 @@ from mechdesign.verification.rebuild import AGREE, bound_reasons, figure_differe
 def check_factored(
     stored: Stored, *, bound: bool = True, on_progress: Callable[[Reported], None] | None = None
 ) -> dict[str, Any]:
-    """The fields of a `Verification` for a factored mechanism; bound, whether its lower bound is priced again, with
-    on_progress called with where that stands.
+    """The fields of a `Verification` for a factored mechanism; bound, whether its lower bound is priced again;
+    on_progress, called with where the sums of rows and that stand.
 
     Raises: MechdesignError where the Dataset contradicts itself.
     """
     mechanism, factors, edges = stored.mechanism, stored.factors, stored.edges
     reasons = stored.differences()
     judged = judge(stored.problem, factors, mechanism["target"].values)
-    rows = all_rows(judged)
+    rows = all_rows(judged, told=_told(on_progress, "rows", len(judged.prior)))
     reasons += _row_differences(stored, rows)
     bad = factors.breaches(edges, join_words(rows.row_sum))
     if bad:
@@ -85,15 +85,21 @@ def _check_bound(stored: Stored, on_progress: Callable[[Reported], None] | None)
     if not (np.isfinite(dual).all() and 0 < reach <= WIDEST and 0 <= core <= reach):
         return False
     proof = ProvedBound(value=float(mechanism.attrs["lower_bound"]), dual=dual, reach=reach, core=core)
+    told = _told(on_progress, "lower bound", len(dual))
+    with threads() as crew:
+        return proof.value <= proved(crew, Places.of(stored.problem), proof, told) * (1 + AGREE)
+
+
+def _told(on_progress: Callable[[Reported], None] | None, stage: str, total: int) -> Callable[[int], None]:
+    """What is called with the rows or reports that are done."""
     started = time.monotonic()
 
     def told(done: int) -> None:
         if on_progress is not None:
             seconds = time.monotonic() - started
-            on_progress(Streaming(stage="lower bound", done=done, total=len(dual), kappa=None, seconds=seconds))
+            on_progress(Streaming(stage=stage, done=done, total=total, kappa=None, seconds=seconds))
 
-    with threads() as crew:
-        return proof.value <= proved(crew, Places.of(stored.problem), proof, told) * (1 + AGREE)
+    return told
 
 
 def _place_differences(stored: Stored, figures: Judgement) -> list[str]:

@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from cases import CASES
+from columns import every_sum
 from tolerances import LINEAR_ALGEBRA
 
 from mechdesign.errors import InputError
@@ -18,6 +19,7 @@ from mechdesign.mechanism.factored.row_sums import join_words, split_words
 from mechdesign.mechanism.table.certificate import exp_lower, reference_violations
 from mechdesign.setting.metric.integer_metric import IntegerMetric
 from mechdesign.setting.metric.shortest_paths import Edges
+from mechdesign.solvers.factored.sums import exact_sums
 
 STEP = int(1e-3 * 2**STEP_BITS)  # 2^-48 nats per unit
 GRAPHS = [name for name in CASES if name.startswith(("eikonal", "line", "graph"))]
@@ -68,7 +70,7 @@ def test_the_kernel_falls_by_no_more_than_a_step_allows(step: int) -> None:
 def test_row_sums_are_those_of_plain_integers(case: str) -> None:
     factors, _ = factors_of(case)
     expected = [sum(row) for row in numerators(factors)]
-    assert factors.row_sums(factors.metric.from_sources(factors.inner)) == expected
+    assert every_sum(factors) == expected
 
 
 def test_row_sums_do_not_overflow() -> None:
@@ -85,7 +87,7 @@ def test_row_sums_do_not_overflow() -> None:
     weight = np.full(size, 1 << WEIGHT_BITS, np.uint32)
     factors = Factors(metric=metric, step=STEP, weight=weight, inner=np.arange(2))
     exact = size << (KERNEL_BITS + WEIGHT_BITS)
-    assert factors.row_sums(metric.from_sources(np.arange(2))) == [exact, exact]
+    assert every_sum(factors) == [exact, exact]
 
 
 @pytest.mark.parametrize("case", GRAPHS)
@@ -134,7 +136,7 @@ def test_the_spare_length_is_exact() -> None:
 
 def test_an_edge_that_the_integer_metric_lacks_breaks_the_claim() -> None:
     factors, edges = factors_of("eikonal, 8 neighbours")
-    sums = factors.row_sums(factors.metric.from_sources(factors.inner))
+    sums = every_sum(factors)
     fewer = replace(
         factors,
         metric=replace(
@@ -187,3 +189,13 @@ def test_factors_out_of_range_are_refused(change: dict[str, int], field: str) ->
     with pytest.raises(InputError) as caught:
         replace(factors, **given)
     assert caught.value.field == field
+
+
+@pytest.mark.parametrize("case", GRAPHS)
+def test_all_sums_come_once_and_are_told_of(case: str) -> None:
+    factors, _ = factors_of(case)
+    said: list[int] = []
+    found = list(exact_sums(factors, told=said.append))
+    secrets, sums = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    assert join_words(sums[np.argsort(secrets)]) == [sum(row) for row in numerators(factors)]
+    assert said[-1] == len(secrets) == len(factors.inner)

@@ -34,6 +34,8 @@ class Reader:
             p - 65536 * (p > 32767) for p in self._summed(body[2 * count : 3 * count], body[3 * count : 4 * count])
         ]
         self.weight = [MANTISSA[b % 16] << b // 16 for b in self._summed(body[4 * count :])]
+        step = exponential(Fraction(told["step"], 2**48))
+        assert int(told["ratio"]) <= 2 ** told["shift"] * step
         self.kernel = [1 << 58]
         for _ in range(told["cap"]):
             self.kernel.append(-((-self.kernel[-1] << told["shift"]) // int(told["ratio"])))
@@ -112,13 +114,18 @@ class Reader:
                     best[other] = q + x
                     heapq.heappush(heap, (q + x, other))
 
-    def masses(self, secret):
-        """{place: E(q) W} of every place, and S."""
-        kernel, cap = self.kernel, self.header["cap"]
-        found = [kernel[cap] * w for w in self.weight]
+    def total(self, secret):
+        """S."""
+        found = [self.kernel[-1] * w for w in self.weight]
         for q, p in self.ball(secret):
-            found[p] = kernel[q] * self.weight[p]
-        return found, sum(found)
+            found[p] = self.kernel[q] * self.weight[p]
+        return sum(found)
+
+    def ends(self, secret, k):
+        """The secrets that the edge along k joins; None where it leaves them."""
+        i, j = divmod(secret, self.cells[1])
+        inside = i + k[0] < self.cells[0] and 0 <= j + k[1] < self.cells[1]
+        return (secret, secret + k[0] * self.cells[1] + k[1]) if inside else None
 
     def bound(self, secret):
         """Sbar."""
@@ -155,19 +162,17 @@ class Reader:
 
     def covered(self, secret, k, sums):
         """Whether the edge along k between two secrets keeps the claim: sums, S by secret."""
-        p = self.secret(secret)
-        other = secret + k[0] * self.cells[1] + k[1]
+        p, (_, other) = self.secret(secret), self.ends(secret, k)
         spare = Fraction(self.length(p, k) - self.units(p, k) * self.header["step"], 2**48)
-        step = Fraction(self.header["step"], 2**48)
-        assert Fraction(int(self.header["ratio"])) <= 2 ** self.header["shift"] * exponential(step)
         bound = exponential(spare)
         return spare >= 0 and max(Fraction(sums[secret], sums[other]), Fraction(sums[other], sums[secret])) <= bound
 
 
 def exponential(x):
-    """A lower bound of e^x for a fraction 0 <= x: partial sums, right to 2^-100 for x <= 32."""
-    term = total = Fraction(1)
-    for n in range(1, 200):
-        term = Fraction(math.floor(term * x / n * 2**200), 2**200)
-        total += term
-    return total
+    """A lower bound of e^x for a fraction 0 <= x: partial sums of terms rounded down, right to 2^-100 for x <= 32."""
+    term = total = one = 1 << 200
+    n = 1
+    while term:
+        term = term * x.numerator // (x.denominator * n)
+        total, n = total + term, n + 1
+    return Fraction(total, one)

@@ -29,7 +29,7 @@ def reference(metric: IntegerMetric, **given: object) -> np.ndarray:
 
 
 def shuffled_maze(seed: int) -> IntegerMetric:
-    """A random tree with a few shortcuts, places in no order at all: sweeps need many rounds."""
+    """A random tree with a few shortcuts, places in no order at all."""
     rng = np.random.default_rng(seed)
     size = 60
     head = np.arange(1, size)
@@ -77,22 +77,6 @@ def test_blocks_do_not_matter(name: str) -> None:
     assert np.array_equal(metric.from_sources(sources), apart)
 
 
-@EVERY
-def test_minorants_are_the_largest_lipschitz_functions_below(name: str) -> None:
-    """Second route: f(u) = min over v of field(v) + d(u, v)."""
-    metric = METRICS[name]()
-    field = np.random.default_rng(3).integers(0, metric.cap + 500, (metric.size, 3)).astype(np.uint16)
-    every = metric.from_sources(np.arange(metric.size)).astype(int)
-    expected = np.minimum(np.minimum(field, metric.cap)[None].astype(int) + every[:, :, None], metric.cap).min(axis=1)
-    assert np.array_equal(metric.minorant(field), expected)
-
-
-def test_fields_beyond_the_cap_are_cut() -> None:
-    metric = METRICS["capped"]()
-    field = np.full((metric.size, 2), metric.cap + 500, np.uint16)
-    assert (metric.minorant(field) == metric.cap).all()
-
-
 def test_a_river_is_walked_around() -> None:
     straight = integer(grid((9, 11)).points, Eikonal(level=varying_level()).edges(grid((9, 11))))
     river = METRICS["around a river"]()
@@ -130,7 +114,7 @@ def test_distances_that_overflow_are_refused(cap: int) -> None:
         ("units", np.array([10, 10])),
     ],
 )
-def test_arrays_that_a_sweep_would_leave_or_wrap_in_are_refused(field: str, given: np.ndarray) -> None:
+def test_arrays_that_a_search_would_leave_or_wrap_in_are_refused(field: str, given: np.ndarray) -> None:
     units = np.array([10, 10], np.uint16)
     arrays = {"points": np.zeros((3, 1)), "tail": np.array([0, 1]), "head": np.array([1, 2]), "units": units}
     IntegerMetric(**arrays, cap=100)

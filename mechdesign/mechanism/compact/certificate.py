@@ -27,5 +27,5 @@ def least_bound(potential: NDArray[np.int16], row_sums: list[int]) -> tuple[int,
     """
     least = max(s * (1 << 30) // b for s, b in zip(row_sums, bounds((1 << 30, 0), potential), strict=True))
     wanted = max(least + (least >> 21) + 2, 1 << 30)
-    shift = wanted.bit_length() - 31
-    return (wanted >> shift) + 1, shift
+    shift = (wanted + (wanted >> 30)).bit_length() - 31  # so that rounding up stays below 2^31
+    return -(-wanted >> shift), shift

@@ -33,14 +33,16 @@ from numpy.typing import NDArray
 from mechdesign.errors import InputError
 from mechdesign.mechanism.factored.columns import Columns
 from mechdesign.mechanism.table.certificate import exp_lower
-from mechdesign.setting.metric.integer_metric import Distances, IntegerMetric
+from mechdesign.setting.metric.integer_metric import IntegerMetric
 from mechdesign.setting.metric.shortest_paths import Edges
+from mechdesign.setting.metric.windows import Distances, Window, Windows, tiled
 
 STEP_BITS = 48  # a step is a whole number of 2^-48 nats
 KERNEL_BITS = 58  # E(0) = 2^58
 WEIGHT_BITS = 28  # weights lie in [1, 2^28]
 _HALF = 29  # E is split into two halves of 29 bits, so that products with weights fit 64-bit sums
 _SPARE_BITS = 28  # ln R_e is rounded down to a multiple of 2^-20 nats, so that few exponentials are needed
+_AT_ONCE = 1 << 16  # edges whose numbers are Python's at a time
 _LONGEST = 1 << 13  # nats: longer edges are vacuous
 _REACH = int(KERNEL_BITS * 0.69 * 2**STEP_BITS)  # of step cap, under 2^54: E stays above 0 up to the cap
 
@@ -125,21 +127,47 @@ class Factors:
     @cached_property
     def halves(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
         """High and low 29 bits of `kernel`."""
-        mask = np.uint64((1 << _HALF) - 1)
-        return (self.kernel >> np.uint64(_HALF)).astype(np.uint32), (self.kernel & mask).astype(np.uint32)
+        return _halves(self.kernel)
+
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """The secrets (n,) in the order of passes over all of them: 128 in a row are neighbours."""
+        return tiled(self.metric.points[self.inner])
 
     def distances(self, secrets: NDArray[np.int64]) -> Distances:
-        """q_k(u) (c, b) in units, for b secrets. Cost: 10 sweeps over the edges, b at once, and a look at every
-        generator.
-        """
+        """q_k(u) (c, b) in units, for b secrets. Cost: a window around them, and a look at every generator."""
         found = self.metric.from_sources(self.inner[secrets])
         return found if self.columns is None else self.columns.gather(found, self.metric.cap)
 
-    def row_sums(self, distances: Distances) -> list[int]:
-        """S(u), exact, for the secrets of distances (c, b)."""
-        high, low = self.halves
-        parts = _row_sums(distances, high, low, self.weight).tolist()
-        return [((a << 32) + b << _HALF) + (c << 32) + d for a, b, c, d in zip(*parts, strict=True)]
+    def around(self, secrets: NDArray[np.int64], room: Windows) -> Window:
+        """Columns, all that are nearer than the cap to one of b secrets, and q_k(u) of them, in the room of
+        `metric.windows()`.
+        """
+        window = room.around(self.inner[secrets])
+        if self.columns is None:
+            return window
+        whole = np.full((self.metric.size, len(secrets)), self.metric.cap, np.uint16)
+        whole[window.places] = window.field
+        gathered = self.columns.gather(whole, self.metric.cap)
+        return Window(places=np.arange(self.size, dtype=np.int32), field=gathered)
+
+    def row_sums(self, window: Window) -> list[int]:
+        """S(u), exact, for the secrets of a window of columns (`around`): sum of (E(q) - E(F)) W inside, and E(F) times
+        the sum of all W. Cost: 1 ns for every column and secret of the window.
+        """
+        high, low = self._above
+        parts = _row_sums(window.field, high, low, self.weight, window.places).tolist()
+        return [((a << 32) + b << _HALF) + (c << 32) + d + self._floor for a, b, c, d in zip(*parts, strict=True)]
+
+    @cached_property
+    def _above(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+        """High and low 29 bits of E(t) - E(F)."""
+        return _halves(self.kernel - self.kernel[-1])
+
+    @cached_property
+    def _floor(self) -> int:
+        """E(F) times the sum of all weights."""
+        return int(self.kernel[-1]) * int(self.weight.sum(dtype=np.uint64))
 
     def breaches(self, edges: Edges, row_sums: list[int]) -> int:
         """Number of (edge, direction) pairs of the claim that the certificate does not cover; 0 proves the claim.
@@ -148,14 +176,15 @@ class Factors:
         Cost: O(e), 3 microseconds an edge.
         """
         spare = self.spare(edges)
-        rounded = spare >> _SPARE_BITS
-        distinct, place = np.unique(np.maximum(rounded, 0), return_inverse=True)
+        distinct, place = np.unique(np.maximum(spare >> _SPARE_BITS, 0), return_inverse=True)
         factors = [exp_lower(float(c) * 2.0 ** (_SPARE_BITS - STEP_BITS)) for c in distinct.tolist()]
         bad = 2 * int((spare < 0).sum())
-        for u, v, e in zip(*(a[spare >= 0].tolist() for a in (edges.tail, edges.head, place)), strict=True):
-            (ratio, shift), a, b = factors[e], row_sums[u], row_sums[v]
-            left, right = max(shift, 0), ratio << max(-shift, 0)  # a bound of 2^62 or more has a negative shift
-            bad += (a << left > right * b) + (b << left > right * a)
+        for first in range(0, len(spare), _AT_ONCE):
+            part = np.flatnonzero(spare[first : first + _AT_ONCE] >= 0) + first
+            for u, v, e in zip(*(a[part].tolist() for a in (edges.tail, edges.head, place)), strict=True):
+                (ratio, shift), a, b = factors[e], row_sums[u], row_sums[v]
+                left, right = max(shift, 0), ratio << max(-shift, 0)  # a bound of 2^62 or more has a negative shift
+                bad += (a << left > right * b) + (b << left > right * a)
         return bad
 
     def spare(self, edges: Edges) -> NDArray[np.int64]:
@@ -176,21 +205,26 @@ class Factors:
         return np.where(own[found] == asked, self.metric.units[found].astype(np.int64), np.int64(-1))
 
 
+def _halves(numbers: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    mask = np.uint64((1 << _HALF) - 1)
+    return (numbers >> np.uint64(_HALF)).astype(np.uint32), (numbers & mask).astype(np.uint32)
+
+
 def _keys(tail: NDArray[np.int64], head: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     return np.minimum(tail, head) * size + np.maximum(tail, head)
 
 
 @numba.njit(cache=True, nogil=True)
-def _row_sums(distances, kernel_high, kernel_low, weight):  # type: ignore[no-untyped-def]
+def _row_sums(distances, kernel_high, kernel_low, weight, columns):  # type: ignore[no-untyped-def]
     """Per source the sums of high and low products, each as high and low 32 bits (the low one may carry further)."""
-    columns, sources = distances.shape
+    size, sources = distances.shape
     total = np.zeros((4, sources), np.uint64)
     high, low = np.empty(sources, np.uint64), np.empty(sources, np.uint64)
     mask = np.uint64(0xFFFFFFFF)
-    for first in range(0, columns, 64):  # 64 products under 2^57 fit 64 bits
+    for first in range(0, size, 64):  # 64 products under 2^57 fit 64 bits
         high[:], low[:] = 0, 0
-        for p in range(first, min(columns, first + 64)):
-            w = np.uint64(weight[p])
+        for p in range(first, min(size, first + 64)):
+            w = np.uint64(weight[columns[p]])
             for b in range(sources):
                 q = distances[p, b]
                 high[b] += np.uint64(kernel_high[q]) * w

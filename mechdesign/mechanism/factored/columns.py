@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.errors import InputError
-from mechdesign.setting.metric.integer_metric import Distances
+from mechdesign.setting.metric.windows import Distances
 
 _MOST = 1 << 31
 

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from mechdesign.errors import DesignError
-from mechdesign.mechanism.factored.certificate import Factors
+from mechdesign.mechanism.factored.certificate import KERNEL_BITS, Factors
 from mechdesign.mechanism.factored.row_sums import LossData, RowBlock, join_words, rounded_words
 from mechdesign.mechanism.schema import COLUMNED, FACTORED
 from mechdesign.mechanism.table.dataset import COST, claim_sentence, coordinates, seal, versions
@@ -172,14 +172,24 @@ def judgement(judged: LossData, rows: RowBlock, domain: Domain) -> Judgement:
     loss = math.fsum(judged.prior * rows.loss)
     if judged.loss.code != SQUARE:
         return Judgement(loss=loss)
-    mass, first = rows.moments[:, 0], rows.moments[:, 1:]
     centre = judged.secrets.mean(axis=0)
+    moments = _moments(judged, rows, centre)
+    mass, first = moments[:, 0], moments[:, 1:]
     seen = mass > 0
     mean = np.where(seen[:, None], first / np.where(seen, mass, 1.0)[:, None], 0.0)
     remap = np.asarray(cKDTree(domain.points - centre).query(mean)[1], np.int64)
     was, becomes = judged.reports - centre, domain.points[remap] - centre
     gain = 2 * ((becomes - was) * first).sum(axis=1) + ((was**2).sum(axis=1) - (becomes**2).sum(axis=1)) * mass
     return Judgement(loss=loss, remap=remap, remapped_loss=loss - math.fsum(np.maximum(gain, 0.0)))
+
+
+def _moments(judged: LossData, rows: RowBlock, centre: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sums over u of prior(u) P(k|u) times 1 and the coordinates from a centre, (c, 1 + a)."""
+    assert rows.moments is not None
+    share = judged.prior * judged.floor / np.ldexp(rounded_words(rows.row_sum), -KERNEL_BITS)
+    coordinates = judged.secrets - centre
+    far = [math.fsum(share), *(math.fsum(share * axis) for axis in coordinates.T)]
+    return np.asarray(rows.moments + judged.factors.weight[:, None] * np.array(far))
 
 
 def effective_epsilon(factors: Factors, edges: Edges, row_sum: NDArray[np.uint64]) -> float:

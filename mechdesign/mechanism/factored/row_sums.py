@@ -1,11 +1,16 @@
 """What a block of rows of a factored mechanism contributes: exact row sums, expected losses, posterior moments.
 
+Rows are taken in the order of tiles (`Factors.order`), and a block names the secrets that its rows are. All sums run
+over windows: with F the cap, E(q_k(u)) = (E(q_k(u)) - E(F)) + E(F), the first 0 outside the window, the second the same
+for all columns and added for all rows at once, exactly in row sums (certificate.py), else in far.py and `judgement`.
 Row sums are integers and enter the certificate; losses and moments are floating point and enter figures only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numba
@@ -14,8 +19,9 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.factored.certificate import KERNEL_BITS, Factors
-from mechdesign.setting.metric.integer_metric import BLOCK
-from mechdesign.setting.objective.losses import APART, LENGTH, LOSSES, Loss
+from mechdesign.mechanism.factored.far import far_losses
+from mechdesign.setting.metric.windows import BLOCK, Window
+from mechdesign.setting.objective.losses import APART, LENGTH, LOSSES, SQUARE, Loss
 from mechdesign.setting.space.domain import CLOSE
 
 _LOW = (1 << 64) - 1
@@ -62,45 +68,80 @@ class LossData:
                 remedy="give every column one report",
             )
 
+    @property
+    def floor(self) -> float:
+        """E(F) of the cap F, times 2^-58."""
+        return float(self.factors.kernel[-1]) * 2.0**-KERNEL_BITS
+
+    @cached_property
+    def far(self) -> NDArray[np.float64]:
+        """Sum over columns of W l(u, report), for every secret (n,)."""
+        assert self.loss.code is not None
+        return far_losses(self.secrets, self.reports, self.factors.weight, self.loss.code)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RowBlock:
-    """Rows start..stop: row_sum (b, 2), high and low 64 bits of S(u); loss (b,), expected loss from each secret;
-    moments (c, 1 + a), sums over u of prior(u) P(k|u) times 1 and the coordinates, from the mean of the secrets.
+    """All n rows: row_sum (n, 2), high and low 64 bits of S(u); loss (n,), expected loss from each secret; moments
+    (c, 1 + a), sums over u of prior(u) (E(q_k(u)) - E(F)) W(k) / S(u) times 1 and the coordinates, from the mean of the
+    secrets, where the loss is the squared distance, else None.
     """
 
     row_sum: NDArray[np.uint64]
     loss: NDArray[np.float64]
-    moments: NDArray[np.float64]
-
-    def as_arrays(self) -> dict[str, NDArray[Any]]:
-        """The fields by name."""
-        return {"row_sum": self.row_sum, "loss": self.loss, "moments": self.moments}
+    moments: NDArray[np.float64] | None = None
 
 
-def row_block(judged: LossData, start: int, stop: int) -> RowBlock:
-    """The contribution of the secrets start..stop. Cost: the distances from each, and 5 ns for each column."""
+def row_block(judged: LossData, start: int, stop: int) -> dict[str, NDArray[Any]]:
+    """The rows start..stop in the order of tiles: secret (b,), with row_sum (b, 2) and loss (b,) of `RowBlock`; column
+    (w,), with their share of its moments (w, 1 + a), of `size` columns.
+
+    Cost: the windows around the secrets, and 4 ns for each of their columns.
+    """
     factors = judged.factors
     centre = judged.secrets.mean(axis=0)
-    kernel = factors.kernel * 2.0**-KERNEL_BITS
+    above = factors.kernel * 2.0**-KERNEL_BITS - judged.floor
     weight = factors.weight.astype(float)
+    secrets = factors.order[start:stop]
     sums: list[int] = []
-    losses = np.zeros(stop - start)
-    moments = np.zeros((factors.size, 1 + judged.secrets.shape[1]))
-    for first in range(start, stop, BLOCK):
-        own = slice(first, min(first + BLOCK, stop))
-        distances = factors.distances(np.arange(own.start, own.stop))
-        exact = factors.row_sums(distances)
+    losses = np.empty(len(secrets))
+    moments = np.zeros((factors.size, 1 + judged.secrets.shape[1]) if judged.loss.code == SQUARE else (0, 0))
+    for own, window in tiles_of(factors, secrets):
+        chosen = secrets[own]
+        exact = factors.row_sums(window)
         total = np.array([s * 2.0**-KERNEL_BITS for s in exact])
-        _add_losses(
-            distances, kernel, weight, judged.reports, judged.secrets[own], judged.loss.code,
-            losses[own.start - start : own.stop - start],
-        )  # fmt: skip
-        losses[own.start - start : own.stop - start] /= total
-        _add_moments(distances, kernel, judged.prior[own] / total, judged.secrets[own] - centre, moments)
+        near = np.zeros(len(chosen))
+        places = np.ascontiguousarray(judged.secrets[chosen].T)
+        _add_losses(window.field, window.places, above, weight, judged.reports, places, judged.loss.code, near)
+        losses[own] = (near + judged.floor * judged.far[chosen]) / total
+        if moments.size:
+            share = judged.prior[chosen] / total
+            _add_moments(window.field, window.places, above, share, judged.secrets[chosen] - centre, moments)
         sums += exact
-    moments *= weight[:, None]
-    return RowBlock(row_sum=split_words(sums), loss=losses, moments=moments)
+    found = {"secret": secrets, "row_sum": split_words(sums), "loss": losses}
+    if moments.size:
+        column = np.flatnonzero(moments[:, 0])
+        found |= {
+            "column": column,
+            "moments": moments[column] * weight[column, None],
+            "size": np.array([factors.size]),
+        }
+    return found
+
+
+def sum_block(factors: Factors, start: int, stop: int) -> dict[str, NDArray[Any]]:
+    """S(u) alone of the rows start..stop in the order of tiles: secret (b,) and row_sum (b, 2)."""
+    secrets = factors.order[start:stop]
+    sums = [s for _, window in tiles_of(factors, secrets) for s in factors.row_sums(window)]
+    return {"secret": secrets, "row_sum": split_words(sums)}
+
+
+def tiles_of(factors: Factors, secrets: NDArray[np.int64]) -> Iterator[tuple[slice, Window]]:
+    """The windows around `BLOCK` secrets at a time, each to be used before the next is asked for."""
+    room = factors.metric.windows()
+    for first in range(0, len(secrets), BLOCK):
+        own = slice(first, min(first + BLOCK, len(secrets)))
+        yield own, factors.around(secrets[own], room)
 
 
 def split_words(numbers: list[int]) -> NDArray[np.uint64]:
@@ -119,28 +160,42 @@ def rounded_words(words: NDArray[np.uint64]) -> NDArray[np.float64]:
 
 
 @numba.njit(cache=True, nogil=True)
-def _add_losses(distances, kernel, weight, reports, secrets, code, total):  # type: ignore[no-untyped-def]
-    """Add the sum over columns of weight * kernel * loss to `total`, per source."""
-    for p in range(distances.shape[0]):
-        for b in range(distances.shape[1]):
-            square, apart = 0.0, False
-            for axis in range(secrets.shape[1]):
-                square += (secrets[b, axis] - reports[p, axis]) ** 2
-                apart |= secrets[b, axis] != reports[p, axis]
-            loss = square
-            if code == LENGTH:
-                loss = np.sqrt(square)
-            elif code == APART:
-                loss = 1.0 if apart else 0.0
-            total[b] += weight[p] * kernel[distances[p, b]] * loss
+def _add_losses(distances, columns, kernel, weight, reports, secrets, code, total):  # type: ignore[no-untyped-def]
+    """Add the sum over columns of weight * kernel * loss to `total`, per source; secrets (a, b)."""
+    sources = distances.shape[1]
+    square, mass = np.empty(sources), np.empty(sources)
+    for p in range(columns.size):
+        k, row = columns[p], distances[p]
+        for b in range(sources):
+            mass[b] = weight[k] * kernel[row[b]]
+        if code == APART:
+            for b in range(sources):
+                apart = False
+                for axis in range(secrets.shape[0]):
+                    apart |= secrets[axis, b] != reports[k, axis]
+                total[b] += mass[b] if apart else 0.0
+            continue
+        for b in range(sources):
+            square[b] = 0.0
+        for axis in range(secrets.shape[0]):
+            at, own = reports[k, axis], secrets[axis]
+            for b in range(sources):
+                square[b] += (own[b] - at) ** 2
+        if code == LENGTH:
+            for b in range(sources):
+                total[b] += mass[b] * np.sqrt(square[b])
+        else:
+            for b in range(sources):
+                total[b] += mass[b] * square[b]
 
 
 @numba.njit(cache=True, nogil=True)
-def _add_moments(distances, kernel, share, secrets, moments):  # type: ignore[no-untyped-def]
+def _add_moments(distances, columns, kernel, share, secrets, moments):  # type: ignore[no-untyped-def]
     """Add share * kernel times (1, coordinates), summed over sources, to `moments` per column."""
-    for p in range(distances.shape[0]):
+    for p in range(columns.size):
+        k = columns[p]
         for b in range(distances.shape[1]):
             mass = share[b] * kernel[distances[p, b]]
-            moments[p, 0] += mass
+            moments[k, 0] += mass
             for axis in range(secrets.shape[1]):
-                moments[p, 1 + axis] += mass * secrets[b, axis]
+                moments[k, 1 + axis] += mass * secrets[b, axis]

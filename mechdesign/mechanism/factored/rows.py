@@ -23,7 +23,7 @@ from mechdesign.mechanism.schema import COLUMNED, FACTORED
 from mechdesign.mechanism.stored import Stored, read
 from mechdesign.mechanism.table.dataset import make_mechanism
 from mechdesign.mechanism.table.repair import repair
-from mechdesign.setting.metric.integer_metric import BLOCK, Distances
+from mechdesign.setting.metric.windows import BLOCK, Distances
 
 _LIMB = 43  # bits of the low part of a cumulative mass: sums of 2^19 low parts stay under 2^63
 _HALF = np.uint64(29)

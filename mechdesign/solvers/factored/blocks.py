@@ -129,13 +129,26 @@ def _explained(name: str, start: int, stop: int) -> Iterator[None]:
 
 
 def together(blocks: Iterator[Arrays], over_rows: tuple[str, ...]) -> Arrays:
-    """Arrays named in `over_rows` put together, others summed, in the order of the blocks."""
+    """Arrays named in `over_rows` put together, others summed, in the order of the blocks.
+
+    Blocks that hold `secret`, the numbers of their rows, are put together in the order of these. Blocks that hold
+    `column` and `size` hold sums of these columns alone, out of so many.
+    """
     rows: dict[str, list[NDArray[Any]]] = {}
     sums: Arrays = {}
     for arrays in blocks:
+        kept = {key: arrays[key] for key in ("column", "secret", "size") if key in arrays}
         for key, values in arrays.items():
-            if key in over_rows:
+            if key in over_rows or key == "secret":
                 rows.setdefault(key, []).append(values)
-            else:
+            elif "column" in kept and key not in kept:
+                if key not in sums:
+                    sums[key] = np.zeros((int(kept["size"][0]), *values.shape[1:]), values.dtype)
+                sums[key][kept["column"]] += values
+            elif key not in kept:
                 sums[key] = sums[key] + values if key in sums else values
-    return {key: np.concatenate(parts) for key, parts in rows.items()} | sums
+    found = {key: np.concatenate(parts) for key, parts in rows.items()}
+    if "secret" in found:
+        order = np.argsort(found.pop("secret"))
+        found = {key: values[order] for key, values in found.items()}
+    return found | sums

@@ -4,7 +4,7 @@ The levels are rounded down to whole numbers, and lower still where an edge woul
 the map's claim implies the design's: d_map <= d on every edge, hence on every path. Weights are rounded to 16 to an
 octave. Then the lengths of the kernel are found anew from a potential s (mechanism/compact/formulas.py),
 
-    x_e from s,     s <- 0.3 s + 0.7 ln S,     S from x_e
+    x_e from s,     s <- 0.3 s + 0.7 ln S,     S from x_e, of places within 16 nats
 
 until every edge keeps its length, x_e step + |ln S(u) - ln S(v)| <= kappa d_e with kappa close to 1; and the step is
 lowered by what is left, until the exact sums certify.
@@ -31,17 +31,15 @@ from mechdesign.mechanism.factored.certificate import STEP_BITS, Factors
 from mechdesign.mechanism.factored.row_sums import join_words, rounded_words, split_words
 from mechdesign.mechanism.schema import FACTORED
 from mechdesign.mechanism.stored import Stored, read
-from mechdesign.setting.metric.integer_metric import BLOCK, LARGEST
+from mechdesign.setting.metric.integer_metric import LARGEST
 from mechdesign.setting.space.domain import Domain
-from mechdesign.solvers.factored.blocks import Arrays, in_order, threads, together
-from mechdesign.solvers.factored.work_folder import Folder
+from mechdesign.solvers.factored.rounds import FARTHEST, NEAREST, SLACK
+from mechdesign.solvers.factored.sums import exact_sums
 from mechdesign.solvers.kernels.progress import Reported, Streaming
 
-RANGE = 32.0  # nats that distances tell apart: e^-32 of the mass lies in reports farther away than that
-ROUNDS = 12  # of the fixed point, at most
-GOOD = 1.0005  # kappa at which it ends early
+ROUNDS = 10  # of the fixed point, at most
+GOOD = 1.001  # kappa at which it ends early
 _KEPT = 0.3
-_ROWS = 1024
 _LEAST_FACTOR = 0.9
 _UNIT_BITS = 30  # digits of the unit of levels, so that its multiples are doubles
 _ONE = 1 << STEP_BITS
@@ -54,7 +52,7 @@ def compact_map(mechanism: xr.Dataset, *, on_progress: Callable[[Reported], None
 
     Raises: UnsuitableError for a mechanism that is none of every place of a whole grid of two axes, with 8 or 16
         neighbours; DesignError where the rounded numbers keep no tenth of the claim.
-    Cost: one pass over all rows for every round, and one or two exact ones.
+    Cost: a pass over all rows at half the range for every round, and one or two over all of it.
     """
     started = time.monotonic()
 
@@ -69,21 +67,12 @@ def compact_map(mechanism: xr.Dataset, *, on_progress: Callable[[Reported], None
     return _certified(settled, kappa, tell)
 
 
-def row_sums(factors: Factors, told: Callable[[int], None] = lambda done: None) -> list[int]:
-    """S(u) of all n secrets, exact, on this machine's cores; told how many there are. Cost: one pass."""
-    blocks = []
-    with threads() as crew:
-        for _, stop, arrays in in_order(crew, _sums, factors, len(factors.inner), _ROWS, folder=Folder(), name="sums"):
-            blocks.append(arrays)
-            told(stop)
-    return join_words(together(iter(blocks), ("row_sum",))["row_sum"])
-
-
-def _sums(factors: Factors, start: int, stop: int) -> Arrays:
-    found: list[int] = []
-    for first in range(start, stop, BLOCK):
-        found += factors.row_sums(factors.distances(np.arange(first, min(first + BLOCK, stop))))
-    return {"row_sum": split_words(found)}
+def row_sums(factors: Factors, told: Callable[[int], object] = lambda done: None) -> list[int]:
+    """S(u) of all n secrets, exact; told, how many came so far. Cost: one pass."""
+    words = np.empty((len(factors.inner), 2), np.uint64)
+    for secrets, found in exact_sums(factors, told=told):
+        words[secrets] = found
+    return join_words(words)
 
 
 def _told(tell: Tell, stage: str, total: int, done: int) -> None:
@@ -93,19 +82,26 @@ def _told(tell: Tell, stage: str, total: int, done: int) -> None:
 def _settled(compact: CompactMap, logarithm: NDArray[np.float64], tell: Tell) -> tuple[CompactMap, float]:
     """The map with the potential of the round of least kappa, and this kappa; logarithm (n,), ln S to start with."""
     centre = (logarithm.min() + logarithm.max()) / 2
-    potential, best = logarithm - centre, (compact, math.inf)
+    potential, best = logarithm - centre, (math.inf, compact.potential)
     for number in range(ROUNDS):
-        compact = replace(compact, potential=_rounded(compact, potential))
+        near = replace(compact, potential=_rounded(compact, potential), cap=_near_cap(compact))
         stage = f"potential, round {number + 1} of {ROUNDS}"
-        found = row_sums(compact.factors, partial(_told, tell, stage, compact.secrets))
-        logarithm = np.log(rounded_words(split_words(found))) - centre
-        kappa = _kappa(compact, logarithm)
+        found = row_sums(near.factors, partial(_told, tell, stage, compact.secrets))
+        floor = int(near.factors.kernel[-1]) * int(near.factors.weight.sum(dtype=np.uint64))
+        logarithm = np.log([float(s - floor) for s in found]) - centre
+        kappa = _kappa(near, logarithm)
         tell(stage, compact.secrets, compact.secrets, kappa)
-        best = min(best, (compact, kappa), key=lambda each: each[1])
+        best = min(best, (kappa, near.potential), key=lambda each: each[0])
         if kappa <= GOOD:
             break
         potential = _KEPT * potential + (1 - _KEPT) * logarithm
-    return best
+    return replace(compact, potential=best[1]), best[0]
+
+
+def _near_cap(compact: CompactMap) -> int:
+    """A cap of `NEAREST` nats, or of the longest edge."""
+    longest = max(int(length.max(initial=0)) for _, _, length in compact.edges_along())
+    return max(int(NEAREST) * _ONE, longest) // compact.grain
 
 
 def _certified(compact: CompactMap, kappa: float, tell: Tell) -> CompactMap:
@@ -131,7 +127,7 @@ def _kappa(compact: CompactMap, logarithm: NDArray[np.float64]) -> float:
     """The largest (x step + |ln S(u) - ln S(v)|) / d over the edges of the claim."""
     edges, factors = compact.edges, compact.factors
     spent = np.abs(logarithm[edges.tail] - logarithm[edges.head])
-    return float(((factors.units_of(edges) * factors.nats_per_unit + spent + 2.0**-19) / edges.length).max())
+    return float(((factors.units_of(edges) * factors.nats_per_unit + spent + SLACK) / edges.length).max())
 
 
 def _rounded(compact: CompactMap, potential: NDArray[np.float64]) -> NDArray[np.int16]:
@@ -167,13 +163,13 @@ def _first(stored: Stored) -> CompactMap:
         raise _unsuitable("is none of 8 or 16 neighbours", "stencil", stencil)
     advance = advances(unit, domain.cell, stencil)
     longest = max(int(length.max(initial=0)) for _, _, length in lengths(whole, advance, stencil))
-    grain = -(-(int(RANGE) * _ONE + min(longest, int(RANGE) * _ONE)) // (LARGEST - 1))
+    grain = -(-(int(FARTHEST) * _ONE + min(longest, int(FARTHEST) * _ONE)) // (LARGEST - 1))
     octaves = 16 * np.log2(factors.weight / factors.weight.max())
     made = CompactMap(
         cells=cells, frame=frame, cell=domain.cell, origin=domain.origin, unit=domain.unit, plane=domain.plane,
         stencil=stencil, level_unit=unit, level=whole, potential=np.zeros(shape, np.int16),
         weight=np.clip(np.rint(octaves) + len(WEIGHTS) - 1, 0, None).astype(np.uint8).reshape(shape), grain=grain,
-        step=grain, cap=int(RANGE) * _ONE // grain, bound=(1 << 30, 0), mechanism=stored.mechanism.attrs["sha256"],
+        step=grain, cap=int(FARTHEST) * _ONE // grain, bound=(1 << 30, 0), mechanism=stored.mechanism.attrs["sha256"],
         problem=stored.mechanism.attrs["problem"], program=stored.mechanism.attrs["program"],
     )  # fmt: skip
     return _implied(made, stored)

@@ -4,77 +4,92 @@ Every edge of the claim has a length x_e <= d_e in the kernel K(u, y) = e^{-D(u,
 s = K w, and the mechanism is private where x_e + |ln s(u) - ln s(v)| <= d_e (edge_budget.py). A row needs the distances
 from its own secret only, because D is symmetric, so a pass gives at once
 
-    s(u) = sum_y K(u, y) w(y)       rise(y) = sum_u K(u, y) / s(u)       column(y) = sum_u K(u, y)
+    s(u) = sum_y K(u, y) w(y)       rise(y) = sum_u K(u, y) / s(u)       mass(y) = sum_u K(u, y)
 
-and the expectation-maximisation update w <- w (rise / column)^1.5, over-relaxed: every round moves weights and lengths
-together. The last rounds leave the weights alone and move the lengths by part of the way, which settles them.
+and the expectation-maximisation update w <- w (rise / mass)^1.5, over-relaxed. The lengths are those of a potential,
+x_e = max(0.3 d_e, d_e - |potential(u) - potential(v)|), with ln s for the next potential: every round moves weights and
+lengths together. The last rounds leave the weights alone and move the potential by part of the way, which settles it.
+
+Rounds tell apart fewer nats than the certificate, at the same step: what lies beyond 16 is some 1e-5 of a row sum, and
+nearly the same for neighbours. Those that move weights sweep outwards once (windows.py), after which a few sums are off
+by 1e-4 or so, less than they move.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.mechanism.factored.certificate import STEP_BITS
-from mechdesign.setting.metric.integer_metric import BLOCK, LARGEST, IntegerMetric
+from mechdesign.setting.metric.integer_metric import LARGEST, IntegerMetric
 from mechdesign.setting.metric.shortest_paths import Edges
+from mechdesign.setting.metric.windows import BLOCK
 from mechdesign.solvers.eikonal.frame import Framed
 from mechdesign.solvers.factored.blocks import Arrays
 
-RANGE = (
-    28.0  # nats that distances tell apart: e^-28 of the mass of the own cell, in reports farther away, costs nothing
-)
+RANGE = 28.0  # nats that distances tell apart: e^-28 of the mass of the own cell, in reports farther away
+FARTHEST = 32.0  # the same on maps of any size: on 1000 x 1000 cells, e^-28 would cost 0.9 % of a squared distance
+NEAREST = 16.0  # the same in rounds
 SETTLING = 4  # last rounds, with fixed weights
 SLACK = 2.0**-19  # nats that an edge keeps free for the rounding of its certificate
 _RELAXED = 1.5  # power of the update of the weights
-_KEPT = 0.3  # share of the previous length in the next one while settling
+_KEPT = 0.3  # share of the previous potential in the next one while settling
 _LEAST = 0.3  # share of d_e that an edge keeps
 _CHUNK = 64  # places whose masses are summed in single precision
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class State:
-    """weight (k,) > 0 and length (e,) in nats of the edges of the framed graph, before round `number`."""
+    """weight (k,) > 0 of the places and potential (n,) of the secrets, in nats, before round `number`."""
 
     number: int
     weight: NDArray[np.float64]
-    length: NDArray[np.float64]
+    potential: NDArray[np.float64]
 
     def as_arrays(self) -> Arrays:
         """The fields by name."""
-        return {"number": np.array([self.number]), "weight": self.weight, "length": self.length}
+        return {"number": np.array([self.number]), "weight": self.weight, "potential": self.potential}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> State:
         """The state of `as_arrays`."""
-        return cls(number=int(arrays["number"][0]), weight=arrays["weight"], length=arrays["length"])
+        return cls(number=int(arrays["number"][0]), weight=arrays["weight"], potential=arrays["potential"])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Units:
-    """How nats become whole units: step in 2^-48 nats, cap in units."""
+    """How nats become whole units: step in 2^-48 nats, cap in units, reach, the nats that the cap stands for."""
 
     step: int
     cap: int
+    reach: float
 
     @classmethod
-    def for_lengths(cls, length: NDArray[np.float64]) -> Units:
-        """The smallest step with which the range and the longest edge (itself cut at the range) fit 16 bits."""
-        longest = min(RANGE, float(length.max()))
-        step = int(np.ceil(np.ldexp(RANGE + longest, STEP_BITS) / (LARGEST - 1)))
-        return cls(step=step, cap=int(np.ldexp(RANGE, STEP_BITS)) // step)
+    def for_lengths(cls, length: NDArray[np.float64], reach: float = RANGE) -> Units:
+        """The smallest step with which the reach and the longest edge (itself cut at the reach) fit 16 bits."""
+        longest = min(reach, float(length.max()))
+        step = int(np.ceil(np.ldexp(reach + longest, STEP_BITS) / (LARGEST - 1)))
+        return cls(step=step, cap=int(np.ldexp(reach, STEP_BITS)) // step, reach=reach)
+
+    def within(self, reach: float) -> Units:
+        """The same units, with a cap of fewer nats."""
+        return Units(step=self.step, cap=int(np.ldexp(reach, STEP_BITS)) // self.step, reach=reach)
+
+    def whole(self, length: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Lengths (e,) in nats as whole units, rounded down, cut at the cap."""
+        units = np.floor(np.ldexp(np.minimum(length, self.reach), STEP_BITS)).astype(np.int64) // self.step
+        return np.minimum(units, self.cap)
 
     def metric(self, frame: Framed, length: NDArray[np.float64]) -> IntegerMetric:
         """The integer metric of lengths (e,) in nats, rounded down."""
-        whole = np.floor(np.ldexp(np.minimum(length, RANGE), STEP_BITS)).astype(np.int64) // self.step
         return IntegerMetric(
             points=frame.domain.points,
             tail=frame.edges.tail,
             head=frame.edges.head,
-            units=np.minimum(whole, self.cap).astype(np.uint16),
+            units=self.whole(length).astype(np.uint16),
             cap=self.cap,
         )
 
@@ -100,6 +115,13 @@ class Claim:
         logarithm = np.log(row_sum)
         return np.abs(logarithm[self.edges.tail] - logarithm[self.edges.head])
 
+    def lengths(self, frame: Framed, potential: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Lengths (e,) of the framed graph in nats: those of the claim less what the potential (n,) spends of them."""
+        full, length = self.edges.length, frame.edges.length.copy()
+        spent = np.abs(potential[self.edges.tail] - potential[self.edges.head])
+        length[self.own] = np.maximum(full - spent - SLACK, _LEAST * full)
+        return length
+
     def kappa(self, used: NDArray[np.float64], spent: NDArray[np.float64]) -> float:
         """Largest (used + spent + slack) / d_e: at most 1 where the integers will certify."""
         return float(((used + spent + SLACK) / self.edges.length).max())
@@ -107,72 +129,96 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Shared:
-    """What every block of a pass works with: metric, inner, kernel (cap + 1,) and weight (k,) in single precision."""
+    """What every block of a pass works with: metric, inner; order (n,), of the secrets in tiles; kernel (cap + 1,),
+    0 at the cap, and weight (k,) in single precision; exact, as `Windows.around` has it.
+    """
 
     metric: IntegerMetric
     inner: NDArray[np.int64]
+    order: NDArray[np.int64]
     kernel: NDArray[np.float32]
     weight: NDArray[np.float32]
+    exact: bool
 
 
-def shared_state(frame: Framed, units: Units, state: State) -> Shared:
-    """The shared state of a pass."""
+def shared_state(
+    frame: Framed,
+    units: Units,
+    state: State,
+    length: NDArray[np.float64],
+    order: NDArray[np.int64],
+    *,
+    exact: bool,
+) -> Shared:
+    """The shared state of a pass over the secrets in this order (n,), with lengths (e,) in nats."""
     nats = np.ldexp(units.step, -STEP_BITS) * np.arange(units.cap + 1)
     return Shared(
-        metric=units.metric(frame, state.length),
+        metric=units.metric(frame, length),
         inner=frame.inner,
-        kernel=np.exp(-nats).astype(np.float32),
+        order=order,
+        kernel=(np.exp(-nats) - np.exp(-nats[-1])).astype(np.float32),
         weight=(state.weight / state.weight.max()).astype(np.float32),
+        exact=exact,
     )
 
 
 def pass_block(shared: Shared, start: int, stop: int) -> Arrays:
-    """row_sum (stop - start,), rise (k,) and column (k,) of the rows start..stop, for weights scaled to maximum 1."""
-    total = np.zeros(stop - start)
-    rise, column = np.zeros(shared.metric.size), np.zeros(shared.metric.size)
-    for first in range(start, stop, BLOCK):
-        own = slice(first - start, min(first + BLOCK, stop) - start)
-        distances = shared.metric.from_sources(shared.inner[start:stop][own])
-        _add_rows(distances, shared.kernel, shared.weight, total[own])
-        _add_columns(distances, shared.kernel, (1 / total[own]).astype(np.float32), rise, column)
-    return {"row_sum": total, "rise": rise, "column": column}
+    """The rows start..stop in the order of tiles, for weights scaled to maximum 1: secret (b,) with its row_sum (b,);
+    column (w,), with their share of rise and column sum (w,), of `size` places.
+    """
+    secrets, room = shared.order[start:stop], shared.metric.windows()
+    total = np.zeros(len(secrets))
+    rise, mass = np.zeros(shared.metric.size), np.zeros(shared.metric.size)
+    for first in range(0, len(secrets), BLOCK):
+        own = slice(first, min(first + BLOCK, len(secrets)))
+        window = room.around(shared.inner[secrets[own]], exact=shared.exact)
+        _add_rows(window.field, window.places, shared.kernel, shared.weight, total[own])
+        inverse = (1 / total[own]).astype(np.float32)
+        _add_columns(window.field, window.places, shared.kernel, inverse, rise, mass)
+    column = np.flatnonzero(mass)
+    size = np.array([shared.metric.size])
+    return {
+        "secret": secrets, "row_sum": total, "column": column, "rise": rise[column], "mass": mass[column], "size": size
+    }  # fmt: skip
 
 
-def advance(
-    state: State, claim: Claim, spent: NDArray[np.float64], update: NDArray[np.float64], *, rounds: int
-) -> State:
-    """The state of the next round; update (k,) = rise / column."""
-    kept, weight = (
-        (_KEPT, state.weight) if state.number >= rounds - SETTLING else (0.0, state.weight * update**_RELAXED)
-    )
-    full, length = claim.edges.length, state.length.copy()
-    wanted = np.maximum(full - spent - SLACK, _LEAST * full)
-    length[claim.own] = kept * length[claim.own] + (1 - kept) * wanted
-    return replace(state, number=state.number + 1, weight=weight / weight.max(), length=length)
+def settles(state: State, rounds: int) -> bool:
+    """Whether a round leaves the weights alone."""
+    return state.number >= rounds - SETTLING
+
+
+def advance(state: State, logarithm: NDArray[np.float64], update: NDArray[np.float64], *, rounds: int) -> State:
+    """The state of the next round; logarithm (n,) = ln s, update (k,) = rise / mass."""
+    kept, weight = (0.0, state.weight * update**_RELAXED)
+    if settles(state, rounds):
+        kept, weight = _KEPT, state.weight
+    potential = kept * state.potential + (1 - kept) * logarithm
+    return State(number=state.number + 1, weight=weight / weight.max(), potential=potential)
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
-def _add_rows(distances, kernel, weight, total):  # type: ignore[no-untyped-def]
+def _add_rows(distances, places, kernel, weight, total):  # type: ignore[no-untyped-def]
     """Add the sum over places of weight * kernel to `total`, per source."""
-    places, sources = distances.shape
+    size, sources = distances.shape
     part = np.empty(sources, np.float32)
-    for first in range(0, places, _CHUNK):
+    for first in range(0, size, _CHUNK):
         part[:] = 0
-        for p in range(first, min(places, first + _CHUNK)):
+        for p in range(first, min(size, first + _CHUNK)):
+            w = weight[places[p]]
             for b in range(sources):
-                part[b] += weight[p] * kernel[distances[p, b]]
+                part[b] += w * kernel[distances[p, b]]
         for b in range(sources):
             total[b] += part[b]
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
-def _add_columns(distances, kernel, inverse, rise, column):  # type: ignore[no-untyped-def]
+def _add_columns(distances, places, kernel, inverse, rise, mass):  # type: ignore[no-untyped-def]
     """Add the sums over sources of kernel / row sum and of kernel, per place."""
-    for p in range(distances.shape[0]):
+    for p in range(places.size):
         scaled, plain = np.float32(0), np.float32(0)
-        for b in range(distances.shape[1]):
-            mass = kernel[distances[p, b]]
-            scaled += mass * inverse[b]
-            plain += mass
-        rise[p] += scaled
-        column[p] += plain
+        for b in range(inverse.size):
+            own = kernel[distances[p, b]]
+            scaled += own * inverse[b]
+            plain += own
+        rise[places[p]] += scaled
+        mass[places[p]] += plain

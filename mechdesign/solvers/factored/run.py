@@ -29,24 +29,28 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mechdesign.errors import DesignError, InputError, UnsuitableError
-from mechdesign.mechanism.factored.certificate import WEIGHT_BITS, Factors
+from mechdesign.mechanism.factored.certificate import STEP_BITS, WEIGHT_BITS, Factors
 from mechdesign.mechanism.factored.dataset import ROWS, ProvedBound, judge, make_factored
 from mechdesign.mechanism.factored.row_sums import LossData, RowBlock, join_words, rounded_words, row_block
 from mechdesign.mechanism.table.dataset import versions
 from mechdesign.programs.eikonal.curvature import curvature_excess, line_weights, local_weights, ruled
 from mechdesign.programs.eikonal.weights import EikonalWeights, border_step, rings
 from mechdesign.setting.metric.metric import Metric
+from mechdesign.setting.metric.windows import tiled
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.eikonal.frame import FRAME_CELLS, Framed, framed
 from mechdesign.solvers.factored.blocks import Arrays, Work, Workers, in_order, threads, together
 from mechdesign.solvers.factored.cluster import workers
 from mechdesign.solvers.factored.rounds import (
+    FARTHEST,
+    NEAREST,
     SETTLING,
     Claim,
     State,
     Units,
     advance,
     pass_block,
+    settles,
     shared_state,
 )
 from mechdesign.solvers.factored.work_folder import Folder, run_key, work_folder
@@ -127,8 +131,8 @@ def solve_factored(program: EikonalWeights, run: Run) -> xr.Dataset:
         )
     problem = program.problem
     frame = framed(problem, _widest_frame(problem))
-    claim, units = Claim.of(frame, problem.edges), Units.for_lengths(frame.edges.length)
-    state = State(number=0, weight=_first_weights(frame, problem.metric), length=frame.edges.length)
+    claim = Claim.of(frame, problem.edges)
+    state = State(number=0, weight=_first_weights(frame, problem.metric), potential=np.zeros(problem.domain.size))
     key = _run_key(program, run, frame, state)
     described = f"{problem.name}, {problem.domain.size} secrets, {run.rounds} rounds"
     with work_folder(run.work, key, of=described) as folder:
@@ -137,7 +141,7 @@ def solve_factored(program: EikonalWeights, run: Run) -> xr.Dataset:
             folder.retain()
             return finished
         with workers(run.scheduler) as crew:
-            search = _Search(program, run, frame, claim, units, crew, folder)
+            search = _Search(program, run, frame, claim, crew, folder)
             state, kappa, stopped = search.rounds(state)
             judged, rows, factor = search.certify(state, kappa)
             bound, stopped = search.bound(stopped) if bounded(program, run) else (None, stopped)
@@ -174,12 +178,13 @@ class _Search:
         run: Run,
         frame: Framed,
         claim: Claim,
-        units: Units,
         crew: Workers,
         folder: Folder,
     ) -> None:
-        self.problem, self.run, self.frame, self.claim, self.units = program.problem, run, frame, claim, units
+        self.problem, self.run, self.frame, self.claim = program.problem, run, frame, claim
         self.crew, self.folder = crew, folder
+        self.units = Units.for_lengths(frame.edges.length, FARTHEST)
+        self.order = tiled(program.problem.domain.points)
         self.stage = ""  # the round under way
 
     def rounds(self, state: State) -> tuple[State, float, str]:
@@ -191,7 +196,7 @@ class _Search:
         weighed = state, 1.0
         try:
             while True:
-                spent, update, kappa = self._weigh(state)
+                logarithm, update, kappa = self._weigh(state)
                 weighed = state, kappa
                 if kappa <= GOOD:
                     return *weighed, "kappa"
@@ -199,24 +204,30 @@ class _Search:
                     return *weighed, "rounds"
                 if time.monotonic() - self.run.started > self.run.time_limit:
                     return *weighed, "time"
-                state = advance(state, self.claim, spent, update, rounds=self.run.rounds)
+                state = advance(state, logarithm, update, rounds=self.run.rounds)
                 self.folder.write(_STATE, state.as_arrays())
                 self.folder.retain(_STATE)
         except KeyboardInterrupt:
             return *weighed, "interrupt"
 
     def _weigh(self, state: State) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-        """A round's pass: what the edges spend (c,), the update of the weights (k,), and kappa."""
+        """A round's pass: the logarithms of the row sums (n,), the update of the weights (k,), and kappa."""
         self.stage = f"round {state.number + 1} of {self.run.rounds}"
-        arrays = self._pass(self.stage, pass_block, shared_state(self.frame, self.units, state))
-        spent = self.claim.spent(arrays["row_sum"])
-        kappa = self.claim.kappa(self.units.step * 2.0**-48 * self._units(state), spent)
+        length = self.claim.lengths(self.frame, state.potential)
+        settling = settles(state, self.run.rounds)
+        units = self.units.within(NEAREST)
+        shared = shared_state(self.frame, units, state, length, self.order, exact=settling)
+        arrays = self._pass(self.stage, pass_block, shared)
+        used = np.ldexp(self.units.step * self.units.whole(length[self.claim.own]).astype(float), -STEP_BITS)
+        kappa = self.claim.kappa(used, self.claim.spent(arrays["row_sum"]))
         self._tell(self.stage, self.problem.domain.size, kappa)
-        return spent, arrays["rise"] / arrays["column"], kappa
+        seen = arrays["mass"] > 0
+        update = np.divide(arrays["rise"], arrays["mass"], out=np.ones(self.frame.size), where=seen)
+        return np.log(arrays["row_sum"]), update, kappa
 
     def certify(self, state: State, kappa: float) -> tuple[LossData, RowBlock, float]:
         """Integers that satisfy the certificate, with the factor of the step."""
-        metric = self.units.metric(self.frame, state.length)
+        metric = self.units.metric(self.frame, self.claim.lengths(self.frame, state.potential))
         scaled = np.rint(state.weight / state.weight.max() * (1 << WEIGHT_BITS))
         weight = np.maximum(scaled, 1).astype(np.uint32)
         factor = 1.0 if kappa <= 1 else 1 / kappa
@@ -227,7 +238,7 @@ class _Search:
             arrays = self._pass(f"certificate {state.number} {step}", exact_block, judged)
             rows = RowBlock(**arrays)
             breaches = factors.breaches(self.problem.edges, join_words(rows.row_sum))
-            used = factors.nats_per_unit * self._units(state)
+            used = factors.nats_per_unit * metric.units[self.claim.own].astype(float)
             kappa = self.claim.kappa(used, self.claim.spent(rounded_words(rows.row_sum)))
             self._tell(f"certificate, {breaches} breaches", self.problem.domain.size, kappa)
             if breaches == 0:
@@ -253,9 +264,6 @@ class _Search:
             return None, "interrupt"
         return found, "time" if time.monotonic() > deadline else stopped
 
-    def _units(self, state: State) -> NDArray[np.float64]:
-        return self.units.metric(self.frame, state.length).units[self.claim.own].astype(float)
-
     def _pass(self, name: str, work: Work, shared: Any) -> Arrays:
         """A pass over all rows."""
         total = self.problem.domain.size
@@ -278,16 +286,23 @@ class _Search:
             self.run.on_progress(Streaming(stage=stage, done=done, total=total, kappa=kappa, seconds=seconds))
 
 
-def all_rows(judged: LossData) -> RowBlock:
-    """The exact sums of all rows, on this machine's cores. Cost: one pass."""
+def all_rows(judged: LossData, *, told: Callable[[int], object] = lambda done: None) -> RowBlock:
+    """The exact sums of all rows, on this machine's cores; told is called with the rows done. Cost: one pass."""
     with threads() as crew:
         blocks = in_order(crew, exact_block, judged, len(judged.prior), ROWS, folder=Folder(), name="rows")
-        return RowBlock(**together((arrays for _, _, arrays in blocks), _OVER_ROWS))
+
+        def arrays() -> Iterator[Arrays]:
+            for _, stop, found in blocks:
+                told(stop)
+                yield found
+
+        with contextlib.closing(blocks):
+            return RowBlock(**together(arrays(), _OVER_ROWS))
 
 
 def exact_block(judged: LossData, start: int, stop: int) -> Arrays:
-    """`row_block` as arrays."""
-    return row_block(judged, start, stop).as_arrays()
+    """`row_block`, as the work of a pass."""
+    return row_block(judged, start, stop)
 
 
 def _widest_frame(problem: DesignProblem) -> int:

@@ -17,7 +17,7 @@ from mechdesign.errors import DesignError
 from mechdesign.mechanism.factored.certificate import STEP_BITS, WEIGHT_BITS, Factors
 from mechdesign.mechanism.factored.columns import Columns
 from mechdesign.mechanism.factored.dataset import ROWS, judge
-from mechdesign.mechanism.factored.row_sums import LossData, RowBlock, join_words, rounded_words, split_words
+from mechdesign.mechanism.factored.row_sums import LossData, RowBlock, join_words, rounded_words, sum_block
 from mechdesign.setting.metric.integer_metric import IntegerMetric
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.factored.blocks import Arrays, Work, Workers, in_order, together
@@ -128,14 +128,6 @@ class Settling:
                 yield arrays
 
         return together(told(), over_rows)
-
-
-def sum_block(factors: Factors, start: int, stop: int) -> Arrays:
-    """The exact row sums of the secrets start..stop, as words (stop - start, 2)."""
-    sums: list[int] = []
-    for first in range(start, stop, 128):
-        sums += factors.row_sums(factors.distances(np.arange(first, min(first + 128, stop))))
-    return {"row_sum": split_words(sums)}
 
 
 def table_of(judged: LossData, rows: RowBlock, target: NDArray[np.int64]) -> Vector:

@@ -1,0 +1,64 @@
+"""`export` to a compact map, and `verify` and `sample` from one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from compact_maps import design, made
+
+import mechdesign as md
+from mechdesign.mechanism.compact.file import packed, save_compact
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_compact(made(), tmp_path_factory.mktemp("map") / "slope.compact")
+
+
+def test_a_map_is_exported_verified_and_drawn_from(tmp_path: Path, run, run_json) -> None:
+    design_file, target = md.save(design(), tmp_path / "slope.nc"), tmp_path / "slope.compact"
+    assert run_json("export", design_file, "-o", target) == (0, {"file": str(target)})
+    assert target.read_bytes() == packed(made())
+    code, out, _ = run("verify", target, "-v")
+    assert code == 0
+    assert out.startswith("Certified: no inequality of the claim is broken, and no row sums to more than its bound")
+    assert "levels of the map" in out
+    code, told = run_json("sample", target, "--at", "0.2", "5", "-n", "7", "--seed", "2")
+    assert (code, len(told["reports"]), told["unit"], told["claim"]) == (0, 7, "cell", made().claim)
+    drawn = md.geo.MapSampler(made()).sample(at=(0.2, 5.0), size=7, seed=2)
+    assert told["reports"] == drawn.values[0].tolist()
+    assert told["report_x"] == drawn["report_x"].values[0].tolist()
+
+
+BAD = [
+    (("export", "slope.nc", "-o", "slope.compact", "--rows", "0:2"), "rows", 2),
+    (("export", "slope.nc", "-o", "slope.compact", "--degrees"), "degrees", 2),
+    (("export", "slope.nc", "-o", "slope.compact", "--with-verifier"), "with-verifier", 2),
+    (("export", "line.nc", "-o", "line.compact"), "schema", 2),
+    (("export", "slope.nc", "-o", "kept.compact"), "output", 2),
+    (("verify", "slope.compact", "--page", "page.html"), "page", 2),
+    (("verify", "damaged.compact"), "sha256", 1),
+    (("sample", "damaged.compact", "--secret", "0"), "sha256", 1),
+    (("sample", "slope.compact", "--secret", "24"), "secret", 2),
+    (("sample", "slope.compact", "--at", "0", "0"), "at", 2),
+    (("sample", "slope.compact", "--lon", "7", "--lat", "50"), "lon, lat", 2),
+    (("client", "damaged.compact", "-o", "out"), "file", 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "code"), BAD, ids=lambda word: " ".join(word) if type(word) is tuple else ""
+)
+def test_bad_input_is_named(words, field, code, file, tmp_path, run_json, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    content = file.read_bytes()
+    Path("slope.compact" if words[0] != "export" else "kept.compact").write_bytes(content)
+    Path("damaged.compact").write_bytes(content[:-40] + bytes(1) + content[-39:])
+    md.save(design(), "slope.nc")
+    if "line.nc" in words:
+        md.save(md.baselines.exponential(md.load_problem("line", cells=4)), "line.nc")
+    before = sorted(tmp_path.iterdir())
+    assert run_json(*words)[0] == code
+    assert run_json(*words)[1]["error"]["field"] == field
+    assert sorted(tmp_path.iterdir()) == before

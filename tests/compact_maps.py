@@ -1,0 +1,67 @@
+"""Small compact maps, made once: what the tests of maps, their verification and their commands share."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+import mechdesign as md
+from mechdesign.mechanism.compact.certificate import least_bound
+from mechdesign.mechanism.compact.file import packed
+from mechdesign.mechanism.compact.map import CompactMap
+from mechdesign.solvers.factored.compact import compact_map, row_sums
+
+CELLS = (4, 6)
+
+
+@cache
+def design(stencil: int = 16, *, aligned: bool = True) -> xr.Dataset:
+    """Levels from 0.5 nats a cell at one side, which asks for a frame, to 1.5 at the other."""
+    domain = md.Domain.grid(CELLS, cell=(1.0, 1.25), unit="cell", origin=(-2.0, 3.0))
+    steps = np.random.default_rng(5).uniform(0.9, 1.1, CELLS) * np.geomspace(0.5, 1.5, CELLS[1])
+    level = md.PrivacyLevel.from_values(domain, steps)
+    if not aligned:
+        held = level.raster
+        level = md.PrivacyLevel(raster=md.Raster(x=held.x + 0.3, y=held.y - 0.2, values=held.values, unit="cell"))
+    metric = md.Eikonal(level=level, stencil=stencil)
+    problem = md.DesignProblem(
+        domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.losses.Distance(), name="slope"
+    )
+    return md.solve(md.EikonalWeights(problem=problem), method="factored", rounds=8)
+
+
+@cache
+def made(stencil: int = 16) -> CompactMap:
+    """The compact map of a design."""
+    return compact_map(design(stencil))
+
+
+@cache
+def short() -> CompactMap:
+    """The same with an eighth of the range, so that most places lie beyond it; and a bound of its sums."""
+    compact = replace(made(), cap=made().cap // 8)
+    bound = least_bound(compact.potential.ravel()[compact.inner], row_sums(compact.factors))
+    return replace(compact, bound=bound)
+
+
+def sealed(change: Callable[[dict[str, Any]], object] = lambda told: None, *, body: bytes | None = None) -> bytes:
+    """The file of `made` with another header, or body, and a checksum that fits."""
+    content = packed(made())
+    size = int.from_bytes(content[12:16], "little")
+    told = json.loads(content[16 : 16 + size])
+    change(told)
+    header = json.dumps(told, sort_keys=True).encode()
+    before = content[:12] + len(header).to_bytes(4, "little") + header
+    return with_digest(before + (content[16 + size : -32] if body is None else body))
+
+
+def with_digest(content: bytes) -> bytes:
+    """Bytes with their SHA-256 behind them."""
+    return content + hashlib.sha256(content).digest()
