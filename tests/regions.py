@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from clients import file_of
+from numpy.typing import NDArray
 from reference.compact_map import Reader
 from scipy.stats import chi2
 
@@ -155,16 +156,23 @@ def vector_file(vectors: Sequence[Vector]) -> bytes:
     return b"".join(head + each.content for head, each in zip(heads, vectors, strict=True))
 
 
-def check_counts(name: str, secret: int, counts: list[int]) -> None:
-    """Draws of a secret are as likely as the masses of the independent reader, whole numbers."""
+def chances(name: str, secret: int) -> NDArray[np.float64]:
+    """P(y|u) (n,) of a secret, from whole numbers of the independent reader."""
     reader = Reader(content(name))
-    masses, total = reader.masses(secret)
-    expected = np.zeros(len(counts))
-    for place, mass in enumerate(masses):
-        expected[reader.report(place)] += sum(counts) * (mass / total)
+    masses = [reader.kernel[-1] * weight for weight in reader.weight]
+    for q, place in reader.ball(secret):
+        masses[place] = reader.kernel[q] * reader.weight[place]
+    found = np.zeros(region(name).secrets)
+    np.add.at(found, [reader.report(p) for p in range(len(masses))], [mass / sum(masses) for mass in masses])
+    return found
+
+
+def check_counts(name: str, secret: int, counts: list[int]) -> None:
+    """Draws of a secret are as likely as its masses are large."""
+    expected = sum(counts) * chances(name, secret)
     alone = expected >= FEW
-    pairs = [(np.array(counts)[alone], expected[alone]), (sum(np.array(counts)[~alone]), expected[~alone].sum())]
-    square = sum(
-        ((found - likely) ** 2 / likely).sum() for found, likely in pairs if np.size(likely) and np.all(likely)
-    )
+    found, likely = np.array(counts)[alone], expected[alone]
+    square = ((found - likely) ** 2 / likely).sum()
+    if rest := expected[~alone].sum():
+        square += (sum(counts) - found.sum() - rest) ** 2 / rest
     assert chi2.sf(square, alone.sum()) > UNLIKELY

@@ -106,6 +106,12 @@ def write_region(
     target = check_folder(folder, overwrite=overwrite)
     compact = region if isinstance(region, CompactMap) else load_compact(region)
     certified(compact, on_progress=on_progress)
+    write_folder(target, region_contents(compact), overwrite=overwrite)
+    return target
+
+
+def region_contents(compact: CompactMap) -> dict[str, bytes]:
+    """Every file of the folder of a compact map, by name. Nothing is verified."""
     table, flat = packed_map(compact), region_map(compact)
     frame = compact.shape[0] * compact.shape[1] - compact.secrets
     words = {
@@ -115,9 +121,7 @@ def write_region(
         "room": size_words(room(compact)),
     }
     contents = _contents("client/REGION.md", words, table, compact.header()["about"], compact.secrets)
-    contents |= {"region.map": flat, "sample_region.c": handed_over("sample_region.c")}
-    write_folder(target, contents, overwrite=overwrite)
-    return target
+    return contents | {"region.map": flat, "sample_region.c": handed_over("sample_region.c")}
 
 
 def _contents(
