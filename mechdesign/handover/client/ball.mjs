@@ -24,6 +24,8 @@ export class RegionRows {
   #weights = Float64Array.from({ length: 256 }, (_, b) => MANTISSA[b % 16] * 2 ** (b >> 4));
   #limbs; // E(q) - E(cap), 20 bits each, low first
   #floor; // E(cap)
+  #left = new Float64Array(4); // of the number that is drawn, in limbs
+  #spend; // subtracts the mass of a place from it; whether there was less left
   #above; // weights of all places down to the end of every row, added up
   #bound; // factors of the bound, by the upper byte of the potential
   #distance;
@@ -38,6 +40,7 @@ export class RegionRows {
       return [1, -1].map((sign) => ({ ...given, down: sign * down, right: sign * right, sign }));
     });
     this.#kernel(cap, BigInt(ratio), BigInt(shift));
+    this.#spend = spender(this.#left, this.#limbs, this.#weights, weight);
     this.#above = new Float64Array(rows);
     for (let row = 0, sum = 0, at = 0; row < rows; row++) {
       for (let column = 0; column < columns; column++) sum += this.#weights[weight[at++]];
@@ -102,28 +105,10 @@ export class RegionRows {
   /** The place that a number below S belongs to, or -1 where it is not below S: places take (E(q) - E(cap)) W numbers
    * each in order of distance, then E(cap) W each in their own order. */
   #found(cell, asked) {
-    const [low, middle, high] = this.#limbs;
-    const { weight } = this.#map;
-    const weights = this.#weights;
-    const left = Float64Array.from(WIDTHS, (width, k) => Number(BigInt.asUintN(width, asked >> STARTS[k])));
-    let last = -1;
-    const settled = this.#settle(this.#placeOf(cell), (place, q) => {
-      const w = weights[weight[place]]; // each product is below 2^48
-      left[0] -= low[q] * w;
-      let lent = Math.floor(left[0] / LIMB_SIZE);
-      left[0] -= lent * LIMB_SIZE;
-      left[1] += lent - middle[q] * w;
-      lent = Math.floor(left[1] / LIMB_SIZE);
-      left[1] -= lent * LIMB_SIZE;
-      left[2] += lent - high[q] * w;
-      last = place;
-      if (left[2] >= 0) return false;
-      lent = Math.floor(left[2] / UPPER_SIZE);
-      left[2] -= lent * UPPER_SIZE;
-      left[3] += lent;
-      return left[3] < 0;
-    });
-    return settled ? last : this.#far(left.reduce((whole, limb, k) => whole + (BigInt(limb) << STARTS[k]), 0n));
+    for (let k = 0; k < 4; k++) this.#left[k] = Number(BigInt.asUintN(WIDTHS[k], asked >> STARTS[k]));
+    const place = this.#settle(this.#placeOf(cell), this.#spend);
+    if (place >= 0) return place;
+    return this.#far(this.#left.reduce((whole, limb, k) => whole + (BigInt(limb) << STARTS[k]), 0n));
   }
 
   /** The place of a number beyond the ball, or -1. */
@@ -140,14 +125,14 @@ export class RegionRows {
   }
 
   /** Settles the places nearer than the cap, in order of distance and number, until `take(place, distance)` is true;
-   * whether it was. Dial's buckets (1969), one for every whole distance, as in FactorRows. */
+   * this place, or -1. Dial's buckets (1969), one for every whole distance, as in FactorRows. */
   #settle(source, take) {
     const { rows, columns, cap } = this.#map;
     const [distance, steps] = [this.#distance, this.#steps];
     let [listed, next, first] = this.#lists;
     [distance[source], listed[0], next[0], first[0]] = [0, source, -1, 0];
-    let [entries, waiting, farthest, reached, taken] = [1, 1, 0, 0, false];
-    for (; waiting > 0 && !taken; reached++) {
+    let [entries, waiting, farthest, reached, taken] = [1, 1, 0, 0, -1];
+    for (; waiting > 0 && taken < 0; reached++) {
       if (first[reached] < 0) continue;
       let equal = 0;
       for (let at = first[reached]; at >= 0; at = next[at]) {
@@ -160,7 +145,10 @@ export class RegionRows {
       sortFirst(this.#level, equal);
       for (let k = 0; k < equal; k++) {
         const place = this.#level[k];
-        if ((taken = take(place, reached))) break;
+        if (take(place, reached)) {
+          taken = place;
+          break;
+        }
         const row = (place / columns) | 0;
         const column = place - row * columns;
         const framed = this.#framed(row, column);
@@ -236,6 +224,26 @@ function counts(down, right, columns) {
   const long = { ends: 5, inner: 6, besides: columns + side, once: true };
   if (down === 2) return { ...long, aside: columns, outer: side, further: 2 * columns };
   return { ...long, aside: side, outer: columns, further: 2 * side };
+}
+
+/** A function (place, q) that subtracts a mass (E(q) - E(cap)) W from a number: limbs of 20, 20, 40 and 41 bits in `left`,
+ * all but the last kept from 0 to their width; whether the number was less than the mass. */
+function spender(left, [low, middle, high], weights, weight) {
+  return (place, q) => {
+    const w = weights[weight[place]]; // each product is below 2^48
+    left[0] -= low[q] * w;
+    let lent = Math.floor(left[0] / LIMB_SIZE);
+    left[0] -= lent * LIMB_SIZE;
+    left[1] += lent - middle[q] * w;
+    lent = Math.floor(left[1] / LIMB_SIZE);
+    left[1] -= lent * LIMB_SIZE;
+    left[2] += lent - high[q] * w;
+    if (left[2] >= 0) return false;
+    lent = Math.floor(left[2] / UPPER_SIZE);
+    left[2] -= lent * UPPER_SIZE;
+    left[3] += lent;
+    return left[3] < 0;
+  };
 }
 
 /** The whole number of bytes, little-endian. */
