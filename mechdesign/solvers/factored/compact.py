@@ -106,9 +106,8 @@ def _near_cap(compact: CompactMap) -> int:
 
 def _certified(compact: CompactMap, kappa: float, tell: Tell) -> CompactMap:
     """The map with a step and a bound that its exact sums certify."""
-    factor = 1.0
+    factor = 1 / max(1.0, kappa)
     while True:
-        factor /= max(1.0, kappa) * (1 + 2.0**-20)
         if factor < _LEAST_FACTOR:
             raise DesignError(
                 "the rounded numbers break the claim", field="potential", value=factor, remedy="use smaller cells"
@@ -121,6 +120,7 @@ def _certified(compact: CompactMap, kappa: float, tell: Tell) -> CompactMap:
             bounded = replace(compact, bound=least_bound(compact.potential.ravel()[compact.inner], found))
             assert above(bounded, found) == 0
             return bounded
+        factor /= 1 + 2 * max(kappa - 1, 2.0**-20)  # twice: shorter distances raise some sums
 
 
 def _kappa(compact: CompactMap, logarithm: NDArray[np.float64]) -> float:
