@@ -1,11 +1,13 @@
-"""Clients for phones: bytes, start-up and time of a report in Node and in Chromium, by number of cells.
+"""Clients for phones: bytes, start-up and time of a report in Node, in Chromium and in C, by number of cells.
 
-python benchmarks/client.py [--cells 575 2000] [--file FACTORED.nc] [--repeats 5]
+python benchmarks/client.py [--cells 575 2000] [--file FACTORED.nc] [--region MAP.compact] [--repeats 5]
 
 Tables are planar Laplace mechanisms over squares of cells of 200 m; --file adds mechanisms of yours, such as a factored
 one (mechdesign solve philadelphia --program eikonal --cells 200 -o FACTORED.nc). Start-up is from the first line of a
 fresh process, or of a fresh page, to a client that is ready: the table read, its checksum, row sums and whole numbers
-checked. Medians; CPU seconds of Node, and wall seconds, which suffer where others use the machine.
+checked. Medians; CPU seconds of Node, and wall seconds, which suffer where others use the machine. A compact map
+(mechdesign export FACTORED.nc -o MAP.compact) is taken as it is, certified or not; its reports are of random cells, and
+answered when they are drawn, while an app gets them at a fixed time. In C: CPU seconds to open region.map, ms a report.
 """
 
 import argparse
@@ -23,27 +25,81 @@ from rich.table import Table
 
 import mechdesign as md
 from mechdesign.closed_forms.mechanisms import planar_laplace
-from mechdesign.output.client.client import write_client
+from mechdesign.geo import CompactMap
+from mechdesign.output.client.client import region_contents, write_client
 from mechdesign.output.client.packed import size_words
 from mechdesign.setting.problems.area import area_problem
 
 CALLS = 50  # reports of different cells
-SCRIPT = f"""
+REGION_CALLS = 2000
+SCRIPT = """
 const started = process.cpuUsage();
-const {{ openClient, memoryStorage }} = await import("./web/node.mjs");
-const client = await openClient({{ storage: memoryStorage(), perDay: 1e6 }});
-const cpu = (from) => {{ const used = process.cpuUsage(from); return (used.user + used.system) / 1e6; }};
+const { openClient, memoryStorage } = await import("./web/node.mjs");
+const client = await openClient({ storage: memoryStorage(), perDay: 1e6, answerAfter: 0 });
+const cpu = (from) => { const used = process.cpuUsage(from); return (used.user + used.system) / 1e6; };
 const ready = [cpu(started), performance.now() / 1e3];
-const before = process.cpuUsage();
-const step = Math.max(1, Math.floor(client.places.count / {CALLS}));
-for (let k = 0; k < {CALLS}; k++) await client.reportCell((k * step) % client.places.count);
-console.log(JSON.stringify([...ready, cpu(before) / {CALLS}, process.memoryUsage().rss]));
+const calls = Number(process.argv[2]);
+const times = [];
+for (let k = 0; k < calls; k++) {
+  const before = process.cpuUsage();
+  await client.reportCell(Math.floor((k + Math.random()) * client.places.count / calls));
+  times.push(cpu(before));
+  if (k % 50 === 49) await client.forget();
+}
+times.sort((a, b) => a - b);
+const at = (share) => times[Math.min(calls - 1, Math.floor(share * calls))];
+console.log(JSON.stringify([...ready, at(0.5), at(0.99), at(1), process.memoryUsage().rss]));
 """
-IN_PAGE = """async () => {
+IN_PAGE = """async (calls) => {
   const started = performance.now();
-  await mechdesignReports.openClient({ storage: mechdesignReports.memoryStorage() });
-  return (performance.now() - started) / 1e3;
+  const { memoryStorage, openClient } = mechdesignReports;
+  const client = await openClient({ storage: memoryStorage(), perDay: 1e6, answerAfter: 0 });
+  const ready = performance.now();
+  const times = [];
+  for (let k = 0; k < calls; k++) {
+    const before = performance.now();
+    await client.reportCell(Math.floor((k + Math.random()) * client.places.count / calls));
+    times.push(performance.now() - before);
+    if (k % 50 === 49) await client.forget();
+  }
+  times.sort((a, b) => a - b);
+  return [(ready - started) / 1e3, times[Math.floor(calls / 2)]];
 }"""
+IN_C = """
+#include "web/sample_region.c"
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static int urandom(void *file, unsigned char *bytes, size_t count) { return fread(bytes, 1, count, file) != count; }
+
+static double since(clock_t start) { return (double)(clock() - start) / CLOCKS_PER_SEC; }
+
+static int order(const void *a, const void *b) { return *(const double *)a > *(const double *)b ? 1 : -1; }
+
+int main(void) {
+  enum { CALLS = 2000 };
+  static double times[CALLS];
+  FILE *file = fopen("web/region.map", "rb"), *bits = fopen("/dev/urandom", "rb");
+  unsigned char *map = malloc(1 << 27);
+  size_t size = fread(map, 1, 1 << 27, file), room;
+  struct region region;
+  uint32_t report, k;
+  double ready;
+  clock_t start = clock();
+  if (region_room(map, size, &room) || region_open(&region, map, size, malloc(room), room)) return 1;
+  ready = since(start);
+  for (k = 0; k < CALLS; k++) {
+    uint32_t cell = (uint32_t)((double)k / CALLS * region.cells[0] * region.cells[1]);
+    start = clock();
+    if (region_draw(&region, cell, urandom, bits, &report)) return 1;
+    times[k] = since(start);
+  }
+  qsort(times, CALLS, sizeof *times, order);
+  printf("[%g, %g, %g, %g]", ready, times[CALLS / 2], times[CALLS * 99 / 100], times[CALLS - 1]);
+  return 0;
+}
+"""
 
 
 def main() -> None:
@@ -51,26 +107,45 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", type=int, nargs="*", default=[575, 2000])
     parser.add_argument("--file", type=Path, nargs="*", default=[])
+    parser.add_argument("--region", type=Path, nargs="*", default=[])
     parser.add_argument("--repeats", type=int, default=5)
     given = parser.parse_args()
-    console = Console(width=140)
+    console = Console(width=160)
     table = Table(
-        "cells", "kind", "masses", "report.bin", "report.js", "Node: CPU s", "s", "MB", "report, CPU ms", "page: s"
+        *("cells", "kind", "masses", "report.bin", "report.js", "Node: CPU s", "s", "MB", "report, CPU ms", "99 %"),
+        *("most", "page: s", "report, ms", "C: CPU s", "report, CPU ms", "99 %", "most"),
     )
-    for mechanism in [*map(_area, given.cells), *map(md.load, given.file)]:
+    for mechanism in [*map(_area, given.cells), *map(md.load, given.file), *map(md.geo.load_compact, given.region)]:
         with tempfile.TemporaryDirectory() as place:
-            folder = write_client(mechanism, Path(place) / "web")
+            folder = _written(mechanism, Path(place) / "web")
+            region = isinstance(mechanism, CompactMap)
+            calls = REGION_CALLS if region else CALLS
             sizes = [size_words((folder / name).stat().st_size) for name in ("report.bin", "report.js")]
-            runs = [_node(folder) for _ in range(given.repeats)]
-            cpu, wall, report, memory = (median(one[k] for one in runs) for k in range(4))
-            page = median(_pages(folder, given.repeats) or [float("nan")])
-        cells = mechanism.sizes["secret"]
-        kind = "table" if "mass" in mechanism else "factors"
+            cpu, wall, *reports, memory = _medians([_node(folder, calls) for _ in range(given.repeats)])
+            page, in_page = _medians(_pages(folder, given.repeats, calls))
+            in_c = _in_c(folder) if region else []
+        cells = mechanism.secrets if isinstance(mechanism, CompactMap) else mechanism.sizes["secret"]
+        kind = "map" if region else "table" if "mass" in mechanism else "factors"
         table.add_row(
             f"{cells:,}", kind, size_words(8 * cells**2), *sizes,
-            f"{cpu:.2f}", f"{wall:.2f}", f"{memory / 1e6:.0f}", f"{1e3 * report:.2f}", f"{page:.2f}",
+            f"{cpu:.2f}", f"{wall:.2f}", f"{memory / 1e6:.0f}", *(f"{1e3 * each:.2f}" for each in reports),
+            f"{page:.2f}", f"{in_page:.2f}", *(f"{each:.3f}" for each in in_c[:1]),
+            *(f"{1e3 * each:.2f}" for each in in_c[1:]),
         )  # fmt: skip
     console.print(table)
+
+
+def _medians(runs: list[Any]) -> list[float]:
+    return [median(each) for each in zip(*runs, strict=True)]
+
+
+def _written(mechanism: xr.Dataset | CompactMap, folder: Path) -> Path:
+    if not isinstance(mechanism, CompactMap):
+        return write_client(mechanism, folder)
+    folder.mkdir()
+    for name, content in region_contents(mechanism).items():
+        (folder / name).write_bytes(content)
+    return folder
 
 
 def _area(cells: int) -> xr.Dataset:
@@ -82,30 +157,41 @@ def _area(cells: int) -> xr.Dataset:
     return planar_laplace.mechanism(area_problem(domain, epsilon=md.geo.epsilon_within(200.0, 0.6931471805599453)))
 
 
-def _node(folder: Path) -> Any:
+def _node(folder: Path, calls: int) -> Any:
     (folder.parent / "script.mjs").write_text(SCRIPT)
-    done = subprocess.run(["node", "script.mjs"], cwd=folder.parent, capture_output=True, text=True, check=True)
+    words = ["node", "script.mjs", str(calls)]
+    done = subprocess.run(words, cwd=folder.parent, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
 
 
-def _pages(folder: Path, repeats: int) -> list[float]:
-    """Seconds to open the embedded table in fresh pages; none without Chromium."""
+def _in_c(folder: Path) -> list[float]:
+    """CPU seconds to open, and of a report: median, 99 %, most; nothing without a C compiler."""
+    if shutil.which("cc") is None:
+        return []
+    (folder.parent / "main.c").write_text(IN_C)
+    subprocess.run(["cc", "-std=c99", "-O2", "main.c", "-o", "main"], cwd=folder.parent, check=True)
+    done = subprocess.run(["./main"], cwd=folder.parent, capture_output=True, text=True, check=True)
+    return list(json.loads(done.stdout))
+
+
+def _pages(folder: Path, repeats: int, calls: int) -> list[Any]:
+    """Seconds to open the embedded table in fresh pages, and milliseconds of a report; NaN without Chromium."""
     chromium = shutil.which("chromium")
     if chromium is None:
-        return []
+        return [[float("nan"), float("nan")]]
     from playwright.sync_api import sync_playwright
 
     (folder.parent / "page.html").write_text('<!doctype html><script src="web/report.js"></script>')
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        seconds = []
+        found = []
         for _ in range(repeats):
             page = browser.new_page()
             page.goto(f"file://{folder.parent}/page.html")
-            seconds.append(page.evaluate(IN_PAGE))
+            found.append(page.evaluate(IN_PAGE, calls))
             page.close()
         browser.close()
-    return seconds
+    return found
 
 
 if __name__ == "__main__":

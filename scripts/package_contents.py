@@ -12,6 +12,7 @@ NEEDED = (
     "mechdesign/_problems/data/philadelphia_density_2000.asc",
     "mechdesign/handover/verify_positions.py",
     "mechdesign/handover/verify_table.py",
+    "mechdesign/handover/sample_region.c",
     "mechdesign/handover/sample_table.mjs",
 )
 OTHERS = ("tests", "docs", "scripts", "experiments", "benchmarks", "problems", "conda", ".ci", ".github")

@@ -22,6 +22,7 @@ from exported import MAKERS, exponentially, factored
 import mechdesign as md
 from mechdesign.closed_forms.mechanisms import exponential
 from mechdesign.mechanism.sampling.sampler import Sampler
+from mechdesign.output.client.client import PUBLIC, joined
 
 NODE = shutil.which("node")
 TOWN = md.Domain.grid(
@@ -111,6 +112,14 @@ def run(folder: Path, script: str, *words: str) -> Any:
     return json.loads(done.stdout)
 
 
+def modules(folder: Path, table: bytes) -> Path:
+    """A folder of the client's module and a table of any kind, proved by nobody."""
+    folder.mkdir()
+    (folder / "report.bin").write_bytes(table)
+    (folder / "report.mjs").write_text(f"{joined('home.mjs')}export {{ {PUBLIC} }};\n")
+    return folder
+
+
 def taken_apart(table: bytes) -> tuple[dict[str, Any], bytes]:
     """Header and body of report.bin."""
     start = 16 + int.from_bytes(table[12:16], "little")
@@ -119,7 +128,12 @@ def taken_apart(table: bytes) -> tuple[dict[str, Any], bytes]:
 
 def put_together(header: object, body: bytes, *, version: int = 1, packed: bytes | None = None) -> bytes:
     """A file of these parts, with the checksum of what it says."""
+    return file_of(b"mdclient", header, body, version=version, packed=packed)
+
+
+def file_of(magic: bytes, header: object, body: bytes, *, version: int, packed: bytes | None) -> bytes:
+    """The same, of a kind that begins with 8 letters."""
     told = header if isinstance(header, bytes) else json.dumps(header).encode()
-    before = b"mdclient" + version.to_bytes(4, "little") + len(told).to_bytes(4, "little") + told
+    before = magic + version.to_bytes(4, "little") + len(told).to_bytes(4, "little") + told
     content = before + (zlib.compress(body) if packed is None else packed)
     return content + hashlib.sha256(content).digest()

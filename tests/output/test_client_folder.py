@@ -28,7 +28,7 @@ def test_the_command_writes_every_file_and_says_its_sizes(tmp_path, run, run_jso
     file = save(mechanism("park"), tmp_path / "park.nc")
     code, told = run_json("client", file, "-o", tmp_path / "web")
     assert code == 0
-    assert set(told["bytes"]) == folders.NAMES == set(left(tmp_path / "web"))
+    assert set(told["bytes"]) == folders.NAMES - folders.REGION == set(left(tmp_path / "web"))
     assert all((tmp_path / "web" / name).stat().st_size == size > 100 for name, size in told["bytes"].items())
     assert left(tmp_path) == ["park.nc", "web"]
     code, _, err = run("client", file, "-o", tmp_path / "web")
@@ -181,7 +181,7 @@ def test_modules_are_joined_without_imports() -> None:
 
 def test_nothing_handed_over_asks_for_another_place(tmp_path) -> None:
     folder = write_client(mechanism("park"), tmp_path / "web")
-    texts = {name: (folder / name).read_text() for name in folders.NAMES - {"report.bin"}}
+    texts = {name: (folder / name).read_text() for name in folders.NAMES - folders.REGION - {"report.bin"}}
     assert [name for name, text in texts.items() if "http://" in text or "https://" in text] == []
 
 

@@ -1,13 +1,18 @@
 // Reports from a certified table: locate, remember, pay, draw. What an app calls; README.md says what it promises.
 
+import { RegionRows } from "./ball.mjs";
 import { FactorRows, PositionRows, TableRows } from "./draw.mjs";
+import { answered } from "./due.mjs";
 import { ReportError } from "./errors.mjs";
 import { defaultTable } from "./home.mjs";
 import { Ledger } from "./ledger.mjs";
 import { Places } from "./places.mjs";
+import { isRegion, readRegion } from "./region.mjs";
 import { readTable } from "./table.mjs";
 
 const OUTSIDE = ["refuse", "nearest"];
+const ANSWER_AFTER = 100; // milliseconds, of maps of a region
+const MOST_AFTER = 60_000;
 
 /** Reports of one table; `openClient` makes one. claim, cost and unit are those of the table. */
 export class Client {
@@ -18,12 +23,15 @@ export class Client {
   #ledger;
   #outside;
   #bits;
+  #answerAfter;
 
-  constructor({ header, arrays }, { storage, key, perDay, outside, bits, now }) {
-    const Rows = header.kind === "factors" ? FactorRows : header.position_claim ? PositionRows : TableRows;
+  constructor({ header, arrays }, { storage, key, perDay, outside, bits, now, answerAfter }) {
+    const Cells = header.position_claim ? PositionRows : TableRows;
+    const Rows = { compact: RegionRows, factors: FactorRows, table: Cells }[header.kind];
     this.#rows = new Rows(header, arrays);
     this.#positions = Rows === PositionRows;
     [this.#header, this.#reportPoints, this.#outside, this.#bits] = [header, arrays.report_points, outside, bits];
+    this.#answerAfter = answerAfter ?? (Rows === RegionRows ? ANSWER_AFTER : 0);
     this.places = new Places(header, arrays);
     this.claim = header.position_claim ?? header.claim;
     this.cost = header.cost;
@@ -85,7 +93,8 @@ export class Client {
   async #paid(cell, point) {
     const draw = () => this.#rows.draw(cell, this.#bits, point);
     const name = [cell, ...point].join(" ");
-    const { report, ...rest } = await this.#ledger.report(name, draw, (kept) => this.#rows.canReport(kept));
+    const paid = () => this.#ledger.report(name, draw, (kept) => this.#rows.canReport(kept));
+    const { report, ...rest } = await answered(this.#answerAfter, paid);
     return Object.freeze({ report: Object.freeze(this.#placed(report)), ...rest });
   }
 
@@ -106,15 +115,21 @@ export class Client {
  * table, its bytes, or where to fetch them: by default report.bin beside this file (a classic script contains it).
  * storage, with getItem and setItem: by default localStorage. key, under which it remembers: by default one for each
  * metric and grid. perDay, new reports in any 24 hours. outside, for positions off the map: "refuse" or "nearest".
- * bits, so many random bytes; now, milliseconds: for tests. */
+ * answerAfter, milliseconds from a request to its answer: by default 100 for the map of a region, where draws take the
+ * longer the farther they lead, 0 for tables. bits, so many random bytes; now, milliseconds: for tests. */
 export async function openClient(options = {}) {
-  const { perDay = 10, outside = "refuse", now = Date.now, bits = randomBytes } = options;
+  const { perDay = 10, outside = "refuse", answerAfter, now = Date.now, bits = randomBytes } = options;
   if (!Number.isSafeInteger(perDay) || perDay < 1) throw new ReportError("option", "perDay is a whole number from 1");
   if (!OUTSIDE.includes(outside)) throw new ReportError("option", `outside is ${OUTSIDE.join(" or ")}`);
+  const timed = Number.isFinite(answerAfter) && answerAfter >= 0 && answerAfter <= MOST_AFTER;
+  if (answerAfter !== undefined && !timed) {
+    throw new ReportError("option", `answerAfter is a number of milliseconds from 0 to ${MOST_AFTER}`);
+  }
   const storage = options.storage ?? localStorageHere();
-  const read = await readTable(await bytesOf((await options.table) ?? (await defaultTable())));
+  const bytes = await bytesOf((await options.table) ?? (await defaultTable()));
+  const read = await (isRegion(bytes) ? readRegion : readTable)(bytes);
   const key = options.key ?? `mechdesign-reports-${read.header.ledger.slice(0, 16)}`;
-  return new Client(read, { storage, key, perDay, outside, bits, now });
+  return new Client(read, { storage, key, perDay, outside, bits, now, answerAfter });
 }
 
 /** A coordinate to so many decimals, places before the point where they are negative, as it is where they are null. */

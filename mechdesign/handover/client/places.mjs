@@ -9,7 +9,7 @@ export const HALF = 2 ** (POINT_BITS - 1);
 /** The cells of a table: how many, and on how many axes, in `unit`; plane, where they lie on Earth, or null. */
 export class Places {
   #domain;
-  #index; // of a grid: lattice positions, last axis fastest; ascending
+  #index; // of a grid: lattice positions, last axis fastest; ascending; none where every cell of it is a place
   #points;
 
   constructor(header, arrays) {
@@ -26,9 +26,9 @@ export class Places {
 
   /** Coordinates of a cell (its centre on a grid), in `unit`. */
   point(cell) {
-    if (!this.#index) return Array.from(this.#points.subarray(cell * this.axes, (cell + 1) * this.axes));
+    if (this.kind !== "grid") return Array.from(this.#points.subarray(cell * this.axes, (cell + 1) * this.axes));
     const { shape, cell: sides, origin } = this.#domain;
-    let rest = this.#index[cell];
+    let rest = this.#index ? this.#index[cell] : cell;
     const found = [];
     for (let axis = this.axes - 1; axis >= 0; axis--) {
       found[axis] = origin[axis] + ((rest % shape[axis]) + 0.5) * sides[axis];
@@ -70,7 +70,7 @@ export class Places {
     if (position.length !== this.axes || !position.every(Number.isFinite)) {
       throw new ReportError("position", `a position is ${this.axes} finite number(s), in ${this.unit}`);
     }
-    if (this.#index) return this.#latticeCell(position);
+    if (this.kind === "grid") return this.#latticeCell(position);
     if (near) return this.#withinReach(position) ? this.nearest(position) : -1;
     const found = this.nearest(position);
     return this.point(found).every((value, axis) => value === position[axis]) ? found : -1;
@@ -96,12 +96,22 @@ export class Places {
 
   /** The cell with the least straight-line distance to a position; the first of equals. */
   nearest(position) {
+    if (this.kind === "grid" && !this.#index) return this.#nearestOfAll(position);
     let [best, least] = [0, Infinity];
     for (let cell = 0; cell < this.count; cell++) {
       const square = this.point(cell).reduce((sum, value, axis) => sum + (value - position[axis]) ** 2, 0);
       if (square < least) [best, least] = [cell, square];
     }
     return best;
+  }
+
+  /** The nearest cell of a whole lattice: along every axis the nearest step. */
+  #nearestOfAll(position) {
+    const { shape, cell, origin } = this.#domain;
+    return position.reduce((at, x, axis) => {
+      const step = Math.ceil((x - origin[axis]) / cell[axis]) - 1;
+      return at * shape[axis] + Math.min(Math.max(step, 0), shape[axis] - 1);
+    }, 0);
   }
 
   #latticeCell(position) {
@@ -112,6 +122,7 @@ export class Places {
       if (step < 0) return -1;
       at = at * shape[axis] + step;
     }
+    if (!this.#index) return at;
     let [low, high] = [0, this.count - 1];
     while (low < high) {
       const middle = (low + high) >>> 1;

@@ -48,6 +48,9 @@ export interface Options {
   perDay?: number;
   /** Positions off the map: "refuse" (the default) or "nearest". */
   outside?: "refuse" | "nearest";
+  /** Milliseconds from a request to its answer: by default 100 for the map of a region, where draws take the longer the
+   * farther they lead, 0 for tables. */
+  answerAfter?: number;
   /** So many random bytes, for tests; by default crypto.getRandomValues. */
   bits?: (count: number) => Uint8Array;
   /** Milliseconds, for tests; by default Date.now. */

@@ -112,7 +112,8 @@ function checkedHeader(header) {
   return header;
 }
 
-function checkDomain(domain) {
+/** Refuses places of which a position cannot be located. */
+export function checkDomain(domain) {
   const { axes, plane } = domain;
   need(["grid", "points", "nodes"].includes(domain.kind), "has places of an unknown kind");
   const finite = (list) => Array.isArray(list) && list.length === axes && list.every(Number.isFinite);

@@ -1,11 +1,11 @@
-"""client: a mechanism, or a session design, as the folder that an app ships, for browsers and Node, on its own."""
+"""client: a mechanism, a compact map or a session design as the folder that an app ships, for browsers and Node."""
 
 from __future__ import annotations
 
 import base64
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from string import Template
 
@@ -13,6 +13,9 @@ import xarray as xr
 
 from mechdesign.errors import VerificationError
 from mechdesign.mechanism.admission import prove
+from mechdesign.mechanism.compact.file import load_compact
+from mechdesign.mechanism.compact.file import packed as packed_map
+from mechdesign.mechanism.compact.map import CompactMap
 from mechdesign.mechanism.session.design import SessionDesign
 from mechdesign.mechanism.session.design_files import load_design
 from mechdesign.mechanism.stored import read
@@ -20,12 +23,15 @@ from mechdesign.output.client.folder import check_folder, write_folder
 from mechdesign.output.client.packed import packed, size_words
 from mechdesign.output.client.packed_session import packed_session
 from mechdesign.output.client.promise import promise, what_is_drawn
+from mechdesign.output.client.region_map import region_map, room
 from mechdesign.output.export.export import handed_over, handed_script
+from mechdesign.solvers.kernels.progress import Reported
 from mechdesign.verification.verify import certified, verify
 
-_BEFORE = ("errors.mjs", "sha256.mjs", "plane.mjs", "table.mjs", "places.mjs", "draw.mjs", "kept.mjs", "ledger.mjs")
+_READ = ("errors.mjs", "sha256.mjs", "plane.mjs", "table.mjs", "region.mjs", "places.mjs")
+_BEFORE = (*_READ, "draw.mjs", "ball.mjs", "due.mjs", "kept.mjs", "ledger.mjs")
 _AFTER = ("client.mjs", "windows.mjs", "steps.mjs", "filter.mjs", "rules.mjs", "moved.mjs", "bundle.mjs", "session.mjs")
-_PUBLIC = "Client, ReportError, Session, memoryStorage, openClient, openSession"
+PUBLIC = "Client, ReportError, Session, memoryStorage, openClient, openSession"
 _GLOBAL = "mechdesignReports"
 _CODE = ("node.mjs", "report.d.mts", "node.d.mts")
 _TRIAL = ("index.html", "demo.js")
@@ -84,12 +90,46 @@ def write_session(design: SessionDesign | str | Path, folder: str | Path, *, ove
     return target
 
 
+def write_region(
+    region: CompactMap | str | Path,
+    folder: str | Path,
+    *,
+    overwrite: bool = False,
+    on_progress: Callable[[Reported], None] | None = None,
+) -> Path:
+    """Write the folder of a compact map, or of its file: as `write_client` has it, with region.map and sample_region.c
+    for devices without JavaScript, without a page to try it on.
+
+    The map is verified first; on_progress is called with where that stands. Raises: as `write_client`.
+    Cost: that of `verify`, and 1 microsecond a place.
+    """
+    target = check_folder(folder, overwrite=overwrite)
+    compact = region if isinstance(region, CompactMap) else load_compact(region)
+    certified(compact, on_progress=on_progress)
+    write_folder(target, region_contents(compact), overwrite=overwrite)
+    return target
+
+
+def region_contents(compact: CompactMap) -> dict[str, bytes]:
+    """Every file of the folder of a compact map, by name. Nothing is verified."""
+    table, flat = packed_map(compact), region_map(compact)
+    frame = compact.shape[0] * compact.shape[1] - compact.secrets
+    words = {
+        "claim": compact.claim,
+        "flat": size_words(len(flat)),
+        "frame": str(frame),
+        "room": size_words(room(compact)),
+    }
+    contents = _contents("client/REGION.md", words, table, compact.header()["about"], compact.secrets)
+    return contents | {"region.map": flat, "sample_region.c": handed_over("sample_region.c")}
+
+
 def _contents(
     readme: str, own: Mapping[str, str], table: bytes, about: Mapping[str, str | float], cells: int
 ) -> dict[str, bytes]:
     """Every file of the folder, by name, but a page; own, the words of its README that no other has."""
     embedded = f'const TABLE = "{base64.b64encode(table).decode()}";\n'
-    script = embedded + joined("embedded.mjs") + f"globalThis.{_GLOBAL} = {{ {_PUBLIC} }};\n"
+    script = embedded + joined("embedded.mjs") + f"globalThis.{_GLOBAL} = {{ {PUBLIC} }};\n"
     words = {
         "promise": str(about["promise"]),
         "size": size_words(len(table)),
@@ -99,7 +139,7 @@ def _contents(
     }
     return {
         "report.bin": table,
-        "report.mjs": (_LICENCE + joined("home.mjs") + f"export {{ {_PUBLIC} }};\n").encode(),
+        "report.mjs": (_LICENCE + joined("home.mjs") + f"export {{ {PUBLIC} }};\n").encode(),
         "report.js": f'{_LICENCE}"use strict";\n(() => {{\n{script}}})();\n'.encode(),
         **{name: handed_over(f"client/{name}") for name in _CODE},
         "README.md": Template(handed_over(readme).decode()).substitute(words).encode(),

@@ -16,7 +16,9 @@ from mechdesign.errors import InputError
 from mechdesign.mechanism.storage.files import check_target, unwritten
 
 _CODE = {"report.mjs", "report.js", "node.mjs", "demo.js"}
-NAMES = frozenset({"report.bin", "index.html", "README.md", "package.json", "report.d.mts", "node.d.mts"} | _CODE)
+_TEXTS = {"index.html", "README.md", "package.json", "report.d.mts", "node.d.mts"}
+REGION = {"region.map", "sample_region.c"}  # of compact maps alone
+NAMES = frozenset({"report.bin"} | _TEXTS | _CODE | REGION)
 
 
 def check_folder(path: str | Path, *, overwrite: bool = False) -> Path:

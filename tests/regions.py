@@ -1,0 +1,178 @@
+"""Compact maps of any numbers, small, certified by nobody: every reader must draw the same from them."""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from clients import file_of
+from numpy.typing import NDArray
+from reference.compact_map import Reader
+from scipy.stats import chi2
+
+import mechdesign as md
+from mechdesign.mechanism.compact.certificate import least_bound
+from mechdesign.mechanism.compact.draw import Drawing
+from mechdesign.mechanism.compact.file import packed
+from mechdesign.mechanism.compact.map import CompactMap
+
+ONE = 1 << 48  # of a nat
+UNLIKELY = 1e-9  # of a chi-square test of true random bits: it fails once in a billion runs
+FEW = 5  # draws expected of a cell that is counted alone
+PLANE = md.geo.Plane(latitude=40.5, longitude=-74.9, unit="km")
+
+
+def random_map(
+    seed: int,
+    cells: tuple[int, int] = (9, 7),
+    *,
+    frame: int = 2,
+    stencil: int = 16,
+    cap: int = 4000,
+    nats: float = 9.0,
+    near: float = 0.5,
+    rough: float = 0.2,
+    weights: tuple[int, int] = (100, 180),
+    sides: tuple[float, float] = (0.5, 0.7),
+    spent: float = 1.0,
+) -> CompactMap:
+    """A map of levels of about `near` nats a cell, potentials and levels rough by so many nats, a cap of so many units
+    and nats, a kernel that spends so much of the lengths, and the least bound of its sums.
+    """
+    rng = np.random.default_rng(seed)
+    shape = tuple(count + 2 * frame for count in cells)
+    level = np.rint(20_000 * np.exp(rough * rng.standard_normal(shape))).clip(1, 65_535).astype(np.uint16)
+    potential = np.zeros(shape, np.int16)
+    inside = tuple(slice(frame, frame + count) for count in cells)
+    potential[inside] = (rough * 2**14 * rng.standard_normal(cells)).clip(-32_768, 32_767).astype(np.int16)
+    grain = int(nats / cap * ONE)
+    made = CompactMap(
+        cells=cells, frame=frame, cell=sides, origin=(-1.5, 2.25), unit="km", plane=PLANE, stencil=stencil,
+        level_unit=near / 20_000 / sides[0], level=level, potential=potential,
+        weight=rng.integers(*weights, shape).astype(np.uint8), grain=grain, step=int(spent * grain), cap=cap,
+        bound=(1 << 30, 0), mechanism=f"{seed:064x}", problem="made up", program="random",
+    )  # fmt: skip
+    drawing = Drawing(compact=made)
+    sums = [drawing.ball(secret).total for secret in range(made.secrets)]
+    return replace(made, bound=least_bound(made.potential.ravel()[made.inner], sums))
+
+
+# What each of them is about: steps of either stencil, no frame, equal distances, reports beyond the ball, one unit an
+# edge, potentials from end to end, balls that end inside the map.
+MAPS: dict[str, dict[str, Any]] = {
+    "knights": {"seed": 1},
+    "eight": {"seed": 2, "stencil": 8, "cells": (5, 11)},
+    "bare": {"seed": 3, "frame": 0, "cells": (2, 30)},
+    "even": {"seed": 4, "rough": 0.0, "cells": (8, 8)},
+    "far": {"seed": 5, "nats": 1.5, "near": 0.4, "cap": 150},
+    "coarse": {"seed": 6, "cap": 3, "nats": 12.0, "near": 0.1, "rough": 0.0},
+    "steep": {"seed": 7, "rough": 1.5, "weights": (0, 256)},
+    "wide": {"seed": 8, "cells": (14, 12), "near": 1.2, "nats": 20.0, "cap": 45_000},
+}
+
+
+CERTIFIED = {"seed": 9, "rough": 0.0, "weights": (150, 151), "spent": 0.5, "sides": (0.5, 0.5)}
+
+
+@cache
+def region(name: str) -> CompactMap:
+    return random_map(**(MAPS | {"certified": CERTIFIED})[name])
+
+
+@cache
+def content(name: str) -> bytes:
+    return packed(region(name))
+
+
+@cache
+def drawing(name: str) -> Drawing:
+    return Drawing(compact=region(name))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vector:
+    """Reports of a secret that random bytes give."""
+
+    secret: int
+    content: bytes
+    reports: list[int]
+
+
+@cache
+def drawn_vectors(name: str, reports: int, seed: int) -> list[Vector]:
+    """Vectors of random bytes, as many reports of every secret."""
+    rng, compact, found = np.random.default_rng(seed), region(name), []
+    for secret in range(compact.secrets):
+        used: list[bytes] = []
+
+        def bits(count: int, used: list[bytes] = used) -> bytes:
+            used.append(rng.bytes(count))
+            return used[-1]
+
+        places = drawing(name).places(secret, reports, bits)
+        found.append(Vector(secret=secret, content=b"".join(used), reports=[compact.report_of(at) for at in places]))
+    return found
+
+
+@cache
+def border_vectors(name: str, secret: int) -> list[Vector]:
+    """Vectors of the whole numbers at which another place begins, or nothing is drawn, and of those before them, with
+    the places of the independent reader. Where nothing is drawn a round of zeros follows, which is the secret's own.
+    """
+    reader, vectors = Reader(content(name)), []
+    floor, weights = reader.kernel[-1], list(accumulate(reader.weight))
+    ball = list(reader.ball(secret))
+    sums = list(accumulate((reader.kernel[q] - floor) * reader.weight[p] for q, p in ball))
+    total, bound = sums[-1] + floor * weights[-1], reader.bound(secret)
+    digits = bound.bit_length()
+    far = {sums[-1] + floor * weights[at] for at in (0, reader.columns - 1, len(weights) // 2)}
+    for asked in sorted({at - back for at in {*sums, *far, total, bound} for back in (0, 1)}):
+        content_of = [(asked << 128 - digits).to_bytes(16, "little")] if asked < 1 << digits else []
+        place = reader.secret(secret)
+        if asked >= total:
+            content_of.append(bytes(16))
+        elif asked >= sums[-1]:
+            place = bisect_right(weights, (asked - sums[-1]) // floor)
+        else:
+            place = ball[bisect_right(sums, asked)][1]
+        vectors.append(Vector(secret=secret, content=b"".join(content_of), reports=[reader.report(place)]))
+    return vectors
+
+
+def put_together(header: object, body: bytes, *, version: int = 1, packed: bytes | None = None) -> bytes:
+    """A file of these parts, with the checksum of what it says."""
+    return file_of(b"mdregion", header, body, version=version, packed=packed)
+
+
+def vector_file(vectors: Sequence[Vector]) -> bytes:
+    """uint32 secret, reports and bytes, then the bytes, of each vector in turn."""
+    heads = (struct.pack("<3I", each.secret, len(each.reports), len(each.content)) for each in vectors)
+    return b"".join(head + each.content for head, each in zip(heads, vectors, strict=True))
+
+
+def chances(name: str, secret: int) -> NDArray[np.float64]:
+    """P(y|u) (n,) of a secret, from whole numbers of the independent reader."""
+    reader = Reader(content(name))
+    masses = [reader.kernel[-1] * weight for weight in reader.weight]
+    for q, place in reader.ball(secret):
+        masses[place] = reader.kernel[q] * reader.weight[place]
+    found = np.zeros(region(name).secrets)
+    np.add.at(found, [reader.report(p) for p in range(len(masses))], [mass / sum(masses) for mass in masses])
+    return found
+
+
+def check_counts(name: str, secret: int, counts: list[int]) -> None:
+    """Draws of a secret are as likely as its masses are large."""
+    expected = sum(counts) * chances(name, secret)
+    alone = expected >= FEW
+    found, likely = np.array(counts)[alone], expected[alone]
+    square = ((found - likely) ** 2 / likely).sum()
+    if rest := expected[~alone].sum():
+        square += (sum(counts) - found.sum() - rest) ** 2 / rest
+    assert chi2.sf(square, alone.sum()) > UNLIKELY
