@@ -33,13 +33,14 @@ from mechdesign.mechanism.schema import FACTORED
 from mechdesign.mechanism.stored import Stored, read
 from mechdesign.setting.metric.integer_metric import LARGEST
 from mechdesign.setting.space.domain import Domain
-from mechdesign.solvers.factored.rounds import FARTHEST, NEAREST, SLACK
+from mechdesign.solvers.factored.rounds import FARTHEST, SLACK
 from mechdesign.solvers.factored.sums import exact_sums
 from mechdesign.solvers.kernels.progress import Reported, Streaming
 
 ROUNDS = 10  # of the fixed point, at most
 GOOD = 1.001  # kappa at which it ends early
 _KEPT = 0.3
+_NEAREST = 16  # nats that sums of the rounds tell apart
 _LEAST_FACTOR = 0.9
 _UNIT_BITS = 30  # digits of the unit of levels, so that its multiples are doubles
 _ONE = 1 << STEP_BITS
@@ -99,9 +100,9 @@ def _settled(compact: CompactMap, logarithm: NDArray[np.float64], tell: Tell) ->
 
 
 def _near_cap(compact: CompactMap) -> int:
-    """A cap of `NEAREST` nats, or of the longest edge."""
+    """A cap of `_NEAREST` nats, or of the longest edge."""
     longest = max(int(length.max(initial=0)) for _, _, length in compact.edges_along())
-    return max(int(NEAREST) * _ONE, longest) // compact.grain
+    return max(_NEAREST * _ONE, longest) // compact.grain
 
 
 def _certified(compact: CompactMap, kappa: float, tell: Tell) -> CompactMap:

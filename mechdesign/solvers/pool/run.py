@@ -139,7 +139,7 @@ def solve_pool(program: Optimal, targets: Targets) -> Design | xr.Dataset:
 
 
 class Search:
-    """A run under way: the pool, its fields, costs and weights, and the multipliers."""
+    """A run under way: the pool, its fields, costs and weights, the multipliers, and the weights of the least loss."""
 
     def __init__(self, problem: DesignProblem, targets: Targets, crew: Workers) -> None:
         self.problem, self.targets, self.crew = problem, targets, crew
@@ -154,6 +154,7 @@ class Search:
         self.state = State(dual=np.zeros(n), weight=np.ones(n), ratio=np.ones(n))
         self.proof, self.best, self.worth = np.zeros(n), np.zeros(n), 0.0
         self.columns, self.cost, self.weight = Generators.none(), np.zeros(0), np.zeros(0)
+        self.loss, self.least = np.inf, np.zeros(0)
         self.matrix: Matrix | None = None
         self.seen: set[tuple[int, bytes, bytes]] = set()
         self.number = 0
@@ -173,10 +174,10 @@ class Search:
                 grown, before = self._extend(), gap
                 if self.matrix is None:
                     break
-                loss = self._improve(blocks, limit)
+                self._improve(blocks, limit)
                 self.number += 1
-                gap = (loss - self.worth) / loss
-                self._tell_round(loss, gap)
+                gap = (self.loss - self.worth) / self.loss
+                self._tell_round(gap)
                 if gap <= _ENOUGH * self.targets.gap:
                     return "gap"
                 if not grown and gap > _SLOW * before:
@@ -188,13 +189,13 @@ class Search:
     def kept(self) -> tuple[Generators, Vector]:
         """The columns that matter, with their weights; the distance from every place where no round was finished."""
         n = self.places.size
-        if not len(self.weight):
+        if not len(self.least):
             own = np.arange(n)
             columns = Generators(place=own, offset=np.zeros(n, np.int64), first=np.arange(n + 1), report=own)
             return columns, self.state.weight
-        whole = np.bincount(self.columns.report[: len(self.weight)], self.weight, n)
-        used = np.flatnonzero(self.weight > _FAINT * whole[self.columns.report[: len(self.weight)]])
-        return self.columns.of(used), self.weight[used]
+        report = self.columns.report[: len(self.least)]
+        used = np.flatnonzero(self.least > _FAINT * np.bincount(report, self.least, n)[report])
+        return self.columns.of(used), self.least[used]
 
     def bound(self) -> ProvedBound | None:
         """The better of the proved bounds of the multipliers of the passes and of the master, which are worth more
@@ -215,14 +216,14 @@ class Search:
         """Say where the run stands."""
         self._tell(stage, done, self.places.size, kappa)
 
-    def _tell_round(self, loss: float, gap: float) -> None:
+    def _tell_round(self, gap: float) -> None:
         if self.targets.on_progress is not None:
             self.targets.on_progress(
                 Progress(
                     method="pool of columns, estimated",
                     round=self.number - 1,
                     iteration=None,
-                    loss=loss,
+                    loss=self.loss,
                     lower_bound=self.worth,
                     gap=gap,
                     variables=self.columns.size,
@@ -293,27 +294,28 @@ class Search:
         joined = {name: np.concatenate([arrays[name] for arrays in found]) for name in found[0]}
         return Matrix.of(joined["count"], joined["place"], joined["value"], self.places.size), joined["cost"]
 
-    def _improve(self, blocks: Blocks, deadline: float) -> float:
-        """Better weights and multipliers; the loss that the weights will have, about.
+    def _improve(self, blocks: Blocks, deadline: float) -> None:
+        """Better weights and multipliers.
 
-        Once the loss is near enough the master is repeated from where it ended, for weights alone: its pull goes back
-        to the multipliers before, and row sums get closer to 1. Pricing goes on from the multipliers of the first.
+        Once the loss is near enough the master is repeated from where it ended: its pull goes back to the multipliers
+        before, and row sums get closer to 1. That is for `least` alone, the weights of the least loss that was found;
+        pricing and the next round go on from the first point.
         """
         assert self.matrix is not None
-        gap, dual = max(_SHARE * self.targets.gap, _FINEST), self.state.dual
-        loss = np.inf
+        gap, weight, dual, loss = max(_SHARE * self.targets.gap, _FINEST), self.weight, self.state.dual, np.inf
         for number in range(1 + _REPEATS):
-            found = improve(self.matrix, blocks, self.cost, self.weight, dual, gap=gap, deadline=deadline)
-            dual, raw = np.maximum(found.dual, 0.0), float(self.cost @ found.weight)
+            point = improve(self.matrix, blocks, self.cost, weight, dual, gap=gap, deadline=deadline)
+            weight, dual = point.weight, np.maximum(point.dual, 0.0)
             if number == 0:
+                self.weight = weight
                 self.state = State(dual=dual, weight=self.state.weight, ratio=self.state.ratio)
-            worth = raw * (1 + 2 * self._spent(found.sums))
-            gained, loss = loss - worth, min(loss, worth)
-            if gained > 0:
-                self.weight = found.weight
+            raw = float(self.cost @ weight)
+            found = raw * (1 + 2 * self._spent(point.sums))
+            if found < self.loss:
+                self.loss, self.least = found, weight
+            gained, loss = loss - found, min(loss, found)
             if gained < gap * loss or raw - self.worth > self.targets.gap * raw or time.monotonic() > deadline:
                 break
-        return loss
 
     def _spent(self, sums: Vector) -> float:
         """The mean share of an edge that goes to the row sums at its ends: a loss of lengths grows by twice as much."""
