@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from tolerances import LINEAR_ALGEBRA
 from mechdesign.errors import InputError
 from mechdesign.mechanism.factored.certificate import KERNEL_BITS, STEP_BITS, WEIGHT_BITS, Factors
 from mechdesign.mechanism.factored.row_sums import join_words, split_words
+from mechdesign.mechanism.factored.rows import _MOST_COLUMNS, FactoredMechanism
 from mechdesign.mechanism.table.certificate import exp_lower, reference_violations
 from mechdesign.setting.metric.integer_metric import IntegerMetric
 from mechdesign.setting.metric.shortest_paths import Edges
@@ -199,3 +201,19 @@ def test_all_sums_come_once_and_are_told_of(case: str) -> None:
     secrets, sums = (np.concatenate(parts) for parts in zip(*found, strict=True))
     assert join_words(sums[np.argsort(secrets)]) == [sum(row) for row in numerators(factors)]
     assert said[-1] == len(secrets) == len(factors.inner)
+
+
+def test_cumulative_masses_do_not_wrap_at_the_most_columns() -> None:
+    """All at the largest kernel value and weight, one less in the last bit: against multiples in whole numbers."""
+    none = np.zeros(0, np.int64)
+    metric = IntegerMetric(
+        points=np.zeros((_MOST_COLUMNS, 1)), tail=none, head=none, units=none.astype(np.uint16), cap=9
+    )
+    weight = np.full(_MOST_COLUMNS, (1 << WEIGHT_BITS) - 1, np.uint32)
+    factors = Factors(metric=metric, step=STEP, weight=weight, inner=np.arange(2))
+    held = SimpleNamespace(factors=factors)
+    high, low = FactoredMechanism._cumulative(held, np.zeros(_MOST_COLUMNS, np.uint16))
+    mass = ((1 << WEIGHT_BITS) - 1) << KERNEL_BITS
+    for k in (0, 1, 1 << 19, 1 << 20, _MOST_COLUMNS - 1):
+        assert (int(high[k]) << 43) + int(low[k]) == (k + 1) * mass
+    assert (np.diff(high.astype(np.float64)) >= 0).all()

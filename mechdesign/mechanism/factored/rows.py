@@ -25,9 +25,9 @@ from mechdesign.mechanism.table.dataset import make_mechanism
 from mechdesign.mechanism.table.repair import repair
 from mechdesign.setting.metric.windows import BLOCK, Distances
 
-_LIMB = 43  # bits of the low part of a cumulative mass: sums of 2^19 low parts stay under 2^63
+_LIMB = 43  # bits of the low part of a cumulative mass
 _HALF = np.uint64(29)
-_MOST_COLUMNS = 1 << 19  # so that sums of both limbs fit 64 bits
+_MOST_COLUMNS = 2_000_000  # each at most 2^43 + 2^15 in the high part, so that sums of both fit 64 bits
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -36,8 +36,8 @@ class FactoredMechanism(Rows):
 
     The Dataset is copied, so that later changes do not reach it; what is drawn or returned exactly comes from rows that
     were added up again here, and draws from a mechanism whose claim was proved here, once.
-    Raises: InputError for a Dataset of another schema, or with more than 2^19 columns; VerificationError for one that
-    does not satisfy its schema.
+    Raises: InputError for a Dataset of another schema, or of more than 2,000,000 columns; VerificationError for one
+        that does not satisfy its schema.
     """
 
     dataset: xr.Dataset = field(kw_only=False)
@@ -54,7 +54,7 @@ class FactoredMechanism(Rows):
         over = "column" if "column" in self.dataset.sizes else "place"
         if self.dataset.sizes[over] > _MOST_COLUMNS:
             raise InputError(
-                f"more than {_MOST_COLUMNS} {over}s",
+                f"more than {_MOST_COLUMNS:,} {over}s",
                 field=over,
                 value=self.dataset.sizes[over],
                 remedy="use fewer cells",
@@ -153,8 +153,8 @@ class FactoredMechanism(Rows):
         upper, lower = kernel_high[distances] * weight, kernel_low[distances] * weight  # mass = upper 2^29 + lower
         shift = np.uint64(_LIMB) - _HALF
         low = ((upper & np.uint64((1 << int(shift)) - 1)) << _HALF) + (lower & mask)
-        high = (upper >> shift) + (lower >> np.uint64(_LIMB))
-        total = np.cumsum(low, dtype=np.uint64)
+        high = (upper >> shift) + (lower >> np.uint64(_LIMB)) + (low >> np.uint64(_LIMB))
+        total = np.cumsum(low & mask, dtype=np.uint64)
         return np.cumsum(high, dtype=np.uint64) + (total >> np.uint64(_LIMB)), total & mask
 
     def _distances(self, asked: NDArray[np.int64]) -> Iterator[tuple[slice, Distances]]:
