@@ -114,7 +114,7 @@ def run(folder: Path, script: str, *words: str) -> Any:
 
 def modules(folder: Path, table: bytes) -> Path:
     """A folder of the client's module and a table of any kind, proved by nobody."""
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     (folder / "report.bin").write_bytes(table)
     (folder / "report.mjs").write_text(f"{joined('home.mjs')}export {{ {PUBLIC} }};\n")
     return folder
