@@ -2,10 +2,11 @@
 
 python benchmarks/sizes.py [--only NAME ...]
 
-Philadelphia, 8 neighbours. "hard" cases stretch the map over a smaller square, so that an edge is as short as 0.2 nats;
-there the optimum is far from eikonal and most of a table is free. Euclidean cases are libqif's: all pairs, eps = 1 per
-cell, expected distance. "bumps" are seeded maps of nine Gaussian bumps with edges of 0.2 to 1.4 nats, "points" are
-scattered places in a square of 2 km with all their pairs at 0.01 per m, "roads" are synthetic networks at 0.003 per m.
+Philadelphia, 8 neighbours; 100 x 100 and 200 x 200 cells by pools of columns. "hard" cases stretch the map over a
+smaller square, so that an edge is as short as 0.2 nats; there the optimum is far from eikonal and most of a table is
+free. Euclidean cases are libqif's: all pairs, eps = 1 per cell, expected distance. "bumps" are seeded maps of nine
+Gaussian bumps with edges of 0.2 to 1.4 nats, "points" are scattered places in a square of 2 km with all their pairs at
+0.01 per m, "roads" are synthetic networks at 0.003 per m.
 "minimax" asks for the smallest worst-case loss. "eikonal" cases are factored mechanisms with their bounds, the last on
 10,000 crossings at 0.01 per m. Seconds include start-up and compiled-code loading; peak memory is that of the process.
 """
@@ -28,7 +29,8 @@ CASES = {
     "35 x 35": ["philadelphia", "--cells", "35", "--gap", "1e-4"],
     "50 x 50": ["philadelphia", "--cells", "50", "--gap", "1e-3"],
     "70 x 70": ["philadelphia", "--cells", "70", "--gap", "1e-3"],
-    "100 x 100": ["philadelphia", "--cells", "100", "--gap", "3e-3"],
+    "100 x 100": ["philadelphia", "--cells", "100", "--gap", "5e-3"],
+    "200 x 200": ["philadelphia", "--cells", "200", "--gap", "1e-2"],
     "hard, 20 x 20 of 0.5": ["philadelphia", "--cells", "20", "--extent", "10", "--gap", "1e-3"],
     "hard, 35 x 35 of 1": ["philadelphia", "--cells", "35", "--extent", "35", "--gap", "1e-2"],
     "euclidean 10 x 10": ["euclidean", "--cells", "10", "--loss", "distance", "--gap", "1e-6"],
