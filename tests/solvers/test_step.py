@@ -14,9 +14,9 @@ from mechdesign.mechanism.factored.certificate import STEP_BITS, Factors
 from mechdesign.mechanism.factored.row_sums import LossData, join_words
 from mechdesign.setting.metric.integer_metric import IntegerMetric
 from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.solvers.factored.blocks import Arrays
+from mechdesign.solvers.factored.blocks import Arrays, together
 from mechdesign.solvers.factored.rounds import RANGE, Claim, Units
-from mechdesign.solvers.factored.step import certified, exact_block
+from mechdesign.solvers.factored.step import OVER_ROWS, certified, exact_block
 
 
 def test_whole_units_are_the_most_that_fit_and_end_at_the_cap() -> None:
@@ -72,7 +72,7 @@ def searched(
 
 
 def whole(judged: LossData, step: int) -> Arrays:
-    return exact_block(judged, 0, len(judged.prior))
+    return together(iter([exact_block(judged, 0, len(judged.prior))]), OVER_ROWS)
 
 
 @pytest.mark.parametrize("ratio", [1, 20, 1000])

@@ -175,13 +175,7 @@ class _Search:
     """A run under way."""
 
     def __init__(
-        self,
-        program: EikonalWeights,
-        run: Run,
-        frame: Framed,
-        claim: Claim,
-        crew: Workers,
-        folder: Folder,
+        self, program: EikonalWeights, run: Run, frame: Framed, claim: Claim, crew: Workers, folder: Folder
     ) -> None:
         self.problem, self.run, self.frame, self.claim = program.problem, run, frame, claim
         self.crew, self.folder = crew, folder
