@@ -3,8 +3,8 @@
     python scripts/read_compact.py map.compact [patches, 4]
 
 The reader of tests/reference knows nothing of the package. Every row sum of a patch is compared with the package's and
-with its bound; every edge within a patch is checked both ways in fractions. 4 patches have 196 rows and 1,104 edges with
-16 neighbours; a row of 40,000 places takes a second.
+with its bound; every edge within a patch is checked both ways in fractions. With 16 neighbours 4 patches have 196 rows
+and 1,104 edges; a row of 40,000 places takes a second.
 """
 
 from __future__ import annotations

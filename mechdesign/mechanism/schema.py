@@ -16,6 +16,9 @@ Whole numbers of a file that arithmetic reaches, and why none wraps:
 | f + q | `columns._gather` | f + min(q, cap - f) <= cap <= 65,535 |
 | E W in halves | `certificate._row_sums` | 29-bit halves of E <= 2^58, W <= 2^28: 64 products under 2^57 make 2^63 |
 | cumulative E W | `FactoredMechanism` | at most 2^19 columns, limbs of 43 bits: under 2^63 |
+| A m, 2^33 |s - s'|, 3 d | `compact/formulas.py` | A < 2^32, checked by `CompactMap`, m < 2^21: under 2^55 |
+| differences added up | `compact/file.py` | fewer than 2^24 of 16 bits: under 2^40 |
+| W added up | `compact/draw.py` | fewer than 2^24 under 2^28: under 2^52 |
 | q + units | `windows._search`, `_lower` | cap + longest edge <= 65,535, checked by `IntegerMetric` |
 | u n + v | keys of edges and near pairs | u, v < n < 2^31: under 2^62 |
 | 2 e, places | compressed rows of 32 bits | at most 2^30 - 1 edges |

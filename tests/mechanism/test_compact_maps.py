@@ -6,6 +6,7 @@ import io
 import json
 import random
 import zlib
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -19,6 +20,7 @@ from mechdesign.mechanism.compact.draw import Drawing
 from mechdesign.mechanism.compact.file import load_compact, packed, save_compact, unpacked
 from mechdesign.mechanism.compact.formulas import bounds, lengths
 from mechdesign.mechanism.stored import read
+from mechdesign.setting.space.plane import Plane
 from mechdesign.solvers.factored.compact import compact_map, row_sums
 
 STENCIL = pytest.mark.parametrize("stencil", [8, 16])
@@ -35,6 +37,17 @@ def test_a_file_holds_five_bytes_a_place_and_gives_the_map_back(tmp_path) -> Non
     assert packed(again) == content
     for name in ARRAYS:
         np.testing.assert_array_equal(getattr(again, name), getattr(compact, name))
+
+
+def test_a_map_on_earth_says_where() -> None:
+    plane = Plane(latitude=40.5, longitude=-74.9, unit="km")
+    compact = replace(made(), plane=plane, unit="km")
+    again = unpacked(packed(compact))
+    assert again.plane == plane
+    assert "about 40.5 N 74.9 W" in again.claim
+    told = compact.header()["plane"]
+    assert (told["latitude"], told["longitude"], told["metres"]) == (40.5, -74.9, 1000.0)
+    assert compact.ledger != made().ledger
 
 
 @STENCIL

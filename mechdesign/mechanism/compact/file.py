@@ -201,7 +201,7 @@ def _differences(values: NDArray[Any]) -> bytes:
 
 
 def _sums(content: bytes, shape: tuple[int, int], kind: str) -> NDArray[Any]:
-    """The numbers of `_differences`. Sums of fewer than 2^24 differences under 2^16 stay below 2^63."""
+    """The numbers of `_differences`. Sums of fewer than 2^24 differences under 2^16 stay below 2^40."""
     whole = np.dtype(kind)
     planes = np.frombuffer(content, np.uint8).reshape(whole.itemsize, -1)
     steps = np.ascontiguousarray(planes.T).view(f"<u{whole.itemsize}").reshape(shape).astype(np.int64)
