@@ -201,14 +201,14 @@ def test_names_of_packages_and_sizes() -> None:
 def test_the_command_takes_a_session_design(tmp_path, run, run_json) -> None:
     file = md.traces.save_design(ruled("clock"), tmp_path / "day.json")
     code, told = run_json("client", file, "-o", tmp_path / "web")
-    assert (code, set(told["bytes"])) == (0, folders.NAMES - {"index.html", "demo.js"})
+    assert (code, set(told["bytes"])) == (0, folders.NAMES - folders.REGION - {"index.html", "demo.js"})
     readme = (tmp_path / "web" / "README.md").read_text()
     assert ruled("clock").claim in readme
     assert "$" not in readme
     code, _, err = run("client", file, "-o", tmp_path / "web", "--overwrite")
     assert (code, "README.md says how" in err) == (0, True)
     code, _, err = run("client", tmp_path / "day-0.nc", "-o", tmp_path / "web", "--overwrite")
-    assert (code, set(left(tmp_path / "web"))) == (0, folders.NAMES)
+    assert (code, set(left(tmp_path / "web"))) == (0, folders.NAMES - folders.REGION)
     changed = json.loads(file.read_text())
     changed["ticks"] = 4
     file.write_text(json.dumps(changed))
