@@ -385,5 +385,5 @@ def test_a_report_beside_the_secret_is_another_report() -> None:
     assert md.losses.ZeroOne().matrix(points, points).tolist() == (1 - np.eye(3)).tolist()
     total = np.zeros(1)
     near, one = np.zeros((3, 1), np.uint16), np.ones(3)
-    _add_losses(near, one, one, points.points, points.points[:1], APART, total)
+    _add_losses(near, np.arange(3, dtype=np.int32), one, one, points.points, points.points[:1].T.copy(), APART, total)
     assert total.tolist() == [2.0]

@@ -167,20 +167,20 @@ class Search:
             if not self.state.dual.any():
                 return "gap"
             self.proof = self.state.dual
-            blocks, gap = Blocks(self.places), np.inf
+            blocks, near = Blocks(self.places), np.inf
             while self.number < min(max(FEWEST, WORK // self.places.size), MOST):
                 if time.monotonic() > limit:
                     return "time"
-                grown, before = self._extend(), gap
+                grown, before = self._extend(), near
                 if self.matrix is None:
                     break
-                self._improve(blocks, limit)
+                first = self._improve(blocks, limit)
                 self.number += 1
-                gap = (self.loss - self.worth) / self.loss
+                near, gap = (first - self.worth) / first, (self.loss - self.worth) / self.loss
                 self._tell_round(gap)
-                if gap <= _ENOUGH * self.targets.gap:
+                if gap <= _ENOUGH * self.targets.gap and near <= self.targets.gap:
                     return "gap"
-                if not grown and gap > _SLOW * before:
+                if not grown and near > _SLOW * before:
                     break
             return "rounds"
         except KeyboardInterrupt:
@@ -250,9 +250,7 @@ class Search:
                 rays = generators_of(self.places, found, reports, step=self.step, deepest=deepest)
                 fresh = fresh.with_more(rays.of(self._unseen(rays)))
                 self.told(f"round {self.number + 1}, pricing", stop, None)
-        worth = float(dual @ np.minimum(ratio, 1.0))
-        if worth > self.worth:
-            self.best, self.worth = dual, worth
+        self.best, self.worth = dual, float(dual @ np.minimum(ratio, 1.0))
         self.state = State(dual=dual, weight=self.state.weight, ratio=ratio)
         if not fresh.size:
             return False
@@ -294,11 +292,11 @@ class Search:
         joined = {name: np.concatenate([arrays[name] for arrays in found]) for name in found[0]}
         return Matrix.of(joined["count"], joined["place"], joined["value"], self.places.size), joined["cost"]
 
-    def _improve(self, blocks: Blocks, deadline: float) -> None:
-        """Better weights and multipliers.
+    def _improve(self, blocks: Blocks, deadline: float) -> float:
+        """Better weights and multipliers; the loss of the first point that it comes to, about.
 
         Once the loss is near enough the master is repeated from where it ended: its pull goes back to the multipliers
-        before, and row sums get closer to 1. That is for `least` alone, the weights of the least loss that was found;
+        before, and row sums get closer to 1. That is for the point of the least loss that was found alone;
         pricing and the next round go on from the first point.
         """
         assert self.matrix is not None
@@ -314,8 +312,11 @@ class Search:
             if found < self.loss:
                 self.loss, self.least = found, weight
             gained, loss = loss - found, min(loss, found)
+            if number == 0:
+                first = found
             if gained < gap * loss or raw - self.worth > self.targets.gap * raw or time.monotonic() > deadline:
                 break
+        return first
 
     def _spent(self, sums: Vector) -> float:
         """The mean share of an edge that goes to the row sums at its ends: a loss of lengths grows by twice as much."""
