@@ -19,7 +19,7 @@ from mechdesign.mechanism.factored.dataset import judge, make_factored
 from mechdesign.mechanism.factored.row_sums import LossData, RowBlock, join_words
 from mechdesign.mechanism.factored.rows import FactoredMechanism
 from mechdesign.setting.metric.integer_metric import IntegerMetric
-from mechdesign.solvers.factored.run import all_rows
+from mechdesign.solvers.factored.sums import all_rows
 
 STEP = int(1e-3 * 2**STEP_BITS)  # 2^-48 nats per unit
 CAP = 25_000

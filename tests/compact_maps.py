@@ -16,7 +16,9 @@ import mechdesign as md
 from mechdesign.mechanism.compact.certificate import least_bound
 from mechdesign.mechanism.compact.file import packed
 from mechdesign.mechanism.compact.map import CompactMap
-from mechdesign.solvers.factored.compact import compact_map, row_sums
+from mechdesign.mechanism.factored.row_sums import join_words
+from mechdesign.solvers.factored.compact import compact_map
+from mechdesign.solvers.factored.sums import row_sums
 
 CELLS = (4, 6)
 
@@ -47,7 +49,7 @@ def made(stencil: int = 16) -> CompactMap:
 def short() -> CompactMap:
     """The same with an eighth of the range, so that most places lie beyond it; and a bound of its sums."""
     compact = replace(made(), cap=made().cap // 8)
-    bound = least_bound(compact.potential.ravel()[compact.inner], row_sums(compact.factors))
+    bound = least_bound(compact.potential.ravel()[compact.inner], join_words(row_sums(compact.factors)))
     return replace(compact, bound=bound)
 
 

@@ -32,7 +32,7 @@ from mechdesign.setting.metric.shortest_paths import Edges
 from mechdesign.setting.objective.losses import LOSSES, TableLoss
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import AXES, Domain
-from mechdesign.solvers.factored.run import all_rows
+from mechdesign.solvers.factored.sums import all_rows
 
 _FACTORED = ("mechdesign/factored/1", "mechdesign/factored/2")
 _LARGEST = 1000  # cells of a lattice: loops over all of them, or all their pairs, are not for tests

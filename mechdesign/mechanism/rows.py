@@ -75,10 +75,15 @@ class Rows(Shown, ABC):
 
     def checked(self, secrets: ArrayLike) -> NDArray[np.int64]:
         """The numbers (b,) of secrets. Raises: InputError for one that is not there."""
-        asked = np.atleast_1d(np.asarray(secrets))
-        whole = asked.ndim == 1 and asked.dtype.kind in "iu" and len(asked) > 0
-        if not whole or asked.min() < 0 or asked.max() >= self.secrets:
-            raise InputError(
-                "no such secret", field="secret", value=str(secrets), remedy=f"use whole numbers 0..{self.secrets - 1}"
-            )
-        return asked.astype(np.int64)
+        return checked_secrets(secrets, self.secrets)
+
+
+def checked_secrets(secrets: ArrayLike, size: int) -> NDArray[np.int64]:
+    """The numbers (b,) of secrets, out of `size`. Raises: InputError for none, and for one that is not there."""
+    asked = np.atleast_1d(np.asarray(secrets))
+    whole = asked.ndim == 1 and asked.dtype.kind in "iu" and len(asked) > 0
+    if not whole or asked.min() < 0 or asked.max() >= size:
+        raise InputError(
+            "no such secret", field="secret", value=str(secrets), remedy=f"use whole numbers 0..{size - 1}"
+        )
+    return asked.astype(np.int64)

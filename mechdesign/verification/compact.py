@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -11,10 +10,10 @@ import numpy as np
 from mechdesign.mechanism.compact.certificate import above, breaches
 from mechdesign.mechanism.compact.map import CompactMap
 from mechdesign.mechanism.factored.dataset import effective_epsilon
-from mechdesign.mechanism.factored.row_sums import split_words
-from mechdesign.solvers.factored.compact import row_sums
-from mechdesign.solvers.kernels.progress import Reported, Streaming
-from mechdesign.verification.factored import worst_edge
+from mechdesign.mechanism.factored.row_sums import join_words
+from mechdesign.solvers.factored.sums import row_sums
+from mechdesign.solvers.kernels.progress import Reported
+from mechdesign.verification.factored import telling, worst_edge
 
 REBUILT = "levels of the map"
 
@@ -26,19 +25,12 @@ def check_compact(compact: CompactMap, *, on_progress: Callable[[Reported], None
     added up, and every edge checked both ways, in whole numbers. So is S(u) <= Sbar(u), which draws rest on.
     Raises: MechdesignError for numbers that no mechanism has. Cost: one pass over all rows.
     """
-    started = time.monotonic()
-
-    def told(done: int) -> None:
-        if on_progress is not None:
-            seconds = time.monotonic() - started
-            on_progress(Streaming(stage="row sums", done=done, total=compact.secrets, kappa=None, seconds=seconds))
-
     factors, edges = compact.factors, compact.edges
-    sums = row_sums(factors, told)
+    words = row_sums(factors, told=telling(on_progress, "row sums", compact.secrets))
+    sums = join_words(words)
     bad, over = breaches(compact, sums), above(compact, sums)
     reasons = [f"potential: {bad} (edge, direction) pairs break the claim"] * bool(bad)
     reasons += [f"bound: {over} rows sum to more than their bound"] * bool(over)
-    words = split_words(sums)
     return {
         "violations": bad,
         "claim": compact.claim,

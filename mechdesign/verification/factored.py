@@ -30,7 +30,7 @@ from mechdesign.programs.eikonal.curvature import curvature_excess, ruled
 from mechdesign.programs.eikonal.weights import rings
 from mechdesign.setting.metric.shortest_paths import Edges
 from mechdesign.solvers.factored.blocks import threads
-from mechdesign.solvers.factored.run import all_rows
+from mechdesign.solvers.factored.sums import all_rows
 from mechdesign.solvers.kernels.progress import Reported, Streaming
 from mechdesign.solvers.local.certificate import WIDEST, proved
 from mechdesign.solvers.local.pricing import Places
@@ -48,7 +48,7 @@ def check_factored(
     mechanism, factors, edges = stored.mechanism, stored.factors, stored.edges
     reasons = stored.differences()
     judged = judge(stored.problem, factors, mechanism["target"].values)
-    rows = all_rows(judged, told=_told(on_progress, "rows", len(judged.prior)))
+    rows = all_rows(judged, told=telling(on_progress, "rows", len(judged.prior)))
     reasons += _row_differences(stored, rows)
     bad = factors.breaches(edges, join_words(rows.row_sum))
     if bad:
@@ -85,13 +85,13 @@ def _check_bound(stored: Stored, on_progress: Callable[[Reported], None] | None)
     if not (np.isfinite(dual).all() and 0 < reach <= WIDEST and 0 <= core <= reach):
         return False
     proof = ProvedBound(value=float(mechanism.attrs["lower_bound"]), dual=dual, reach=reach, core=core)
-    told = _told(on_progress, "lower bound", len(dual))
+    told = telling(on_progress, "lower bound", len(dual))
     with threads() as crew:
         return proof.value <= proved(crew, Places.of(stored.problem), proof, told) * (1 + AGREE)
 
 
-def _told(on_progress: Callable[[Reported], None] | None, stage: str, total: int) -> Callable[[int], None]:
-    """What is called with the rows or reports that are done."""
+def telling(on_progress: Callable[[Reported], None] | None, stage: str, total: int) -> Callable[[int], None]:
+    """What a pass calls with the rows or reports that are done."""
     started = time.monotonic()
 
     def told(done: int) -> None:

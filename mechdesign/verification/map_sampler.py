@@ -17,6 +17,7 @@ from mechdesign.errors import InputError
 from mechdesign.mechanism.compact.draw import Drawing
 from mechdesign.mechanism.compact.map import CompactMap
 from mechdesign.mechanism.positions.snapping import positions_given
+from mechdesign.mechanism.rows import checked_secrets
 from mechdesign.mechanism.table.dataset import COST
 from mechdesign.setting.space.domain import AXES, Domain
 from mechdesign.setting.space.locate import place_at
@@ -76,9 +77,5 @@ class MapSampler(Shown):
             raise InputError("one of the two is needed", field="at", value=at, remedy="give secrets, or positions at")
         if at is not None:
             return np.array([place_at(self.domain, each) for each in positions_given(self.domain, at).tolist()])
-        asked, most = np.atleast_1d(np.asarray(secrets)), self.compact.secrets - 1
-        if asked.ndim != 1 or asked.dtype.kind not in "iu" or not len(asked) or asked.min() < 0 or asked.max() > most:
-            raise InputError(
-                "no such secret", field="secret", value=str(secrets), remedy=f"use whole numbers 0..{most}"
-            )
-        return asked.astype(np.int64)
+        assert secrets is not None
+        return checked_secrets(secrets, self.compact.secrets)

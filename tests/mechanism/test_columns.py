@@ -20,7 +20,7 @@ from mechdesign.mechanism.factored.dataset import judge, make_factored
 from mechdesign.mechanism.factored.row_sums import join_words
 from mechdesign.mechanism.table.certificate import reference_violations
 from mechdesign.setting.metric.integer_metric import LARGEST, IntegerMetric
-from mechdesign.solvers.factored.run import all_rows
+from mechdesign.solvers.factored.sums import all_rows
 
 EVERY = pytest.mark.parametrize("case", GRAPHS)
 ONE = "eikonal, 16 neighbours"

@@ -19,9 +19,11 @@ from mechdesign.mechanism.compact.certificate import above, breaches, least_boun
 from mechdesign.mechanism.compact.draw import Drawing
 from mechdesign.mechanism.compact.file import load_compact, packed, save_compact, unpacked
 from mechdesign.mechanism.compact.formulas import bounds, lengths
+from mechdesign.mechanism.factored.row_sums import join_words
 from mechdesign.mechanism.stored import read
 from mechdesign.setting.space.plane import Plane
-from mechdesign.solvers.factored.compact import compact_map, row_sums
+from mechdesign.solvers.factored.compact import compact_map
+from mechdesign.solvers.factored.sums import row_sums
 
 STENCIL = pytest.mark.parametrize("stencil", [8, 16])
 ARRAYS = ("level", "potential", "weight")
@@ -53,7 +55,7 @@ def test_a_map_on_earth_says_where() -> None:
 @STENCIL
 def test_an_independent_reader_finds_the_same_rows_and_covers_every_edge(stencil: int) -> None:
     compact = made(stencil)
-    reader, sums = Reader(packed(compact)), row_sums(compact.factors)
+    reader, sums = Reader(packed(compact)), join_words(row_sums(compact.factors))
     assert sums == [reader.total(secret) for secret in range(compact.secrets)]
     potential = compact.potential.ravel()[compact.inner]
     assert bounds(compact.bound, potential) == [reader.bound(secret) for secret in range(compact.secrets)]
@@ -137,7 +139,7 @@ def test_draws_at_the_ends_of_every_part() -> None:
 
 def test_the_least_bound_is_one() -> None:
     compact = made()
-    sums, potential = row_sums(compact.factors), compact.potential.ravel()[compact.inner]
+    sums, potential = join_words(row_sums(compact.factors)), compact.potential.ravel()[compact.inner]
     assert compact.bound == least_bound(potential, sums)
     for scale in (2**-60, 2**-40, 2**-40 + 2**-42, 2**20):
         over = [1 + int(Fraction(scale) * s) for s in sums]

@@ -21,7 +21,7 @@ from mechdesign.mechanism.factored.rows import _MOST_COLUMNS, FactoredMechanism
 from mechdesign.mechanism.table.certificate import exp_lower, reference_violations
 from mechdesign.setting.metric.integer_metric import IntegerMetric
 from mechdesign.setting.metric.shortest_paths import Edges
-from mechdesign.solvers.factored.sums import exact_sums
+from mechdesign.solvers.factored.sums import row_sums
 
 STEP = int(1e-3 * 2**STEP_BITS)  # 2^-48 nats per unit
 GRAPHS = [name for name in CASES if name.startswith(("eikonal", "line", "graph"))]
@@ -197,10 +197,8 @@ def test_factors_out_of_range_are_refused(change: dict[str, int], field: str) ->
 def test_all_sums_come_once_and_are_told_of(case: str) -> None:
     factors, _ = factors_of(case)
     said: list[int] = []
-    found = list(exact_sums(factors, told=said.append))
-    secrets, sums = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    assert join_words(sums[np.argsort(secrets)]) == [sum(row) for row in numerators(factors)]
-    assert said[-1] == len(secrets) == len(factors.inner)
+    assert join_words(row_sums(factors, told=said.append)) == [sum(row) for row in numerators(factors)]
+    assert said[-1] == len(factors.inner)
 
 
 def test_cumulative_masses_do_not_wrap_at_the_most_columns() -> None:

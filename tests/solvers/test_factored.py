@@ -21,7 +21,7 @@ from mechdesign.mechanism.factored.dataset import judge, make_factored
 from mechdesign.mechanism.factored.rows import FactoredMechanism, _draw
 from mechdesign.mechanism.table.certificate import reference_violations
 from mechdesign.mechanism.table.dataset import total_cost
-from mechdesign.solvers.factored.run import all_rows
+from mechdesign.solvers.factored.sums import all_rows
 from mechdesign.utility.loss.remap import remapped_loss
 
 AGREE = 1e-12  # absolute, between the probabilities of factors and of the table made of them

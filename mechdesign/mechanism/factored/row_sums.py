@@ -132,8 +132,14 @@ def row_block(judged: LossData, start: int, stop: int) -> dict[str, NDArray[Any]
 def sum_block(factors: Factors, start: int, stop: int) -> dict[str, NDArray[Any]]:
     """S(u) alone of the rows start..stop in the order of tiles: secret (b,) and row_sum (b, 2)."""
     secrets = factors.order[start:stop]
-    sums = [s for _, window in tiles_of(factors, secrets) for s in factors.row_sums(window)]
-    return {"secret": secrets, "row_sum": split_words(sums)}
+    return {"secret": secrets, "row_sum": sum_rows(factors, secrets)}
+
+
+def sum_rows(factors: Factors, secrets: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """High and low 64 bits of S(u) (b, 2) of b secrets. Cost: the windows around 128 of them at a time, and 1 ns for
+    each of their columns; less where they are in the order of tiles.
+    """
+    return split_words([s for _, window in tiles_of(factors, secrets) for s in factors.row_sums(window)])
 
 
 def tiles_of(factors: Factors, secrets: NDArray[np.int64]) -> Iterator[tuple[slice, Window]]:

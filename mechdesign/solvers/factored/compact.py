@@ -28,13 +28,13 @@ from mechdesign.mechanism.compact.certificate import above, breaches, least_boun
 from mechdesign.mechanism.compact.formulas import LARGEST_LEVEL, POTENTIAL_BITS, STENCILS, WEIGHTS, advances, lengths
 from mechdesign.mechanism.compact.map import CompactMap
 from mechdesign.mechanism.factored.certificate import STEP_BITS, Factors
-from mechdesign.mechanism.factored.row_sums import join_words, rounded_words, split_words
+from mechdesign.mechanism.factored.row_sums import join_words, rounded_words
 from mechdesign.mechanism.schema import FACTORED
 from mechdesign.mechanism.stored import Stored, read
 from mechdesign.setting.metric.integer_metric import LARGEST
 from mechdesign.setting.space.domain import Domain
-from mechdesign.solvers.factored.rounds import FARTHEST, SLACK
-from mechdesign.solvers.factored.sums import exact_sums
+from mechdesign.solvers.factored.rounds import FARTHEST, Claim
+from mechdesign.solvers.factored.sums import row_sums
 from mechdesign.solvers.kernels.progress import Reported, Streaming
 
 ROUNDS = 10  # of the fixed point, at most
@@ -64,39 +64,33 @@ def compact_map(mechanism: xr.Dataset, *, on_progress: Callable[[Reported], None
 
     stored = read(mechanism)
     first = _first(stored)
-    settled, kappa = _settled(first, np.log(rounded_words(mechanism["row_sum"].values)), tell)
-    return _certified(settled, kappa, tell)
-
-
-def row_sums(factors: Factors, told: Callable[[int], object] = lambda done: None) -> list[int]:
-    """S(u) of all n secrets, exact; told, how many came so far. Cost: one pass."""
-    words = np.empty((len(factors.inner), 2), np.uint64)
-    for secrets, found in exact_sums(factors, told=told):
-        words[secrets] = found
-    return join_words(words)
+    claim = Claim.whole(first.edges)
+    settled, kappa = _settled(first, claim, np.log(rounded_words(mechanism["row_sum"].values)), tell)
+    return _certified(settled, claim, kappa, tell)
 
 
 def _told(tell: Tell, stage: str, total: int, done: int) -> None:
     tell(stage, done, total, None)
 
 
-def _settled(compact: CompactMap, logarithm: NDArray[np.float64], tell: Tell) -> tuple[CompactMap, float]:
+def _settled(compact: CompactMap, claim: Claim, logarithm: NDArray[np.float64], tell: Tell) -> tuple[CompactMap, float]:
     """The map with the potential of the round of least kappa, and this kappa; logarithm (n,), ln S to start with."""
     centre = (logarithm.min() + logarithm.max()) / 2
     potential, best = logarithm - centre, (math.inf, compact.potential)
+    compact, whole = replace(compact, cap=_near_cap(compact)), compact
     for number in range(ROUNDS):
-        near = replace(compact, potential=_rounded(compact, potential), cap=_near_cap(compact))
+        near = replace(compact, potential=_rounded(compact, potential))
         stage = f"potential, round {number + 1} of {ROUNDS}"
-        found = row_sums(near.factors, partial(_told, tell, stage, compact.secrets))
+        found = join_words(row_sums(near.factors, told=partial(_told, tell, stage, compact.secrets)))
         floor = int(near.factors.kernel[-1]) * int(near.factors.weight.sum(dtype=np.uint64))
-        logarithm = np.log([float(s - floor) for s in found]) - centre
-        kappa = _kappa(near, logarithm)
+        above = np.array([float(s - floor) for s in found])
+        kappa = _kappa(near, claim, above)
         tell(stage, compact.secrets, compact.secrets, kappa)
         best = min(best, (kappa, near.potential), key=lambda each: each[0])
         if kappa <= GOOD:
             break
-        potential = _KEPT * potential + (1 - _KEPT) * logarithm
-    return replace(compact, potential=best[1]), best[0]
+        potential = _KEPT * potential + (1 - _KEPT) * (np.log(above) - centre)
+    return replace(whole, potential=best[1]), best[0]
 
 
 def _near_cap(compact: CompactMap) -> int:
@@ -105,7 +99,7 @@ def _near_cap(compact: CompactMap) -> int:
     return max(_NEAREST * _ONE, longest) // compact.grain
 
 
-def _certified(compact: CompactMap, kappa: float, tell: Tell) -> CompactMap:
+def _certified(compact: CompactMap, claim: Claim, kappa: float, tell: Tell) -> CompactMap:
     """The map with a step and a bound that its exact sums certify."""
     factor = 1 / max(1.0, kappa)
     while True:
@@ -114,8 +108,8 @@ def _certified(compact: CompactMap, kappa: float, tell: Tell) -> CompactMap:
                 "the rounded numbers break the claim", field="potential", value=factor, remedy="use smaller cells"
             )
         compact = replace(compact, step=int(compact.grain * factor))
-        found = row_sums(compact.factors, partial(_told, tell, "certificate", compact.secrets))
-        kappa = _kappa(compact, np.log(rounded_words(split_words(found))))
+        words = row_sums(compact.factors, told=partial(_told, tell, "certificate", compact.secrets))
+        found, kappa = join_words(words), _kappa(compact, claim, rounded_words(words))
         tell("certificate", compact.secrets, compact.secrets, kappa)
         if breaches(compact, found) == 0:
             bounded = replace(compact, bound=least_bound(compact.potential.ravel()[compact.inner], found))
@@ -124,11 +118,11 @@ def _certified(compact: CompactMap, kappa: float, tell: Tell) -> CompactMap:
         factor /= 1 + 2 * max(kappa - 1, 2.0**-20)  # twice: shorter distances raise some sums
 
 
-def _kappa(compact: CompactMap, logarithm: NDArray[np.float64]) -> float:
+def _kappa(compact: CompactMap, claim: Claim, row_sum: NDArray[np.float64]) -> float:
     """The largest (x step + |ln S(u) - ln S(v)|) / d over the edges of the claim."""
-    edges, factors = compact.edges, compact.factors
-    spent = np.abs(logarithm[edges.tail] - logarithm[edges.head])
-    return float(((factors.units_of(edges) * factors.nats_per_unit + spent + SLACK) / edges.length).max())
+    factors = compact.factors
+    used = factors.units_of(claim.edges).astype(float) * factors.nats_per_unit
+    return float(claim.strain(used, claim.spent(row_sum)).max())
 
 
 def _rounded(compact: CompactMap, potential: NDArray[np.float64]) -> NDArray[np.int16]:

@@ -127,9 +127,17 @@ class Claim:
         length[self.own] = np.maximum(full - spent - SLACK, _LEAST * full)
         return length
 
-    def kappa(self, used: NDArray[np.float64], spent: NDArray[np.float64]) -> float:
-        """Largest (used + spent + slack) / d_e: at most 1 where the integers will certify."""
-        return float(((used + spent + SLACK) / self.edges.length).max())
+    def of_edges(self, chosen: NDArray[np.int64]) -> Claim:
+        """The claim of some of the edges alone."""
+        edges = self.edges
+        some = Edges(tail=edges.tail[chosen], head=edges.head[chosen], length=edges.length[chosen])
+        return Claim(edges=some, own=self.own[chosen])
+
+    def strain(self, used: NDArray[np.float64], spent: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(used + spent + slack) / d_e (c,), of lengths used in the metric: where all are at most 1 the integers will
+        certify. The largest is kappa.
+        """
+        return np.asarray((used + spent + SLACK) / self.edges.length)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

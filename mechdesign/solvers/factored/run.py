@@ -30,7 +30,7 @@ from mechdesign.base.memory import require_bytes
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.factored.certificate import STEP_BITS, WEIGHT_BITS, Factors
 from mechdesign.mechanism.factored.dataset import ROWS, ProvedBound, make_factored
-from mechdesign.mechanism.factored.row_sums import LossData, RowBlock
+from mechdesign.mechanism.factored.row_sums import LossData, RowBlock, row_block
 from mechdesign.mechanism.table.dataset import versions
 from mechdesign.programs.eikonal.curvature import curvature_excess, line_weights, local_weights, ruled
 from mechdesign.programs.eikonal.weights import EikonalWeights, border_step, rings
@@ -38,7 +38,7 @@ from mechdesign.setting.metric.metric import Metric
 from mechdesign.setting.metric.windows import tiled
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.eikonal.frame import FRAME_CELLS, Framed, frame_width, framed
-from mechdesign.solvers.factored.blocks import Arrays, Work, Workers, threads, whole_pass
+from mechdesign.solvers.factored.blocks import Arrays, Work, Workers, whole_pass
 from mechdesign.solvers.factored.cluster import workers
 from mechdesign.solvers.factored.rounds import (
     FARTHEST,
@@ -53,7 +53,7 @@ from mechdesign.solvers.factored.rounds import (
     settles,
     shared_state,
 )
-from mechdesign.solvers.factored.step import OVER_ROWS, certified, exact_block
+from mechdesign.solvers.factored.step import OVER_ROWS, certified
 from mechdesign.solvers.factored.work_folder import Folder, run_key, work_folder
 from mechdesign.solvers.kernels.progress import Reported, Streaming
 from mechdesign.solvers.local.bound import local_bound
@@ -144,8 +144,8 @@ def solve_factored(program: EikonalWeights, run: Run) -> xr.Dataset:
             return finished
         with workers(run.scheduler) as crew:
             search = _Search(program, run, frame, claim, crew, folder)
-            state, kappa, stopped = search.rounds(state)
-            judged, rows, factor = search.certify(state, kappa)
+            state, expected, stopped = search.rounds(state)
+            judged, rows, factor = search.certify(state, expected)
             bound, stopped = search.bound(stopped) if bounded(program, run) else (None, stopped)
         diagnosis = _diagnosis(program)
         dataset = make_factored(
@@ -183,31 +183,31 @@ class _Search:
         self.order = tiled(program.problem.domain.points)
         self.stage = ""  # the round under way
 
-    def rounds(self, state: State) -> tuple[State, float, str]:
-        """The last state that was weighed, its kappa, and why it is the last. Interrupted before any was weighed: the
-        first state, with kappa 1 for want of a better one.
+    def rounds(self, state: State) -> tuple[State, NDArray[np.float64], str]:
+        """The last state that was weighed, its row sums (n,), and why it is the last. Interrupted before any was
+        weighed: the first state, with ones for want of better ones.
         """
         kept = self.folder.read(_STATE)
         state = state if kept is None else State.from_arrays(kept)
-        weighed = state, 1.0
+        weighed = state, np.ones(self.problem.domain.size)
         try:
             while True:
-                logarithm, update, kappa = self._weigh(state)
-                weighed = state, kappa
+                row_sum, update, kappa = self._weigh(state)
+                weighed = state, row_sum
                 if kappa <= GOOD:
                     return *weighed, "kappa"
                 if state.number + 1 >= self.run.rounds:
                     return *weighed, "rounds"
                 if time.monotonic() - self.run.started > self.run.time_limit:
                     return *weighed, "time"
-                state = advance(state, logarithm, update, rounds=self.run.rounds)
+                state = advance(state, np.log(row_sum), update, rounds=self.run.rounds)
                 self.folder.write(_STATE, state.as_arrays())
                 self.folder.retain(_STATE)
         except KeyboardInterrupt:
             return *weighed, "interrupt"
 
     def _weigh(self, state: State) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-        """A round's pass: the logarithms of the row sums (n,), the update of the weights (k,), and kappa."""
+        """A round's pass: the row sums (n,), the update of the weights (k,), and kappa."""
         self.stage = f"round {state.number + 1} of {self.run.rounds}"
         length = self.claim.lengths(self.frame, state.potential)
         settling = settles(state, self.run.rounds)
@@ -215,13 +215,13 @@ class _Search:
         shared = shared_state(self.frame, units, state, length, self.order, exact=settling)
         arrays = self._pass(self.stage, pass_block, shared)
         used = np.ldexp(self.units.step * self.units.whole(length[self.claim.own]).astype(float), -STEP_BITS)
-        kappa = self.claim.kappa(used, self.claim.spent(arrays["row_sum"]))
+        kappa = float(self.claim.strain(used, self.claim.spent(arrays["row_sum"])).max())
         self._tell(self.stage, self.problem.domain.size, kappa)
         seen = arrays["mass"] > 0
         update = np.divide(arrays["rise"], arrays["mass"], out=np.ones(self.frame.size), where=seen)
-        return np.log(arrays["row_sum"]), update, kappa
+        return arrays["row_sum"], update, kappa
 
-    def certify(self, state: State, kappa: float) -> tuple[LossData, RowBlock, float]:
+    def certify(self, state: State, expected: NDArray[np.float64]) -> tuple[LossData, RowBlock, float]:
         """Integers that satisfy the certificate, with the factor of the step."""
         metric = self.units.metric(self.frame, self.claim.lengths(self.frame, state.potential))
         scaled = np.rint(state.weight / state.weight.max() * (1 << WEIGHT_BITS))
@@ -229,9 +229,9 @@ class _Search:
         factors = Factors(metric=metric, step=self.units.step, weight=weight, inner=self.frame.inner)
 
         def exact(judged: LossData, step: int) -> Arrays:
-            return self._pass(f"certificate {state.number} {step}", exact_block, judged)
+            return self._pass(f"certificate {state.number} {step}", row_block, judged)
 
-        return certified(self.problem, factors, self.frame.target, self.claim, kappa, exact=exact, told=self._tell)
+        return certified(self.problem, factors, self.frame.target, self.claim, expected, exact=exact, told=self._tell)
 
     def bound(self, stopped: str) -> tuple[ProvedBound | None, str]:
         """A lower bound, if there is time for one, and why the run ends; none after an interrupt, or by one."""
@@ -269,15 +269,6 @@ class _Search:
         if self.run.on_progress is not None:
             seconds = time.monotonic() - self.run.started
             self.run.on_progress(Streaming(stage=stage, done=done, total=total, kappa=kappa, seconds=seconds))
-
-
-def all_rows(judged: LossData, *, told: Callable[[int], object] = lambda done: None) -> RowBlock:
-    """The exact sums of all rows, on this machine's cores; told is called with the rows done. Cost: one pass."""
-    with threads() as crew:
-        found = whole_pass(
-            crew, exact_block, judged, len(judged.prior), ROWS, over_rows=OVER_ROWS, name="rows", told=told
-        )
-        return RowBlock(**found)
 
 
 def _widest_frame(problem: DesignProblem) -> int:

@@ -1,32 +1,33 @@
-"""The exact row sums of all secrets, tile by tile, on this machine's cores."""
+"""Exact passes over the rows of all secrets, on this machine's cores."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.mechanism.factored.certificate import Factors
 from mechdesign.mechanism.factored.dataset import ROWS
-from mechdesign.mechanism.factored.row_sums import sum_block
-from mechdesign.solvers.factored.blocks import in_order, threads
-from mechdesign.solvers.factored.work_folder import Folder
+from mechdesign.mechanism.factored.row_sums import LossData, RowBlock, row_block, sum_block
+from mechdesign.solvers.factored.blocks import threads, whole_pass
+from mechdesign.solvers.factored.step import OVER_ROWS
 
 
-def exact_sums(
-    factors: Factors, *, told: Callable[[int], object] = lambda done: None
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64]]]:
-    """S(u) in whole numbers, a block of secrets after the other: their numbers (b,), and high and low 64 bits (b, 2).
-
-    Every secret comes once, in the order of tiles (`Factors.order`); told is called with how many came so far.
-    Cost: the windows around the secrets, and 1 ns for each of their columns. Memory: that of a few blocks.
-    Raises: SolverError where a block fails.
+def all_rows(judged: LossData, *, told: Callable[[int], object] = lambda done: None) -> RowBlock:
+    """Sums and losses of all rows; told is called with the rows done. Cost: the windows around the secrets, and 4 ns
+    for each of their columns. Memory: that of a few blocks.
     """
     with threads() as crew:
-        blocks = in_order(crew, sum_block, factors, len(factors.inner), ROWS, folder=Folder(), name="sums")
-        with contextlib.closing(blocks):
-            for _, stop, found in blocks:
-                yield found["secret"], found["row_sum"]
-                told(stop)
+        found = whole_pass(
+            crew, row_block, judged, len(judged.prior), ROWS, over_rows=OVER_ROWS, name="rows", told=told
+        )
+        return RowBlock(**found)
+
+
+def row_sums(factors: Factors, *, told: Callable[[int], object] = lambda done: None) -> NDArray[np.uint64]:
+    """High and low 64 bits of S(u) (n, 2); the same for a quarter of the cost."""
+    with threads() as crew:
+        return whole_pass(
+            crew, sum_block, factors, len(factors.inner), ROWS, over_rows=("row_sum",), name="sums", told=told
+        )["row_sum"]

@@ -159,14 +159,7 @@ def _spread(  # type: ignore[no-untyped-def]
     far = distance[0]
     top, seen, kept, total = 0, 0, 0, 0.0
     for i in range(place.size):
-        v, d = place[i], offset[i]
-        if d < distance[v]:
-            if distance[v] == far:
-                touched[seen] = v
-                seen += 1
-            distance[v] = d
-            _push(key, held, top, d, v)
-            top += 1
+        seen, top = _offer(key, held, top, offset[i], place[i], distance, far, touched, seen)
     while top > 0:
         d, v = key[0], held[0]
         top -= 1
@@ -203,22 +196,24 @@ def _spread(  # type: ignore[no-untyped-def]
                 loss = 1.0 if apart else 0.0
         total += prior[v] * loss * kernel[d]
         for e in range(first[v], first[v + 1]):
-            u, further = near[e], d + units[e]
-            if further < distance[u]:
-                if distance[u] == far:
-                    touched[seen] = u
-                    seen += 1
-                distance[u] = further
-                _push(key, held, top, further, u)
-                top += 1
+            seen, top = _offer(key, held, top, d + units[e], near[e], distance, far, touched, seen)
     for i in range(seen):
         distance[touched[i]] = far
     return kept, total
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _push(key, held, at, d, v):  # type: ignore[no-untyped-def]
-    """Put v with key d into the heap of `at` entries."""
+def _offer(key, held, top, d, v, distance, far, touched, seen):  # type: ignore[no-untyped-def]
+    """Put v into the heap of `top` entries where d is nearer than before, noting what is touched first; the new
+    (seen, top).
+    """
+    if d >= distance[v]:
+        return seen, top
+    if distance[v] == far:
+        touched[seen] = v
+        seen += 1
+    distance[v] = d
+    at = top
     while at > 0:
         p = (at - 1) >> 1
         if key[p] <= d:
@@ -226,3 +221,4 @@ def _push(key, held, at, d, v):  # type: ignore[no-untyped-def]
         key[at], held[at] = key[p], held[p]
         at = p
     key[at], held[at] = d, v
+    return seen, top + 1

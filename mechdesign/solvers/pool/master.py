@@ -26,7 +26,7 @@ import numpy as np
 from mechdesign.solvers.pool.matrix import Matrix, Vector
 from mechdesign.solvers.pool.schwarz import Blocks, conjugate_gradients
 
-PULL = 3.0  # kappa
+_PULL = 3.0  # kappa
 _FLOOR = 1.0  # of the mean multiplier: the least scale; less leaves steep row sums where the prior is small
 _START = 3e-3  # complementarity at the start, relative to the loss
 _STEPS = 12  # Newton steps at most
@@ -47,27 +47,33 @@ class Point:
 
 
 def improve(
-    matrix: Matrix, blocks: Blocks, cost: Vector, weight: Vector, dual: Vector, *, gap: float, pull: float = PULL,
-    deadline: float = np.inf, steps: int = _STEPS,
-) -> Point:  # fmt: skip
+    matrix: Matrix,
+    blocks: Blocks,
+    cost: Vector,
+    weight: Vector,
+    dual: Vector,
+    *,
+    gap: float,
+    deadline: float = np.inf,
+) -> Point:
     """A better point from weights (c,) >= 0 and multipliers (n,), to a relative complementarity `gap`.
 
     Cost: some ten steps of two systems, each some tens of products with G and G'. Memory: G', and `Blocks.factor`.
     """
     scale = np.maximum(dual, _FLOOR * float(dual.mean()))
-    ridge, before = 1 / (pull * scale), dual
+    ridge, before = 1 / (_PULL * scale), dual
     loss, columns = float(dual.sum()), matrix.size
     products = _START * loss / columns
     price = cost - matrix.across(dual)
     price = np.maximum(np.maximum(price, products / np.maximum(weight, 1e-300)), _FAINT * cost)
     weight = np.maximum(weight, products / price)
-    for number in range(steps + 1):
+    for number in range(_STEPS + 1):
         sums = matrix.down(weight)
         row = 1 - sums - ridge * (dual - before)
         wrong = cost - matrix.across(dual) - price
         mean = float(weight @ price) / columns
         close = columns * mean <= gap * loss and np.abs(row).max() <= _ROWS
-        if number == steps or (close and np.abs(wrong / cost).max() <= _PRICES) or time.monotonic() > deadline:
+        if number == _STEPS or (close and np.abs(wrong / cost).max() <= _PRICES) or time.monotonic() > deadline:
             break
         newton = _Newton(matrix, blocks, ridge, weight, price, row, wrong)
         ahead = newton.step(-weight * price)

@@ -304,16 +304,14 @@ class Search:
         for number in range(1 + _REPEATS):
             point = improve(self.matrix, blocks, self.cost, weight, dual, gap=gap, deadline=deadline)
             weight, dual = point.weight, np.maximum(point.dual, 0.0)
-            if number == 0:
-                self.weight = weight
-                self.state = State(dual=dual, weight=self.state.weight, ratio=self.state.ratio)
             raw = float(self.cost @ weight)
             found = raw * (1 + 2 * self._spent(point.sums))
+            if number == 0:
+                self.weight, first = weight, found
+                self.state = State(dual=dual, weight=self.state.weight, ratio=self.state.ratio)
             if found < self.loss:
                 self.loss, self.least = found, weight
             gained, loss = loss - found, min(loss, found)
-            if number == 0:
-                first = found
             if gained < gap * loss or raw - self.worth > self.targets.gap * raw or time.monotonic() > deadline:
                 break
         return first

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from mechdesign.mechanism.factored.certificate import STEP_BITS, WEIGHT_BITS, Factors
 from mechdesign.mechanism.factored.columns import Columns
 from mechdesign.mechanism.factored.dataset import ROWS
-from mechdesign.mechanism.factored.row_sums import LossData, RowBlock, rounded_words, sum_block
+from mechdesign.mechanism.factored.row_sums import LossData, RowBlock, rounded_words, row_block, sum_block
 from mechdesign.setting.metric.integer_metric import IntegerMetric
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.factored.blocks import Arrays, Work, Workers, whole_pass
 from mechdesign.solvers.factored.rounds import SLACK, Claim, Units
-from mechdesign.solvers.factored.step import OVER_ROWS, Told, certified, exact_block
+from mechdesign.solvers.factored.step import OVER_ROWS, Told, certified
 from mechdesign.solvers.kernels.threads import in_blocks
 from mechdesign.solvers.pool.fields import Generators
 from mechdesign.solvers.pool.matrix import Vector
@@ -51,29 +51,28 @@ class Settling:
         Cost: up to 24 passes over the exact sums of the rows, and one or two over their losses.
         Raises: DesignError where half the distances break the claim, which they do for no weights.
         """
-        units, kappa = self._lengths()
+        units, sums = self._lengths()
 
         def exact(judged: LossData, step: int) -> Arrays:
-            return self._pass("certificate", exact_block, judged, OVER_ROWS)
+            return self._pass("certificate", row_block, judged, OVER_ROWS)
 
-        return certified(
-            self.problem, self._factors(units), self.target, self.claim, kappa, exact=exact, told=self.told
-        )
+        return certified(self.problem, self._factors(units), self.target, self.claim, sums, exact=exact, told=self.told)
 
-    def _lengths(self) -> tuple[NDArray[np.int64], float]:
-        """Lengths (e,) in steps that leave what the row sums spend, and the largest log-ratio over claimed length."""
+    def _lengths(self) -> tuple[NDArray[np.int64], Vector]:
+        """Lengths (e,) in steps that leave what the row sums spend, and the row sums (n,)."""
         full, nats = self.problem.edges.length, np.ldexp(self.units.step, -STEP_BITS)
         units = self.units.whole(full)
         for number in range(ROUNDS):
             found = self._pass("row sums", sum_block, self._factors(units), ("row_sum",))
-            spent = self.claim.spent(rounded_words(found["row_sum"]))
-            kappa = self.claim.kappa(units * nats, spent)
+            sums = rounded_words(found["row_sum"])
+            spent = self.claim.spent(sums)
+            kappa = float(self.claim.strain(units * nats, spent).max())
             self.told(f"row sums, round {number + 1} of {ROUNDS}", self.problem.domain.size, kappa)
             if kappa <= GOOD or number == ROUNDS - 1:
                 break
             wanted = self.units.whole(np.maximum(full - spent - SLACK, _LEAST * full))
             units = np.minimum(units, wanted) if number >= ROUNDS - 1 - _LOWERING else (units + wanted) // 2
-        return units, kappa
+        return units, sums
 
     def _factors(self, units: NDArray[np.int64]) -> Factors:
         edges = self.problem.edges
