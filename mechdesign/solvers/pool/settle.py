@@ -19,6 +19,7 @@ from mechdesign.mechanism.factored.columns import Columns
 from mechdesign.mechanism.factored.dataset import ROWS
 from mechdesign.mechanism.factored.row_sums import LossData, RowBlock, rounded_words, row_block, sum_block
 from mechdesign.setting.metric.integer_metric import IntegerMetric
+from mechdesign.setting.metric.shortest_paths import Edges
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.factored.blocks import Arrays, Work, Workers, whole_pass
 from mechdesign.solvers.factored.rounds import SLACK, Claim, Units
@@ -87,23 +88,12 @@ class Settling:
                 continue
             fallen = np.minimum(units, wanted)
             if number >= _TOGETHER:
-                share = _MORE * np.minimum(self._felt(np.maximum(strain - 1, 0)), _MOST)
+                share = _MORE * np.minimum(
+                    felt(self.problem.edges, np.maximum(strain - 1, 0), self.problem.domain.size), _MOST
+                )
                 fallen = np.minimum(fallen, units - np.rint(units * share).astype(np.int64))
             units = fallen
         return best
-
-    def _felt(self, excess: Vector) -> Vector:
-        """The largest excess e^(-d / `_WIDTH`) of another edge, d nats away, that an edge feels at its ends (e,)."""
-        edges, n = self.problem.edges, self.problem.domain.size
-        worst = np.zeros(n)
-        np.maximum.at(worst, edges.tail, excess)
-        np.maximum.at(worst, edges.head, excess)
-        own, tail, head, length = np.flatnonzero(worst), *edges.both_ways()
-        start = 1 + _WIDTH * np.log(worst.max() / worst[own])  # from a place before all others
-        ends = np.concatenate([tail, np.full(len(own), n)]), np.concatenate([head, own])
-        graph = sp.csr_array((np.concatenate([length, start]), ends), shape=(n + 1, n + 1))
-        felt = worst.max() * np.exp((1 - dijkstra(graph, indices=n)[:n]) / _WIDTH)
-        return np.maximum(felt[edges.tail], felt[edges.head])
 
     def _factors(self, units: NDArray[np.int64]) -> Factors:
         edges = self.problem.edges
@@ -128,6 +118,19 @@ class Settling:
             name=name,
             told=lambda done: self.told(name, done, None),
         )
+
+
+def felt(edges: Edges, excess: Vector, size: int) -> Vector:
+    """The largest x e^(-d / 3) over the excess x of all edges, d nats from one of their ends to one of an edge's (e,)."""
+    worst = np.zeros(size)
+    np.maximum.at(worst, edges.tail, excess)
+    np.maximum.at(worst, edges.head, excess)
+    own, (tail, head, length) = np.flatnonzero(worst), edges.both_ways()
+    start = 1 + _WIDTH * np.log(worst.max() / worst[own])  # from a place before all others
+    ends = np.concatenate([tail, np.full(len(own), size)]), np.concatenate([head, own])
+    graph = sp.csr_array((np.concatenate([length, start]), ends), shape=(size + 1, size + 1))
+    found = worst.max() * np.exp((1 - dijkstra(graph, indices=size)[:size]) / _WIDTH)
+    return np.maximum(found[edges.tail], found[edges.head])
 
 
 def table_of(judged: LossData, rows: RowBlock, target: NDArray[np.int64]) -> Vector:
