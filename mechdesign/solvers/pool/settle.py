@@ -121,7 +121,7 @@ class Settling:
 
 
 def felt(edges: Edges, excess: Vector, size: int) -> Vector:
-    """The largest x e^(-d / 3) over the excess x of all edges, d nats from one of their ends to one of an edge's (e,)."""
+    """The largest x e^(-d / 3) over the excess x of all edges, d nats from an end to an end of an edge (e,)."""
     worst = np.zeros(size)
     np.maximum.at(worst, edges.tail, excess)
     np.maximum.at(worst, edges.head, excess)
