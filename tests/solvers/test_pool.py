@@ -11,6 +11,7 @@ import xarray as xr
 from cases import SMALL, grid, prior_of, varying_level
 
 import mechdesign as md
+from mechdesign.base import threads as cores
 from mechdesign.errors import UnsuitableError
 from mechdesign.mechanism.factored.rows import FactoredMechanism
 from mechdesign.mechanism.table.certificate import reference_violations
@@ -19,7 +20,6 @@ from mechdesign.setting.objective.losses import Distance, Loss, SquaredDistance,
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.problems.problem_files import read_problem_file
 from mechdesign.solvers.factored.blocks import threads
-from mechdesign.solvers.kernels import threads as cores
 from mechdesign.solvers.local.pricing import Places
 from mechdesign.solvers.pool import run
 from mechdesign.solvers.pool.fields import Generators, Spread, field_block, generators_of

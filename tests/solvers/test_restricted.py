@@ -10,12 +10,12 @@ import pytest
 from cases import CASES
 from tolerances import BLOCKS, SOLVED
 
+from mechdesign.base.threads import OutOfTime, in_blocks
 from mechdesign.programs.optimal.restricted import RestrictedProgram, linear_program, restrict
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.problems.problem_files import load_problem
 from mechdesign.solvers.kernels.highs import solve_linear_program
 from mechdesign.solvers.kernels.pricing import ConePricer
-from mechdesign.solvers.kernels.threads import OutOfTime, in_blocks
 from mechdesign.solvers.optimal.block_algebra import BlockAlgebra
 from mechdesign.solvers.optimal.block_interior_point import solve_blocks
 

@@ -18,9 +18,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base.threads import WORKERS
 from mechdesign.errors import MechdesignError, SolverError
 from mechdesign.solvers.factored.work_folder import Folder
-from mechdesign.solvers.kernels.threads import WORKERS
 
 Arrays = dict[str, NDArray[Any]]
 Work = Callable[[Any, int, int], Arrays]

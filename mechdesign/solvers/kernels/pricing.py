@@ -37,8 +37,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 
+from mechdesign.base.threads import OutOfTime, in_blocks
 from mechdesign.setting.metric.shortest_paths import Edges
-from mechdesign.solvers.kernels.threads import OutOfTime, in_blocks
 from mechdesign.solvers.kernels.tree_simplex import price_reports, ratio_reports
 
 _PIVOTS_PER_NODE = 20

@@ -21,6 +21,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from mechdesign.base.memory import require_memory
+from mechdesign.base.threads import OutOfTime
 from mechdesign.errors import InputError, SolverError
 from mechdesign.mechanism.table.dataset import RESOLUTION, relative_gap, total_cost
 from mechdesign.mechanism.table.repair import repair
@@ -32,7 +33,6 @@ from mechdesign.solvers.kernels.highs import Method as HighsMethod
 from mechdesign.solvers.kernels.highs import solve_linear_program
 from mechdesign.solvers.kernels.pricing import ConePricer, anchor_bound, homogeneous_bound
 from mechdesign.solvers.kernels.progress import Progress
-from mechdesign.solvers.kernels.threads import OutOfTime
 from mechdesign.solvers.optimal.attempts import LEAST_CUT, METHODS, Method, attempts_for
 from mechdesign.solvers.optimal.block_interior_point import solve_blocks
 from mechdesign.solvers.optimal.boxed_master import Master, generate_boxed

@@ -18,8 +18,8 @@ import scipy.linalg
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from mechdesign.base.threads import in_blocks
 from mechdesign.programs.optimal.restricted import RestrictedProgram
-from mechdesign.solvers.kernels.threads import in_blocks
 
 NEAR = 11.5  # nats
 _RIDGE = 1e-13  # relative increase of the diagonal: row sums that say the same leave S singular

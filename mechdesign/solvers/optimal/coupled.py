@@ -24,13 +24,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base.threads import OutOfTime
 from mechdesign.errors import DesignError, InfeasibleError, SolverError
 from mechdesign.mechanism.table.dataset import RESOLUTION, relative_gap
 from mechdesign.programs.optimal.coupled import Coupled
 from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.kernels.highs import Method
 from mechdesign.solvers.kernels.progress import Progress
-from mechdesign.solvers.kernels.threads import OutOfTime
 from mechdesign.solvers.optimal.changing_prior import generate_designs
 from mechdesign.solvers.optimal.coupled_bound import Bound
 from mechdesign.solvers.optimal.coupled_task import FIRST_MARGIN, Task, task_of

@@ -19,13 +19,13 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base.threads import in_blocks
 from mechdesign.mechanism.table.repair import envelope
 from mechdesign.programs.optimal.restricted import RestrictedProgram, restrict, with_rows
 from mechdesign.setting.metric.graph import Graph
 from mechdesign.setting.metric.shortest_paths import Edges, shortest_paths
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.kernels.pricing import ConePricer
-from mechdesign.solvers.kernels.threads import in_blocks
 
 STRETCH = 1.3  # 2.2 pairs for each of 100 to 300 points in the plane
 _DENSE = 6  # edges for each one of the spanner from which rows are worth generating

@@ -12,7 +12,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.solvers.kernels.threads import in_blocks
+from mechdesign.base.threads import in_blocks
 
 _CHUNK = 2048  # entries of a product for one thread
 

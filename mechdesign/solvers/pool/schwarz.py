@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from mechdesign.solvers.kernels.threads import in_blocks
+from mechdesign.base.threads import in_blocks
 from mechdesign.solvers.local.pricing import Places
 from mechdesign.solvers.pool.matrix import Matrix, Vector, dense_part
 

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 
+from mechdesign.base.threads import in_blocks
 from mechdesign.mechanism.factored.certificate import STEP_BITS, WEIGHT_BITS, Factors
 from mechdesign.mechanism.factored.columns import Columns
 from mechdesign.mechanism.factored.dataset import ROWS
@@ -24,7 +25,6 @@ from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.factored.blocks import Arrays, Work, Workers, whole_pass
 from mechdesign.solvers.factored.rounds import SLACK, Claim, Units
 from mechdesign.solvers.factored.step import OVER_ROWS, Told, certified
-from mechdesign.solvers.kernels.threads import in_blocks
 from mechdesign.solvers.pool.fields import Generators
 from mechdesign.solvers.pool.matrix import Vector
 
