@@ -127,6 +127,15 @@ def test_another_weight_or_another_number_of_one_column_is_noticed(case: str) ->
     assert breaches(other, program.patches) > 0
 
 
+@pytest.mark.parametrize(("shape", "epsilon"), [((1, 9), 0.5), ((3, 3), 1e-6), ((3, 4), 5.0), ((2, 2), 60.0)])
+def test_thin_small_and_steep_maps_are_certified(shape: tuple[int, int], epsilon: float) -> None:
+    program = Positions(problem(shape, epsilon))
+    mass, stopped = column_table(program, gap=1e-3)
+    assert stopped == "columns"
+    assert breaches(mass, program.patches) == 0
+    assert total_cost(mass, program.cost) <= program.cost.sum(axis=0).min() * (1 + ROUNDED)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_weights_are_those_of_a_linear_program(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -171,8 +180,12 @@ def test_a_step_towards_zero_is_as_long_as_it_is() -> None:
         assert longest_step(point, 3.0 * point) == np.inf
 
 
-def test_the_file_says_how_it_was_made_and_is_certified(tmp_path) -> None:
-    path = md.save(md.solve(CASES["square"][0](), method="columns", gap=1e-4), tmp_path / "columns.nc")
+def test_command_and_file_say_how_it_was_made(run, tmp_path) -> None:
+    path = tmp_path / "columns.nc"
+    given = ["solve", "philadelphia", "--cells", 4, "--extent", 2, "--program", "positions", "--method", "columns"]
+    code, said, _ = run(*given, "-o", path)
+    assert code == 0
+    assert "made of weights of certified columns, its distance from the optimum is not known" in " ".join(said.split())
     mechanism, checked = md.load(path), md.verify(path)
     assert (checked.certified, checked.position_breaches) == (True, 0)
     assert mechanism.attrs["stopped"] == "columns"

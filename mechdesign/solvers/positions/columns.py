@@ -6,8 +6,8 @@ The cones of the gradient bind each report alone, and are homogeneous: a column 
 weight, columns within them may be added, and whose weighted sum is 1 in every row is a table of the program.
 
 Columns. The noise of the plane (noise.py) around every cell of the lattice and around cells beyond the border, up to
-two nats away at growing distances: with them clamped noise is one of the mechanisms, and so the design costs no more.
-Where levels vary, noise at some levels up to that of its centre, plus the least constant a that brings it within the
+two nats away at growing distances: with all cells beyond it clamped noise would be one of the mechanisms. Where levels
+vary, noise at some levels up to that of its centre. To each belongs the least constant a that brings it within the
 cones of every cell,
 
     |slope p|(k) <= bound p(k) + a bound 1(k)    for every cone k.
@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from mechdesign.base.memory import require_bytes
+from mechdesign.mechanism.positions.cones import HIGHEST
 from mechdesign.mechanism.positions.repair import repair
 from mechdesign.mechanism.positions.spline_cones import SplineCones
 from mechdesign.programs.optimal.positions import Positions
@@ -42,7 +43,7 @@ from mechdesign.solvers.positions.weights import cheapest_weights
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-_BEYOND = 2.0  # nats beyond the border up to which cells have columns
+_BEYOND = 2.0  # nats beyond the border up to which cells have columns, and no more than twice the largest side
 _LEVELS = 6  # at which there is noise, at most
 _STEP = 1.2  # from one of them to the next, at least
 _ABOVE = 1.05  # times the level at its centre: noise above has a large constant
@@ -122,9 +123,9 @@ def _centres(program: Positions) -> Centres:
     highest = patches.corner_level.max(axis=1) * patches.side
     low, high = float(patches.corner_level.min()) * patches.side, float(highest.max())
     count = min(_LEVELS, 1 + int(np.ceil(np.log(high / low) / np.log(_STEP) - 1e-6)))
-    nats = np.geomspace(low, high, count) if count > 1 else np.array([low])
+    nats = np.minimum(np.geomspace(low, high, count) if count > 1 else np.array([low]), HIGHEST)
     steps = [1, 2]
-    while steps[-1] * low < _BEYOND:
+    while steps[-1] * low < _BEYOND and sum(steps[-2:]) <= 2 * max(domain.shape):
         steps.append(steps[-1] + steps[-2])
     away = np.array(steps)
     axes = [np.concatenate([-away[::-1], np.arange(side), side - 1 + away]) for side in domain.shape]
@@ -135,8 +136,11 @@ def _centres(program: Positions) -> Centres:
 
 
 def _one_of_each(centres: Centres, group: Orbits, domain: Domain) -> Centres:
-    """One centre of each orbit. Symmetries of the lattice are affine: three cells away from a line say where all go."""
-    if len(group.ways) == 1:
+    """One centre of each orbit; all where the cells lie on one line. Symmetries of the lattice are affine, and three
+    cells away from a line say where all go.
+    """
+    assert domain.shape is not None
+    if len(group.ways) == 1 or min(domain.shape) == 1:
         return centres
     assert domain.index is not None
     cells = np.column_stack([domain.index, np.ones(domain.size)])
