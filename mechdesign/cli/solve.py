@@ -24,7 +24,7 @@ from mechdesign.cli.parsing import PROGRAMS, chosen_program, problem_asked
 
 _METHOD_HELP = (
     "For optimal: auto, rays, rows, boxed, whole, blocks, aggregation, graph or pool. "
-    "For eikonal: auto, table or factored."
+    "For eikonal: auto, table or factored. For positions: auto, cones or columns."
 )
 
 

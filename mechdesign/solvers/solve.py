@@ -55,7 +55,8 @@ def solve(
     lengths (solvers/optimal/edge_average.py); `StatisticalDesign` by weights of rays that a search extends
     (solvers/statistical/statistical_design.py), on grids of more than 64 secrets by weights of kernels of small
     clusters (solvers/statistical/grid_design.py), with reports of its own, each judged as the best place to read it as;
-    `Positions` by an interior-point method on blocks of cones (solvers/positions/positions.py).
+    `Positions` by an interior-point method on blocks of cones, where that takes longer than about an hour by weights
+    of certified columns, without a lower bound (solvers/positions/positions.py has the rule).
     Parameters: gap, target of (loss - lower_bound) / loss, not used for weights; time_limit in seconds; method, for
     `Optimal`: "auto", "graph" (of near pairs), "pool" (of columns) or one of solvers/optimal/attempts.py, for
     `EikonalWeights`: "auto", "table" or "factored"; on_progress, called with where the solve stands, after every round,
@@ -66,8 +67,9 @@ def solve(
     Returns: the mechanism Dataset; attrs expected_loss and lower_bound enclose the optimum, stopped says why it ended:
         "gap", "time", "interrupt" (a Ctrl-C; what was found by then is certified), "precision" (the accuracy of every
         method is exhausted), "relaxation" (`Constrained`, and `Optimal` by near pairs: the bound leaves constraints
-        out) or "search" (`StatisticalDesign`: no ray was found that gains more than `gap`, which proves nothing); for
-        the factored form "kappa" (the weights keep the claim to 2e-5) or "rounds" (all are done)
+        out), "columns" (`Positions` by weights of columns, the cheapest to `gap`) or "search" (`StatisticalDesign`: no
+        ray was found that gains more than `gap`, which proves nothing); for the factored form "kappa" (the weights keep
+        the claim to 2e-5) or "rounds" (all are done)
         instead of "gap". Where attrs hold an objective, that and lower_bound enclose the optimum, and objective_of says
         what it is.
     The time limit ends a search, in time for a last certificate where that takes at most a quarter of it; by near pairs

@@ -45,6 +45,7 @@ from mechdesign.solvers.optimal.edge_average import solve_edge_average
 from mechdesign.solvers.optimal.near_pairs import solve_near_pairs
 from mechdesign.solvers.pool.run import LARGEST, POOLED, solve_pool
 from mechdesign.solvers.pool.run import suits as suits_pool
+from mechdesign.solvers.positions.positions import METHODS as POSITION_METHODS
 from mechdesign.solvers.positions.positions import solve_positions
 from mechdesign.solvers.statistical.statistical_design import solve_statistical
 
@@ -138,6 +139,12 @@ def _coupled(program: Any, targets: Targets) -> Design:
     return _towards(solve_coupled)(program, targets)
 
 
+def _positions(program: Positions, targets: Targets) -> Design:
+    method: Any = targets.method
+    given: dict[str, Any] = {"gap": targets.gap, "time_limit": targets.time_limit, "on_progress": targets.on_progress}
+    return solve_positions(program, method=method, **given)
+
+
 def _towards(solve: Callable[..., Design]) -> Callable[[Any, Targets], Design]:
     """A solver that takes the targets as arguments of these names."""
     return lambda program, targets: solve(
@@ -198,7 +205,8 @@ SOLVERS: dict[type[Program], Entry] = {
     MatchedOptimal: Entry(solve=_tabled(_towards(solve_matched_optimal))),
     EdgeAverage: Entry(solve=_tabled(_towards(solve_edge_average))),
     Positions: Entry(
-        solve=_tabled(_towards(solve_positions)),
+        solve=_tabled(_positions),
+        methods=POSITION_METHODS,
         rebuild=lambda problem, kept: Positions(problem, subdivided=kept["subdivided"] is True),
     ),
 }

@@ -153,8 +153,8 @@ def test_what_has_no_positions_is_refused() -> None:
 
 def test_blocks_that_do_not_fit_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=100_000))
-    with pytest.raises(SizeError, match="spline_laplace"):
-        solve_positions(Positions(square(4)), gap=GAP)
+    with pytest.raises(SizeError, match="method columns"):
+        solve_positions(Positions(square(4)), gap=GAP, method="cones")
 
 
 @pytest.mark.slow

@@ -105,7 +105,8 @@ def alternative(problem: DesignProblem, program: str) -> dict[str, Any]:
 def sentences(summary: Mapping[str, Any], problem: DesignProblem) -> str:
     """What the level means, why this mechanism was made, and what the other one costs, of the document of `area`."""
     told, unit = problem.parameters, problem.domain.unit
-    said = f"Made by {summary['chosen']}."
+    columns = summary.get("method") == "columns"
+    said = f"Made by {'weights of columns certified between any two positions' if columns else summary['chosen']}."
     if "radius" in told:
         odds = f"{odds_factor(float(told['level'])):.6g}"
         within = f"{float(told['radius']):.6g} {unit}"

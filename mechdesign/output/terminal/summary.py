@@ -56,9 +56,10 @@ def summarise(mechanism: xr.Dataset, checked: Verification, *, seconds: float, f
     loss; remapped_gap, of a factored mechanism, relative to the remapped loss, which the lower bound bounds as well;
     within_cell_error, the mean loss of snapping to cell centres; position_loss, to the true position;
     cell_lower_bound, of that loss for mechanisms that are private between centres of cells alone; price, how far the
-    objective is above it, relative; peak_mb, the largest resident memory of this process in 10^6 bytes; fallback
-    (remedy is the same) and diagnosis where the program had no solution; claimed_epsilon and smallest_epsilon in nats
-    per unit, where there is one level: the first as `compare` has it, the second what the mechanism truly has.
+    objective is above it, relative; method, "columns" where weights of columns stand for the optimal program; peak_mb,
+    the largest resident memory of this process in 10^6 bytes; fallback (remedy is the same) and diagnosis where the
+    program had no solution; claimed_epsilon and smallest_epsilon in nats per unit, where there is one level: the first
+    as `compare` has it, the second what the mechanism truly has.
     """
     attrs = mechanism.attrs
     effective, claimed = float(attrs["effective_epsilon"]), attrs.get("claimed_epsilon")
@@ -92,6 +93,7 @@ def summarise(mechanism: xr.Dataset, checked: Verification, *, seconds: float, f
         "position_claim": checked.position_claim,
         "cell_lower_bound": parameters.get("cell_lower_bound"),
         "price": parameters.get("price"),
+        "method": parameters.get("method"),
         "claimed_epsilon": None if claimed is None else float(claimed),
         "smallest_epsilon": None if level is None else float(level) * effective,
         "effective_epsilon": effective,
@@ -118,6 +120,8 @@ def print_summary(summary: Mapping[str, Any], mechanism: xr.Dataset, *, verbose:
     if summary["lower_bound"] is not None and summary["lower_bound"] > 0:
         whose = "spline within these cones" if summary["program"] == Positions.name else "mechanism with this claim"
         said += f"; no {whose} does better than {summary['lower_bound']:.3g} (gap {summary['gap']:.0e})"
+    if summary.get("method") == "columns":
+        said += "; made of weights of certified columns, its distance from the optimum is not known"
     if mechanism.attrs["program"] == Minimax.name and mechanism["multiplier"].values.any():
         more = f"{worst_prior(mechanism)}.{' ' * bool(more)}{more}"
     if summary.get("price") is not None:

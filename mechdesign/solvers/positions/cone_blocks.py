@@ -55,14 +55,24 @@ def bytes_needed(cones: SplineCones, blocks: int) -> int:
 
     Cost: O(n), nothing is allocated.
     """
+    n, width = cones.bound.shape[1], bandwidth(cones)
+    return 8 * (_NUMBERS * (cones.size + n) * blocks + (width + 1) * n * blocks + 4 * n * n)
+
+
+def operations(cones: SplineCones, blocks: int, sums: int) -> float:
+    """About as many of `solve_cone_blocks` in a step, for so many row sums: m (n w^2 + q^2 n)."""
     n = cones.bound.shape[1]
+    return float(blocks) * n * (bandwidth(cones) ** 2 + float(sums) ** 2)
+
+
+def bandwidth(cones: SplineCones) -> int:
+    """The largest distance w of two cells in one cone."""
     held = cones.bound.tocsr()
     first, last = (
         np.minimum.reduceat(held.indices, held.indptr[:-1]),
         np.maximum.reduceat(held.indices, held.indptr[:-1]),
     )
-    width = int((last - first).max())
-    return 8 * (_NUMBERS * (cones.size + n) * blocks + (width + 1) * n * blocks + 4 * n * n)
+    return int((last - first).max())
 
 
 def solve_cone_blocks(

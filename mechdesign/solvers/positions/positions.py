@@ -1,4 +1,8 @@
-r"""Solve the program between positions: cone blocks, one for each orbit of reports, repaired and certified.
+r"""Solve the program between positions: cone blocks, one for each orbit of reports, repaired and certified; where that
+does not go, weights of certified columns (columns.py).
+
+The rule. "cones" where its blocks fit in memory and a step of it takes at most 10^12 operations, about an hour in all
+(900 cells without symmetry, 4,400 with that of a square); else "columns", which bounds nothing from below.
 
 Lower bound. For any z_y in the dual cones and any lambda with lambda(u) <= C(u, y) - (G' z_y)(u) for all u and y,
 
@@ -12,24 +16,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.memory import require_bytes
+from mechdesign.base.memory import require_bytes, room
 from mechdesign.mechanism.positions.repair import repair
 from mechdesign.mechanism.positions.spline_cones import SplineCones
 from mechdesign.mechanism.table.dataset import certified_scale, total_cost
 from mechdesign.programs.optimal.positions import Positions
 from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.kernels.progress import Progress
-from mechdesign.solvers.positions.cone_blocks import bytes_needed, solve_cone_blocks
+from mechdesign.solvers.positions.columns import column_table
+from mechdesign.solvers.positions.cone_blocks import bytes_needed, operations, solve_cone_blocks
 from mechdesign.solvers.positions.price import cell_lower_bound
 from mechdesign.solvers.positions.symmetry import orbits, row_multipliers
 
 Array = NDArray[np.float64]
+Method = Literal["auto", "cones", "columns"]
+METHODS = get_args(Method)
 
 _SYMMETRIES = 8  # of a square at most
+_MOST = 1e12  # operations of a step of the cone blocks
 _LEAST_SECONDS = 15.0
 _SHARE = 2.0  # of the seconds of the design, for the bound between centres
 _PRICED = 5e-4  # relative gap of the bound between centres
@@ -42,20 +51,27 @@ def solve_positions(
     *,
     gap: float,
     time_limit: float = np.inf,
+    method: Method = "auto",
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Design:
-    """The optimal program between positions to a relative gap.
+    """The optimal program between positions to a relative gap; by the method "columns", a table of the program whose
+    weights are the cheapest to that gap.
 
     Returns: a table that is certified between any two positions at the metric, and between the cells as rows at the
-    scale that holds there; its multipliers are the dual cones of one report of each orbit, (3 k r,).
-    Raises: UnsuitableError for problems without positions, or without a loss to them; SizeError before blocks that do
-    not fit in memory.
+    scale that holds there; by cones, its multipliers are the dual cones of one report of each orbit, (3 k r,); by
+    columns there are none, no lower bound, and "columns" as the reason why it stopped.
+    Raises: UnsuitableError for problems without positions, or without a loss to them; SizeError before blocks or
+    columns that do not fit in memory.
     Cost: `solve_cone_blocks` on one block for each orbit of reports, some 10 to 60 iterations, and a repair; then up to
     twice as long, and at least fifteen seconds, for the bound between centres, which is left out where it takes longer.
+    By columns, `column_table`; then the same.
     """
     started = time.monotonic()
     cones = program.cones
-    _require_room(cones, -(-program.problem.reports.size // _SYMMETRIES))
+    if method == "cones":
+        _require_room(cones, -(-program.problem.reports.size // _SYMMETRIES))
+    if method == "columns" or (method == "auto" and not _cones_go(program)):
+        return _by_columns(program, gap=gap, started=started, deadline=started + time_limit, on_progress=on_progress)
     cost = program.cost
     group = orbits(cost, cones, program.problem)
     _require_room(cones, len(group.reports))
@@ -63,19 +79,8 @@ def solve_positions(
 
     def tell(iteration: int, primal: float, dual: float) -> None:
         if on_progress is not None:
-            on_progress(
-                Progress(
-                    method="cone blocks",
-                    round=0,
-                    iteration=iteration,
-                    loss=primal,
-                    lower_bound=dual,
-                    gap=(primal - dual) / primal if primal > 0 else 0.0,
-                    variables=own.size,
-                    constraints=cones.size * own.shape[1],
-                    seconds=time.monotonic() - started,
-                )
-            )
+            size = (own.size, cones.size * own.shape[1])
+            on_progress(_progress("cone blocks", iteration, primal, dual, size, started))
 
     point = solve_cone_blocks(
         cones, own, group.sums, tolerance=gap / 2, deadline=started + time_limit, on_progress=tell
@@ -83,11 +88,6 @@ def solve_positions(
     mass = repair(group.table(point.table), program.patches)
     dual = row_multipliers(cost, cones, group, point.slack)
     objective, bound = total_cost(mass, cost), float(dual.sum())
-    beside = None
-    if point.stopped in ("gap", "precision"):
-        taken = time.monotonic() - started
-        deadline = min(started + time_limit, started + taken + max(_SHARE * taken, _LEAST_SECONDS))
-        beside = cell_lower_bound(program, tolerance=max(gap / 2, _PRICED), deadline=deadline)
     stopped = "gap" if objective - bound <= gap * objective else point.stopped
     return Design(
         mass=mass,
@@ -101,8 +101,72 @@ def solve_positions(
         scale=certified_scale(program.problem, mass),
         stopped="precision" if stopped == "gap" and objective - bound > gap * objective else stopped,
         positions=program.patches,
-        parameters={} if beside is None else {"cell_lower_bound": beside, "price": objective / beside - 1},
+        parameters=_priced(program, objective, gap, started, started + time_limit)
+        if point.stopped in ("gap", "precision")
+        else {},
     )
+
+
+def _by_columns(
+    program: Positions,
+    *,
+    gap: float,
+    started: float,
+    deadline: float,
+    on_progress: Callable[[Progress], None] | None,
+) -> Design:
+    def tell(iteration: int, primal: float, dual: float, columns: int, rows: int) -> None:
+        if on_progress is not None:
+            on_progress(_progress("weights of columns", iteration, primal, dual, (columns, rows), started))
+
+    mass, stopped = column_table(program, gap=gap / 2, deadline=deadline, on_progress=tell)
+    objective = total_cost(mass, program.cost)
+    return Design(
+        mass=mass,
+        loss=total_cost(mass, program.problem.weighted_loss),
+        objective=objective,
+        objective_of=_OBJECTIVE,
+        scale=certified_scale(program.problem, mass),
+        stopped=stopped,
+        positions=program.patches,
+        parameters={"method": "columns"}
+        | (_priced(program, objective, gap, started, deadline) if stopped == "columns" else {}),
+    )
+
+
+def _priced(program: Positions, objective: float, gap: float, started: float, deadline: float) -> dict[str, float]:
+    """The bound between centres and the price beside it, where that does not take too long."""
+    taken = time.monotonic() - started
+    ends = min(deadline, started + taken + max(_SHARE * taken, _LEAST_SECONDS))
+    beside = cell_lower_bound(program, tolerance=max(gap / 2, _PRICED), deadline=ends)
+    return {} if beside is None else {"cell_lower_bound": beside, "price": objective / beside - 1}
+
+
+def _progress(
+    method: str, iteration: int, primal: float, dual: float, size: tuple[int, int], started: float
+) -> Progress:
+    return Progress(
+        method=method,
+        round=0,
+        iteration=iteration,
+        loss=primal,
+        lower_bound=dual,
+        gap=(primal - dual) / primal if primal > 0 else 0.0,
+        variables=size[0],
+        constraints=size[1],
+        seconds=time.monotonic() - started,
+    )
+
+
+def _cones_go(program: Positions) -> bool:
+    """Whether the rule of the module takes the program of cones."""
+    cones, reports = program.cones, program.problem.reports.size
+    fewest = -(-reports // _SYMMETRIES)
+    if bytes_needed(cones, fewest) > room(1) or operations(cones, fewest, fewest) > _MOST:
+        return False
+    group = orbits(program.cost, cones, program.problem)
+    blocks = len(group.reports)
+    return bytes_needed(cones, blocks) <= room(1) and operations(cones, blocks, group.sums.shape[0]) <= _MOST
 
 
 def proved_bound(program: Positions, multipliers: Array) -> float | None:
@@ -123,5 +187,5 @@ def _require_room(cones: SplineCones, blocks: int) -> None:
         what=f"designing {blocks} reports between positions, {cones.size} cones each,",
         field="cells",
         value=n,
-        remedy="use fewer cells, or the closed form: md.baselines.spline_laplace(problem)",
+        remedy="use fewer cells, the method columns, or the closed form: md.baselines.spline_laplace(problem)",
     )

@@ -33,9 +33,10 @@ from mechdesign.programs.optimal.positions import Positions
 from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.metric.shortest_paths import Edges
 from mechdesign.setting.objective.true_position import position_cost
-from mechdesign.solvers.positions.cone_blocks import bytes_needed, solve_cone_blocks
+from mechdesign.solvers.positions.cone_blocks import bytes_needed, operations, solve_cone_blocks
 from mechdesign.solvers.positions.symmetry import orbits, row_multipliers
 
+_MOST = 1e12  # operations of a step, beyond which the bound is left out: steps are not interrupted
 _WANTED = 0.01  # price from which a smaller cell is named
 
 
@@ -52,7 +53,8 @@ def cell_lower_bound(program: Positions, *, tolerance: float, deadline: float) -
     cones = pair_cones(edges, problem.domain.size)
     group = orbits(cost, cones, problem)
     own = np.ascontiguousarray(cost[:, group.reports])
-    if bytes_needed(cones, len(group.reports)) > room(1):
+    blocks = len(group.reports)
+    if bytes_needed(cones, blocks) > room(1) or operations(cones, blocks, group.sums.shape[0]) > _MOST:
         return None
     point = solve_cone_blocks(cones, own, group.sums, tolerance=tolerance, deadline=deadline)
     if point.stopped == "time":

@@ -68,11 +68,13 @@ def quotient(a: Array, d: Array) -> Array:
 
 
 def longest_step(s: Array, ds: Array) -> float:
-    """The largest step along ds that stays in the cones."""
+    """The largest step along ds that stays in the cones.
+
+    For s in a cone, b^2 - a c >= 0; where ds is a multiple of s it is 0, and rounding may turn its sign.
+    """
     a = ds[0] ** 2 - ds[1] ** 2 - ds[2] ** 2
     b = s[0] * ds[0] - s[1] * ds[1] - s[2] * ds[2]
     c = norm(s) ** 2
-    root = b * b - a * c
-    below = np.sqrt(np.maximum(root, 0)) - b
+    below = np.sqrt(np.maximum(b * b - a * c, 0)) - b
     with np.errstate(divide="ignore"):
-        return float(np.where((root >= 0) & (below > 0), c / below, np.inf).min())
+        return float(np.where(below > 0, c / below, np.inf).min())

@@ -1,0 +1,215 @@
+r"""Weights of certified columns: designs between positions where the program of cones does not go.
+
+    minimise    sum_k w_k min_y sum_u C(u, y) p_k(u)    over w >= 0    subject to    sum_k w_k p_k(u) = 1 for every u
+
+The cones of the gradient bind each report alone, and are homogeneous: a column within them may be multiplied by any
+weight, columns within them may be added, and whose weighted sum is 1 in every row is a table of the program.
+
+Columns. The noise of the plane (noise.py) around every cell of the lattice and around cells beyond the border, up to
+two nats away at growing distances: with all cells beyond it clamped noise would be one of the mechanisms. Where levels
+vary, noise at some levels up to that of its centre. To each belongs the least constant a that brings it within the
+cones of every cell,
+
+    |slope p|(k) <= bound p(k) + a bound 1(k)    for every cone k.
+
+Where a is not small there are powers of the noise too, noise of a lower level; and the constant column, so that there
+are weights. Each report is the cell at which its column costs least.
+Source: ours; weights of given columns as in programs/eikonal/dictionary.py.
+Known: an upper bound of the program's optimum, without a lower one. On 20 x 20 cells at one level, 0.05 to 0.5 nats a
+cell, docs/positions.md has both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from mechdesign.base.memory import require_bytes
+from mechdesign.mechanism.positions.cones import HIGHEST
+from mechdesign.mechanism.positions.repair import repair
+from mechdesign.mechanism.positions.spline_cones import SplineCones
+from mechdesign.programs.optimal.positions import Positions
+from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.setting.space.domain import Domain
+from mechdesign.solvers.positions.noise import plane_noise
+from mechdesign.solvers.positions.symmetry import Orbits, orbits
+from mechdesign.solvers.positions.weights import cheapest_weights
+
+Array = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+_BEYOND = 2.0  # nats beyond the border up to which cells have columns, and no more than twice the largest side
+_LEVELS = 6  # at which there is noise, at most
+_STEP = 1.2  # from one of them to the next, at least
+_ABOVE = 1.05  # times the level at its centre: noise above has a large constant
+_WITHIN = 1 - 1e-7  # of the cones
+_LARGE, _POWERS = 1e-3, 3  # constants beyond this of the mean of a column add powers of it, so many times
+_FLOOR = 2.0**-22  # of the mean row, mixed in: so much is above what rounding to whole numbers changes
+_NEAR = 9  # reports from which that of a column is chosen
+_TOGETHER = 256  # columns at a time
+_TABLES = 7  # of cells by reports that are held at once
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Centres:
+    """Where columns stand: index (k, 2), lattice cells; level (k,), which of the levels `nats` (l,) in nats a cell."""
+
+    index: Whole
+    level: Whole
+    nats: Array
+
+
+def column_table(
+    program: Positions,
+    *,
+    gap: float,
+    deadline: float = np.inf,
+    on_progress: Callable[[int, float, float, int, int], None] | None = None,
+) -> tuple[NDArray[np.uint64], str]:
+    """The table of the cheapest weights, in whole numbers and without breaches, (n, m), and why their search ended:
+    "columns" where these are the cheapest, to the gap or as near as rounding allows, else "time" or "interrupt".
+
+    on_progress is called with the iteration, the primal and the dual objective of the weights, columns and rows.
+    Raises: what the program raises; SizeError before columns that do not fit in memory.
+    Cost: O(n k) sums over 3 x 3 cells for k columns, and some 25 steps of O(q^2 k), q rows after symmetry.
+    """
+    problem, cost, cones = program.problem, program.cost, program.cones
+    centres = _centres(program)
+    group = orbits(cost, cones, problem)
+    centres = _one_of_each(centres, group, problem.domain)
+    flat = len(centres.nats) == 1 and bool((problem.domain.lookup >= 0).all())
+    require_columns(problem.domain.size, len(centres.index), group.sums.shape[0], powers=0.5 if flat else _POWERS)
+    columns = _columns(centres, program)
+    reports, price = _reports(columns, cost, problem)
+    reduced = np.asarray(group.sums @ columns)
+
+    def tell(iteration: int, primal: float, dual: float) -> None:
+        if on_progress is not None:
+            on_progress(iteration, primal, dual, *reduced.shape[::-1])
+
+    weight, stopped = cheapest_weights(reduced, price, tolerance=gap, deadline=deadline, on_progress=tell)
+    shares = sp.csr_array((weight, (np.arange(len(weight)), reports)), shape=(len(weight), cost.shape[1]))
+    table = _averaged(np.ascontiguousarray((shares.T @ columns.T).T), group)
+    table /= table.sum(axis=1, keepdims=True)
+    table += _FLOOR * (table.mean(axis=0) + 1 / table.shape[1])
+    return repair(table, program.patches), stopped if stopped in ("time", "interrupt") else "columns"
+
+
+def require_columns(rows: int, columns: int, orbits_of_rows: int, *, powers: float) -> None:
+    """Raises: SizeError before columns, with powers, and tables of so many rows that do not fit in memory.
+
+    The columns are held twice, and three times for each orbit of rows; of tables there are the cost, the mechanism and
+    what is made in between.
+    """
+    count = (1 + powers) * columns
+    require_bytes(
+        int(8 * ((2 * rows + 3 * orbits_of_rows) * count + _TABLES * rows * rows)),
+        what=f"{columns} columns of {rows} cells between positions",
+        field="cells",
+        value=rows,
+        remedy="use fewer cells, or the closed form: md.baselines.spline_laplace(problem)",
+    )
+
+
+def _centres(program: Positions) -> Centres:
+    """All centres, with the levels of their noise: the lattice of the domain, and cells beyond its border."""
+    domain, patches = program.problem.domain, program.patches
+    assert domain.shape is not None and domain.index is not None
+    highest = patches.corner_level.max(axis=1) * patches.side
+    low, high = float(patches.corner_level.min()) * patches.side, float(highest.max())
+    count = min(_LEVELS, 1 + int(np.ceil(np.log(high / low) / np.log(_STEP) - 1e-6)))
+    nats = np.minimum(np.geomspace(low, high, count) if count > 1 else np.array([low]), HIGHEST)
+    steps = [1, 2]
+    while steps[-1] * low < _BEYOND and sum(steps[-2:]) <= 2 * max(domain.shape):
+        steps.append(steps[-1] + steps[-2])
+    away = np.array(steps)
+    axes = [np.concatenate([-away[::-1], np.arange(side), side - 1 + away]) for side in domain.shape]
+    index = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
+    _, nearest = cKDTree(domain.index).query(index)
+    cell, level = np.nonzero((nats <= _ABOVE * highest[nearest][:, None]) | (np.arange(count) == 0))
+    return Centres(index=index[cell], level=level, nats=nats)
+
+
+def _one_of_each(centres: Centres, group: Orbits, domain: Domain) -> Centres:
+    """One centre of each orbit; all where the cells lie on one line. Symmetries of the lattice are affine, and three
+    cells away from a line say where all go.
+    """
+    assert domain.shape is not None
+    if len(group.ways) == 1 or min(domain.shape) == 1:
+        return centres
+    assert domain.index is not None
+    cells = np.column_stack([domain.index, np.ones(domain.size)])
+    at = np.column_stack([centres.index, np.ones(len(centres.index))])
+    images = [np.rint(at @ np.linalg.lstsq(cells, cells[way, :2], rcond=None)[0]) for way in group.ways]
+    width = float(np.abs(images).max()) * 2 + 1
+    least = np.min([image[:, 0] * width + image[:, 1] for image in images], axis=0)
+    _, kept = np.unique(np.column_stack([least, centres.level]), axis=0, return_index=True)
+    return Centres(index=centres.index[kept], level=centres.level[kept], nats=centres.nats)
+
+
+def _columns(centres: Centres, program: Positions) -> Array:
+    """Columns (n, k) within the cones: noise with its constants, powers of noise where those are large, and the
+    constant column last.
+    """
+    domain, cones = program.problem.domain, program.cones
+    assert domain.index is not None
+    low, high = centres.index.min(axis=0), centres.index.max(axis=0)
+    reach = int(np.maximum(domain.index.max(axis=0) - low, high - domain.index.min(axis=0)).max())
+    noises = [plane_noise(float(z), reach, program.problem.loss) for z in centres.nats]
+    columns, powers = np.ones((domain.size, len(centres.index) + 1), order="F"), []
+    for start in range(0, len(centres.index), _TOGETHER):
+        part = slice(start, min(start + _TOGETHER, len(centres.index)))
+        away = np.abs(domain.index[:, None, :] - centres.index[None, part, :])
+        for level in np.unique(centres.level[part]):
+            own = np.flatnonzero(centres.level[part] == level)
+            steps = np.minimum(away[:, own], len(noises[level]) - 1)
+            columns[:, start + own] = noises[level][steps[..., 0], steps[..., 1]]
+        made = columns[:, part]
+        constant, excess = _constants(made, cones)
+        large = np.flatnonzero(constant > _LARGE * made.mean(axis=0))
+        for _ in range(_POWERS if len(large) else 0):
+            powers.append(made[:, large] ** (1 / excess[large]))
+            excess[large] *= np.maximum(_constants(powers[-1], cones)[1], 1.0)
+            powers[-1] += _constants(powers[-1], cones)[0]
+        made += constant
+    return np.concatenate([columns, *powers], axis=1) if powers else columns
+
+
+def _constants(columns: Array, cones: SplineCones) -> tuple[Array, Array]:
+    """The least constants (k,) that bring columns (n, k) > 0 within the cones, and their largest slope over bound."""
+    unit = np.asarray(cones.bound.sum(axis=1))[:, None]
+    slope = np.hypot(cones.slope_x @ columns, cones.slope_y @ columns) / _WITHIN
+    bound = cones.bound @ columns
+    return np.maximum(((slope - bound) / unit).max(axis=0), 0.0), (slope / bound).max(axis=0)
+
+
+def _reports(columns: Array, cost: Array, problem: DesignProblem) -> tuple[Whole, Array]:
+    """The report (k,) at which each column costs least, of those nearest to its mean place, and the costs (k,)."""
+    prior = problem.prior_array + 1e-9 / problem.domain.size
+    mass = prior @ columns
+    mean = (columns.T @ (prior[:, None] * problem.domain.points)) / mass[:, None]
+    near = min(_NEAR, problem.reports.size)
+    found = cKDTree(problem.reports.points).query(mean, k=near)[1].reshape(-1, near)
+    price, report = np.full(len(found), np.inf), np.zeros(len(found), np.int64)
+    for candidate in found.T:
+        for start in range(0, len(found), _TOGETHER):
+            part = slice(start, start + _TOGETHER)
+            value = np.einsum("uk,uk->k", cost[:, candidate[part]], columns[:, part])
+            less = value < price[part]
+            price[part][less], report[part][less] = value[less], candidate[part][less]
+    return report, price
+
+
+def _averaged(table: Array, group: Orbits) -> Array:
+    """The mean of a table (n, m) over the group."""
+    if len(group.ways) == 1:
+        return table
+    found = np.zeros_like(table)
+    for way in group.ways:
+        found[np.ix_(way, way)] += table
+    return found / len(group.ways)
