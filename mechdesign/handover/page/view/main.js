@@ -54,7 +54,7 @@ function showOutcome(page, outcome) {
     "faults",
     outcome.faults.map((fault) => fault.text),
   );
-  byId("all").hidden = !(good && found.partial && page.contents.kind === "factors");
+  byId("all").hidden = !(good && found.partial && ["factors", "region"].includes(page.contents.kind));
 }
 
 function runProof(page, texts, explore, options) {
@@ -110,6 +110,7 @@ async function start() {
         key: byId("key"),
       });
     } else if (page.contents.kind === "shares") startShares(page);
+    else if (page.contents.kind === "region") startRegion(page, (around) => runProof(page, texts, null, { around }));
     else explore = startExplore(page);
     if (page.contents.comparison) {
       byId("comparison").hidden = false;
