@@ -114,6 +114,7 @@ def _facts(compact: CompactMap, checked: Verification, digest: str) -> dict[str,
         "figures": [
             {"key": key, "name": key.replace("_", " "), "text": exact(value), "unit": words}
             for key, (value, words) in told.items()
+            if value is not None
         ],
         "listed": {
             "head": ["share of the cells", f"level at most, nats per {per}"],

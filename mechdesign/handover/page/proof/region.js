@@ -101,6 +101,7 @@ function* proveRegion(page, outcome, all, around = page.contents.first) {
   const rows = `${counted(asked.length)} rows${whole ? "" : ` of ${counted(count)}`}`;
   const told = `${rows}, ${counted(2 * edges)} inequalities, in whole numbers.`;
   outcome.found = { rows: asked.length, inequalities: 2 * edges, violations: broken, partial: !whole };
+  if (!whole) outcome.found.cells = asked;
   outcome.found.told = { whole, verdict: whole ? "Proved in this browser" : "Proved around one place", words: told };
   outcome.proved.push(
     "The map, whose checksum was found again, has the kernel, the lengths of steps and the levels that its claim speaks of.",

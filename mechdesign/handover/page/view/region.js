@@ -32,6 +32,7 @@ class RegionView {
       () => this.draw(),
     );
     this.tab = "level";
+    this.known = new Set(); // cells whose rows were proved
     this.buttons = new Map();
     for (const [name, text] of Object.entries({ level: "Privacy level", reports: "Reports from here" })) {
       const button = element("button", text);
@@ -60,6 +61,14 @@ class RegionView {
 
   #level(cell) {
     return this.levels[cell] * this.header.level_unit * this.page.contents.levels_per;
+  }
+
+  /** What a proof found: the cells whose rows are outlined from now on, or the one that is wrong. */
+  proved({ faults, found }) {
+    if (faults.length === 0) for (const cell of found.cells ?? []) this.known.add(cell);
+    const at = faults.find((fault) => fault.secret !== undefined);
+    if (at) this.choose(at.secret);
+    else this.show();
   }
 
   turn(tab) {
@@ -129,7 +138,8 @@ class RegionView {
     const scale = { ...scaleOf(ground.values, tab === "level" ? 1e-9 : DEPTH), logarithmic: tab !== "level" };
     const marks = [{ kind: "person", at: this.places.point(cell) }];
     if (this.report !== null) marks.push({ kind: "report", at: this.places.point(this.report) });
-    this.map.show({ ground, values: ground.values, scale, marks, unit: facts.unit, axis: facts.unit });
+    const inside = tab === "level" ? null : ground.of.map((other) => this.known.has(other));
+    this.map.show({ ground, values: ground.values, scale, marks, inside, unit: facts.unit, axis: facts.unit });
     for (const [name, button] of this.buttons) button.setAttribute("aria-pressed", String(name === tab));
     const words = tab === "level" ? `privacy level, nats per ${facts.per}` : "probability that a person here reports it";
     fillLegend(byId("legend"), scale, words, false, tab === "level" ? short : chance);
