@@ -20,6 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
+from matplotlib.patches import Circle
 from matplotlib.patheffects import withStroke
 from numpy.typing import NDArray
 
@@ -41,7 +42,7 @@ TUTORIALS = {
 }
 SOMEBODY = {  # degrees east and north, and what each is an example of
     "city": ("Manhattan", -73.985, 40.752),
-    "suburb": ("Levittown, Pa.", -74.829, 40.155),
+    "suburb": ("King of Prussia, Pa.", -75.396, 40.089),
     "country": ("Sullivan Co., Pa.", -76.51, 41.45),
 }
 CITIES = {
@@ -235,7 +236,9 @@ def region(design: str, compact: str) -> Figure:
         shown.image(ax, shown.radius, "cividis", alpha=0.3)
         away = points[drawn] - points[secret]
         ax.plot(*(points[drawn] + within).T, ".", color="black", ms=1.5, mew=0)
-        _ringed(ax, points[secret], colour)
+        for edge, width in (("white", 3.5), (colour, 2)):
+            options = {"fill": False, "edgecolor": edge, "linewidth": width, "zorder": 3}
+            ax.add_patch(Circle(points[secret], shown.radius.flat[secret], **options))
         far = np.quantile(np.linalg.norm(away, axis=1), 0.95)
         ax.set_title(f"{kind}: {name}\n{shown.error.flat[secret]:.2f} km off,\n95 % within {far:.1f} km", fontsize=10)
         for axis, middle in zip((ax.xaxis, ax.yaxis), points[secret], strict=True):
