@@ -23,6 +23,7 @@ import lzma
 import shutil
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -161,9 +162,6 @@ def main() -> None:
             in_c = _in_c(folder) if region else []
             if region:
                 _told_sizes(folder, console)
-            if isinstance(mechanism, CompactMap) and given.draws:
-                named = {f"{east}, {north}": (east, north) for east, north in given.at or []} or EXAMPLES
-                console.print(_chi_squares(mechanism, folder, named, given.draws))
         cells = mechanism.secrets if isinstance(mechanism, CompactMap) else mechanism.sizes["secret"]
         kind = "map" if region else "table" if "mass" in mechanism else "factors"
         table.add_row(
@@ -173,6 +171,11 @@ def main() -> None:
             *(f"{1e3 * each:.2f}" for each in in_c[1:]),
         )  # fmt: skip
     console.print(table)
+    named = {f"{east}, {north}": (east, north) for east, north in given.at or []} or EXAMPLES
+    for path in given.region if given.draws else []:
+        with tempfile.TemporaryDirectory() as place:
+            compact = md.geo.load_compact(path)
+            _chi_squares(compact, _written(compact, Path(place) / "web"), named, given.draws, console)
 
 
 def _medians(runs: list[Any]) -> list[float]:
@@ -223,25 +226,24 @@ def _told_sizes(folder: Path, console: Console) -> None:
 
 
 def _chi_squares(
-    compact: CompactMap, folder: Path, places: dict[str, tuple[float, float]], draws: tuple[int, int]
-) -> Table:
-    """Reports of places in C and in JavaScript against the exact masses."""
-    secrets = {"corner": 0}
+    compact: CompactMap,
+    folder: Path,
+    places: dict[str, tuple[float, float]],
+    draws: tuple[int, int],
+    console: Console,
+) -> None:
+    """Print how reports of places in C and in JavaScript agree with the exact masses, a line each as they come."""
+    secrets = {}
     for name, degrees in places.items():
-        try:
+        with suppress(InputError):
             secrets[name] = place_of_degrees(compact.domain, *degrees)
-        except InputError:
-            continue
-    drawing, table = Drawing(compact=compact), Table(*("place", "cell", "in", "reports", "counted", "chi-square", "p"))
-    for name, secret in secrets.items():
-        chances = _chances(drawing, secret)
-        for language, count in zip(("C", "JavaScript"), draws, strict=True):
-            found = _drawn(folder, language, secret, count)
-            counts = np.bincount(found, minlength=compact.secrets)
-            statistic, cells = _statistic(counts, count * chances)
-            shown = (f"{secret:,}", language, f"{len(found):,}", f"{cells + 1:,}", f"{statistic:,.1f}")
-            table.add_row(name, *shown, f"{chi2.sf(statistic, cells):.4f}")
-    return table
+    secrets["corner"], drawing = 0, Drawing(compact=compact)
+    for language, count in zip(("C", "JavaScript"), draws, strict=True):
+        for name, secret in secrets.items():
+            counts = np.bincount(_drawn(folder, language, secret, count), minlength=compact.secrets)
+            statistic, cells = _statistic(counts, count * _chances(drawing, secret))
+            told = f"{counts.sum():,} reports of cell {secret:,} ({name}) in {language}: chi-square {statistic:,.1f}"
+            console.print(f"{told} with {cells:,} degrees of freedom, p {chi2.sf(statistic, cells):.3f}")
 
 
 def _statistic(counts: NDArray[np.int64], expected: NDArray[np.float64]) -> tuple[float, int]:
