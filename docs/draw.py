@@ -1,7 +1,13 @@
-"""The pictures of these pages that no command draws: python docs/draw.py; the rest are those of the tutorials."""
+"""The pictures of these pages that no command draws: python docs/draw.py; the rest are those of the tutorials.
 
+python docs/draw.py --region MAP.nc MAP.compact draws that of a region alone, from a design and its compact map.
+"""
+
+import argparse
+import json
 import re
 import runpy
+from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib
@@ -10,11 +16,20 @@ matplotlib.use("agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
+from matplotlib.patches import Circle
+from matplotlib.patheffects import withStroke
+from numpy.typing import NDArray
 
 import mechdesign as md
+from mechdesign.base.entropy import source
 from mechdesign.closed_forms.noise.radial_laplace import mean_radius
+from mechdesign.mechanism.compact.draw import Drawing
 from mechdesign.mechanism.session.advance import begin, carried_out, planned, simulated
+from mechdesign.setting.space.locate import place_of_degrees
 from mechdesign.utility.traces.propose import session_design
 from mechdesign.utility.traces.sessions import Risky
 from mechdesign.utility.traces.setting import Setting
@@ -25,6 +40,21 @@ TUTORIALS = {
     "people": "2_reports_of_many_people",
     "answers": "3_smooth_sensitivity",
 }
+SOMEBODY = {  # degrees east and north, and what each is an example of
+    "city": ("Manhattan", -73.985, 40.752),
+    "suburb": ("King of Prussia, Pa.", -75.396, 40.089),
+    "country": ("Sullivan Co., Pa.", -76.51, 41.45),
+}
+CITIES = {
+    "New York": (-74.006, 40.713),
+    "Philadelphia": (-75.165, 39.953),
+    "Baltimore": (-76.612, 39.290),
+    "Scranton": (-75.662, 41.409),
+}
+COLOURS = ("tab:red", "tab:green", "tab:blue")  # of each of them
+CLOUD = 2000  # reports of each of them
+WINDOW = 24.0  # km around each of them
+TICKS = np.array([-10, -5, 0, 5, 10])
 
 
 def day():
@@ -71,6 +101,12 @@ def day():
 
 def main() -> None:
     """Draw and write them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--region", nargs=2, metavar=("MAP.nc", "MAP.compact"))
+    given = parser.parse_args()
+    if given.region:
+        region(*given.region).savefig(HERE / "pictures" / "region.png", dpi=110)
+        return
     figures = {name: runpy.run_path(str(HERE / "gallery" / f"{file}.py"))["figure"] for name, file in TUTORIALS.items()}
     figure, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
     radii = np.geomspace(20, 2000, 50)
@@ -130,6 +166,92 @@ def positions() -> Figure:
     ax.legend()
     ax.grid(alpha=0.3)
     return figure
+
+
+@dataclass(frozen=True, kw_only=True)
+class Region:
+    """A region in km: extent on the plane, radius of the level and expected error (n1, n2), and its compact map."""
+
+    domain: md.Domain
+    nats: float
+    radius: NDArray[np.float64]
+    error: NDArray[np.float64]
+    extent: tuple[float, ...]
+    drawing: Drawing
+
+    @classmethod
+    def read(cls, design: str, compact: str) -> "Region":
+        """From a design and its compact map."""
+        mechanism, drawing = md.load(design), Drawing(compact=md.geo.load_compact(compact))
+        domain = drawing.compact.domain
+        nats = json.loads(mechanism.attrs["parameters"])["knobs"]["nats"]
+        radius, error = (
+            values.reshape(domain.shape) / 1000
+            for values in (nats / mechanism["level"].values, mechanism["row_loss"].values)
+        )
+        low, high = domain.points[[0, -1]] / 1000
+        half = domain.cell[0] / 2000
+        extent = (low[0] - half, high[0] + half, low[1] - half, high[1] + half)
+        return cls(domain=domain, nats=nats, radius=radius, error=error, extent=extent, drawing=drawing)
+
+    def at(self, east: float, north: float) -> NDArray[np.float64]:
+        """Kilometres on the plane of degrees."""
+        return self.domain.plane.forward(np.array([east]), np.array([north]))[0] / 1000
+
+    def image(self, ax: Axes, values: NDArray[np.float64], colours: str, **options: float) -> ScalarMappable:
+        """Values over the region, in logarithmic colours."""
+        scale = LogNorm(vmin=np.quantile(values, 1e-3), vmax=values.max())
+        return ax.imshow(values.T, origin="lower", extent=self.extent, cmap=colours, norm=scale, **options)
+
+
+def region(design: str, compact: str) -> Figure:
+    """The map of a region: radii of the privacy level, expected error, and where reports of three people fall."""
+    shown = Region.read(design, compact)
+    figure = plt.figure(figsize=(7.2, 7.5), layout="constrained")
+    maps, near = figure.subfigures(2, 1, height_ratios=(1.5, 1))
+    panels = (
+        (shown.radius, "cividis", f"radius of the level (odds of {np.exp(shown.nats):.1f}), km"),
+        (shown.error, "magma", "expected error of a report, km"),
+    )
+    for ax, (values, colours, words) in zip(maps.subplots(1, 2, sharey=True), panels, strict=True):
+        image = shown.image(ax, values, colours)
+        bar = maps.colorbar(image, ax=ax, location="top", label=words, shrink=0.95)
+        ticks = [tick for tick in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50) if image.norm.vmin <= tick <= image.norm.vmax]
+        bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
+        bar.ax.minorticks_off()
+        for name, place in CITIES.items():
+            options = {"ha": "center", "va": "top", "color": "white", "annotation_clip": True}
+            said = ax.annotate(name, shown.at(*place), xytext=(0, -9), textcoords="offset points", **options)
+            said.set_path_effects([withStroke(linewidth=2.5, foreground="black")])
+            ax.plot(*shown.at(*place), ".", color="white", mec="black", ms=7)
+        for (_, *place), colour in zip(SOMEBODY.values(), COLOURS, strict=True):
+            _ringed(ax, shown.at(*place), colour)
+        ax.set(xlabel="km east", xlim=shown.extent[:2], ylim=shown.extent[2:])
+    maps.axes[0].set(ylabel="km north")
+    bits, spread = source(1)[0], np.random.default_rng(1)
+    for ax, (kind, (name, *place)), colour in zip(near.subplots(1, 3), SOMEBODY.items(), COLOURS, strict=True):
+        secret, points = place_of_degrees(shown.domain, *place), shown.domain.points / 1000
+        drawn = [shown.drawing.compact.report_of(at) for at in shown.drawing.places(secret, CLOUD, bits)]
+        within = spread.uniform(-0.5, 0.5, (CLOUD, 2)) * np.array(shown.domain.cell) / 1000
+        shown.image(ax, shown.radius, "cividis", alpha=0.3)
+        away = points[drawn] - points[secret]
+        ax.plot(*(points[drawn] + within).T, ".", color="black", ms=1.5, mew=0)
+        for edge, width in (("white", 3.5), (colour, 2)):
+            options = {"fill": False, "edgecolor": edge, "linewidth": width, "zorder": 3}
+            ax.add_patch(Circle(points[secret], shown.radius.flat[secret], **options))
+        far = np.quantile(np.linalg.norm(away, axis=1), 0.95)
+        ax.set_title(f"{kind}: {name}\n{shown.error.flat[secret]:.2f} km off,\n95 % within {far:.1f} km", fontsize=10)
+        for axis, middle in zip((ax.xaxis, ax.yaxis), points[secret], strict=True):
+            axis.set_ticks(middle + TICKS, labels=[f"{tick:+g}" if tick else "0" for tick in TICKS])
+        around = np.array([-WINDOW, WINDOW]) / 2
+        ax.set(xlabel="km east", xlim=points[secret, 0] + around, ylim=points[secret, 1] + around)
+    near.axes[0].set(ylabel="km north of the person")
+    return figure
+
+
+def _ringed(ax: Axes, place: NDArray[np.float64], colour: str) -> None:
+    ax.plot(*place, "o", mfc="none", mec="white", ms=11, mew=4)
+    ax.plot(*place, "o", mfc="none", mec=colour, ms=11, mew=2)
 
 
 if __name__ == "__main__":

@@ -98,7 +98,7 @@ def test_every_page_runs_as_it_stands(page, folder, run):
     assert run_page(page, folder, run, slow=True) == sum(block.mark != "not run" for block in blocks(page))
 
 
-@pytest.mark.parametrize("page", STARTS)
+@pytest.mark.parametrize("page", [*STARTS, "region.md"])
 def test_a_quick_start_has_fewer_than_ten_commands(page):
     assert 3 <= sum(len(list(commands(block))) for block in blocks(page) if block.language == "sh") < 10
 

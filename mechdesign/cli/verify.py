@@ -28,7 +28,8 @@ def verify(
     from mechdesign.verification.verify import verify as verify_file
 
     if page is not None and (is_design(file) or is_compact(file)):
-        raise InputError("a page is of one table", field="page", value=file, remedy="verify the table of the design")
+        remedy = "use `mechdesign page`" if is_compact(file) else "verify the table of the design"
+        raise InputError("a page is of one table", field="page", value=file, remedy=remedy)
     if page is not None:
         check_page_target(page, overwrite=overwrite)
     printing.note_compiling()

@@ -9,6 +9,7 @@ from compact_maps import design, made
 
 import mechdesign as md
 from mechdesign.mechanism.compact.file import packed, save_compact
+from mechdesign.output.page.page import page_text
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +33,15 @@ def test_a_map_is_exported_verified_and_drawn_from(tmp_path: Path, run, run_json
     assert told["report_x"] == drawn["report_x"].values[0].tolist()
 
 
+def test_a_page_of_a_map(tmp_path: Path, file, run_json) -> None:
+    target = tmp_path / "slope.html"
+    assert run_json("page", file, "-o", target) == (0, {"file": str(target)})
+    text = target.read_text()
+    assert made().claim.replace("<=", "\\u003c=").replace(">", "\\u003e") in text
+    assert "Without scripts" in text
+    assert text == page_text(made())
+
+
 BAD = [
     (("export", "slope.nc", "-o", "slope.compact", "--rows", "0:2"), "rows", 2),
     (("export", "slope.nc", "-o", "slope.compact", "--degrees"), "degrees", 2),
@@ -45,6 +55,8 @@ BAD = [
     (("sample", "slope.compact", "--at", "0", "0"), "at", 2),
     (("sample", "slope.compact", "--lon", "7", "--lat", "50"), "lon, lat", 2),
     (("client", "damaged.compact", "-o", "out"), "sha256", 1),
+    (("page", "damaged.compact", "-o", "out.html"), "sha256", 1),
+    (("page", "slope.compact", "-o", "out.pdf"), "page", 2),
 ]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from browsers import check_layout, needs_browser
 from pages import Texts, forged, honest, mechanism_of
+from regions import chances, region
 
 import mechdesign as md
 from mechdesign.mechanism.positions.snapping import step_weights
@@ -35,6 +36,7 @@ def folder(tmp_path_factory):
     problem = md.load_problem("euclidean", cells=3)
     for name in ("plane", "park", "roads", "line", "factored", "factored, columns", "any position"):
         save_page(mechanism_of(name), place / f"{name}.html")
+    save_page(region("certified"), place / "region.html")
     save_page(md.solve(md.EikonalWeights(md.load_problem("flat", cells=15))), place / "225.html")
     save_page(md.solve(md.load_problem("income", cells=12, outputs=9)), place / "income.html")
     save_page(md.sweep(problem, [0.5, 1.0, 2.0]), place / "sweep.html")
@@ -43,7 +45,7 @@ def folder(tmp_path_factory):
     return place
 
 
-PAGES = ["plane", "park", "roads", "line", "225", "income", "factored", "compare", "sweep", "any position"]
+PAGES = ["plane", "park", "roads", "line", "225", "income", "factored", "compare", "sweep", "any position", "region"]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -236,6 +238,42 @@ def test_rows_beliefs_and_distances_are_those_of_python(folder, opened):
             assert values == pytest.approx(right, rel=1e-12, abs=1e-300)  # sums of a few products
 
 
+def test_a_region_is_chosen_drawn_from_and_proved_around_a_place(folder, opened):
+    """Clicks in either view, keys, a report, the row that is shown, and the proof around another place."""
+    shown = opened(folder / "region.html")
+    page = shown.page
+    first = page.inner_text("#place-title")
+    box = page.locator("#map").bounding_box()
+    page.mouse.click(box["x"] + 4, box["y"] + 4)
+    corner = page.inner_text("#place-title")
+    assert corner != first
+    page.focus("#map")
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text("#place-title") != corner
+    page.keyboard.press("ArrowLeft")
+    assert page.inner_text("#place-title") == corner
+    assert page.is_hidden("#report-box")
+    page.keyboard.press("Enter")
+    assert "off by" in page.inner_text("#report")
+    assert page.get_attribute("#tabs button:last-child", "aria-pressed") == "true"
+    page.click("#here")
+    page.wait_for_selector(".badge:not(.waiting)")
+    assert page.inner_text("#saying").startswith("63 rows, ")
+    row, error, radius = page.evaluate("""async () => {
+      const [contents, packed] = ["data", "arrays"].map((id) => document.getElementById(id).textContent);
+      const view = new RegionView(await opened({ contents, packed }));
+      view.choose(20);
+      return [Array.from(view.row), view.error, view.radius];
+    }""")
+    wanted, points = chances("certified", 20), region("certified").domain.points
+    away = np.linalg.norm(points - points[20], axis=1)
+    order = np.argsort(away, kind="stable")
+    assert row == pytest.approx(wanted, rel=1e-12)  # sums of a few products
+    assert error == pytest.approx(wanted @ away, rel=1e-12)
+    assert radius == pytest.approx(away[order][np.searchsorted(np.cumsum(wanted[order]), 0.95)], rel=1e-12)
+    assert shown.complaints == shown.asked_for() == []
+
+
 def test_the_slider_of_odds_tells_its_reach(folder, opened):
     page = opened(folder / "park.html").page
     page.evaluate("""() => {
@@ -271,6 +309,8 @@ def test_a_comparison_marks_broken_claims(folder, opened):
         ("income", 390, "light"),
         ("sweep", 390, "dark"),
         ("compare", 1280, "dark"),
+        ("region", 390, "dark"),
+        ("region", 1280, "light"),
     ],
 )
 def test_pages_fit_phones_and_are_accessible(folder, opened, name, width, scheme):

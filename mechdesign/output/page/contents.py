@@ -5,7 +5,7 @@ object:
 
 | name | value |
 |---|---|
-| format, kind | "mechdesign/page/1"; table, rows (of a table too large), factors, curve or shares |
+| format, kind | "mechdesign/page/1"; table, rows (of a table too large), factors, region, curve or shares |
 | attrs | attributes of the file, by name: [type, value], whole numbers as texts |
 | arrays | variables of the file, by name: dtype, shape, dims, coordinate, attrs, start in the bytes |
 | beside | arrays that the file lacks, in the same form: edges rebuilt, degrees, secrets whose rows are carried |

@@ -2,9 +2,12 @@
 
 const SLICE = 24; // milliseconds of work between two looks at the clock, where there is no worker
 
-/** The page in its texts { contents, packed, seal }: { contents, bytes }. Rejects where they are damaged. */
+/** The page in its texts { contents, packed, seal }: { contents, bytes }, of a region with its map. Rejects
+ * where they are damaged. */
 async function opened({ contents, packed }) {
-  return { contents: JSON.parse(contents), bytes: await unpacked(packed) };
+  const page = { contents: JSON.parse(contents), bytes: await unpacked(packed) };
+  if (page.contents.kind === "region") page.map = await regionClient.readRegion(array(page, "compact"));
+  return page;
 }
 
 /** Whether the texts of a page have the checksum that stands beside them. */

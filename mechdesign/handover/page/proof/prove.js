@@ -14,8 +14,9 @@ function* part(step, words, from, to) {
   }
 }
 
-/** The proof of a page; all, whether to add up every row of factors, however long that takes. */
-function* prove(page, { all = false } = {}) {
+/** The proof of a page; all, whether to add up every row of factors or of a map, however long that takes; around, the cell
+ * of a map around which rows are added up otherwise. */
+function* prove(page, { all = false, around } = {}) {
   const { contents } = page;
   const outcome = { faults: [], proved: [], given: [], found: {} };
   if (!page.sealed) outcome.faults.push({ text: "the data of this page were altered: they have another checksum" });
@@ -33,10 +34,11 @@ function* prove(page, { all = false } = {}) {
     factors: proveFactors,
     curve: proveCurve,
     shares: proveShares,
+    region: proveRegion,
   };
-  const claims = !["curve", "shares"].includes(contents.kind);
+  const claims = !["curve", "shares", "region"].includes(contents.kind);
   if (claims) yield* proveClaim(page, outcome);
-  yield* proofs[contents.kind](page, outcome, all);
+  yield* proofs[contents.kind](page, outcome, all, around);
   if (claims && speaksOfPositions(page))
     yield* part(provePositions(page, outcome), "comparing gradients between positions", 0.9, 1);
   if (claims) {

@@ -54,7 +54,7 @@ function showOutcome(page, outcome) {
     "faults",
     outcome.faults.map((fault) => fault.text),
   );
-  byId("all").hidden = !(good && found.partial && page.contents.kind === "factors");
+  byId("all").hidden = !(good && found.partial && ["factors", "region"].includes(page.contents.kind));
 }
 
 function runProof(page, texts, explore, options) {
@@ -69,6 +69,10 @@ function runProof(page, texts, explore, options) {
   return proven(texts, options, tell, source).then((outcome) => {
     showOutcome(page, outcome);
     if (!explore) return;
+    if (explore instanceof RegionView) {
+      explore.proved(outcome);
+      return;
+    }
     if (outcome.found.losses) explore.lost(outcome.found.losses, has(page, "carried") ? places(page, "carried") : null);
     const at = outcome.faults.find((fault) => fault.secret !== undefined);
     if (at && at.secret < explore.model.count) explore.choose(at.secret);
@@ -110,6 +114,9 @@ async function start() {
         key: byId("key"),
       });
     } else if (page.contents.kind === "shares") startShares(page);
+    else if (page.contents.kind === "region") {
+      explore = startRegion(page, (around) => runProof(page, texts, explore, { around }));
+    }
     else explore = startExplore(page);
     if (page.contents.comparison) {
       byId("comparison").hidden = false;
