@@ -31,13 +31,12 @@ from mechdesign.solvers.kernels.progress import Progress
 from mechdesign.solvers.positions.columns import column_table
 from mechdesign.solvers.positions.cone_blocks import bytes_needed, operations, solve_cone_blocks
 from mechdesign.solvers.positions.price import cell_lower_bound
-from mechdesign.solvers.positions.symmetry import orbits, row_multipliers
+from mechdesign.solvers.positions.symmetry import SYMMETRIES, orbits, row_multipliers
 
 Array = NDArray[np.float64]
 Method = Literal["auto", "cones", "columns"]
 METHODS = get_args(Method)
 
-_SYMMETRIES = 8  # of a square at most
 _MOST = 1e12  # operations of a step of the cone blocks
 _LEAST_SECONDS = 15.0
 _SHARE = 2.0  # of the seconds of the design, for the bound between centres
@@ -69,7 +68,7 @@ def solve_positions(
     started = time.monotonic()
     cones = program.cones
     if method == "cones":
-        _require_room(cones, -(-program.problem.reports.size // _SYMMETRIES))
+        _require_room(cones, -(-program.problem.reports.size // SYMMETRIES))
     if method == "columns" or (method == "auto" and not _cones_go(program)):
         return _by_columns(program, gap=gap, started=started, deadline=started + time_limit, on_progress=on_progress)
     cost = program.cost
@@ -161,7 +160,7 @@ def _progress(
 def _cones_go(program: Positions) -> bool:
     """Whether the rule of the module takes the program of cones."""
     cones, reports = program.cones, program.problem.reports.size
-    fewest = -(-reports // _SYMMETRIES)
+    fewest = -(-reports // SYMMETRIES)
     if bytes_needed(cones, fewest) > room(1) or operations(cones, fewest, fewest) > _MOST:
         return False
     group = orbits(program.cost, cones, program.problem)

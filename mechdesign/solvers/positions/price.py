@@ -34,7 +34,7 @@ from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.metric.shortest_paths import Edges
 from mechdesign.setting.objective.true_position import position_cost
 from mechdesign.solvers.positions.cone_blocks import bytes_needed, operations, solve_cone_blocks
-from mechdesign.solvers.positions.symmetry import orbits, row_multipliers
+from mechdesign.solvers.positions.symmetry import SYMMETRIES, orbits, row_multipliers
 
 _MOST = 1e12  # operations of a step, beyond which the bound is left out: steps are not interrupted
 _WANTED = 0.01  # price from which a smaller cell is named
@@ -48,19 +48,24 @@ def cell_lower_bound(program: Positions, *, tolerance: float, deadline: float) -
     """
     problem = program.problem
     edges = near_edges(problem.edges, problem.domain) if isinstance(problem.metric, Euclidean) else problem.edges
+    cones = pair_cones(edges, problem.domain.size)
+    if not _goes(cones, fewest := -(-problem.reports.size // SYMMETRIES), fewest):
+        return None
     cost = position_cost(problem.loss, problem.prior_array, problem.domain, problem.reports)
     assert cost is not None
-    cones = pair_cones(edges, problem.domain.size)
     group = orbits(cost, cones, problem)
-    own = np.ascontiguousarray(cost[:, group.reports])
-    blocks = len(group.reports)
-    if bytes_needed(cones, blocks) > room(1) or operations(cones, blocks, group.sums.shape[0]) > _MOST:
+    if not _goes(cones, len(group.reports), group.sums.shape[0]):
         return None
+    own = np.ascontiguousarray(cost[:, group.reports])
     point = solve_cone_blocks(cones, own, group.sums, tolerance=tolerance, deadline=deadline)
     if point.stopped == "time":
         return None
     found = float(row_multipliers(cost, cones, group, point.slack).sum())
     return found if found > 0 else None
+
+
+def _goes(cones: SplineCones, blocks: int, sums: int) -> bool:
+    return bytes_needed(cones, blocks) <= room(1) and operations(cones, blocks, sums) <= _MOST
 
 
 def pair_cones(edges: Edges, size: int) -> SplineCones:

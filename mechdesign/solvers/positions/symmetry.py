@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mechdesign.mechanism.positions.spline_cones import SplineCones
 from mechdesign.setting.problems.problem import DesignProblem
 
+SYMMETRIES = 8  # of a square at most
 _DIGITS = 9  # by which values are put in order
 _SAME = 1e-7  # relative; costs and bounds nearer than this are one
 
