@@ -23,9 +23,10 @@ from mechdesign.mechanism.compact.certificate import above, breaches, least_boun
 from mechdesign.mechanism.compact.file import packed
 from mechdesign.mechanism.compact.formulas import bounds
 from mechdesign.mechanism.compact.map import CompactMap
+from mechdesign.mechanism.factored.row_sums import join_words
 from mechdesign.output.page.page import page_text
 from mechdesign.output.page.region import stretch
-from mechdesign.solvers.factored.compact import row_sums
+from mechdesign.solvers.factored.sums import row_sums
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the proof is JavaScript")
 SUMS = """
@@ -101,7 +102,7 @@ def with_header(**told: Any) -> bytes:
 def bounded(**changes: Any) -> CompactMap:
     """The certified map with other numbers, and a bound that fits its sums."""
     changed = replace(region("certified"), **changes)
-    least = least_bound(changed.potential.ravel()[changed.inner], row_sums(changed.factors))
+    least = least_bound(changed.potential.ravel()[changed.inner], join_words(row_sums(changed.factors)))
     return replace(changed, bound=least)
 
 
@@ -110,10 +111,10 @@ def forgeries() -> dict[str, tuple[Texts, str]]:
     compact, texts = region("certified"), honest()
     header, least = compact.header(), region("certified").bound[0]
     other = bounded(step=2 * compact.grain)
-    assert breaches(other, row_sums(other.factors)) > 0
+    assert breaches(other, join_words(row_sums(other.factors))) > 0
     lower = replace(compact, bound=(1 << 30, compact.bound[1]))
     assert least > 1 << 30
-    assert above(lower, row_sums(compact.factors)) > 0
+    assert above(lower, join_words(row_sums(compact.factors))) > 0
     claim = header["claim"]
     level = compact.level.copy()
     level.flat[compact.inner[0]] += 1
