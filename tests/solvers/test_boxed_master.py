@@ -102,6 +102,25 @@ def test_the_dense_interior_point_ends_where_highs_does() -> None:
     assert (cost - matrix.T @ dual).min() > -SOLVED
 
 
+@pytest.mark.parametrize("steps", [4, 9])
+def test_row_sums_that_leave_end_at_the_nearest_point(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounding that sends every later step far away: the point before it, whose row sums are the nearest to 1."""
+    rng, honest, count = np.random.default_rng(0), boxed_master._direction, [0]
+    matrix = np.hstack([rng.random((12, 60)), np.eye(12), -np.eye(12)])
+    cost = np.r_[rng.random(60), np.full(12, 2.0), np.full(12, -1e-3)]
+
+    def wild(*given: np.ndarray) -> tuple[np.ndarray, ...]:
+        count[0] += 1
+        found = honest(*given)
+        return found if count[0] <= steps else (1e30 * np.abs(found[0]), *found[1:])
+
+    monkeypatch.setattr(boxed_master, "_direction", wild)
+    x, dual = solve_dense(matrix, cost, 1e-12)
+    assert np.abs(matrix @ x - 1).max() < 1
+    assert np.isfinite(dual).all()
+    assert count[0] < 40
+
+
 def test_without_priced_columns_the_gap_stays_open(asked: DesignProblem, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first columns of each report alone make a private table, and not the best."""
     taken = boxed_master.Master.add

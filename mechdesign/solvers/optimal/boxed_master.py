@@ -47,6 +47,7 @@ _NARROW = 8  # columns a secret that are kept
 _STEPS = 40  # of an interior-point method
 _STEP = 0.995
 _ROWS = 1e-9
+_LOST = 1e6  # times as far as they were: row sums that do not come back
 _RIDGE = 1e-13
 
 Vector = NDArray[np.float64]
@@ -176,7 +177,8 @@ class Master:
 def solve_dense(matrix: Vector, cost: Vector, tolerance: float) -> tuple[Vector, Vector]:
     """A point and multipliers of: minimise <cost, x> subject to matrix x = 1, x >= 0, to a relative gap.
 
-    Mehrotra's predictor and corrector; matrix (n, k), k > n, of full rank. Source: Mehrotra 1992, SIAM J. Optim. 2.
+    Mehrotra's predictor and corrector; matrix (n, k), k > n, of full rank. Where rounding makes the row sums leave 1
+    instead of approaching it, the point of the nearest. Source: Mehrotra 1992, SIAM J. Optim. 2.
     """
     _, k = matrix.shape
     ones = np.ones(len(matrix))
@@ -187,11 +189,16 @@ def solve_dense(matrix: Vector, cost: Vector, tolerance: float) -> tuple[Vector,
     x, z = x + max(-1.5 * x.min(), 0.0), z + max(-1.5 * z.min(), 0.0)
     product = x @ z
     x, z = x + 0.5 * product / z.sum(), z + 0.5 * product / x.sum()
+    best, least = (x, dual), np.inf
     for _ in range(_STEPS):
         rows, gaps = ones - matrix @ x, cost - matrix.T @ dual - z
         mu, scale = x @ z / k, abs(cost @ x)
-        if mu * k < tolerance * scale and np.abs(rows).max() < _ROWS and np.abs(gaps * x).sum() < tolerance * scale:
+        wrong = np.abs(rows).max()
+        if mu * k < tolerance * scale and wrong < _ROWS and np.abs(gaps * x).sum() < tolerance * scale:
             break
+        if not wrong < _LOST * max(least, _ROWS):
+            return best
+        best, least = ((x, dual), wrong) if wrong < least else (best, least)
         try:
             factor = scipy.linalg.cho_factor(_normal(matrix, x / z))
         except scipy.linalg.LinAlgError:
