@@ -20,9 +20,10 @@ from mechdesign.solvers.factored.blocks import threads
 from mechdesign.solvers.factored.cluster import workers
 from mechdesign.solvers.kernels.pricing import ConePricer, lower_bound
 from mechdesign.solvers.local import bound as local
+from mechdesign.solvers.local import certificate
 from mechdesign.solvers.local.bound import local_bound
-from mechdesign.solvers.local.certificate import proved
-from mechdesign.solvers.local.pricing import Places
+from mechdesign.solvers.local.certificate import certify, proved
+from mechdesign.solvers.local.pricing import Asked, Places
 
 NEAR = 1e-3  # relative; what the bound is asked to be within of the optimum
 SMOOTH = 4e-2  # relative; what passes alone are within on a map whose border is felt everywhere
@@ -106,6 +107,24 @@ def test_streets_have_a_bound(passes):
     table = md.solve(problem, gap=1e-4)
     found = bound_of(problem)
     assert 0.9 * table.attrs["lower_bound"] <= found.value <= table.attrs["expected_loss"]
+
+
+def test_a_report_that_is_worse_for_smaller_multipliers_counts(philadelphia, passes, monkeypatch):
+    """Pivots that end early may find less of a report where less is asked: what is proved follows all the same."""
+    honest, places = certificate.value_block, Places.of(philadelphia)
+    high = bound_of(philadelphia).dual * (1 + 0.02 * (np.arange(places.size) % 7 == 0))
+    holds = int(np.argmax(honest(Asked.all(places, high, reach=15.0, core=6.0), 0, places.size)["value"]))
+
+    def worse(asked, start, stop):
+        found = honest(asked, start, stop)
+        found["value"][(asked.reports[start:stop] == holds) & (asked.dual.sum() < high.sum())] = -1e-3
+        return found
+
+    monkeypatch.setattr(certificate, "value_block", worse)
+    with threads(1) as crew:
+        found = certify(crew, places, high)
+        again = proved(crew, places, found)
+    assert 0.9 * again < found.value <= again
 
 
 def test_the_same_bits_for_any_number_of_threads(philadelphia, passes):
