@@ -22,7 +22,6 @@ def verify(
     from mechdesign.mechanism.compact.file import is_compact
     from mechdesign.mechanism.session.design_files import is_design
     from mechdesign.mechanism.storage.files import load
-    from mechdesign.output.page.page import check_page_target, save_page
     from mechdesign.output.terminal import printing
     from mechdesign.output.terminal.verdicts import print_verification
     from mechdesign.verification.verify import verify as verify_file
@@ -31,6 +30,8 @@ def verify(
         remedy = "use `mechdesign page`" if is_compact(file) else "verify the table of the design"
         raise InputError("a page is of one table", field="page", value=file, remedy=remedy)
     if page is not None:
+        from mechdesign.output.page.page import check_page_target, save_page
+
         check_page_target(page, overwrite=overwrite)
     printing.note_compiling()
     with printing.progress(f"verify {file.name}") as on_progress:

@@ -11,7 +11,6 @@ import itertools
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import fftconvolve
 
 from mechdesign.setting.objective.losses import LENGTH, SQUARE
 
@@ -40,6 +39,8 @@ def far_losses(secrets: Vector, reports: Vector, weight: NDArray[np.uint32], cod
 
 def _lengths(u: Vector, y: Vector, weight: Vector) -> Vector:
     """The weights are spread to the nodes around each report, and what the nodes add up is read between them."""
+    from scipy.signal import fftconvolve  # half a second, of which most programs need nothing
+
     axes = u.shape[1]
     sides = [_side(np.concatenate([u[:, a], y[:, a]]), axes) for a in range(axes)]
     if np.prod([float(count) for _, _, count in sides]) > _MOST:
