@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, dataclass, fields
+from functools import partial
 from typing import Any, get_args
 
 import xarray as xr
@@ -141,8 +142,7 @@ def _coupled(program: Any, targets: Targets) -> Design:
 
 def _positions(program: Positions, targets: Targets) -> Design:
     method: Any = targets.method
-    given: dict[str, Any] = {"gap": targets.gap, "time_limit": targets.time_limit, "on_progress": targets.on_progress}
-    return solve_positions(program, method=method, **given)
+    return _towards(partial(solve_positions, method=method))(program, targets)
 
 
 def _towards(solve: Callable[..., Design]) -> Callable[[Any, Targets], Design]:

@@ -30,7 +30,7 @@ from mechdesign.setting.objective.losses import LOSSES, SquaredDistance
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain
 from mechdesign.solvers.positions import columns as by_columns
-from mechdesign.solvers.positions import positions
+from mechdesign.solvers.positions import cone_blocks
 from mechdesign.solvers.positions.columns import column_table
 from mechdesign.solvers.positions.noise import plane_noise
 from mechdesign.solvers.positions.positions import solve_positions
@@ -212,7 +212,7 @@ def test_a_search_that_is_cut_short_is_certified(ends: str) -> None:
 def test_auto_takes_columns_where_cones_do_not_go(monkeypatch: pytest.MonkeyPatch) -> None:
     program = CASES["square"][0]()
     assert solve_positions(program, gap=1e-2).stopped == "gap"
-    monkeypatch.setattr(positions, "_MOST", 1.0)
+    monkeypatch.setattr(cone_blocks, "_MOST", 1.0)
     assert solve_positions(program, gap=1e-2).stopped == "columns"
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=100_000))
     with pytest.raises(SizeError, match="spline_laplace"):

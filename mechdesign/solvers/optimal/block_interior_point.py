@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from mechdesign.mechanism.table.dataset import RESOLUTION
 from mechdesign.programs.optimal.restricted import RestrictedProgram
+from mechdesign.solvers.kernels.steps import longest_step
 from mechdesign.solvers.optimal.block_algebra import BlockAlgebra
 
 Vector = NDArray[np.float64]
@@ -188,15 +189,15 @@ class _Newton:
         """
         at, rows = self.at, self.algebra.rows
         affine = self.direction(-at.s * at.z)
-        ahead = at.moved(affine, _longest(at.s, affine.s), _longest(at.z, affine.z))
+        ahead = at.moved(affine, longest_step(at.s, affine.s), longest_step(at.z, affine.z))
         target = max(self.errors.mu * (float(ahead.s @ ahead.z) / rows / self.errors.mu) ** 3, least)
         products = target - at.s * at.z - affine.s * affine.z
         step = self.direction(products)
-        along, across = _longest(at.s, step.s), _longest(at.z, step.z)
+        along, across = longest_step(at.s, step.s), longest_step(at.z, step.z)
         if min(along, across) < short and self.algebra.secrets < _MANY:
             plain = max(target, _CENTRING * self.errors.mu) - at.s * at.z
             centring = self.direction(plain)
-            lengths = _longest(at.s, centring.s), _longest(at.z, centring.z)
+            lengths = longest_step(at.s, centring.s), longest_step(at.z, centring.z)
             if min(lengths) > min(along, across):
                 step, products, (along, across) = centring, plain, lengths
         for _ in range(_CORRECTORS if self.algebra.secrets >= _MANY else 0):
@@ -205,7 +206,7 @@ class _Newton:
             pull = np.clip(reached, _CENTRED * target, target / _CENTRED) - reached
             corrected = products + np.maximum(pull, -target / _CENTRED)
             trial = self.direction(corrected)
-            longer = _longest(at.s, trial.s), _longest(at.z, trial.z)
+            longer = longest_step(at.s, trial.s), longest_step(at.z, trial.z)
             if min(longer) < min(along, across) or sum(longer) < along + across + _WORTH:
                 break
             step, products, (along, across) = trial, corrected, longer
@@ -241,14 +242,8 @@ def _restored(algebra: BlockAlgebra, q: Vector) -> Vector:
         inside = slack > 0
         if not inside.any():
             break
-        moved = q + min(1.0, _STEP * _longest(slack[inside], change[inside])) * step
+        moved = q + min(1.0, _STEP * longest_step(slack[inside], change[inside])) * step
         if not np.abs(1 - algebra.sums(moved)).max() < np.abs(row).max():
             break
         q = moved
     return q
-
-
-def _longest(x: Vector, step: Vector) -> float:
-    """The largest a <= 1 with x + a step >= 0, for x > 0."""
-    worst = float((-step / x).max())
-    return min(1.0, 1.0 / worst) if worst > 0 else 1.0

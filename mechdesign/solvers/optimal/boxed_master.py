@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.kernels.pricing import ConePricer
+from mechdesign.solvers.kernels.steps import longest_step
 from mechdesign.solvers.optimal.multiplier_passes import Passes
 
 _PASSES = 30
@@ -205,10 +206,10 @@ def solve_dense(matrix: Vector, cost: Vector, tolerance: float) -> tuple[Vector,
             break
 
         affine = _direction(matrix, factor, x, z, rows, gaps, -x * z)
-        ahead = (x + _longest(x, affine[0]) * affine[0]) @ (z + _longest(z, affine[2]) * affine[2]) / k
+        ahead = (x + longest_step(x, affine[0]) * affine[0]) @ (z + longest_step(z, affine[2]) * affine[2]) / k
         target = max((ahead / mu) ** 3 * mu, 1e-14)
         step = _direction(matrix, factor, x, z, rows, gaps, target - x * z - affine[0] * affine[2])
-        x_length, z_length = min(1.0, _STEP * _longest(x, step[0])), min(1.0, _STEP * _longest(z, step[2]))
+        x_length, z_length = min(1.0, _STEP * longest_step(x, step[0])), min(1.0, _STEP * longest_step(z, step[2]))
         x, dual, z = x + x_length * step[0], dual + z_length * step[1], z + z_length * step[2]
     return x, dual
 
@@ -226,8 +227,3 @@ def _normal(matrix: Vector, weight: Vector) -> Vector:
     found = (matrix * weight) @ matrix.T
     found[np.diag_indices(len(found))] *= 1 + _RIDGE
     return np.asarray(found)
-
-
-def _longest(x: Vector, step: Vector) -> float:
-    worst = float((-step / x).max())
-    return min(1.0, 1.0 / worst) if worst > 0 else 1.0

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mechdesign.solvers.kernels.steps import longest_step
 from mechdesign.solvers.pool.matrix import Matrix, Vector
 from mechdesign.solvers.pool.schwarz import Blocks, conjugate_gradients
 
@@ -77,11 +78,11 @@ def improve(
             break
         newton = _Newton(matrix, blocks, ridge, weight, price, row, wrong)
         ahead = newton.step(-weight * price)
-        along, across = _longest(weight, ahead[0]), _longest(price, ahead[2])
+        along, across = longest_step(weight, ahead[0]), longest_step(price, ahead[2])
         reached = float((weight + along * ahead[0]) @ (price + across * ahead[2])) / columns
         target = max(mean * (reached / mean) ** 3, _LEAST * gap * loss / columns)
         step = newton.step(target - weight * price - ahead[0] * ahead[2])
-        along, across = _WAY * _longest(weight, step[0]), _WAY * _longest(price, step[2])
+        along, across = _WAY * longest_step(weight, step[0]), _WAY * longest_step(price, step[2])
         weight, dual, price = weight + along * step[0], dual + across * step[1], price + across * step[2]
     return Point(weight=weight, dual=dual, sums=sums)
 
@@ -107,9 +108,3 @@ class _Newton:
         )  # fmt: skip
         price = self.wrong - matrix.across(dual)
         return (products - self.weight * price) / self.price, dual, price
-
-
-def _longest(x: Vector, step: Vector) -> float:
-    """The largest a <= 1 with x + a step >= 0, for x > 0."""
-    worst = float((-step / x).max())
-    return min(1.0, 1.0 / worst) if worst > 0 else 1.0

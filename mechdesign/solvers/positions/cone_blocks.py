@@ -23,6 +23,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from mechdesign.base.memory import room
 from mechdesign.mechanism.positions.spline_cones import SplineCones
 from mechdesign.solvers.positions.scaling import Scaling, longest_step, product, quotient
 
@@ -34,6 +35,7 @@ _STALLED = 6  # iterations without a better point after which rounding is taken 
 _START = 10.0  # mean costs, of all reports of a row together: the mean product of a row's signs at the start
 _TOGETHER = 1 << 18  # cones at a time
 _NUMBERS = 30  # per cone and block: the vectors of a step and what is made in between
+_MOST = 1e12  # operations of a step
 _RIDGE = 1e-15  # of the diagonal of a block, added to it
 
 
@@ -59,10 +61,13 @@ def bytes_needed(cones: SplineCones, blocks: int) -> int:
     return 8 * (_NUMBERS * (cones.size + n) * blocks + (width + 1) * n * blocks + 4 * n * n)
 
 
-def operations(cones: SplineCones, blocks: int, sums: int) -> float:
-    """About as many of `solve_cone_blocks` in a step, for so many row sums: m (n w^2 + q^2 n)."""
+def goes(cones: SplineCones, blocks: int, sums: int) -> bool:
+    """Whether `solve_cone_blocks` fits in memory and a step of it, which is not interrupted, takes at most 10^12
+    operations: about m (n w^2 + q^2 n) for m blocks and q row sums.
+    """
     n = cones.bound.shape[1]
-    return float(blocks) * n * (bandwidth(cones) ** 2 + float(sums) ** 2)
+    operations = float(blocks) * n * (bandwidth(cones) ** 2 + float(sums) ** 2)
+    return bytes_needed(cones, blocks) <= room(1) and operations <= _MOST
 
 
 def bandwidth(cones: SplineCones) -> int:

@@ -21,7 +21,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.memory import require_bytes, room
+from mechdesign.base.memory import require_bytes
 from mechdesign.mechanism.positions.repair import repair
 from mechdesign.mechanism.positions.spline_cones import SplineCones
 from mechdesign.mechanism.table.dataset import certified_scale, total_cost
@@ -29,7 +29,7 @@ from mechdesign.programs.optimal.positions import Positions
 from mechdesign.solvers.kernels.design import Design
 from mechdesign.solvers.kernels.progress import Progress
 from mechdesign.solvers.positions.columns import column_table
-from mechdesign.solvers.positions.cone_blocks import bytes_needed, operations, solve_cone_blocks
+from mechdesign.solvers.positions.cone_blocks import bytes_needed, goes, solve_cone_blocks
 from mechdesign.solvers.positions.price import cell_lower_bound
 from mechdesign.solvers.positions.symmetry import SYMMETRIES, orbits, row_multipliers
 
@@ -37,7 +37,6 @@ Array = NDArray[np.float64]
 Method = Literal["auto", "cones", "columns"]
 METHODS = get_args(Method)
 
-_MOST = 1e12  # operations of a step of the cone blocks
 _LEAST_SECONDS = 15.0
 _SHARE = 2.0  # of the seconds of the design, for the bound between centres
 _PRICED = 5e-4  # relative gap of the bound between centres
@@ -161,11 +160,10 @@ def _cones_go(program: Positions) -> bool:
     """Whether the rule of the module takes the program of cones."""
     cones, reports = program.cones, program.problem.reports.size
     fewest = -(-reports // SYMMETRIES)
-    if bytes_needed(cones, fewest) > room(1) or operations(cones, fewest, fewest) > _MOST:
+    if not goes(cones, fewest, fewest):
         return False
     group = orbits(program.cost, cones, program.problem)
-    blocks = len(group.reports)
-    return bytes_needed(cones, blocks) <= room(1) and operations(cones, blocks, group.sums.shape[0]) <= _MOST
+    return goes(cones, len(group.reports), group.sums.shape[0])
 
 
 def proved_bound(program: Positions, multipliers: Array) -> float | None:

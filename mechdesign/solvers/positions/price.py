@@ -26,17 +26,15 @@ import math
 import numpy as np
 import scipy.sparse as sp
 
-from mechdesign.base.memory import room
 from mechdesign.mechanism.positions.spline_cones import SplineCones
 from mechdesign.programs.optimal.near_pairs import near_edges
 from mechdesign.programs.optimal.positions import Positions
 from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.metric.shortest_paths import Edges
 from mechdesign.setting.objective.true_position import position_cost
-from mechdesign.solvers.positions.cone_blocks import bytes_needed, operations, solve_cone_blocks
+from mechdesign.solvers.positions.cone_blocks import goes, solve_cone_blocks
 from mechdesign.solvers.positions.symmetry import SYMMETRIES, orbits, row_multipliers
 
-_MOST = 1e12  # operations of a step, beyond which the bound is left out: steps are not interrupted
 _WANTED = 0.01  # price from which a smaller cell is named
 
 
@@ -49,12 +47,12 @@ def cell_lower_bound(program: Positions, *, tolerance: float, deadline: float) -
     problem = program.problem
     edges = near_edges(problem.edges, problem.domain) if isinstance(problem.metric, Euclidean) else problem.edges
     cones = pair_cones(edges, problem.domain.size)
-    if not _goes(cones, fewest := -(-problem.reports.size // SYMMETRIES), fewest):
+    if not goes(cones, fewest := -(-problem.reports.size // SYMMETRIES), fewest):
         return None
     cost = position_cost(problem.loss, problem.prior_array, problem.domain, problem.reports)
     assert cost is not None
     group = orbits(cost, cones, problem)
-    if not _goes(cones, len(group.reports), group.sums.shape[0]):
+    if not goes(cones, len(group.reports), group.sums.shape[0]):
         return None
     own = np.ascontiguousarray(cost[:, group.reports])
     point = solve_cone_blocks(cones, own, group.sums, tolerance=tolerance, deadline=deadline)
@@ -62,10 +60,6 @@ def cell_lower_bound(program: Positions, *, tolerance: float, deadline: float) -
         return None
     found = float(row_multipliers(cost, cones, group, point.slack).sum())
     return found if found > 0 else None
-
-
-def _goes(cones: SplineCones, blocks: int, sums: int) -> bool:
-    return bytes_needed(cones, blocks) <= room(1) and operations(cones, blocks, sums) <= _MOST
 
 
 def pair_cones(edges: Edges, size: int) -> SplineCones:

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
+from mechdesign.solvers.kernels.steps import longest_step
+
 Array = NDArray[np.float64]
 
 _STEP = 0.99
@@ -66,9 +68,9 @@ def cheapest_weights(
                 break
             newton = _Newton(matrix, w, z)
             dw, _, dz = newton.step(row, wrong, -w * z)
-            ahead = float((w + _longest(w, dw) * dw) @ (z + _longest(z, dz) * dz)) / count
+            ahead = float((w + longest_step(w, dw) * dw) @ (z + longest_step(z, dz) * dz)) / count
             dw, dl, dz = newton.step(row, wrong, mu * (ahead / mu) ** 3 - w * z - dw * dz)
-            along, across = min(1.0, _STEP * _longest(w, dw)), min(1.0, _STEP * _longest(z, dz))
+            along, across = min(1.0, _STEP * longest_step(w, dw)), min(1.0, _STEP * longest_step(z, dz))
             w, dual, z = w + along * dw, dual + across * dl, z + across * dz
     except KeyboardInterrupt:
         stopped = "interrupt"
@@ -105,9 +107,3 @@ class _Newton:
             dl += self.unit * lapack.dpotrs(self.factor, self.unit * left, lower=1)[0]
         dz = wrong - self.matrix.T @ dl
         return (products - self.w * dz) / self.z, dl, dz
-
-
-def _longest(x: Array, step: Array) -> float:
-    """The largest a <= 1 with x + a step >= 0, for x > 0."""
-    worst = float((-step / x).max())
-    return min(1.0, 1.0 / worst) if worst > 0 else 1.0
