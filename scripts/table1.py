@@ -1,10 +1,11 @@
 """Table I of paper 000 beside ours: on one grid, along a refinement curve, and a discretization that goes lower.
 
 python scripts/table1.py [--cells 15] [--refine 10 15 20 25] [--average 20 25 30 35]
-python scripts/table1.py --sizes 35 70 100 200 [--stencils 8 16] [--gap 1e-2]
+python scripts/table1.py --sizes 35 70 100 200 [--stencils 8 16] [--gap 1e-2] [--time-limit SECONDS]
 
 --sizes sets the planar Laplace, the eikonal and the optimal mechanism side by side on every one of these grids, a row
-as soon as it is known; --gap is that at which the optimal program may end. 200 x 200 cells take some hours of a core.
+as soon as it is known; --gap and --time-limit say when each optimal program may end. 200 x 200 cells take some hours
+of a core.
 """
 
 import argparse
@@ -56,10 +57,11 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="*", default=[])
     parser.add_argument("--stencils", type=int, nargs="*", default=[8, 16])
     parser.add_argument("--gap", type=float, default=1e-2)
+    parser.add_argument("--time-limit", type=float)
     given = parser.parse_args()
     console, file = Console(width=118), read_problem_file("philadelphia")
     if given.sizes:
-        _print_sizes(file, given.sizes, given.stencils, given.gap)
+        _print_sizes(file, given)
         return
 
     ours = {row["mechanism"]: row for row in md.compare(file.build(cells=given.cells)).to_dict("records")}
@@ -89,16 +91,16 @@ def main() -> None:
     console.print(lower, *(f"- {sentence}\n" for sentence in READING), sep="\n")
 
 
-def _print_sizes(file: ProblemFile, sizes: list[int], stencils: list[int], gap: float) -> None:
+def _print_sizes(file: ProblemFile, given: argparse.Namespace) -> None:
     """Print one row for every grid and stencil: three mechanisms and a bound on one map."""
     names = "Laplace, clamped", "eikonal, remapped", "optimal, remapped", "bound", "optimal gap", "eikonal / bound"
     print(SIZES.format("cells", "neighbours", *names))
     print(SIZES.format("paper 000", "", *file.module.published().values(), "", "", ""), flush=True)
-    for cells in sizes:
-        for stencil in stencils:
+    for cells in given.sizes:
+        for stencil in given.stencils:
             problem = file.build(cells=cells, stencil=stencil)
             eikonal = md.solve(md.EikonalWeights(problem=problem), method="factored", bound=False)
-            optimal = md.solve(md.Optimal(problem=problem), gap=gap)
+            optimal = md.solve(md.Optimal(problem=problem), gap=given.gap, time_limit=given.time_limit)
             bound, losses = optimal.attrs["lower_bound"], [_remapped(eikonal), _remapped(optimal)]
             figures = (f"{x:.6g}" for x in (_clamped_laplace(problem), *losses, bound))
             last = f"{1 - bound / losses[1]:.1e}", f"{losses[0] / bound:.4f}"
