@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from maps import random_map
 
 import mechdesign as md
 from mechdesign.errors import SolverError
 from mechdesign.programs.optimal.coupled import stack_rows
 from mechdesign.setting.problems.problem_files import load_problem
+from mechdesign.solvers.kernels import highs
 from mechdesign.solvers.kernels.highs import ColumnMaster
 from mechdesign.solvers.kernels.pricing import ConePricer
 from mechdesign.solvers.optimal.aggregation import aggregate
@@ -129,6 +131,24 @@ def test_the_other_method_takes_turns_where_one_fails(monkeypatch: pytest.Monkey
     monkeypatch.setattr(ColumnMaster, "solve", lambda self, time_limit, *, interior=None: fails(self, time_limit))
     with pytest.raises(SolverError):
         rays.solve(1.0)
+
+
+def test_a_simplex_that_turns_in_circles_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without steps it ends before any vertex, and the interior-point method goes on; the test below has a map that
+    made HiGHS turn until its time was over.
+    """
+    monkeypatch.setattr(highs, "_ITERATIONS", 0)
+    problem = without(8, 18, 0)
+    found = aggregate(problem, gap=GAP)
+    assert found.stopped == "gap"
+    monkeypatch.undo()
+    assert found.lower_bound <= aggregate(problem, gap=FINE).loss <= found.loss
+
+
+@pytest.mark.slow
+def test_a_map_whose_columns_made_highs_turn_in_circles() -> None:
+    found = aggregate(random_map(37, 4, 12), gap=1e-4, time_limit=120)
+    assert found.stopped == "gap"
 
 
 def test_point_and_multipliers_of_a_master_are_those_of_its_basis() -> None:

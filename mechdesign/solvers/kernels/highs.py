@@ -34,6 +34,7 @@ _CENTRAL: dict[str, Any] = {
     **dict.fromkeys(_FEASIBLE, 1e-9), "solver": "ipm", "run_crossover": "off", "presolve": "off"
 }  # fmt: skip
 _ENDED = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kTimeLimit)
+_ITERATIONS = 20  # of the simplex method for each row, five times what it takes: beyond, it is turning in circles
 _PRIMAL = 4  # HiGHS's number for the primal simplex method: a vertex stays feasible when only the cost changes
 
 
@@ -130,8 +131,9 @@ class ColumnMaster:
             self._solver.setOptionValue("solver", "simplex")
             self._first = True
             return self._found()
+        most = _ITERATIONS * len(self._right)
         for trial in _TRIALS:
-            options = {**trial, "time_limit": ends}
+            options = {**trial, "time_limit": ends, "simplex_iteration_limit": most}
             if trial is not _TRIALS[0]:
                 self._solver.clearSolver()
             elif not self._first:
