@@ -45,6 +45,7 @@ from mechdesign.solvers.factored.rounds import (
     MOVING,
     SETTLED,
     SETTLING,
+    SHORT,
     Claim,
     State,
     Units,
@@ -180,6 +181,7 @@ class _Search:
         self.problem, self.run, self.frame, self.claim = program.problem, run, frame, claim
         self.crew, self.folder = crew, folder
         self.units = Units.for_lengths(frame.edges.length, FARTHEST)
+        self.short = float(frame.edges.length.min()) < SHORT
         self.order = tiled(program.problem.domain.points)
         self.stage = ""  # the round under way
 
@@ -210,9 +212,9 @@ class _Search:
         """A round's pass: the row sums (n,), the update of the weights (k,), and kappa."""
         self.stage = f"round {state.number + 1} of {self.run.rounds}"
         length = self.claim.lengths(self.frame, state.potential)
-        settling = settles(state, self.run.rounds)
-        units = self.units.within(SETTLED if settling else MOVING)
-        shared = shared_state(self.frame, units, state, length, self.order, exact=settling)
+        exact = self.short or settles(state, self.run.rounds)
+        units = self.units.within(SETTLED if exact else MOVING)
+        shared = shared_state(self.frame, units, state, length, self.order, exact=exact)
         arrays = self._pass(self.stage, pass_block, shared)
         used = np.ldexp(self.units.step * self.units.whole(length[self.claim.own]).astype(float), -STEP_BITS)
         kappa = float(self.claim.strain(used, self.claim.spent(arrays["row_sum"])).max())
