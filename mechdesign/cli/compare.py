@@ -40,7 +40,6 @@ def compare(
 ) -> None:
     """Compare the optimal, the eikonal and the closed-form mechanisms, and your own, on one problem."""
     file, parameters = problem_asked(problem, context)
-    from mechdesign.output.page.page import check_page_target, save_page
     from mechdesign.output.tables.compare import Row, best_private, bounded, each_mechanism, judged
     from mechdesign.output.tables.files import check_table_target, documented, write_rows
     from mechdesign.output.tables.given import read_mechanisms
@@ -52,6 +51,8 @@ def compare(
     if output is not None:
         check_table_target(output, overwrite=overwrite)
     if page is not None:
+        from mechdesign.output.page.page import check_page_target
+
         check_page_target(page, overwrite=overwrite)
     built = file.build(**parameters)
     given = read_mechanisms(mine or ())
@@ -89,6 +90,8 @@ def compare(
     if output is not None:
         write_rows(table, output, overwrite=overwrite)
     if page is not None and table:
+        from mechdesign.output.page.page import save_page
+
         save_page(best_private(table, made), page, comparison=table, overwrite=overwrite)
     if as_json:
         printing.print_json(documented(table))
