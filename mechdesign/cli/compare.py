@@ -51,7 +51,7 @@ def compare(
     if output is not None:
         check_table_target(output, overwrite=overwrite)
     if page is not None:
-        from mechdesign.output.page.page import check_page_target
+        from mechdesign.output.page.page import check_page_target, save_page
 
         check_page_target(page, overwrite=overwrite)
     built = file.build(**parameters)
@@ -90,8 +90,6 @@ def compare(
     if output is not None:
         write_rows(table, output, overwrite=overwrite)
     if page is not None and table:
-        from mechdesign.output.page.page import save_page
-
         save_page(best_private(table, made), page, comparison=table, overwrite=overwrite)
     if as_json:
         printing.print_json(documented(table))

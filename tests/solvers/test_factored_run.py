@@ -173,7 +173,6 @@ import sys
 from mechdesign.mechanism.storage.files import save
 from mechdesign.setting.problems.problem_files import load_problem
 from mechdesign.programs.eikonal.weights import EikonalWeights
-from mechdesign.solvers.factored.rounds import SETTLING
 from mechdesign.solvers.factored.run import Run, solve_factored
 program = EikonalWeights(problem=load_problem("philadelphia", cells={cells}))
 print("ready", flush=True)
