@@ -14,6 +14,8 @@ from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 from mechdesign.base.descriptions import read_json
 from mechdesign.base.units import canonical_unit
@@ -184,6 +186,19 @@ class Stored:
     def same_places(self) -> bool:
         """Whether reports are the secrets."""
         return self.factored or np.array_equal(self.domain.points, stored_points(self.mechanism, "report"))
+
+    @cached_property
+    def report_cells(self) -> NDArray[np.int64] | None:
+        """The secrets (m,) that the reports are: all of them, or those of an area within its rectangle; None where a
+        report is no secret.
+        """
+        if self.same_places:
+            return np.arange(self.domain.size)
+        points, unit = stored_points(self.mechanism, "report"), self.report_unit
+        if unit != self.domain.unit or points.shape[1] != self.domain.dimension:
+            return None
+        away, cell = cKDTree(self.domain.points).query(points)
+        return np.asarray(cell, np.int64) if (away == 0).all() else None
 
     @property
     def report_unit(self) -> str:

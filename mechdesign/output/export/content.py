@@ -136,8 +136,8 @@ class Content:
 
 
 def plane_of(stored: Stored) -> Plane:
-    """The plane of a mechanism whose reports are its secrets. Raises: InputError where it has none."""
-    if stored.domain.plane is None or not stored.same_places:
+    """The plane of a mechanism whose reports are secrets. Raises: InputError where it has none."""
+    if stored.domain.plane is None or stored.report_cells is None:
         raise InputError(
             "the mechanism does not say where on Earth its places are",
             field="degrees",

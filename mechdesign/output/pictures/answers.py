@@ -46,8 +46,10 @@ _PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#
 
 
 def draws_answers(mechanism: xr.Dataset, domain: Domain) -> bool:
-    """Whether it is a table over a grid of one or two axes whose reports are other things than its places."""
-    lattice = domain.kind == "grid" and domain.dimension <= 2
+    """Whether it is a table over a grid of one or two axes whose reports are other things than its places; between
+    positions reports are places of an area within its rectangle.
+    """
+    lattice = domain.kind == "grid" and domain.dimension <= 2 and "around_row" not in mechanism
     return lattice and "mass" in mechanism and not np.array_equal(rows_of(mechanism).report_points, domain.points)
 
 

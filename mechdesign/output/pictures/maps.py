@@ -1,6 +1,6 @@
 """maps: pictures of mechanisms over grids and along streets, through matplotlib's objects: no global state, no display.
 
-A mechanism over a grid of two axes, whose reports are its secrets: the privacy level eps(u), times the scale of the
+A mechanism over a grid of two axes, whose reports are secrets: the privacy level eps(u), times the scale of the
 metric, and the prior, each where it varies; the expected loss of every cell or, where the file has them, excess and
 rings of its diagnosis; and P(.|u) at a few secrets, all on one logarithmic colour scale that ends at 10^-5 of the
 largest probability shown. Over one axis the maps are lines. Masked cells are grey. A mechanism along streets is drawn
@@ -48,7 +48,7 @@ from mechdesign.output.pictures.panels import (
     tidy,
     varies,
 )
-from mechdesign.output.pictures.reports import row_words, table_sentence
+from mechdesign.output.pictures.reports import over_places, row_words, table_sentence
 from mechdesign.programs.eikonal.weights import rings
 from mechdesign.setting.space.domain import Domain
 from mechdesign.utility.loss.loss import loss_matrix
@@ -94,7 +94,7 @@ def plot_mechanism(
     else:
         ground = Lattice.of(mechanism, above)
     asked, words = _asked(mechanism, ground, secrets)
-    rows = _rows(mechanism, ground, asked)
+    rows = _rows(mechanism, asked)
     named = [_row_title(mechanism, ground, u, word, row) for u, word, row in zip(asked, words, rows, strict=True)]
     if ground.domain.dimension == 1:
         figure = _line_figure(mechanism, ground.domain, asked, rows, named)
@@ -163,17 +163,16 @@ def _asked(mechanism: xr.Dataset, ground: Ground, secrets: Sequence[int] | None)
     return list(usual), told
 
 
-def _rows(mechanism: xr.Dataset, ground: Ground, asked: list[int]) -> NDArray[np.float64]:
-    """P(y|u) (b, n) of the secrets asked for."""
-    rows = rows_of(mechanism)
-    if not np.array_equal(rows.report_points, ground.domain.points):
+def _rows(mechanism: xr.Dataset, asked: list[int]) -> NDArray[np.float64]:
+    """P(y|u) (b, n) of the secrets asked for, 0 where no report stands."""
+    if read(mechanism).report_cells is None:
         raise UnsuitableError(
-            "only reports that are the secrets, or answers, have a map",
+            "only reports that are secrets, or answers, have a map",
             field="reports",
-            value=f"{rows.reports} other places",
+            value=f"{rows_of(mechanism).reports} other places",
             remedy="export the table, and draw what you are after",
         )
-    return drawn_rows(mechanism, asked)
+    return over_places(mechanism, drawn_rows(mechanism, asked))
 
 
 def _row_title(mechanism: xr.Dataset, ground: Ground, u: int, word: str, row: NDArray[np.float64]) -> str:

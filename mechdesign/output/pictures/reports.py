@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base.units import unit_word
 from mechdesign.mechanism.sampling.sampler import drawn_rows
+from mechdesign.mechanism.stored import read
 from mechdesign.setting.space.domain import Domain
 
 SHARE = 0.95  # of the reports that a radius holds
@@ -26,11 +27,19 @@ def row_words(domain: Domain, u: int, row: NDArray[np.float64]) -> str:
     return f"true place {percent(row[u])}, {_held(radius_of(away, row), domain.unit)}"
 
 
+def over_places(mechanism: xr.Dataset, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rows (b, m) over the reports of a mechanism, which are secrets, as (b, n) over the secrets; 0 elsewhere."""
+    stored = read(mechanism)
+    found = np.zeros((len(rows), stored.domain.size))
+    found[:, stored.report_cells] = rows
+    return found
+
+
 def table_sentence(mechanism: xr.Dataset, domain: Domain) -> str:
     """The same of a table over its own places, under the prior, with the range over the places; "" for factors."""
     if "mass" not in mechanism:
         return ""
-    table = drawn_rows(mechanism)
+    table = over_places(mechanism, drawn_rows(mechanism))
     prior = np.asarray(mechanism["prior"].values, float)
     true = np.diagonal(table)
     likely = prior > 0

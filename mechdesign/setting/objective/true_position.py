@@ -29,6 +29,7 @@ from collections.abc import Callable
 from itertools import product
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 
@@ -63,9 +64,9 @@ def position_cost(
         return None
     if around is None:
         return np.asarray(prior[:, None] * means((None,) * domain.dimension))
-    cost = np.zeros((domain.size, reports.size))
+    cost, size = np.zeros((domain.size, reports.size)), domain.size
     for rows, step in zip(around.T, product(STEPS, repeat=2), strict=True):
-        np.add.at(cost, rows, prior[:, None] * means(step))
+        cost += sp.csr_array((prior, (rows, np.arange(size))), shape=(size, size)) @ means(step)
     return cost
 
 

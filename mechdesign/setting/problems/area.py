@@ -1,11 +1,19 @@
-"""The design problem of an area on Earth: report a cell of the area, private for eps times geodesic distances."""
+"""The design problem of an area on Earth: report a cell of the area, private for eps times geodesic distances.
+
+Between positions, straight lines. What is proved of a mechanism between positions is along paths inside its cells
+(mechanism/positions/patches.py), and around a river that is left out a path is longer than the straight line. So the
+cells of the problem are those of the whole rectangle about the area, which holds every straight line between two of
+its positions; nobody lives on those outside the area, and none of them is reported. `paths` "inside" leaves them out.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.base.arguments import asked
 from mechdesign.base.checks import check_epsilon
@@ -20,6 +28,9 @@ from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain
 from mechdesign.setting.space.raster import Raster
 
+PATHS = ("straight", "inside")
+_ALL_PAIRS = 1600  # secrets up to which a Euclidean metric is checked over all pairs of rows between positions
+
 
 @asked
 def area_problem(
@@ -32,6 +43,7 @@ def area_problem(
     stencil: int = 8,
     loss: str = "distance",
     positions: bool = False,
+    paths: str = "straight",
     name: str = "area",
     parameters: Mapping[str, int | float | str] | None = None,
 ) -> DesignProblem:
@@ -41,7 +53,11 @@ def area_problem(
         level of two axes, per unit on the ground, that varies over the plane (`PrivacyLevel.elastic`); density, the
         prior is proportional to it, else uniform; levels and slope, for eps(u) = slope levels(u) + epsilon on the
         ground; stencil, neighbours in the metric of a level that varies, else it is Euclidean over all pairs; loss,
-        its name; positions, whether the level holds for any position in a cell, and not for the centres alone.
+        its name; positions, whether the level holds for any position in a cell, and not for the centres alone; paths,
+        between positions: "straight", along straight lines, with the rectangle of the area as secrets where it is none
+        itself, or "inside", along paths inside the cells of the area.
+    Beyond 1,600 secrets a level between positions that is one number is an eikonal metric: all pairs of rows, which
+    no report is drawn from alone, would take longer to check than the design.
     The parameters of the problem keep epsilon, of a level its smallest value around the domain, as `geodesic_epsilon`.
     Raises: InputError for a domain without a plane, levels that are not positive, a slope without levels, both levels
         and a level, a loss without a name, a density that is zero everywhere.
@@ -49,6 +65,11 @@ def area_problem(
     """
     ground = 0.0 if isinstance(epsilon, PrivacyLevel) else check_epsilon(epsilon)
     judged = named_loss(loss)
+    if paths not in PATHS:
+        raise InputError("unknown paths", field="paths", value=paths, remedy="use " + ", or ".join(PATHS))
+    reports = domain
+    if positions and paths == "straight":
+        domain = rectangle(domain)
     if (levels is None) != (slope == 0):
         raise InputError(
             "levels and slope belong together",
@@ -63,27 +84,59 @@ def area_problem(
             value=levels.name,
             remedy="give one of them",
         )
+    share = plane_level(domain, 1.0, positions=positions)
     metric: Metric
     if isinstance(epsilon, PrivacyLevel):
         around = _around(epsilon, domain)
-        ground, share = around.smallest, plane_level(domain, 1.0, positions=positions)
+        ground = around.smallest
         raster = replace(around.raster, values=around.raster.values * share)
         metric = Eikonal(level=PrivacyLevel(raster=raster), stencil=stencil)
     elif levels is None:
-        metric = Euclidean(epsilon=plane_level(domain, ground, positions=positions), unit=domain.unit)
+        flat = plane_level(domain, ground, positions=positions)
+        metric = Euclidean(epsilon=flat, unit=domain.unit)
+        if positions and domain.size > _ALL_PAIRS:
+            metric = Eikonal(level=PrivacyLevel.constant(flat, domain.unit), stencil=stencil)
     else:
-        share = plane_level(domain, 1.0, positions=positions)
         level = PrivacyLevel.affine(levels, slope=slope * share, floor=ground * share)
         metric = Eikonal(level=level, stencil=stencil)
-    weights = priors.uniform(domain) if density is None else priors.from_density(density, domain)
+    weights = priors.uniform(reports) if density is None else priors.from_density(density, reports)
     return DesignProblem(
         domain=domain,
         metric=metric,
-        prior=np.asarray(weights),
+        prior=np.asarray(weights) if reports is domain else _spread(np.asarray(weights), reports, domain),
         loss=judged,
+        reports=reports,
         name=name,
         parameters={"geodesic_epsilon": ground, **(parameters or {})},
     )
+
+
+@asked
+def rectangle(domain: Domain) -> Domain:
+    """The smallest rectangle of cells of the lattice that holds a grid; the grid itself where it is one.
+
+    Raises: InputError for places that are no grid.
+    """
+    if domain.shape is None or domain.index is None or domain.cell is None or domain.origin is None:
+        raise InputError("only a grid has a lattice", field="domain", value=domain.kind, remedy="use Area.grid")
+    low, high = domain.index.min(axis=0), domain.index.max(axis=0) + 1
+    if domain.size == math.prod(domain.shape):
+        return domain
+    return Domain.grid(
+        tuple((high - low).tolist()),
+        cell=domain.cell,
+        unit=domain.unit,
+        origin=(np.asarray(domain.origin) + low * np.asarray(domain.cell)).tolist(),
+        plane=domain.plane,
+    )
+
+
+def _spread(weights: NDArray[np.float64], domain: Domain, whole: Domain) -> NDArray[np.float64]:
+    """Weights (n,) of the cells of a domain over those of its rectangle, 0 elsewhere."""
+    assert domain.index is not None
+    found = np.zeros(whole.size)
+    found[whole.lookup[tuple((domain.index - domain.index.min(axis=0)).T)]] = weights
+    return found
 
 
 def _around(level: PrivacyLevel, domain: Domain) -> PrivacyLevel:
