@@ -1,8 +1,8 @@
 r"""Protection: what a mechanism protects, and by how much one report changes the odds between two people at most.
 
 Odds between two people at x and x' change by max over reports y of P(y|x) / P(y|x'). `factor` is the largest of these,
-rounded up, over all x, x' at most `within` apart, in a straight line on the ground. On a plane that lengthens the ground
-by up to 1 + excess such positions lie at most within (1 + excess) apart on the plane.
+rounded up, over all x, x' at most `within` apart, in a straight line on the ground. On a plane that lengthens it by up
+to 1 + excess such positions lie at most within (1 + excess) apart on the plane.
 
 Cells. A position becomes its cell, and cells are half-open: the border belongs to the higher one. Cells u, v at a
 displacement of k > 0 cells along the axes hold positions at every distance above their gap, the length of
@@ -320,7 +320,7 @@ def _near_places(stored: Stored, radius: float) -> float | None:
 def _of_positions(stored: Stored, patches: Patches, within: float | None) -> Protection:
     domain, metric = stored.domain, stored.asked
     assert metric is not None and domain.shape is not None
-    least, largest = (Fraction(level) * Fraction(metric.scale) for level in level_range(metric))
+    largest = Fraction(level_range(metric)[1]) * Fraction(metric.scale)
     if isinstance(metric, Eikonal):  # certified at these levels, which nowhere exceed eps
         largest = min(largest, Fraction(float(patches.corner_level.max())))
     stretch = _stretch(domain)

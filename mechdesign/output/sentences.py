@@ -133,7 +133,7 @@ def protects(p: Protection, *, because: str | None = None) -> Saying:
     said = f"{subject}: {who} by {change}"
     if p.path is not None:
         values["path"], texts["path"] = p.path, number(p.path, up=True)
-        said += f", along paths inside the area by at most {{path}}"
+        said += ", along paths inside the area by at most {path}"
     return Saying(template=f"{said}.", values=values, texts=texts)
 
 

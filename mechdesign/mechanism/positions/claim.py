@@ -63,7 +63,7 @@ def position_sentence(metric: Metric, domain: Domain, patches: Patches) -> str:
 
 
 def rounding_nats(metric: Metric, side: float) -> float:
-    """r of the claim: what rounding two positions to 2^-16 of a cell of this side adds to D, with 1 % to spare."""
+    """What rounding two positions to 2^-16 of a cell of this side adds to D: r of the claim, with 1 % to spare."""
     return 1.01 * math.sqrt(2) * level_range(metric)[1] * metric.scale * side / 2**STEP_BITS
 
 
