@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -46,9 +49,9 @@ _FROM_HELP = (
     "the prior too, without --prior. Nobody lives where --forbidden is."
 )
 _POSITIONS_HELP = (
-    "Private between any two positions, or between centres of cells. Without: any, where that costs under 2% in loss, "
-    "and a minute."
+    "Protect any two positions, or cells alone. Without: any, and cells only where any is not to be had, which is said."
 )
+_PATHS_HELP = "Distance between any two positions: in a straight line, or along paths inside a ragged area."
 _LEVELS_HELP = "Raster of levels: eps(u) = slope levels(u) + epsilon, eikonal metric."
 
 
@@ -74,8 +77,9 @@ def area(
     loss: Annotated[str, typer.Option("--loss", help="distance, squared or zero-one.")] = "distance",
     program: Annotated[str, typer.Option("--program", help="One of " + ", ".join(PROGRAMS) + ".")] = "auto",
     positions: Annotated[str | None, typer.Option("--positions", metavar="any|cells", help=_POSITIONS_HELP)] = None,
+    paths: Annotated[str, typer.Option("--paths", metavar="straight|inside", help=_PATHS_HELP)] = "straight",
     gap: GapOption = 1e-3,
-    time_limit: LimitOption = 90.0,
+    time_limit: LimitOption = math.inf,
     radius: RadiusOption = None,
     level: Annotated[float | None, real("--level", help="As --nats.", hidden=True)] = None,
     page: PageOption = None,
@@ -83,28 +87,38 @@ def area(
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Design a mechanism for an area on Earth, private for epsilon times geodesic distances between cells."""
+    """Design a mechanism for an area on Earth: any two positions are protected, by their distance on the ground."""
     started = time.monotonic()
     from mechdesign.base.memory import require_memory
     from mechdesign.mechanism.storage.files import check_target, save
     from mechdesign.output.page.page import check_page_target, save_page
     from mechdesign.output.terminal import printing
-    from mechdesign.output.terminal.chosen import alternative, between_positions, chosen_for, sentences
+    from mechdesign.output.terminal.chosen import alternative, check_claim, sentences, worth
     from mechdesign.output.terminal.summary import print_summary, proved, summarise
     from mechdesign.setting.problems.area import area_problem
     from mechdesign.setting.readers.geojson import read_area
     from mechdesign.setting.readers.georeferenced import raster_on
+    from mechdesign.solvers.solve import check_targets
     from mechdesign.solvers.table import LARGEST_TABLE
 
+    if output.suffix != ".nc":
+        raise InputError(
+            "a mechanism is written as NetCDF, .nc",
+            field="output",
+            value=output,
+            remedy=f"use -o {output.with_suffix('.nc')}, and mechdesign export for other formats",
+        )
     check_target(output, overwrite=overwrite)
     if page is not None:
         check_page_target(page, overwrite=overwrite)
+    check_targets(gap, time_limit)
     if (area is None) == (box is None):
         raise InputError(
             "one area is needed", field="area", value=box or "none", remedy="give a GeoJSON file, or --box W,S,E,N"
         )
     if program not in PROGRAMS:
         raise InputError("unknown program", field="program", value=program, remedy="use " + ", ".join(PROGRAMS))
+    check_claim(positions, program)
     forms = {"factor": factor, "nats": nats, "level": level, "epsilon": epsilon}
     radii = {"people": people, "least": least, "most": most}
     eps: float = 0.0
@@ -123,10 +137,8 @@ def area(
     varying, density = None, None
     if levels_from is not None:
         varying, density, claimed = _elastic(domain, levels_from, water=left_out, radii=radii, forms=forms)
-    placed = between_positions(
-        domain, eps if varying is None and levels is None else None, loss, program=program, asked=positions
-    )
-    problem = area_problem(
+    stated = partial(
+        area_problem,
         domain,
         epsilon=varying or eps,
         density=density if prior is None else raster_on(domain, prior),
@@ -134,29 +146,29 @@ def area(
         slope=slope,
         stencil=stencil,
         loss=loss,
-        positions=placed,
+        paths=paths,
         name="box" if area is None else area.stem,
         parameters={**claimed, "cell": cell, "unit": domain.unit},
     )
     printing.note_compiling()
-    if program == "auto" or placed:
-        program, why = chosen_for(problem, positions=placed)
-    else:
-        why = f"{program}, as --program says"
-    mechanism = _designed(problem, program, gap=gap, time_limit=time_limit)
-    checked = proved(mechanism)
-    summary = summarise(mechanism, checked, seconds=time.monotonic() - started, file=output)
+    asked = Asked(program=program, positions=positions, gap=gap, time_limit=time_limit)
+    made = designed(asked, domain, stated, loss=loss, varies=levels is not None or varying is not None)
+    checked = proved(made.mechanism)
+    summary = summarise(made.mechanism, checked, seconds=time.monotonic() - started, file=output)
     assert domain.plane is not None
-    ground = problem.parameters["geodesic_epsilon"]
-    summary |= {"plane": domain.plane.words(), "geodesic_epsilon": ground, "chosen": why}
-    summary |= alternative(problem, program)
-    save(mechanism, output, overwrite=overwrite)
+    problem = made.problem
+    summary |= {"positions": "any" if made.positions else "cells", "positions_reason": made.reason}
+    summary |= {"plane": domain.plane.words(), "geodesic_epsilon": problem.parameters["geodesic_epsilon"]}
+    summary |= worth(problem, summary["position_loss"])
+    summary |= {"chosen": made.why, **alternative(stated() if made.positions else problem, made.program)}
+    save(made.mechanism, output, overwrite=overwrite)
     if page is not None:
-        save_page(mechanism, page, overwrite=overwrite)
+        save_page(made.mechanism, page, overwrite=overwrite)
     if as_json:
         printing.print_json(summary)
     else:
-        print_summary(summary, mechanism, verbose=verbose, more=sentences(summary, problem))
+        more = sentences(summary, problem)
+        print_summary(summary, made.mechanism, verbose=verbose, more=more)
 
 
 def _refuse(owner: str, options: Mapping[str, object]) -> None:
@@ -206,19 +218,117 @@ def area_of_box(words: str | None) -> Area:
     return Area.box(west=west, south=south, east=east, north=north)
 
 
-def _designed(problem: DesignProblem, program: str, *, gap: float, time_limit: float) -> xr.Dataset:
-    """The mechanism of a program for an area."""
-    from mechdesign.closed_forms.mechanisms import planar_laplace
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """Of the command: the program, which positions, the targets of a design."""
+
+    program: str
+    positions: str | None
+    gap: float
+    time_limit: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Made:
+    """A mechanism, its problem, the program that made it and why; positions, whether any two are protected; reason, why
+    they are not, where nobody asked for cells.
+    """
+
+    mechanism: xr.Dataset
+    problem: DesignProblem
+    program: str
+    why: str
+    positions: bool
+    reason: str | None
+
+
+def designed(asked: Asked, domain: Domain, stated: Callable[..., DesignProblem], *, loss: str, varies: bool) -> Made:
+    """The mechanism of an area, between any two positions where that is to be had and nobody asked for cells.
+
+    stated, the problem of the area between cells and, with positions=True, between positions.
+    Raises: what a design raises; InputError for cells wider than the radius within which they are to protect people.
+    """
+    from mechdesign.errors import SizeError, UnsuitableError
+    from mechdesign.output.terminal.chosen import cells_instead, check_cell, chosen_for, dearer, why_positions
+
+    ends, unit = time.monotonic() + asked.time_limit, domain.unit
+    reason = None if asked.positions else cells_instead(domain, loss, varies=varies, program=asked.program)
+    if asked.positions != "cells" and reason is None:
+        problem = stated(positions=True)
+        try:
+            mechanism, method = _between_positions(asked, problem)
+        except (SizeError, UnsuitableError) as error:
+            if asked.positions == "any":
+                raise
+            reason = error.message
+        else:
+            if varies and asked.positions is None:
+                reason = dearer(*_errors(mechanism, stated(), ends - time.monotonic()), problem.loss.unit(unit))
+            if reason is None:
+                return Made(
+                    mechanism=mechanism,
+                    problem=problem,
+                    program="positions",
+                    why=why_positions(method),
+                    positions=True,
+                    reason=None,
+                )
+    problem = stated()
+    radius = problem.parameters.get("radius")
+    check_cell(domain, None if radius is None else float(radius), reason)
+    program, why = asked.program, f"{asked.program}, as --program says"
+    if program == "auto":
+        program, why = chosen_for(problem)
+    mechanism = _between_cells(problem, program, gap=asked.gap, time_limit=ends - time.monotonic())
+    return Made(mechanism=mechanism, problem=problem, program=program, why=why, positions=False, reason=reason)
+
+
+def _between_positions(asked: Asked, problem: DesignProblem) -> tuple[xr.Dataset, str]:
+    """The design between any two positions, and its method. Raises: SizeError, UnsuitableError where there is none."""
+    from mechdesign.base.memory import require_memory
     from mechdesign.output.terminal import printing
-    from mechdesign.programs.eikonal.weights import EikonalWeights
-    from mechdesign.programs.optimal.optimal import Optimal
+    from mechdesign.output.terminal.chosen import positions_method
     from mechdesign.programs.optimal.positions import Positions
     from mechdesign.solvers.solve import solve
 
+    size = problem.domain.size
+    require_memory(size, size, tables=_TABLES, what="any two positions of the area", field="cell")
+    program = Positions(problem=problem)
+    with printing.progress(f"{problem.name}, any two positions") as on_progress:
+        method = positions_method(program, asked=asked.positions == "any")
+        solved = solve(
+            program,
+            gap=asked.gap,
+            time_limit=asked.time_limit,
+            method=method,
+            on_progress=on_progress,
+            bound=False,
+        )
+    return solved, method
+
+
+def _between_cells(problem: DesignProblem, program: str, *, gap: float, time_limit: float) -> xr.Dataset:
+    """The mechanism of a program between cells."""
+    from mechdesign.closed_forms.mechanisms import planar_laplace
+    from mechdesign.output.terminal import printing
+    from mechdesign.output.terminal.chosen import note_pairs
+    from mechdesign.programs.eikonal.weights import EikonalWeights
+    from mechdesign.programs.optimal.optimal import Optimal
+    from mechdesign.solvers.solve import solve
+
     if program == "planar-laplace":
+        note_pairs(problem.domain)
         return planar_laplace.mechanism(problem)
-    if program == "eikonal":
-        return solve(EikonalWeights(problem=problem))
-    stated = Positions(problem=problem) if program == Positions.name else Optimal(problem=problem)
+    stated = EikonalWeights(problem=problem) if program == "eikonal" else Optimal(problem=problem)
     with printing.progress(f"{problem.name}, {program}") as on_progress:
-        return solve(stated, gap=gap, time_limit=time_limit, on_progress=on_progress)
+        return solve(stated, gap=gap, time_limit=max(time_limit, 1.0), on_progress=on_progress)
+
+
+def _errors(
+    mechanism: xr.Dataset, problem: DesignProblem, time_limit: float
+) -> tuple[float | None, float | None]:
+    """Mean errors at true positions: of a mechanism, and of eikonal weights between cells."""
+    from mechdesign.utility.loss.true_position import position_loss
+
+    beside = _between_cells(problem, "eikonal", gap=1e-3, time_limit=time_limit)
+    return position_loss(mechanism), position_loss(beside)

@@ -142,7 +142,8 @@ def _coupled(program: Any, targets: Targets) -> Design:
 
 def _positions(program: Positions, targets: Targets) -> Design:
     method: Any = targets.method
-    return _towards(partial(solve_positions, method=method))(program, targets)
+    priced = targets.options.get("bound") is not False
+    return _towards(partial(solve_positions, method=method, priced=priced))(program, targets)
 
 
 def _towards(solve: Callable[..., Design]) -> Callable[[Any, Targets], Design]:
@@ -156,11 +157,11 @@ def _in_time(solve: Callable[..., Design]) -> Callable[[Any, Targets], Design]:
     return lambda program, targets: solve(program, time_limit=targets.time_limit)
 
 
-def _tabled(solve: Callable[[Any, Targets], Design]) -> Callable[[Any, Targets], Design]:
-    """A solver that makes a table, which must fit, and takes no options. Raises: SizeError, InputError."""
+def _tabled(solve: Callable[[Any, Targets], Design], *taken: str) -> Callable[[Any, Targets], Design]:
+    """A solver that makes a table, which must fit, and takes no options but these. Raises: SizeError, InputError."""
 
     def tabled(program: Program, targets: Targets) -> Design:
-        _check_no_options(targets)
+        _check_no_options(targets, *taken)
         problem = program.problem
         what = f"a table for the {program.name} program"
         require_memory(problem.domain.size, problem.reports.size, tables=TABLES, what=what)
@@ -169,9 +170,11 @@ def _tabled(solve: Callable[[Any, Targets], Design]) -> Callable[[Any, Targets],
     return tabled
 
 
-def _check_no_options(targets: Targets) -> None:
-    """Raises: InputError where an option was given that only factored eikonal weights take."""
+def _check_no_options(targets: Targets, *taken: str) -> None:
+    """Raises: InputError where an option was given, beside those taken, that only factored eikonal weights take."""
     for name, value in targets.options.items():
+        if name in taken:
+            continue
         raise InputError(
             "is for the factored form of eikonal weights", field=name, value=value, remedy="pass method factored"
         )
@@ -205,7 +208,7 @@ SOLVERS: dict[type[Program], Entry] = {
     MatchedOptimal: Entry(solve=_tabled(_towards(solve_matched_optimal))),
     EdgeAverage: Entry(solve=_tabled(_towards(solve_edge_average))),
     Positions: Entry(
-        solve=_tabled(_positions),
+        solve=_tabled(_positions, "bound"),
         methods=POSITION_METHODS,
         rebuild=lambda problem, kept: Positions(problem, subdivided=kept["subdivided"] is True),
     ),

@@ -21,6 +21,7 @@ cell, docs/positions.md has both.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -82,8 +83,7 @@ def column_table(
     centres = _centres(program)
     group = orbits(cost, cones, problem)
     centres = _one_of_each(centres, group, problem.domain)
-    flat = len(centres.nats) == 1 and bool((problem.domain.lookup >= 0).all())
-    require_columns(problem.domain.size, len(centres.index), group.sums.shape[0], powers=0.5 if flat else _POWERS)
+    require_columns(problem.domain.size, _with_powers(centres, problem.domain), group.sums.shape[0])
     columns = _columns(centres, program)
     reports, price = _reports(columns, cost, problem)
     reduced = np.asarray(group.sums @ columns)
@@ -100,15 +100,26 @@ def column_table(
     return repair(table, program.patches), stopped if stopped in ("time", "interrupt") else "columns"
 
 
-def require_columns(rows: int, columns: int, orbits_of_rows: int, *, powers: float) -> None:
-    """Raises: SizeError before columns, with powers, and tables of so many rows that do not fit in memory.
+def column_count(program: Positions, group: Orbits) -> int:
+    """The number of columns of a program after symmetry, with powers. Cost: that of their centres."""
+    domain = program.problem.domain
+    return _with_powers(_one_of_each(_centres(program), group, domain), domain)
+
+
+def _with_powers(centres: Centres, domain: Domain) -> int:
+    """Columns of these centres, with the powers that they may have."""
+    flat = len(centres.nats) == 1 and bool((domain.lookup >= 0).all())
+    return math.ceil((1.5 if flat else 1 + _POWERS) * len(centres.index))
+
+
+def require_columns(rows: int, columns: int, orbits_of_rows: int) -> None:
+    """Raises: SizeError before columns, powers included, and tables of so many rows that do not fit in memory.
 
     The columns are held twice, and three times for each orbit of rows; of tables there are the cost, the mechanism and
     what is made in between.
     """
-    count = (1 + powers) * columns
     require_bytes(
-        int(8 * ((2 * rows + 3 * orbits_of_rows) * count + _TABLES * rows * rows)),
+        int(8 * ((2 * rows + 3 * orbits_of_rows) * columns + _TABLES * rows * rows)),
         what=f"{columns} columns of {rows} cells between positions",
         field="cells",
         value=rows,

@@ -36,6 +36,7 @@ _START = 10.0  # mean costs, of all reports of a row together: the mean product 
 _TOGETHER = 1 << 18  # cones at a time
 _NUMBERS = 30  # per cone and block: the vectors of a step and what is made in between
 _MOST = 1e12  # operations of a step
+_READ = 1e4  # multiplications in the time that the vectors of a cone and block take
 _RIDGE = 1e-15  # of the diagonal of a block, added to it
 
 
@@ -68,6 +69,16 @@ def goes(cones: SplineCones, blocks: int, sums: int) -> bool:
     n = cones.bound.shape[1]
     operations = float(blocks) * n * (bandwidth(cones) ** 2 + float(sums) ** 2)
     return bytes_needed(cones, blocks) <= room(1) and operations <= _MOST
+
+
+def step_operations(cones: SplineCones, blocks: int, sums: int) -> float:
+    """Multiplications of a step, about: those of `goes`, and some 10,000 for each cone and block, whose vectors are
+    read from memory some fifty times; inf where the blocks do not fit in memory.
+    """
+    n = cones.bound.shape[1]
+    if bytes_needed(cones, blocks) > room(1):
+        return np.inf
+    return float(blocks) * (n * (bandwidth(cones) ** 2 + float(sums) ** 2) + _READ * cones.size)
 
 
 def bandwidth(cones: SplineCones) -> int:
