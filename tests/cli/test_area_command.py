@@ -5,17 +5,20 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from conftest import ROOT
+from tolerances import REORDERED
 
 import mechdesign as md
 from mechdesign.errors import InputError
 from mechdesign.handover.verify_table import main as check_table
 from mechdesign.mechanism.positions.snapping import snapped, step_weights
-from mechdesign.output.terminal.chosen import between_positions, chosen_for
+from mechdesign.output.terminal.chosen import cells_instead, check_pairs, chosen_for, dearer, positions_method
+from mechdesign.programs.optimal.positions import Positions
 from mechdesign.setting.problems.area import area_problem, plane_level
 from mechdesign.setting.space.plane import Plane
 
@@ -23,7 +26,7 @@ pyproj = pytest.importorskip("pyproj")
 pytest.importorskip("shapely")
 
 PARK = ROOT / "problems" / "data" / "example_park.geojson"
-USUAL = ["--cell", "400", "--radius", "200", "--level", "0.6931"]
+USUAL = ["--cell", "400", "--radius", "400", "--level", "1.3862", "--positions", "cells"]
 GEOD = pyproj.Geod(ellps="WGS84")
 
 
@@ -116,6 +119,10 @@ def test_the_forbidden_part_holds_no_cell(run_json, tmp_path):
         ({"--program": "magic"}, "program"),
         ({"--loss": "joy"}, "loss"),
         ({"--slope": "1"}, "slope"),
+        ({"--paths": "winding", "--positions": "any"}, "paths"),
+        ({"--positions": "some"}, "positions"),
+        ({"--time-limit": "0"}, "time-limit"),
+        ({"--radius": "399"}, "cell"),
         ({"--prior": "nowhere.tif"}, "raster"),
         ({"--forbidden": "nowhere.geojson"}, "area"),
     ],
@@ -166,12 +173,13 @@ def test_the_rule_goes_by_cells_and_by_nats_between_neighbours(cells, nats, kind
 
 
 def test_the_choice_is_told_with_what_the_other_one_costs(run, run_json, tmp_path):
-    words = ["area", PARK, "--cell", "400", "--within", "200", "--factor", "2"]
+    words = ["area", PARK, "--cell", "400", "--within", "400", "--factor", "4", "--positions", "cells"]
     code, made = run_json(*words, "-o", tmp_path / "a.nc")
     assert (code, made["program"], made["alternative"]) == (0, "optimal", "planar_laplace")
     other = run_json(*words, "--program", "planar-laplace", "-o", tmp_path / "b.nc")[1]
-    assert made["alternative_loss"] == other["loss"] > made["loss"]
-    assert made["alternative_smallest_epsilon"] == pytest.approx(other["smallest_epsilon"])
+    assert made["alternative_loss"] == pytest.approx(other["loss"], rel=REORDERED)
+    assert made["alternative_position_loss"] == pytest.approx(other["position_loss"], rel=REORDERED)
+    assert made["alternative_loss"] > made["loss"]
     assert "it takes about a minute up to" in made["chosen"]
     assert other["chosen"] == "planar-laplace, as --program says"
     assert (other["alternative"], other["alternative_loss"]) == ("optimal", None)
@@ -193,10 +201,10 @@ def test_levels_that_vary_may_be_given_eikonal_weights(run_json, tmp_path):
 @pytest.mark.parametrize(
     "words",
     [
-        ["--within", "200", "--nats", repr(math.log(2.0))],
-        ["--within", "200", "--factor", "2"],
+        ["--within", "400", "--nats", repr(math.log(4.0))],
+        ["--within", "400", "--factor", "4"],
         ["--epsilon", repr(math.log(2.0) / 200)],
-        ["--radius", "200", "--level", repr(math.log(2.0))],
+        ["--radius", "400", "--level", repr(math.log(4.0))],
     ],
 )
 def test_a_level_in_every_form(run_json, tmp_path, words):
@@ -453,27 +461,63 @@ def test_positions_that_cannot_be_had_are_refused(run_json, tmp_path, options, f
     assert list(tmp_path.iterdir()) == []
 
 
+def stated(shape, nats, *, prior=None, mask=None):
+    """The program between any two positions of cells of 200 m, with so many nats along a cell."""
+    plane = md.geo.Plane(latitude=41.9, longitude=12.5)
+    domain = md.Domain.grid(shape, cell=200.0, unit="m", plane=plane, mask=mask)
+    return Positions(problem=area_problem(domain, epsilon=nats / 200, positions=True))
+
+
 @pytest.mark.parametrize(
-    ("size", "epsilon", "loss", "program", "asked", "wanted"),
+    ("shape", "method"),
+    [((10, 10), "cones"), ((25, 23), "cones"), ((30, 30), "cones"), ((40, 30), "columns"), ((60, 40), "columns")],
+)
+def test_the_rule_of_methods_goes_by_operations(shape, method):
+    assert positions_method(stated(shape, 0.7), asked=False) == method
+
+
+def test_an_area_without_symmetry_takes_columns_earlier():
+    mask = np.ones((25, 23), bool)
+    mask[3, 5:7] = False
+    assert positions_method(stated((25, 23), 0.7, mask=mask), asked=False) == "columns"
+
+
+def test_too_many_cells_for_any_position_are_told_before_anything_is_made():
+    """Sizes by arithmetic alone: no table, no cost."""
+    program = stated((200, 190), 0.7)
+    with pytest.raises(md.errors.SizeError, match=r"38,000 cells are too many .*--cell 4\d\d makes fewer"):
+        positions_method(program, asked=False)
+    assert "cost" not in vars(program)
+
+
+@pytest.mark.parametrize(
+    ("size", "loss", "varies", "program", "why"),
     [
-        (400, 0.35, "distance", "auto", None, True),
-        (400, 0.35, "squared", "auto", None, True),
-        (401, 0.35, "distance", "auto", None, False),
-        (400, 0.351, "distance", "auto", None, False),
-        (400, 0.35, "zero-one", "auto", None, False),
-        (400, 0.35, "distance", "optimal", None, False),
-        (400, None, "distance", "auto", None, False),
-        (9999, 9.0, "distance", "auto", "any", True),
-        (9999, None, "distance", "optimal", "any", True),
-        (4, 0.01, "distance", "auto", "cells", False),
+        (400, "distance", False, "auto", None),
+        (9999, "squared", False, "auto", None),
+        (9999, "squared", False, "optimal", None),
+        (1600, "distance", True, "auto", None),
+        (400, "zero-one", False, "auto", "the zero-one loss counts cells"),
+        (400, "distance", False, "eikonal", "--program eikonal protects cells alone"),
+        (9216, "distance", True, "auto", "9,216 cells with levels that vary are more than the 1,600 .*--cell 490"),
     ],
 )
-def test_the_rule_for_positions(size, epsilon, loss, program, asked, wanted):
-    domain = SimpleNamespace(size=size, spacing=1.0, shape=(size,))
-    assert between_positions(domain, epsilon, loss, program=program, asked=asked) is wanted
-    ragged = SimpleNamespace(size=size, spacing=1.0, shape=(size + 1,))
-    told = between_positions(ragged, epsilon, loss, program=program, asked=asked)
-    assert told is (wanted and asked == "any")
+def test_why_cells_are_protected_instead(size, loss, varies, program, why):
+    found = cells_instead(SimpleNamespace(size=size, spacing=200.0), loss, varies=varies, program=program)
+    assert found is None if why is None else re.match(why, found)
+
+
+def test_any_position_is_given_up_where_it_costs_half_as_much_again():
+    assert dearer(1499.0, 1000.0, "m") is None
+    assert dearer(None, 1000.0, "m") is None
+    assert "1,501 m off, not 1,000 m" in dearer(1501.0, 1000.0, "m")
+
+
+def test_pairs_of_too_many_cells_are_refused_with_the_cell_that_would_do():
+    check_pairs(SimpleNamespace(size=4096, spacing=500.0))
+    with pytest.raises(md.errors.SizeError, match="7,260 cells have 26,353,800 pairs .*some 10 minutes") as error:
+        check_pairs(SimpleNamespace(size=7260, spacing=500.0))
+    assert "--cell 680" in error.value.remedy
 
 
 def wide_area():

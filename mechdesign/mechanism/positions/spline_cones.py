@@ -13,7 +13,7 @@ multiplied with 1; |G_ab| <= h (e beta)_ab for all ab implies |grad p| <= e p on
 coefficients with the same weights >= 0. Where the four levels of a cell are equal degree 2 suffices.
 Sharpness: a plane wave e^{eps x} exceeds the cones at eps by a relative (eps h)^2 / 6. `subdivided` has the cones of
 the four quarters of each cell instead, by de Casteljau: weaker conditions, four times as many, exceeded by (eps h)^2 /
-24.
+24. A level above `HIGHEST` nats a cell counts as that, as in the check of whole numbers (cones.py).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mechdesign.mechanism.positions.cones import HIGHEST
 from mechdesign.mechanism.positions.patches import Patches
 
 _VALUE = np.array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.5, 0.5]])  # beta_a over (w, c, e)
@@ -70,7 +71,8 @@ def spline_cones(patches: Patches, *, subdivided: bool = False) -> SplineCones:
 
     Levels (n, 16) are those of quarters, and their cones have to be `subdivided`.
     """
-    given, around, n = patches.corner_level * patches.side, patches.around, len(patches.around)
+    given = np.minimum(patches.corner_level * patches.side, HIGHEST)
+    around, n = patches.around, len(patches.around)
     cells, weights = [], []
     for q, halves in enumerate(product(_HALVES if subdivided else _WHOLE, repeat=2)):
         level = np.einsum("ik,jl,nkl->nij", halves[0][1], halves[1][1], given[:, :4].reshape(-1, 2, 2)).reshape(-1, 4)
