@@ -162,6 +162,8 @@ def _stretch(domain: Domain) -> Fraction:
 def _subject(domain: Domain) -> str:
     """The cells of a grid in words."""
     assert domain.cell is not None
+    if domain.unit == "cell":
+        return "cells, not positions"
     sides = list(dict.fromkeys(f"{side:.6g}" for side in domain.cell))
     return f"cells of {' x '.join(sides)} {lengths(domain.unit, 1 if sides == ['1'] else 2)}, not positions"
 

@@ -72,7 +72,7 @@ def number(value: float, *, up: bool | None = None, digits: int = DIGITS) -> str
     if up is not None and abs(scaled - near) > _NOISE * abs(scaled):
         near = math.ceil(scaled) if up else math.floor(scaled)
     size = abs(near) * 10.0**exponent
-    if 1e-4 <= size < 1e9:
+    if 0.99e-4 <= size < 1e9:
         text = f"{near * 10**exponent:,d}" if exponent >= 0 else f"{near / 10**-exponent:,.{-exponent}f}"
         return text.rstrip("0").rstrip(".") if "." in text else text
     shown, power = f"{near * 10.0**exponent:.{digits - 1}e}".split("e")
@@ -135,7 +135,9 @@ def protects(p: Protection, *, because: str | None = None) -> Saying:
     )
     where = ""
     if p.within:
-        values["within"], texts["within"] = p.within, number(p.within, up=False, digits=6)
+        whole = number(p.within, up=False, digits=6)
+        asked = float(whole.replace(",", "")) == p.within if TIMES not in whole else False
+        values["within"], texts["within"] = p.within, whole if asked else number(p.within, up=False)
         where = f"within {{within}} {lengths(p.unit) if texts['within'] != '1' else p.unit}"
     if p.kind == "cells":
         who = f"between two people {where or 'however close'}, one report changes the odds"

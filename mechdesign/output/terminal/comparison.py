@@ -34,8 +34,8 @@ def print_rows(rows: Sequence[Row], problem: DesignProblem) -> None:
         unit, level = problem.domain.unit, number(least, up=False, digits=6)
         away = length(problem.matched_distance or 0.0, unit)
         note(
-            f"least eps: no mechanism that is private below {level} nats per {unit_word(unit)} has an expected distance "
-            f"of {away} or less"
+            f"least eps: no mechanism that is private below {level} nats per {unit_word(unit)} has an expected "
+            f"distance of {away} or less"
         )
 
 
