@@ -168,7 +168,9 @@ def area(
         printing.print_json(summary)
     else:
         more = sentences(summary, problem)
-        print_summary(summary, made.mechanism, verbose=verbose, more=more)
+        print_summary(
+            summary, made.mechanism, checked, verbose=verbose, because=made.reason, limit=time_limit, more=more
+        )
 
 
 def _refuse(owner: str, options: Mapping[str, object]) -> None:

@@ -247,15 +247,24 @@ def sentences(summary: Mapping[str, Any], problem: DesignProblem) -> str:
         disc = f"the disc that holds {float(told['people']):.6g} people, its radius between {within}"
         said.append(f"The level is {float(told['nats']):.6g} nats over the radius of {disc}.")
     said.append(f"Made by {summary['chosen']}.")
-    placed = summary["positions"] == "any"
-    other = summary["alternative_position_loss" if placed else "alternative_loss"]
-    if summary["alternative"] == "optimal":
-        said.append("--program optimal solves it all the same.")
-    elif other is not None:
-        cost = amount(other, problem.loss.unit(unit), up=True)
-        whose = ", private between centres of cells alone," if placed else ""
-        said.append(f"The planar Laplace mechanism{whose} would have a loss of {cost}{' to it' * placed}.")
+    said.append(_other(summary, problem))
     return " ".join(filter(None, said))
+
+
+def _other(summary: Mapping[str, Any], problem: DesignProblem) -> str:
+    """What the mechanism that was not made would have cost, at true positions where that is known."""
+    if summary["alternative"] == "optimal":
+        return "--program optimal solves it all the same."
+    placed, unit = summary["alternative_position_loss"], problem.domain.unit
+    other = summary["alternative_loss"] if placed is None else placed
+    if other is None:
+        return ""
+    noise = "Planar Laplace noise" + " that protects cells alone" * (summary["positions"] == "any")
+    if placed is not None and problem.loss.name in ("distance", "squared"):
+        squared = problem.loss.name == "squared"
+        off = length(math.sqrt(other) if squared else other, unit, up=True)
+        return f"{noise} would be {off} off{' (root mean square)' * squared}."
+    return f"{noise} would have a loss of {amount(other, problem.loss.unit(unit), up=True)}."
 
 
 def _little(summary: Mapping[str, Any], problem: DesignProblem) -> str:
