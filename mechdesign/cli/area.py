@@ -39,8 +39,10 @@ if TYPE_CHECKING:
     from mechdesign.setting.space.area import Area
     from mechdesign.setting.space.domain import Domain
     from mechdesign.setting.space.raster import Raster
+    from mechdesign.solvers.kernels.progress import Reported
 
 PROGRAMS = ("auto", "optimal", "eikonal", "planar-laplace")
+_LEAST_SECONDS = 1.0
 _TABLES = 8  # 64-bit numbers for every pair of cells that a run holds at most, as measured
 
 _PRIOR_HELP = "Raster the prior is proportional to: .tif, .nc or .asc. Uniform without."
@@ -151,16 +153,17 @@ def area(
         parameters={**claimed, "cell": cell, "unit": domain.unit},
     )
     printing.note_compiling()
-    asked = Asked(program=program, positions=positions, gap=gap, time_limit=time_limit)
-    made = designed(asked, domain, stated, loss=loss, varies=levels is not None or varying is not None)
-    checked = proved(made.mechanism)
-    summary = summarise(made.mechanism, checked, seconds=time.monotonic() - started, file=output)
+    with printing.progress("box" if area is None else area.stem) as on_progress:
+        asked = Asked(program=program, positions=positions, gap=gap, time_limit=time_limit, on_progress=on_progress)
+        made = designed(asked, domain, stated, loss=loss, varies=levels is not None or varying is not None)
+        problem = made.problem
+        checked = proved(made.mechanism)
+        summary = summarise(made.mechanism, checked, seconds=time.monotonic() - started, file=output)
+        summary |= worth(problem, summary["position_loss"])
+        summary |= {"chosen": made.why, **alternative(stated() if made.positions else problem, made.program)}
     assert domain.plane is not None
-    problem = made.problem
     summary |= {"positions": "any" if made.positions else "cells", "positions_reason": made.reason}
     summary |= {"plane": domain.plane.words(), "geodesic_epsilon": problem.parameters["geodesic_epsilon"]}
-    summary |= worth(problem, summary["position_loss"])
-    summary |= {"chosen": made.why, **alternative(stated() if made.positions else problem, made.program)}
     save(made.mechanism, output, overwrite=overwrite)
     if page is not None:
         save_page(made.mechanism, page, overwrite=overwrite)
@@ -222,12 +225,13 @@ def area_of_box(words: str | None) -> Area:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """Of the command: the program, which positions, the targets of a design."""
+    """Of the command: the program, which positions, the targets of a design, and what is told where it stands."""
 
     program: str
     positions: str | None
     gap: float
     time_limit: float
+    on_progress: Callable[[Reported], None] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -252,6 +256,7 @@ def designed(asked: Asked, domain: Domain, stated: Callable[..., DesignProblem],
     """
     from mechdesign.errors import SizeError, UnsuitableError
     from mechdesign.output.terminal.chosen import cells_instead, check_cell, chosen_for, dearer, why_positions
+    from mechdesign.utility.loss.true_position import position_loss
 
     ends, unit = time.monotonic() + asked.time_limit, domain.unit
     reason = None if asked.positions else cells_instead(domain, loss, varies=varies, program=asked.program)
@@ -265,7 +270,8 @@ def designed(asked: Asked, domain: Domain, stated: Callable[..., DesignProblem],
             reason = error.message
         else:
             if varies and asked.positions is None:
-                reason = dearer(*_errors(mechanism, stated(), ends - time.monotonic()), problem.loss.unit(unit))
+                beside = _cells_loss(asked, stated(), ends)
+                reason = dearer(position_loss(mechanism), beside, problem.loss.unit(unit))
             if reason is None:
                 return Made(
                     mechanism=mechanism,
@@ -281,14 +287,13 @@ def designed(asked: Asked, domain: Domain, stated: Callable[..., DesignProblem],
     program, why = asked.program, f"{asked.program}, as --program says"
     if program == "auto":
         program, why = chosen_for(problem)
-    mechanism = _between_cells(problem, program, gap=asked.gap, time_limit=ends - time.monotonic())
+    mechanism = _between_cells(asked, problem, program, ends)
     return Made(mechanism=mechanism, problem=problem, program=program, why=why, positions=False, reason=reason)
 
 
 def _between_positions(asked: Asked, problem: DesignProblem) -> tuple[xr.Dataset, str]:
     """The design between any two positions, and its method. Raises: SizeError, UnsuitableError where there is none."""
     from mechdesign.base.memory import require_memory
-    from mechdesign.output.terminal import printing
     from mechdesign.output.terminal.chosen import positions_method
     from mechdesign.programs.optimal.positions import Positions
     from mechdesign.solvers.solve import solve
@@ -296,23 +301,21 @@ def _between_positions(asked: Asked, problem: DesignProblem) -> tuple[xr.Dataset
     size = problem.domain.size
     require_memory(size, size, tables=_TABLES, what="any two positions of the area", field="cell")
     program = Positions(problem=problem)
-    with printing.progress(f"{problem.name}, any two positions") as on_progress:
-        method = positions_method(program, asked=asked.positions == "any")
-        solved = solve(
-            program,
-            gap=asked.gap,
-            time_limit=asked.time_limit,
-            method=method,
-            on_progress=on_progress,
-            bound=False,
-        )
-    return solved, method
+    method = positions_method(program, asked=asked.positions == "any")
+    mechanism = solve(
+        program,
+        gap=asked.gap,
+        time_limit=asked.time_limit,
+        method=method,
+        on_progress=asked.on_progress,
+        bound=False,
+    )
+    return mechanism, method
 
 
-def _between_cells(problem: DesignProblem, program: str, *, gap: float, time_limit: float) -> xr.Dataset:
-    """The mechanism of a program between cells."""
+def _between_cells(asked: Asked, problem: DesignProblem, program: str, ends: float) -> xr.Dataset:
+    """The mechanism of a program between cells, by the time that the command ends."""
     from mechdesign.closed_forms.mechanisms import planar_laplace
-    from mechdesign.output.terminal import printing
     from mechdesign.output.terminal.chosen import note_pairs
     from mechdesign.programs.eikonal.weights import EikonalWeights
     from mechdesign.programs.optimal.optimal import Optimal
@@ -322,15 +325,12 @@ def _between_cells(problem: DesignProblem, program: str, *, gap: float, time_lim
         note_pairs(problem.domain)
         return planar_laplace.mechanism(problem)
     stated = EikonalWeights(problem=problem) if program == "eikonal" else Optimal(problem=problem)
-    with printing.progress(f"{problem.name}, {program}") as on_progress:
-        return solve(stated, gap=gap, time_limit=max(time_limit, 1.0), on_progress=on_progress)
+    left = max(ends - time.monotonic(), _LEAST_SECONDS)
+    return solve(stated, gap=asked.gap, time_limit=left, on_progress=asked.on_progress)
 
 
-def _errors(
-    mechanism: xr.Dataset, problem: DesignProblem, time_limit: float
-) -> tuple[float | None, float | None]:
-    """Mean errors at true positions: of a mechanism, and of eikonal weights between cells."""
+def _cells_loss(asked: Asked, problem: DesignProblem, ends: float) -> float | None:
+    """The mean loss of eikonal weights between cells to the true position."""
     from mechdesign.utility.loss.true_position import position_loss
 
-    beside = _between_cells(problem, "eikonal", gap=1e-3, time_limit=time_limit)
-    return position_loss(mechanism), position_loss(beside)
+    return position_loss(_between_cells(asked, problem, "eikonal", ends))

@@ -515,7 +515,7 @@ def test_any_position_is_given_up_where_it_costs_half_as_much_again():
 
 def test_pairs_of_too_many_cells_are_refused_with_the_cell_that_would_do():
     check_pairs(SimpleNamespace(size=4096, spacing=500.0))
-    with pytest.raises(md.errors.SizeError, match="7,260 cells have 26,353,800 pairs .*some 10 minutes") as error:
+    with pytest.raises(md.errors.SizeError, match=r"7,260 cells have 26,353,800 pairs .*some 10 minutes") as error:
         check_pairs(SimpleNamespace(size=7260, spacing=500.0))
     assert "--cell 680" in error.value.remedy
 

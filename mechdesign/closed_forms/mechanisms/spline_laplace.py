@@ -53,6 +53,23 @@ def mechanism(problem: DesignProblem) -> xr.Dataset:
     Raises: UnsuitableError off grids of square cells of two axes, and for metrics without a level.
     Cost: O(n^2), some 100 sums over 3 x 3 cells for every cell and report.
     """
+    mass, around, factor = certified_mass(problem)
+    return make_mechanism(
+        problem,
+        mass,
+        program="spline_laplace",
+        scale=certified_scale(problem, mass),
+        claimed_epsilon=float(around.corner_level.min()),
+        parameters={"kappa": factor},
+        positions=around,
+    )
+
+
+def certified_mass(problem: DesignProblem) -> tuple[NDArray[np.uint64], Patches, float]:
+    """The masses (n, n) of `mechanism`, their patches, and the factor of the level of the kernel.
+
+    Raises: what `mechanism` raises.
+    """
     shape, side = lattice_problem(problem, "the spline Laplace mechanism")
     around = patches(problem.domain, problem.metric)
     level = float(around.corner_level.min())
@@ -63,16 +80,7 @@ def mechanism(problem: DesignProblem) -> xr.Dataset:
         if excess <= 1:
             break
         factor *= _WITHIN / excess
-    mass = repair(table, around)
-    return make_mechanism(
-        problem,
-        mass,
-        program="spline_laplace",
-        scale=certified_scale(problem, mass),
-        claimed_epsilon=level,
-        parameters={"kappa": factor},
-        positions=around,
-    )
+    return repair(table, around), around, factor
 
 
 def kappa(z: float) -> float:

@@ -103,8 +103,8 @@ def solve_cone_blocks(
     """Solve to a relative gap. cost (n, m); sums (q, n) is M, and b the row sums of M: P = 1 / m is a solution.
 
     on_progress is called with the iteration, the primal and the dual objective. An interrupt (Ctrl-C) ends the method
-    with its best point. Memory: `bytes_needed`. Cost: O(m (n w^2 + q^2 n)) an iteration, w the
-    bandwidth of the cells.
+    with its best point, and so does a deadline within which no further step would end. Memory: `bytes_needed`. Cost:
+    O(m (n w^2 + q^2 n)) an iteration, w the bandwidth of the cells.
     """
     algebra = _Algebra(_with_signs(cones), sums)
     n, m = cost.shape
@@ -114,6 +114,7 @@ def solve_cone_blocks(
     x = np.full((n, m), 1.0 / m)
     z, dual = _start(algebra, scaled)
     best, merit, since, stopped, count = (x, dual, z), np.inf, 0, "precision", 0
+    began, taken = time.monotonic(), 0.0
     try:
         for count in range(_ITERATIONS):
             primal, bound = float((scaled * x).sum()), float(total @ dual)
@@ -136,7 +137,8 @@ def solve_cone_blocks(
             if reached <= tolerance or since >= _STALLED:
                 stopped = "gap" if reached <= tolerance else stopped
                 break
-            if time.monotonic() >= deadline:
+            taken, began = time.monotonic() - began, time.monotonic()
+            if began + taken >= deadline:
                 stopped = "time"
                 break
             x, z, dual = _step(algebra, (x, z, dual), residual, mu)

@@ -1,6 +1,9 @@
 r"""Solve the program between positions: cone blocks, one for each orbit of reports, repaired and certified; where that
 does not go, weights of certified columns (columns.py).
 
+Where a time limit may end the cones early the weights come first, and the better table is kept, with the bound of the
+cones; where it may end the weights, they are compared with clamped noise and the best constant report.
+
 The rule. "cones" where its blocks fit in memory and a step of it takes at most 10^12 operations, about an hour in all
 (900 cells without symmetry, 4,400 with that of a square); else "columns", which bounds nothing from below.
 
@@ -14,15 +17,17 @@ interior point is its minimum over y, and the bound holds whatever rounding did 
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.memory import require_bytes
-from mechdesign.errors import SizeError
+from mechdesign.closed_forms.mechanisms import spline_laplace
+from mechdesign.errors import SizeError, UnsuitableError
 from mechdesign.mechanism.positions.repair import repair
 from mechdesign.mechanism.positions.spline_cones import SplineCones
 from mechdesign.mechanism.table.dataset import certified_scale, total_cost
@@ -35,6 +40,7 @@ from mechdesign.solvers.positions.price import cell_lower_bound
 from mechdesign.solvers.positions.symmetry import SYMMETRIES, orbits, row_multipliers
 
 Array = NDArray[np.float64]
+Mass = NDArray[np.uint64]
 Method = Literal["auto", "cones", "columns"]
 METHODS = get_args(Method)
 
@@ -90,29 +96,59 @@ def solve_positions(
             size = (own.size, cones.size * own.shape[1])
             on_progress(_progress("cone blocks", iteration, primal, dual, size, started))
 
-    point = solve_cone_blocks(
-        cones, own, group.sums, tolerance=gap / 2, deadline=started + time_limit, on_progress=tell
-    )
+    ends = started + time_limit
+    first = None if time_limit == np.inf else _first_table(program, gap=gap, deadline=started + time_limit / 2)[0]
+    point = solve_cone_blocks(cones, own, group.sums, tolerance=gap / 2, deadline=ends, on_progress=tell)
     mass = repair(group.table(point.table), program.patches)
+    if point.stopped in ("time", "interrupt"):
+        first = _first_table(program, gap=gap, deadline=np.inf)[0] if first is None else first
+        mass = min(mass, first, key=lambda table: total_cost(table, cost))
     dual = row_multipliers(cost, cones, group, point.slack)
     objective, bound = total_cost(mass, cost), float(dual.sum())
     stopped = "gap" if objective - bound <= gap * objective else point.stopped
+    proved: dict[str, Any] = {}
+    if bound > 0:
+        proved = {
+            "lower_bound": bound,
+            "lower_bound_of": _BOUNDED,
+            "dual": dual,
+            "multipliers": point.slack.ravel(),
+        }
     return Design(
         mass=mass,
         loss=total_cost(mass, program.problem.weighted_loss),
         objective=objective,
         objective_of=_OBJECTIVE,
-        lower_bound=bound,
-        lower_bound_of=_BOUNDED,
-        dual=dual,
-        multipliers=point.slack.ravel(),
         scale=certified_scale(program.problem, mass),
         stopped="precision" if stopped == "gap" and objective - bound > gap * objective else stopped,
         positions=program.patches,
-        parameters=_priced(program, objective, gap, started, started + time_limit)
+        parameters=_priced(program, objective, gap, started, ends)
         if priced and point.stopped in ("gap", "precision")
         else {},
+        **proved,
     )
+
+
+def _first_table(
+    program: Positions,
+    *,
+    gap: float,
+    deadline: float,
+    on_progress: Callable[[int, float, float, int, int], None] | None = None,
+) -> tuple[Mass, str]:
+    """The table of weights of columns, and why their search ended; where that was early and it is worse, clamped noise
+    in its place, and where that is worse too, the best constant report.
+    """
+    mass, stopped = column_table(program, gap=gap / 2, deadline=deadline, on_progress=on_progress)
+    if stopped == "columns":
+        return mass, stopped
+    cost, problem = program.cost, program.problem
+    constant = np.zeros(cost.shape)
+    constant[:, cost.sum(axis=0).argmin()] = 1.0
+    tables = [mass, repair(constant, program.patches)]
+    with contextlib.suppress(UnsuitableError):
+        tables.append(spline_laplace.certified_mass(problem)[0])
+    return min(tables, key=lambda table: total_cost(table, cost)), stopped
 
 
 def _by_columns(
@@ -128,7 +164,7 @@ def _by_columns(
         if on_progress is not None:
             on_progress(_progress("weights of columns", iteration, primal, dual, (columns, rows), started))
 
-    mass, stopped = column_table(program, gap=gap / 2, deadline=deadline, on_progress=tell)
+    mass, stopped = _first_table(program, gap=gap, deadline=deadline, on_progress=tell)
     objective = total_cost(mass, program.cost)
     return Design(
         mass=mass,
