@@ -32,6 +32,7 @@ def area_problem(
     stencil: int = 8,
     loss: str = "distance",
     positions: bool = False,
+    extend: bool = False,
     name: str = "area",
     parameters: Mapping[str, int | float | str] | None = None,
 ) -> DesignProblem:
@@ -41,10 +42,12 @@ def area_problem(
         level of two axes, per unit on the ground, that varies over the plane (`PrivacyLevel.elastic`); density, the
         prior is proportional to it, else uniform; levels and slope, for eps(u) = slope levels(u) + epsilon on the
         ground; stencil, neighbours in the metric of a level that varies, else it is Euclidean over all pairs; loss,
-        its name; positions, whether the level holds for any position in a cell, and not for the centres alone.
+        its name; positions, whether the level holds for any position in a cell, and not for the centres alone; extend,
+        whether density and levels go on beyond their rasters as at the border.
     The parameters of the problem keep epsilon, of a level its smallest value around the domain, as `geodesic_epsilon`.
-    Raises: InputError for a domain without a plane, levels that are not positive, a slope without levels, both levels
-        and a level, a loss without a name, a density that is zero everywhere.
+    Raises: InputError for a domain without a plane, places outside a raster without `extend`, levels that are not
+        positive, a slope without levels, both levels and a level, a loss without a name, a density that is zero
+        everywhere.
     Source: paper 004, section 3; levels that vary are paper 000's, section IV.
     """
     ground = 0.0 if isinstance(epsilon, PrivacyLevel) else check_epsilon(epsilon)
@@ -65,17 +68,18 @@ def area_problem(
         )
     metric: Metric
     if isinstance(epsilon, PrivacyLevel):
-        around = _around(epsilon, domain)
+        around = _around(epsilon.in_unit(domain.unit), domain)
         ground, share = around.smallest, plane_level(domain, 1.0, positions=positions)
         raster = replace(around.raster, values=around.raster.values * share)
-        metric = Eikonal(level=PrivacyLevel(raster=raster), stencil=stencil)
+        metric = Eikonal(level=replace(around, raster=raster), stencil=stencil)
     elif levels is None:
         metric = Euclidean(epsilon=plane_level(domain, ground, positions=positions), unit=domain.unit)
     else:
         share = plane_level(domain, 1.0, positions=positions)
-        level = PrivacyLevel.affine(levels, slope=slope * share, floor=ground * share)
+        held = levels.in_unit(domain.unit)
+        level = PrivacyLevel.affine(held, slope=slope * share, floor=ground * share, extend=extend)
         metric = Eikonal(level=level, stencil=stencil)
-    weights = priors.uniform(domain) if density is None else priors.from_density(density, domain)
+    weights = priors.uniform(domain) if density is None else priors.from_density(density, domain, extend=extend)
     return DesignProblem(
         domain=domain,
         metric=metric,
@@ -93,7 +97,7 @@ def _around(level: PrivacyLevel, domain: Domain) -> PrivacyLevel:
         first = max(int(np.searchsorted(nodes, at.min(), side="right")) - 1, 0)
         kept.append(slice(first, max(int(np.searchsorted(nodes, at.max())), first) + 1))
     x, y = (nodes[part] for nodes, part in zip(level.raster.axes, kept, strict=False))
-    return PrivacyLevel(raster=replace(level.raster, x=x, y=y, values=level.raster.values[tuple(kept)]))
+    return replace(level, raster=replace(level.raster, x=x, y=y, values=level.raster.values[tuple(kept)]))
 
 
 @asked
