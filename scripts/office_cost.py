@@ -1,6 +1,6 @@
 """What privacy costs a statistics office in people: reports that shares of neighbourhoods take, against epsilon.
 
-python scripts/office_cost.py [--blocks 3] [--error 2] [--plot office_cost.png]
+python scripts/office_cost.py [--blocks 3] [--error 0.02] [--plot office_cost.png]
                               [--checkins FILE --latitude N --longitude E]
 
 30 x 30 cells of 150 m, cut into 3 x 3 neighbourhoods, people distributed as the shipped check-ins in Paris, or as those
@@ -30,7 +30,7 @@ def main() -> None:
     """Plan every mechanism at every level, print the table, draw the picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--blocks", type=int, default=3, help="neighbourhoods along each side")
-    parser.add_argument("--error", type=float, default=2.0, help="half an interval, in points")
+    parser.add_argument("--error", type=float, default=0.02, help="half an interval, a share of 1")
     parser.add_argument("--checkins", type=Path)
     parser.add_argument("--latitude", type=float)
     parser.add_argument("--longitude", type=float)
@@ -49,7 +49,7 @@ def main() -> None:
     for name in MECHANISMS:
         tables = {f"{level:g}": FAMILIES[name].table(problem, level) for level in LEVELS}
         planned[name] = md.population.plan(
-            tables, areas, problem.domain, people=PEOPLE[0], truth=truth, error=given.error / 100
+            tables, areas, problem.domain, people=PEOPLE[0], truth=truth, error=given.error
         )
     without = planned["geometric_clamped"]["people_without"].max()
     rows = []
@@ -71,14 +71,14 @@ def main() -> None:
         "eps, nats per m",
         f"odds within {WITHIN:g} m times",
         "worst standard error, points, of " + " / ".join(f"{n:,}" for n in PEOPLE),
-        f"people for +-{given.error:g} points",
+        f"people for +-{100 * given.error:g} points",
         "times without privacy, median / worst",
         "Laplacian: people",
     ]
     print_table(head, rows)
     say(f"Without privacy it takes {float(without):,.0f} people.")
     if given.plot is not None:
-        print(f"wrote {save_figure(picture(planned, float(without), given.error), given.plot, overwrite=True)}")
+        print(f"wrote {save_figure(picture(planned, float(without), 100 * given.error), given.plot, overwrite=True)}")
 
 
 def picture(planned, without: float, error: float):

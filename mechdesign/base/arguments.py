@@ -14,7 +14,7 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -56,6 +56,14 @@ def asked(function: Callable[_P, _R]) -> Callable[_P, _R]:
 def check_construction(kind: type, args: tuple[Any, ...], given: Mapping[str, Any]) -> None:
     """Refuse the arguments of a dataclass that do not fit its fields. Raises: as `asked`."""
     _check(kind, kind.__name__, _signature(kind), args, given)
+
+
+@functools.cache
+def array_fields(kind: type) -> frozenset[str]:
+    """The fields of a dataclass that hold numbers, arrays or lists of them."""
+    several = (Sequence, list, tuple)
+    hints = _hints(kind).items()
+    return frozenset(name for name, hint in hints if _is_array(hint) and typing.get_origin(hint) not in several)
 
 
 @functools.cache

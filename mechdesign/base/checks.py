@@ -1,8 +1,9 @@
-"""Arguments that people give: positive numbers, finite arrays, privacy levels, whole numbers."""
+"""Arguments that people give: positive numbers, finite arrays, arrays to keep, privacy levels, whole numbers."""
 
 from __future__ import annotations
 
 import operator
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,6 +32,23 @@ def finite(values: ArrayLike, name: str) -> NDArray[np.float64]:
             "must be finite", field=name, value=f"{int((~np.isfinite(array)).sum())} that are not", remedy="drop those"
         )
     return array
+
+
+def own_array(values: ArrayLike, name: str) -> NDArray[Any]:
+    """`values` as a read-only array that shares no memory with what the caller can write to.
+
+    Raises: InputError for rows of different lengths.
+    """
+    if type(values) is np.ndarray and values.flags.owndata and not values.flags.writeable:
+        return values
+    try:
+        own = np.array(values)
+    except ValueError as error:
+        raise InputError(
+            "must be an array", field=name, value=f"a {type(values).__name__}", remedy="give rows of one length"
+        ) from error
+    own.setflags(write=False)
+    return own
 
 
 def check_epsilon(epsilon: float, field: str = "epsilon") -> float:

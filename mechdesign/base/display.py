@@ -1,23 +1,28 @@
-"""What an object shows of itself at the prompt: its class, and its fields in a line each; at most five lines in all."""
+"""What an object shows of itself at the prompt: its class, and its fields in a line each; at most five lines in all.
+
+Its arrays are its own: copied and read-only, so that no later change to what it was made of reaches it.
+"""
 
 from __future__ import annotations
 
+import functools
 import html
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields
 from typing import Any, Self
 
 import numpy as np
 
-from mechdesign.base.arguments import check_construction
+from mechdesign.base.arguments import array_fields, check_construction
+from mechdesign.base.checks import own_array
 
 _WIDTH = 96  # columns of a line
 _LINES = 4  # below the name of the class
 
 
 class Shown:
-    """A dataclass that is shown by `facts`, in text and as a small table on pages, and whose fields are checked by
-    their names and kinds before it is made.
+    """A dataclass that is shown by `facts`, in text and as a small table on pages, whose fields are checked by their
+    names and kinds before it is made, and whose arrays are copied and read-only after its `__post_init__`.
     """
 
     def __new__(cls, *args: Any, **given: Any) -> Self:
@@ -29,6 +34,11 @@ class Shown:
         super().__init_subclass__(**given)
         if "__repr__" not in cls.__dict__:  # there, `dataclass` leaves it alone
             cls.__repr__ = Shown.__repr__  # type: ignore[method-assign]
+        if "__post_init__" in cls.__dict__:
+            cls.__post_init__ = _then_own(cls.__post_init__)  # type: ignore[method-assign]
+
+    def __post_init__(self) -> None:
+        _own_arrays(self)
 
     def facts(self) -> Mapping[str, object]:
         """What is worth a line: the fields that are not at their defaults."""
@@ -50,6 +60,27 @@ class Shown:
     def _repr_html_(self) -> str:
         rows = (f"<tr><th>{html.escape(n)}</th><td>{html.escape(brief(v))}</td></tr>" for n, v in self.facts().items())
         return f"<table><caption>{html.escape(type(self).__name__)}</caption>{''.join(rows)}</table>"
+
+
+def _then_own(check: Callable[[Any], None]) -> Callable[[Any], None]:
+    """A `__post_init__` that ends with `_own_arrays`."""
+
+    @functools.wraps(check)
+    def after(self: Any) -> None:
+        check(self)
+        _own_arrays(self)
+
+    return after
+
+
+def _own_arrays(made: Any) -> None:
+    """Replace every array among the fields of a dataclass by its own; lists too, where a field is of numbers."""
+    listed = array_fields(type(made))
+    for field in fields(made):
+        value = getattr(made, field.name, None)
+        told = field.name in listed and not (value is None or np.isscalar(value))
+        if told or isinstance(value, np.ndarray):
+            object.__setattr__(made, field.name, own_array(value, field.name))
 
 
 def brief(value: object) -> str:

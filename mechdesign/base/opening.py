@@ -84,9 +84,10 @@ def open_lines(
 ) -> IO[bytes]:
     """A text file opened for reading bytes; one that ends in .gz, .bz2, .xz or .zip (of one file) is unpacked.
 
+    Where lines end with CR alone, as those of old Macintosh programs do, they end with LF here.
     unfolds: bytes of memory that one unpacked byte takes, where the whole file will be kept; longest: bytes of a line.
     Raises: as `open_regular`. Reading raises FileFormatError for a damaged archive, a file that unfolds to more than
-        the memory holds, and too long a line.
+        the memory holds, UTF-16, and too long a line.
     """
     stream: Any = open_regular(path, field=field, remedy=remedy)
     refuse = _refusal(path, field, remedy)
@@ -97,6 +98,16 @@ def open_lines(
         refuse(f"cannot be unpacked ({error})", error)
     most = sys.maxsize if unfolds is None else room(unfolds)
     return io.BufferedReader(_Bounded(unpacked, stream, most=most, longest=longest, refuse=refuse), _BUFFER)
+
+
+def line_not_utf8(stream: IO[bytes]) -> int:
+    """The number of the first line that is not UTF-8; 0 where there is none."""
+    for number, line in enumerate(stream, 1):
+        try:
+            line.decode()
+        except UnicodeDecodeError:
+            return number
+    return 0
 
 
 def _refusal(path: str | Path, field: str, remedy: str) -> Callable[..., NoReturn]:
@@ -130,6 +141,7 @@ class _Bounded(io.RawIOBase):
         self._unpacked, self._stream, self._refuse = unpacked, stream, refuse
         self._most, self._longest = most, longest
         self._read = self._line = 0
+        self._lone: bool | None = None  # whether lines end with CR alone; None before the first end
 
     def readable(self) -> bool:
         return True
@@ -139,6 +151,14 @@ class _Bounded(io.RawIOBase):
             data = self._unpacked.read(len(buffer))
         except _DAMAGE as error:
             self._refuse(f"is damaged ({error})", error)
+        if self._read == 0 and data.startswith((b"\xff\xfe", b"\xfe\xff")):
+            self._refuse("is UTF-16 text, not UTF-8: save it as CSV UTF-8")
+        if self._lone is None:
+            end = data.find(b"\r", 0, -1)
+            if b"\n" in data or end >= 0:
+                self._lone = b"\n" not in data
+        if self._lone:
+            data = data.replace(b"\r", b"\n")
         self._read += len(data)
         if self._read > self._most:
             self._refuse(f"is too large: more than {self._most} bytes do not fit in memory")

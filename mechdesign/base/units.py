@@ -1,6 +1,9 @@
-"""Units of length: which names are known, and which of them are angles that must never be taken for lengths."""
+"""Units of length: which names are known, how long they are, and which are angles, never to be taken for lengths."""
 
 from __future__ import annotations
+
+import math
+from fractions import Fraction
 
 from mechdesign.errors import UnitError
 
@@ -29,6 +32,14 @@ _ALIASES = {
         "degrees_e",
     ),
 }
+LENGTHS = {
+    "m": Fraction(1),
+    "km": Fraction(1000),
+    "cm": Fraction("0.01"),
+    "mi": Fraction("1609.344"),
+    "ft": Fraction("0.3048"),
+    "yd": Fraction("0.9144"),
+}  # in m
 _CANONICAL = {alias: name for name, aliases in _ALIASES.items() for alias in aliases}
 KNOWN_UNITS = tuple(_ALIASES)
 
@@ -53,13 +64,37 @@ def require_unit(declared: str, wanted: str, field: str) -> None:
     if declared == wanted:
         return
     remedy = (
-        "project the data to a plane first; geographic coordinates are not lengths"
+        "project the data to a plane first, as md.read.raster_on(domain, path) does; degrees are not lengths"
         if declared == "degree"
         else f"convert the axes to {wanted}, or ask for {declared}"
     )
     raise UnitError(
         f"axes are declared in {declared} while {wanted} was asked for", field=field, value=declared, remedy=remedy
     )
+
+
+def unit_ratio(unit: str, wanted: str, field: str = "unit") -> Fraction:
+    """How many `wanted` are one `unit`, exactly: 1 for a unit and itself, 1000 for km and m.
+
+    Raises: UnitError where they differ and are not both lengths.
+    """
+    given, asked = canonical_unit(unit, field), canonical_unit(wanted, field)
+    if given == asked:
+        return Fraction(1)
+    if given not in LENGTHS or asked not in LENGTHS:
+        raise UnitError(
+            f"is in {given} while the domain is in {asked}",
+            field=field,
+            value=unit,
+            remedy=f"state it in {asked}: between these there is no conversion",
+        )
+    return LENGTHS[given] / LENGTHS[asked]
+
+
+def rounded_down(value: Fraction) -> float:
+    """The largest double that is not above a positive number."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, 0.0)
 
 
 def unit_word(unit: str) -> str:

@@ -11,6 +11,7 @@ from mechdesign.cli.options import (
     AREAS,
     ConfidenceOption,
     JsonOption,
+    NameFieldOption,
     OverwriteOption,
     PageOption,
     RestOption,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_REPORTS_HELP = "CSV of reports: report, or x and y, or longitude and latitude; count and mechanism if any."
+_REPORTS_HELP = "CSV of reports: column report, or x and y, or longitude and latitude; count, how often; mechanism."
 _GUESS_HELP = "For affine bounds: prior, uniform, or an estimate (.nc) from other reports."
 _OUTPUT_HELP = "File to write: .csv, .json, .nc or, on Earth, .geojson; may be repeated."
 
@@ -34,6 +35,7 @@ def estimate(
     files: Annotated[list[Path], typer.Argument(help="The mechanism files (NetCDF) that made them.")],
     areas: Annotated[str | None, AREAS] = None,
     rest: RestOption = None,
+    name_field: NameFieldOption = None,
     interval: Annotated[str, typer.Option("--interval", help="linear or affine.")] = "linear",
     guess: Annotated[str | None, typer.Option("--guess", help=_GUESS_HELP)] = None,
     pilot: Annotated[float | None, real("--pilot", help="Share of the reports that the guess is made of.")] = None,
@@ -62,21 +64,30 @@ def estimate(
 
     if page is not None:
         check_page_target(page, overwrite=overwrite)
+    if reports.suffix.lower() == ".nc":
+        raise InputError(
+            "is a mechanism file, not reports",
+            field="reports",
+            value=reports,
+            remedy=f"give the reports first: mechdesign estimate {' '.join(map(str, [*files, reports]))}",
+        )
     mechanisms = [load(path) for path in files]
     domain = shared_domain(mechanisms)
     for path in output or []:
         check_shares_target(path, overwrite=overwrite, on_earth=domain.plane is not None)
-    if areas is None and (guess, pilot, against, rest) != (None,) * 4:
+    if areas is None and (guess, pilot, against, rest, name_field) != (None,) * 5:
         raise InputError("intervals are of areas", field="areas", value="none", remedy="pass --areas FILE")
     places = {str(each.attrs["sha256"]): report_places(read(each)) for each in mechanisms}
-    counts = list(read_reports(reports, places).values())
-    parted = None if areas is None else read_areas(areas, domain, rest=rest)
+    counts = list(read_reports(reports, places, on_note=printing.note).values())
+    parted = None
+    if areas is not None:
+        parted = read_areas(areas, domain, rest=rest, name_field=name_field, on_note=printing.note)
     options: dict[str, Any] = {"interval": interval, "pilot": pilot, "seed": seed, "method": method}
     options |= {"confidence": confidence, "simultaneous": simultaneous}
     if guess is not None:
         options["guess"] = _guess(guess, mechanisms[0]["prior"].values, reports_digest(mechanisms, counts))
     if against is not None:
-        options["against"] = list(read_reports(against, places).values())
+        options["against"] = list(read_reports(against, places, on_note=printing.note).values())
     found = estimate_shares(mechanisms, counts, parted, **options)
     for path in output or []:
         save_shares(found, path, overwrite=overwrite)

@@ -64,6 +64,9 @@ RadiusOption = Annotated[float | None, real("--radius", help="As --within.", hid
 AREAS: Any = typer.Option(
     "--areas", help="Polygons (.geojson), labels (.csv of cell and area, .asc, .tif), or 3x3 blocks."
 )
+NameFieldOption = Annotated[
+    str | None, typer.Option("--name-field", help="Property of polygons that names their areas. [name, label or id]")
+]
 RestOption = Annotated[str | None, typer.Option("--rest", help="Name of the area of places that --areas leaves out.")]
 ConfidenceOption = Annotated[float, real("--confidence", "--level", help="Of the intervals, such as 0.95.")]
 SimultaneousOption = Annotated[

@@ -12,6 +12,7 @@ from mechdesign.cli.options import (
     AREAS,
     ConfidenceOption,
     JsonOption,
+    NameFieldOption,
     OverwriteOption,
     RestOption,
     SimultaneousOption,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from mechdesign.setting.space.domain import Domain
 
 _SOURCE_HELP = "A mechanism file (.nc), or a problem, its parameters after it: its prior is the planned truth."
+_ERROR_HELP = "Half the interval that is wanted, as a share of 1 like --confidence: 0.02 is 2 points of 100."
 _OUTPUT_HELP = "File to write: .csv, .json or .nc."
 
 
@@ -34,7 +36,7 @@ def plan(
     source: Annotated[str, typer.Argument(help=_SOURCE_HELP)],
     areas: Annotated[str, AREAS],
     people: Annotated[int, whole("--people", help="How many people will report once each.")],
-    error: Annotated[float, real("--error", help="Half the interval that is wanted, in points.")] = 2.0,
+    error: Annotated[float, real("--error", help=_ERROR_HELP)] = 0.02,
     levels: Annotated[str | None, typer.Option("--levels", help="Epsilons of a problem, such as 0.005,0.01.")] = None,
     mechanism: Annotated[
         list[str] | None, typer.Option("--mechanism", help="Family for --levels; repeatable. [geometric_clamped]")
@@ -43,6 +45,7 @@ def plan(
         list[Path] | None, typer.Option("--with", help="A mechanism file of yours beside them; repeatable.")
     ] = None,
     rest: RestOption = None,
+    name_field: NameFieldOption = None,
     confidence: ConfidenceOption = 0.95,
     simultaneous: SimultaneousOption = False,
     output: Annotated[Path | None, typer.Option("-o", "--output", help=_OUTPUT_HELP)] = None,
@@ -70,8 +73,11 @@ def plan(
 
     if output is not None:
         check_shares_target(output, overwrite=overwrite, on_earth=False)
-    if not 0 < error < 100:
-        raise InputError("must be between 0 and 100 points", field="error", value=error, remedy="use 2")
+    if not 0 < error < 0.5:
+        points = f"write {error / 100:g} for {error:g} points" if 0.5 <= error < 50 else "write 0.02 for 2 points"
+        raise InputError(
+            "must be a share between 0 and 0.5, as --confidence is a share", field="error", value=error, remedy=points
+        )
     files = [*([Path(source)] if file else []), *(mine or [])]
     domain, truth, tables, described = _of_files(files)
     if problem is not None:
@@ -85,9 +91,9 @@ def plan(
         made, more = _of_levels(problem, levels, mechanism or ["geometric_clamped"])
         tables, described = made | tables, more | described
     assert domain is not None
-    parted = read_areas(areas, domain, rest=rest)
+    parted = read_areas(areas, domain, rest=rest, name_field=name_field, on_note=printing.note)
     options: dict[str, Any] = {"people": people, "confidence": confidence, "simultaneous": simultaneous}
-    options["error"] = error / 100
+    options["error"] = error
     planned = make_plan(
         tables,
         parted,

@@ -69,13 +69,18 @@ def report(
             value=None,
             remedy="pass --at X Y, --lon E --lat N, --cell N, or --no-fix",
         )
+    import numpy as np
+
     from mechdesign.mechanism.session.session import Session
     from mechdesign.output.terminal import printing
     from mechdesign.output.terminal.session import print_estimate, said_estimate
+    from mechdesign.setting.space.locate import refuse_degrees
 
     opened = Session(file) if design is None else Session(file, design=_design(design))
     if lon is not None and lat is not None:
         location = _on_plane(opened.design.domain, lon, lat)
+    elif location is not None and len(location) == opened.design.domain.dimension:
+        refuse_degrees(opened.design.domain, np.array([location]), surely=False)
     told = opened.report(cell, at=location, tick=tick)
     if as_json:
         printing.print_json(said_estimate(told, opened.design.domain))

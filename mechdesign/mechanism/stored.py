@@ -147,6 +147,8 @@ class Stored:
         if not self.factored and not self.same_places:
             kind: Literal["nodes", "points"] = "nodes" if self.domain.kind == "nodes" else "points"
             reports = Domain(kind=kind, points=stored_points(self.mechanism, "report"), unit=self.report_unit)
+        if self.metric.over(self.domain) is not self.metric:
+            raise refused("is in another unit than the places", "metric", self.metric.kind, self.domain.unit)
         return DesignProblem(
             domain=self.domain,
             metric=self.metric,

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mechdesign.errors import DesignError
-from mechdesign.mechanism.storage.files import load, save
+from mechdesign.mechanism.storage.files import load, save, write_dataset
 from mechdesign.mechanism.table.dataset import probabilities, seal
 from mechdesign.output.terminal.summary import proved, summarise
 from mechdesign.programs.eikonal.weights import EikonalWeights
@@ -167,7 +167,8 @@ def test_verify_refuses_damaged_files(solved, run_json, tmp_path):
     altered = load(path)
     altered["mass"][0, 0] -= np.uint64(1)
     altered["mass"][0, 1] += np.uint64(1)
-    code, document = run_json("verify", save(altered, tmp_path / "altered.nc"))
+    write_dataset(altered, tmp_path / "altered.nc")
+    code, document = run_json("verify", tmp_path / "altered.nc")
     assert (code, document["error"]["field"]) == (1, "sha256")
 
 

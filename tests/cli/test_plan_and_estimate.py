@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from functools import cache
 
 import numpy as np
 import pytest
 from conftest import ROOT
 
+import mechdesign as md
 from mechdesign.closed_forms.mechanisms import geometric, randomized_response
 from mechdesign.mechanism.storage.files import load, save
 from mechdesign.mechanism.table.dataset import probabilities
@@ -60,7 +62,7 @@ def test_a_plan_of_a_problem_names_levels_people_and_the_epsilon(run_json, tmp_p
 
 def test_a_plan_of_files_is_that_of_their_tables(run_json, run, files, tmp_path, monkeypatch):
     save(made("response"), tmp_path / "k.nc")
-    words = ["plan", files[0], "--with", tmp_path / "k.nc", "--areas", "2x2", "--people", 500, "--error", 5]
+    words = ["plan", files[0], "--with", tmp_path / "k.nc", "--areas", "2x2", "--people", 500, "--error", 0.05]
     code, told = run_json(*words, "-o", tmp_path / "p.nc")
     assert (code, [design["name"] for design in told["designs"]]) == (0, ["g", "k"])
     assert told["designs"][0]["sha256"] == made("geometric").attrs["sha256"]
@@ -184,7 +186,9 @@ def _turn(ring):
         (["plan", "G", "--areas", "2x2", "--people", "0"], "people"),
         (["plan", "G", "--areas", "2x2", "--people", "1.5"], "people"),
         (["plan", "G", "--areas", "2x2", "--people", "9", "--error", "0"], "error"),
-        (["plan", "G", "--areas", "2x2", "--people", "9", "--error", "100"], "error"),
+        (["plan", "G", "--areas", "2x2", "--people", "9", "--error", "2"], "error"),
+        (["plan", "G", "--areas", "2x2", "--people", "9", "--error", "0.5"], "error"),
+        (["plan", "G", "--areas", "2x2", "--people", "9", "--name-field", "x"], "name-field"),
         (["plan", "G", "--areas", "2x2", "--people", "9", "--levels", "0.1"], "levels"),
         (["plan", "G", "--areas", "2x2", "--people", "9", "--mechanism", "constant"], "mechanism"),
         (["plan", "G", "--areas", "2x2", "--people", "9", "--with", "G"], "with"),
@@ -246,3 +250,128 @@ def test_bad_input_is_named_and_leaves_no_file(run_json, files, tmp_path, words,
     assert damaged == (words[-1] in ("R", "G") and field in ("file", "schema"))
     assert said["error"]["remedy"]
     assert sorted(tmp_path.iterdir()) == before
+
+
+@cache
+def on_earth():
+    pytest.importorskip("pyproj")
+    pytest.importorskip("shapely")
+    domain = md.Domain.grid(
+        (4, 3), cell=200.0, unit="m", origin=(-400.0, -300.0), plane=md.geo.Plane(latitude=48.85, longitude=2.35)
+    )
+    return md.baselines.exponential(
+        md.DesignProblem(
+            domain=domain,
+            metric=md.Euclidean(epsilon=0.01, unit="m"),
+            prior=np.arange(1.0, 13) / 78,
+            loss=md.losses.Distance(),
+        )
+    )
+
+
+def polygons(path, field="name", **boxes):
+    """A GeoJSON file of boxes (west, south, east, north) in m of the plane, an area each; names before a dash."""
+    plane = md.geo.Plane(latitude=48.85, longitude=2.35)
+    features = []
+    for name, (west, south, east, north) in boxes.items():
+        ring = np.array([[west, south], [east, south], [east, north], [west, north], [west, south]], float)
+        shape = {"type": "Polygon", "coordinates": [np.column_stack(plane.backward(ring)).tolist()]}
+        features.append({"type": "Feature", "properties": {field: name.split("_")[0]}, "geometry": shape})
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    return path
+
+
+PARTS = {"west": (-410, -310, -200, 310), "rim_1": (-200, -310, 0, 310), "mid": (0, -310, 200, 310)}
+PARTS |= {"rim_2": (200, -310, 410, 310)}
+
+
+def test_polygons_of_one_name_are_one_area_with_its_true_figures(run, run_json, tmp_path):
+    file = save(on_earth(), tmp_path / "e.nc")
+    drawn = polygons(tmp_path / "drawn.geojson", **PARTS)
+    names = ["west", "rim", "mid", "rim"]
+    cells = "".join(f"{cell},{names[cell // 3]}\n" for cell in range(12))
+    (tmp_path / "cells.csv").write_text("cell,area\n" + cells)
+    reports = reports_of(on_earth(), tmp_path / "r.csv", 2_000)
+    for words in (["plan", file, "--people", 2_000], ["estimate", reports, file]):
+        told = [run_json(*words, "--areas", areas)[1]["areas"] for areas in (drawn, tmp_path / "cells.csv")]
+        assert told[0] == told[1]
+        assert len(told[0]) == 3
+    assert "2 polygons named rim are one area" in run("plan", file, "--people", "9", "--areas", drawn)[2]
+    held = {row["area"]: row for row in run_json("plan", file, "--people", 2_000, "--areas", drawn)[1]["areas"]}
+    assert held["rim"]["share"] == pytest.approx((4 + 5 + 6 + 10 + 11 + 12) / 78, abs=1e-12)  # by hand
+
+
+def test_polygons_without_distinct_names_are_refused_or_numbered_with_a_hint(run, run_json, tmp_path):
+    file = save(on_earth(), tmp_path / "e.nc")
+    same = polygons(tmp_path / "same.geojson", **{f"all_{k}": box for k, box in enumerate(PARTS.values())})
+    code, refused = run_json("plan", file, "--people", 9, "--areas", same)
+    assert (code, refused["error"]["value"]) == (2, "all")
+    assert "--name-field" in refused["error"]["remedy"]
+    other = polygons(tmp_path / "other.geojson", "DISTRICT", **PARTS)
+    code, out, err = run("plan", file, "--people", "9", "--areas", other)
+    assert code == 0
+    assert "area 1" in out
+    assert "--name-field NAME" in err
+    assert "DISTRICT" in err
+    told = run_json("plan", file, "--people", 9, "--areas", other, "--name-field", "DISTRICT")[1]["areas"]
+    assert [row["area"] for row in told] == ["west", "rim", "mid"]
+    code, refused = run_json("plan", file, "--people", 9, "--areas", other, "--name-field", "district")
+    assert (code, refused["error"]["field"]) == (2, "name-field")
+    assert "DISTRICT" in refused["error"]["remedy"]
+
+
+def test_polygons_with_latitude_first_are_told_so(run_json, tmp_path):
+    file = save(on_earth(), tmp_path / "e.nc")
+    turned = json.loads(polygons(tmp_path / "turned.geojson", **PARTS).read_text())
+    for feature in turned["features"]:
+        feature["geometry"]["coordinates"] = [[[y, x] for x, y in feature["geometry"]["coordinates"][0]]]
+    (tmp_path / "turned.geojson").write_text(json.dumps(turned))
+    code, refused = run_json("plan", file, "--people", 9, "--areas", tmp_path / "turned.geojson")
+    assert code == 2
+    assert "exchanged" in refused["error"]["remedy"]
+
+
+def test_an_unknown_column_of_numbers_is_asked_about_and_words_are_left_aside(run, run_json, files, tmp_path):
+    for name in ("n", "freq", "Anzahl"):
+        (tmp_path / "r.csv").write_text(f"report,{name}\n3,1500\n7,1500\n")
+        code, refused = run_json("estimate", tmp_path / "r.csv", files[0])
+        assert (code, refused["error"]["value"]) == (2, name.lower())
+        assert "rename it count" in refused["error"]["remedy"]
+    (tmp_path / "r.csv").write_text("report,count,when\n3,1500,May 3\n7,1500,\n")
+    code, out, err = run("estimate", tmp_path / "r.csv", files[0])
+    assert code == 0
+    assert "3,000 reports" in out
+    assert "--areas FILE" in out
+    assert "left aside the column when" in err
+
+
+def test_an_error_is_a_share_as_a_confidence_is(run, run_json, files):
+    words = ["plan", files[0], "--areas", "2x2", "--people", 500]
+    assert run_json(*words, "--error", 0.02)[1] == run_json(*words)[1]
+    for given, remedy in (("2", "write 0.02 for 2 points"), ("0.5", "write 0.005 for 0.5 points")):
+        code, refused = run_json(*words, "--error", given)
+        assert (code, refused["error"]["remedy"]) == (2, remedy)
+
+
+def test_an_interval_of_everything_is_no_result(run, run_json, files, tmp_path):
+    code, out, _ = run(
+        "plan", files[0], "--areas", "2x2", "--people", "2", "--with", save(made("response"), tmp_path / "k.nc")
+    )
+    assert code == 0
+    assert "no more than is known beforehand" in out
+    figures = [float(word) for word in re.findall(r"(?<=[\s-])\d+\.\d\d(?=\s)", out)]
+    assert figures
+    assert max(figures) <= 100
+    (tmp_path / "few.csv").write_text("report,count\n3,12\n7,12\n")
+    code, out, _ = run("estimate", tmp_path / "few.csv", tmp_path / "k.nc", "--areas", "2x2")
+    assert code == 0
+    for line in out.splitlines():
+        if re.match(r"\d-\d ", line):
+            assert all(float(word) <= 100 for word in re.findall(r"[\d.]+", line)[2:5])
+
+
+def test_swapped_arguments_name_each_other(run_json, files):
+    mechanism, reports = files
+    code, refused = run_json("estimate", mechanism, reports)
+    assert (code, refused["error"]["field"]) == (2, "reports")
+    assert refused["error"]["remedy"] == f"give the reports first: mechdesign estimate {reports} {mechanism}"

@@ -10,6 +10,7 @@ from factored import made
 
 import mechdesign as md
 from mechdesign.closed_forms.mechanisms import exponential
+from mechdesign.errors import InputError
 from mechdesign.mechanism.storage.files import save
 from mechdesign.mechanism.table.dataset import seal
 from mechdesign.output.terminal.sampling import sample_document
@@ -180,3 +181,80 @@ def test_factored_mechanisms() -> None:
     document = sample_document(given, secret=2, count=3, seed=1)
     assert document["reports"] == md.sample(given, 2, 3, seed=1)[0].values.tolist()
     assert document["unit"] == given["secret_x"].attrs["units"]
+
+
+def rome(unit: str = "m", kind: str = "cells"):
+    metres = 1.0 if unit == "m" else 0.001
+    plane = md.geo.Plane(latitude=41.89, longitude=12.49, unit=unit)
+    domain = md.Domain.grid((9, 8), cell=500 * metres, unit=unit, origin=(-2250 * metres, -2000 * metres), plane=plane)
+    if kind == "points":
+        domain = md.Domain.points_at(domain.points, unit=unit, plane=plane)
+    problem = md.DesignProblem(
+        domain=domain,
+        metric=md.Euclidean(epsilon=0.002, unit="m"),
+        prior=md.priors.uniform(domain),
+        loss=md.losses.Distance(),
+    )
+    return exponential.mechanism(problem)
+
+
+@pytest.mark.parametrize(
+    ("given", "order"),
+    [("12.4922 41.8902", "longitude and latitude"), ("41.8902 12.4922", "latitude and longitude"),
+     ("12.9 41.5", "longitude and latitude")],
+)  # fmt: skip
+def test_degrees_are_not_taken_for_metres(run, tmp_path, given, order) -> None:
+    """Positions in Rome and beside it; in Python the same."""
+    file = save(rome(), tmp_path / "rome.nc")
+    place = [float(word) for word in given.split()]
+    east, north = sorted(place)
+    code, out, _ = run("--at", *given.split(), "--json", file=file)
+    refused = json.loads(out)
+    assert (code, refused["error"]["field"]) == (2, "at")
+    assert refused["error"]["message"] == f"are {order} in degrees, and the map is in m"
+    assert refused["error"]["remedy"].startswith(f"use --lon {east:g} --lat {north:g}")
+    sampler = md.Sampler(rome())
+    for attempt in (sampler.report, lambda at: sampler.sample(at=at), lambda at: sampler.sample(at=[at] * 3)):
+        with pytest.raises(InputError, match=order):
+            attempt(at=place)
+    assert run("--at", "1249", "-418", file=file)[0] == 0
+    assert sampler.sample(at=[place, [1249.0, -418.0]]).shape == (2, 1)  # one of many may be meant
+
+
+def test_numbers_in_km_are_refused_where_one_place_is_asked_for_and_taken_where_they_may_be_meant(tmp_path) -> None:
+    """Of a map of 90 km its own degrees are a part, so a position there may be one in km."""
+    plane = md.geo.Plane(latitude=5.6, longitude=-0.2, unit="km")
+    domain = md.Domain.grid((9, 9), cell=10.0, unit="km", origin=-45.0, plane=plane)
+    made = exponential.mechanism(
+        md.DesignProblem(
+            domain=domain,
+            metric=md.Euclidean(epsilon=0.1, unit="km"),
+            prior=md.priors.uniform(domain),
+            loss=md.losses.Distance(),
+        )
+    )
+    assert md.Sampler(made).report(at=[-0.2, 5.6]).size == 1
+    with pytest.raises(InputError, match=r"--lon -0.2 --lat 5.6"):
+        sample_document(made, at=[-0.2, 5.6])
+
+
+def test_places_of_streets_are_asked_for_in_degrees_too(tmp_path) -> None:
+    with pytest.raises(InputError, match=r"--lon 12.49 --lat 41.89"):
+        sample_document(rome(kind="points"), at=[12.49, 41.89])
+
+
+def test_zero_has_no_sign() -> None:
+    assert [str(rounded(value, kept)) for value, kept in ((-0.0, None), (-0.04, 1), (-3.0, -1), (-0.5, 1))] == [
+        "0.0",
+        "0.0",
+        "0.0",
+        "-0.5",
+    ]
+
+
+def test_no_report_is_at_minus_zero(run, tmp_path) -> None:
+    file = save(rome(), tmp_path / "rome.nc")
+    code, out, _ = run("--at", "0", "0", "-n", "200", "--seed", "1", file=file)
+    assert code == 0
+    assert not [word for word in out.split() if word.startswith("-0") and float(word) == 0]
+    assert any(word == "0" for word in out.split())

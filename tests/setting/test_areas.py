@@ -192,3 +192,34 @@ def test_missing_files_are_named(tmp_path):
     for name in ("a.csv", "a.asc"):
         with pytest.raises(FileFormatError):
             read_areas(tmp_path / name, FLAT)
+
+
+@pytest.mark.parametrize("other", ["Nord Ost", "nord  ost", "NORD OST"])
+def test_names_that_differ_in_case_or_spaces_alone_are_refused_with_both(tmp_path, other):
+    path = tmp_path / "a.csv"
+    lines = "".join(f"{k},{'nord ost ' if k < 6 else other}\n" for k in range(12))
+    path.write_text("cell,area\n" + lines, encoding="utf-8")
+    with pytest.raises(InputError, match="differ in case or spaces alone") as caught:
+        read_areas(path, FLAT)
+    assert f"'nord ost' and {other!r}" in str(caught.value)
+
+
+def test_an_area_without_a_name_is_told_with_its_line(tmp_path):
+    (tmp_path / "a.csv").write_text("# mine\ncell,area\n\n0,a\n1, \n")
+    with pytest.raises(InputError, match="cell 1, line 5"):
+        read_areas(tmp_path / "a.csv", FLAT)
+
+
+def test_cells_in_other_encodings(tmp_path):
+    lines = "cell,area\n0,München\n" + "".join(f"{k},b\n" for k in range(1, 12))
+    path = tmp_path / "a.csv"
+    path.write_bytes(lines.encode("latin-1"))
+    with pytest.raises(FileFormatError, match=r"is not UTF-8 text \(got line 2\); save it as CSV UTF-8"):
+        read_areas(path, FLAT)
+    path.write_bytes(lines.encode("utf-16"))
+    with pytest.raises(FileFormatError, match="UTF-16"):
+        read_areas(path, FLAT)
+    for encoding in ("utf-8", "utf-8-sig"):
+        for end in ("\n", "\r\n", "\r"):
+            path.write_bytes(lines.replace("\n", end).encode(encoding))
+            assert read_areas(path, FLAT).names == ("München", "b")

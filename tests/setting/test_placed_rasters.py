@@ -215,3 +215,43 @@ def test_another_centre_is_another_plane(tmp_path, moved):
     assert found.at(domain.points) == pytest.approx(expected, rel=2e-3)
     assert math.isfinite(found.values.sum())
     assert np.abs(found.at(domain.points) / shipped.at(domain.points) - 1).max() > 0.01
+
+
+@pytest.mark.parametrize("crs", ["EPSG:3857", "EPSG:3395", "EPSG:4087", UTM, "EPSG:2154", "EPSG:21781", "EPSG:2056"])
+def test_metres_of_web_maps_are_refused_and_true_metres_read(tmp_path, crs):
+    """2154 and 21781 are conic and oblique Mercator projections whose metres are those on the ground to 0.1 %."""
+    values = sketch((4, 3))
+    system = pyproj.CRS(crs)
+    path = tiff(tmp_path, values, (500_000.0, 5_400_000.0), (100.0, 50.0), crs)
+    coords = {"x": ("x", 100.0 * np.arange(4)), "y": ("y", 50.0 * np.arange(3))}
+    kept = xr.Dataset({"density": (("x", "y"), values, {"grid_mapping": "crs"})}, coords=coords)
+    kept["crs"] = ((), 0, {"crs_wkt": system.to_wkt()})
+    kept.to_netcdf(tmp_path / "map.nc", engine="h5netcdf")
+    text = tmp_path / "map.asc"
+    text.write_text("ncols 2\nnrows 2\nxllcorner 0\nyllcorner 0\ncellsize 1\n1 2\n3 4\n", encoding="utf-8")
+    text.with_suffix(".prj").write_text(system.to_wkt("WKT1_ESRI"), encoding="utf-8")
+    for source in (path, tmp_path / "map.nc", text):
+        if crs in ("EPSG:3857", "EPSG:3395", "EPSG:4087"):
+            with pytest.raises(UnitError, match=r"on the ground.*raster_on"):
+                md.read.raster(source, unit="m")
+        else:
+            assert md.read.raster(source, unit="m").unit == "m"
+
+
+def test_web_maps_and_unnamed_degrees_are_read_where_they_lie(tmp_path):
+    """What `md.read.raster` refuses, `raster_on` projects: the same values as by hand."""
+    domain = Area.box(west=AREA[0], south=AREA[1], east=AREA[2], north=AREA[3]).grid(cell=150.0)
+    values = sketch((60, 60))
+    x, y = pyproj.Transformer.from_crs("EPSG:4326", "EPSG:3857", always_xy=True).transform(2.345, 48.86)
+    low, step = (x - 30 * 100, y - 30 * 100), (100.0, 100.0)
+    axes = [low[k] + step[k] * (np.arange(60) + 0.5) for k in (0, 1)]
+    found = raster_on(domain, tiff(tmp_path, values, low, step, "EPSG:3857"))
+    assert found.at(domain.points) == pytest.approx(by_hand(domain, axes, values, "EPSG:3857"), rel=INTERPOLATED)
+    degrees = [2.325 + 0.001 * (np.arange(60) + 0.5), 48.845 + 0.001 * (np.arange(60) + 0.5)]
+    for names in (("lon", "lat"), ("longitude", "latitude"), ("Lng", "LAT")):
+        coords = dict(zip(names, degrees, strict=True))
+        xr.Dataset({"density": (names, values)}, coords=coords).to_netcdf(tmp_path / "plain.nc", engine="h5netcdf")
+        with pytest.raises(UnitError, match="are declared in degree while m was asked for"):
+            md.read.raster(tmp_path / "plain.nc", unit="m")
+        found = raster_on(domain, tmp_path / "plain.nc")
+        assert found.at(domain.points) == pytest.approx(by_hand(domain, degrees, values, None), rel=1e-8)

@@ -21,7 +21,7 @@ LINE = Domain.grid(4, cell=1.0, unit="km")
 
 def counted(tmp_path, text, places=None, name="r.csv"):
     path = tmp_path / name
-    path.write_text(text)
+    path.write_bytes(text.encode("utf-8" if text.startswith("\ufeff") else "latin-1", "strict"))
     return {key: made.tolist() for key, made in read_reports(path, places or {ONE: GRID}).items()}
 
 
@@ -30,7 +30,10 @@ def counted(tmp_path, text, places=None, name="r.csv"):
     [
         "report\n0\n4\n4\n2\n",
         "cell,count\n0,1\n4,2\n2,1\n3,0\n",
-        "time,Report \n1,0\n2,4\n3,4\n4,2\n",
+        "time,Report \n1:05,0\n2:05,4\n3:05,4\n4:05,2\n",
+        "report,x,y\n0,7,7\n4,7,7\n4,7,7\n2,7,7\n",
+        "report\r0\r4\r4\r2\r",
+        "report,city\n0,M\xfcnchen\n4,\n4,1\n2,Z\xfcrich\n",
         "x,y\n0,0\n19,9\n24.9,14.9\n14.99,-5\n",
         "report_y, report_x, count\n0, 0, 1\n9, 19, 2\n-5, 14.99, 1\n",
         f"# a comment\n# mechanism: {ONE}\nreport\n0\n4\n4\n2\n",
@@ -140,3 +143,22 @@ def test_lines_that_are_no_reports(tmp_path, text, said):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(FileFormatError, match="no such file"):
         read_reports(tmp_path / "nowhere.csv", {ONE: GRID})
+
+
+@pytest.mark.parametrize("name", ["n", "freq", "Anzahl", "", "id"])
+def test_a_column_of_numbers_that_is_not_known_is_refused(tmp_path, name):
+    with pytest.raises(InputError, match="is it the count"):
+        counted(tmp_path, f"report,{name}\n0,30\n4,\n2,7\n")
+
+
+def test_columns_of_words_are_named(tmp_path):
+    (tmp_path / "r.csv").write_text("report,when,count,who\n0,noon,3,a\n4,,2,b\n")
+    notes = []
+    assert read_reports(tmp_path / "r.csv", {ONE: GRID}, on_note=notes.append)[ONE].tolist() == [3, 0, 0, 0, 2]
+    assert notes == ["r.csv: left aside the columns when, who."]
+
+
+def test_utf_16_is_refused_by_its_name(tmp_path):
+    (tmp_path / "r.csv").write_bytes("report\n0\n".encode("utf-16"))
+    with pytest.raises(FileFormatError, match="is UTF-16 text, not UTF-8: save it as CSV UTF-8"):
+        read_reports(tmp_path / "r.csv", {ONE: GRID})

@@ -26,7 +26,7 @@ from reference import untruths
 
 from mechdesign.errors import MechdesignError
 from mechdesign.mechanism.factored.certificate import Factors
-from mechdesign.mechanism.storage.files import load, save
+from mechdesign.mechanism.storage.files import load, save, write_dataset
 from mechdesign.verification.verify import verify
 
 EVERY = pytest.mark.parametrize("kind", KINDS)
@@ -96,7 +96,7 @@ class Counts:
     def _end(self, mechanism: xr.Dataset, *, stored: bool) -> tuple[str, list[str]]:
         if stored:
             try:
-                save(mechanism, self.file, overwrite=True)
+                write_dataset(mechanism, self.file)
             except Exception:  # what the format cannot hold: nothing to read back
                 return UNSTORED, []
         try:

@@ -98,7 +98,7 @@ def make_factored(
         "edge_units": ("edge", metric.units),
         "row_sum": (("secret", "word"), rows.row_sum),
         "row_loss": ("secret", rows.loss, {"units": unit}),
-        "prior": ("secret", problem.prior_array, {"units": "1"}),
+        "prior": ("secret", problem.prior_array.copy(), {"units": "1"}),
         "block_sha256": (("block", "byte"), block_digests(rows.row_sum, rows.loss)),
     }
     if figures.remap is not None:
@@ -114,7 +114,7 @@ def make_factored(
         variables["level"] = ("secret", level, {"units": f"nats per {domain.unit}"})
     if problem.metric.listed:
         listed = {"tail": problem.edges.tail, "head": problem.edges.head, "length": problem.edges.length}
-        variables |= {f"claim_{name}": ("claimed", values) for name, values in listed.items()}
+        variables |= {f"claim_{name}": ("claimed", values.copy()) for name, values in listed.items()}
     variables |= {name: ("secret", values) for name, values in diagnosis.items()}
     attrs: dict[str, str | int | float] = {
         "schema": FACTORED if columns is None else COLUMNED,

@@ -18,14 +18,14 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.errors import InputError
 from mechdesign.mechanism.positions.claim import STEP_BITS
 from mechdesign.setting.space.domain import Domain
-from mechdesign.setting.space.locate import place_at
+from mechdesign.setting.space.locate import place_at, refuse_degrees
 
 HALF = 1 << (STEP_BITS - 1)  # M, the points from the centre of a cell to its side
 WEIGHT_BITS = 2 * STEP_BITS + 1
 
 
 def positions_given(domain: Domain, positions: ArrayLike) -> NDArray[np.float64]:
-    """Positions (b, k) from (b, k) or (k,) numbers. Raises: InputError for anything else."""
+    """Positions (b, k) from (b, k) or (k,) numbers. Raises: InputError for anything else, and for degrees."""
     try:
         given = np.atleast_2d(np.asarray(positions, float))
     except (TypeError, ValueError):
@@ -37,6 +37,7 @@ def positions_given(domain: Domain, positions: ArrayLike) -> NDArray[np.float64]
             value=f"{positions!s:.60}",
             remedy="give one number per axis, or a list of such positions",
         )
+    refuse_degrees(domain, given)
     return given
 
 

@@ -97,10 +97,17 @@ def _check_replaced(target: Path) -> bool:
 def save(mechanism: xr.Dataset, path: str | Path, *, overwrite: bool = False) -> Path:
     """Write a sealed Dataset to `path` (NetCDF-4) atomically: on failure the old file stands and no new one does.
 
-    Raises: InputError for an existing file without `overwrite` or a missing folder; FileFormatError if the disk
-    refuses.
+    Raises: InputError for an existing file without `overwrite` or a missing folder, and for a Dataset that was altered
+    since it was made, which `load` would refuse; FileFormatError if the disk refuses.
     """
     target = check_target(path, overwrite=overwrite)
+    _check_seal(mechanism)
+    write_dataset(mechanism, target)
+    return target
+
+
+def write_dataset(mechanism: xr.Dataset, target: Path) -> None:
+    """Write any Dataset as `save` does, sealed or not."""
     encoding = {
         str(name): {"_FillValue": None, "fletcher32": True, "zlib": True, "complevel": 1}
         for name in mechanism.variables
@@ -113,7 +120,18 @@ def save(mechanism: xr.Dataset, path: str | Path, *, overwrite: bool = False) ->
             stream.write(_MARK + digest)
 
     write_atomically(target, write)
-    return target
+
+
+def _check_seal(mechanism: xr.Dataset) -> None:
+    """Raises: InputError for a Dataset that is not as it was sealed."""
+    stated = mechanism.attrs.get("sha256")
+    if stated != checksum(mechanism):
+        raise InputError(
+            "is not as it was made" if stated else "was not made by this package",
+            field="mechanism",
+            value="a Dataset whose checksum does not match its content" if stated else "a Dataset without a checksum",
+            remedy="save what md.solve or md.load returned, and change a copy of it: dataset.copy(deep=True)",
+        )
 
 
 def write_atomically(target: Path, write: Callable[[Path], None], *, mode: int | None = None) -> None:

@@ -66,6 +66,7 @@ def make_mechanism(
     stopped of an optimised one; reports, where they differ from the problem's; multipliers (k,) of the side rows;
     attributes, what else to keep: objective, where it is not the expected loss; positions, without breaches at the
     problem's metric, where any position is to be drawn: `scale` is then that of the rows, by `certified_scale`.
+    The Dataset shares no memory with the problem: what is written to the one does not reach the other.
     """
     metric: Metric = problem.metric if scale == 1 else scale * problem.metric
     edges = problem.edges if scale == 1 else metric.edges(problem.domain)
@@ -78,27 +79,27 @@ def make_mechanism(
         "mass": (("secret", "report"), mass, {"units": "2^-62"}),
         "edge_tail": ("edge", edges.tail.astype(np.int64)),
         "edge_head": ("edge", edges.head.astype(np.int64)),
-        "edge_length": ("edge", edges.length, {"units": "nats"}),
-        "prior": ("secret", problem.prior_array, {"units": "1"}),
+        "edge_length": ("edge", edges.length.copy(), {"units": "nats"}),
+        "prior": ("secret", problem.prior_array.copy(), {"units": "1"}),
     }
     level = problem.metric.level_at(domain)
     if level is not None:
         variables["level"] = ("secret", level, {"units": f"nats per {domain.unit}"})
     if dual is not None:
-        variables["dual"] = ("secret", np.asarray(dual, float), {"units": problem.loss.unit(domain.unit)})
+        variables["dual"] = ("secret", np.array(dual, float), {"units": problem.loss.unit(domain.unit)})
     if scale != 1 and problem.metric.listed:
         plain = replace(problem.metric, scale=1.0).edges(domain)
-        variables["problem_length"] = ("edge", plain.length, {"units": "nats"})
+        variables["problem_length"] = ("edge", plain.length.copy(), {"units": "nats"})
     if multipliers is not None:
-        variables["multiplier"] = ("side_row", np.asarray(multipliers, float))
+        variables["multiplier"] = ("side_row", np.array(multipliers, float))
     if problem.loss.tabled:
-        variables["loss_table"] = (("secret", "report"), loss, {"units": problem.loss.unit(domain.unit)})
+        variables["loss_table"] = (("secret", "report"), loss.copy(), {"units": problem.loss.unit(domain.unit)})
     if positions is not None:
         level_unit = {"units": f"nats per {domain.unit}"}
-        variables["around_row"] = (("secret", "around"), positions.around)
+        variables["around_row"] = (("secret", "around"), positions.around.copy())
         dim = {4: "corner", 16: "quarter_corner"}[positions.corner_level.shape[1]]
         name = {"corner": "corner_level", "quarter_corner": "quarter_level"}[dim]
-        variables[name] = (("secret", dim), positions.corner_level, level_unit)
+        variables[name] = (("secret", dim), positions.corner_level.copy(), level_unit)
     attrs: dict[str, str | int | float] = {
         "schema": TABLE,
         "problem": problem.name,
@@ -252,7 +253,7 @@ def _fingerprint(edges: Edges) -> str:
 def coordinates(dim: str, domain: Domain) -> dict[str, tuple[str, NDArray[np.float64], dict[str, str]]]:
     """The coordinates of a Dataset for the places of `domain`: dim_x, dim_y, dim_z over `dim`, with units."""
     return {
-        f"{dim}_{axis}": (dim, np.ascontiguousarray(values), {"units": domain.unit})
+        f"{dim}_{axis}": (dim, values.copy(), {"units": domain.unit})
         for axis, values in zip(AXES, domain.points.T, strict=False)
     }
 

@@ -56,12 +56,18 @@ def worst_of(planned: xr.Dataset, design: int) -> Row:
     return {
         "worst_area": json.loads(planned.attrs["areas"])[worst],
         "worst_error": _number(error[worst]),
+        "uninformative": uninformative(float(planned["share"].values[worst]), float(error[worst])),
         "worst_standard_error": _number(planned["standard_error"].values[design, worst]),
         "people": _number(people.max()),
         "fewest": _number(planned["fewest"].values[design].max()),
         "times_median": _number(np.median(times)),
         "times_worst": _number(times.max()),
     }
+
+
+def uninformative(share: float, error: float | None) -> bool:
+    """Whether an interval of `error` about a share, cut to 0 and 1, is all of it: no more than is known beforehand."""
+    return error is None or not error < max(share, 1 - share)
 
 
 def share_rows(estimate: xr.Dataset) -> list[Row]:

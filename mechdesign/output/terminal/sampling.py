@@ -15,7 +15,13 @@ from mechdesign.mechanism.sampling.sampler import Sampler
 from mechdesign.mechanism.table.dataset import stored_points
 from mechdesign.output.terminal.printing import note, print_table
 from mechdesign.setting.space.domain import AXES, Domain
-from mechdesign.setting.space.locate import identifying_digits, place_of_degrees, place_on_earth, rounded
+from mechdesign.setting.space.locate import (
+    identifying_digits,
+    place_of_degrees,
+    place_on_earth,
+    refuse_degrees,
+    rounded,
+)
 from mechdesign.solvers.kernels.progress import Reported
 from mechdesign.verification.map_sampler import MapSampler
 
@@ -68,6 +74,8 @@ def sample_document(
     else:
         sampler = Sampler(mechanism=mechanism)
         domain, placed = sampler.admission.domain, _report_points(mechanism)
+    if at is not None and len(at) == domain.dimension:
+        refuse_degrees(domain, np.array([at]), surely=False)
     if longitude is not None and latitude is not None:
         place_of_degrees(domain, longitude, latitude)
         at = place_on_earth(domain, longitude, latitude)

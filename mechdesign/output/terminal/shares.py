@@ -8,11 +8,12 @@ import math
 import xarray as xr
 
 from mechdesign.base.units import unit_word
-from mechdesign.output.tables.shares import Row, plan_rows, share_rows, worst_of
+from mechdesign.output.tables.shares import Row, plan_rows, share_rows, uninformative, worst_of
 from mechdesign.output.terminal.printing import print_table, say
 from mechdesign.utility.population.goodness_of_fit import REFUSED
 from mechdesign.utility.population.intervals import fewest_effective
 
+NOTHING = "nothing"
 _MOST = 60  # areas that a table lists
 _LEAST = 1e-300  # p values are not told smaller
 
@@ -27,6 +28,12 @@ def print_plan(planned: xr.Dataset, needed: dict[str, float | None], unit: str) 
     confidence = f"{100 * planned.attrs['confidence']:g} % confidence{together}"
     if worst[best]["worst_standard_error"] is None:
         say(f"No share of the worst area, {worst[best]['worst_area']}, can be told from reports of any number.")
+    elif worst[best]["uninformative"]:
+        say(
+            f"With {people:,} people {designs[best]['name']} tells of the share of {worst[best]['worst_area']} no more "
+            f"than is known beforehand, from 0 to 100 %, {confidence}: +-{100 * wanted:g} points take "
+            f"{_whole(worst[best]['people'])} people, or a larger epsilon."
+        )
     else:
         say(
             f"With {people:,} people {designs[best]['name']} tells the share of every area to "
@@ -34,12 +41,14 @@ def print_plan(planned: xr.Dataset, needed: dict[str, float | None], unit: str) 
             f"{worst[best]['worst_area']}."
         )
     print()
-    plain = max(float(x) for x in planned["deviation_without"].values) / math.sqrt(people) * planned.attrs["z"]
+    rows = plan_rows(planned)
+    plain = max(rows, key=lambda row: row["error_without"])
+    known = NOTHING if uninformative(plain["share"], plain["error_without"]) else _points(plain["error_without"])
     head = ["design", "worst error", "worst area", f"people for +-{100 * wanted:g}", "times, median", "times, worst"]
     lines = [
         [
             design["name"],
-            _points(row["worst_error"] if row["worst_standard_error"] is not None else None),
+            NOTHING if row["uninformative"] else _points(row["worst_error"]),
             row["worst_area"],
             _whole(row["people"]),
             _times(row["times_median"]),
@@ -48,8 +57,8 @@ def print_plan(planned: xr.Dataset, needed: dict[str, float | None], unit: str) 
         for design, row in zip(designs, worst, strict=True)
     ]
     most = float(planned["people_without"].max())
-    print_table(head, [*lines, ["no privacy", _points(plain), "", _whole(most), "1", "1"]])
-    _print_errors(plan_rows(planned), [design["name"] for design in designs], areas)
+    print_table(head, [*lines, ["no privacy", known, "", _whole(most), "1", "1"]])
+    _print_errors(rows, [design["name"] for design in designs], areas)
     for name, epsilon in needed.items():
         per = "nats" if name == "randomized_response" else f"nats per {unit_word(unit)}"
         told = (
@@ -63,6 +72,11 @@ def print_plan(planned: xr.Dataset, needed: dict[str, float | None], unit: str) 
         "exact at every number of people if they are distributed as planned. times: people against those that it takes "
         "without privacy, in the median and in the worst area."
     )
+    if any(row["standard_error"] is None or uninformative(row["share"], row["error"]) for row in rows):
+        say(
+            f"{NOTHING}: an interval from 0 to 100 %, no more than is known beforehand. More people, a larger epsilon "
+            "or larger areas help."
+        )
     fewest = [row["fewest"] for row in worst if row["fewest"] is not None]
     if fewest and max(fewest) > people:
         say(f"An interval for every area takes {_whole(max(fewest))} people at least, whatever its length.")
@@ -76,11 +90,8 @@ def _print_errors(rows: list[Row], designs: list[str], areas: list[str]) -> None
         [
             area,
             f"{100 * by[first, area]['share']:.2f}",
-            _points(by[first, area]["error_without"]),
-            *(
-                _points(by[name, area]["error"] if by[name, area]["standard_error"] is not None else None)
-                for name in designs
-            ),
+            _error(by[first, area], "error_without"),
+            *(_error(by[name, area], "error") for name in designs),
         ]
         for area in areas[:_MOST]
     ]
@@ -105,6 +116,7 @@ def print_estimate(estimate: xr.Dataset) -> None:
                 f"(p below {max(attrs[name], _LEAST):.1e}): do not trust what follows."
             )
     if not rows:
+        say("Shares of areas take --areas FILE; -o FILE.csv keeps the distribution.")
         return
     print()
     confidence = f"{100 * attrs['confidence']:g} %"
@@ -115,7 +127,10 @@ def print_estimate(estimate: xr.Dataset) -> None:
         [
             [
                 row["area"],
-                *(_percent(row[name]) for name in ("share", "low", "high", "standard_error")),
+                *(_percent(row[name]) for name in ("share", "low", "high")),
+                ">100"
+                if row["standard_error"] is not None and row["standard_error"] > 1
+                else _percent(row["standard_error"]),
                 _times(row["effective"]),
                 _percent(row["likelihood_share"]),
             ]
@@ -144,6 +159,12 @@ def _print_reasons(rows: list[Row], z: float) -> None:
     if few:
         listed = ", ".join(f"{row['area']} ({row['effective']:.3g})" for row in few)
         say(f"No interval, too few effective reports (it takes {fewest_effective(z):.3g}): {listed}.")
+    whole = [row["area"] for row in rows if row["low"] is not None and row["low"] <= 0 and row["high"] >= 1]
+    if whole:
+        say(
+            f"No more than is known beforehand, from 0 to 100 %: {', '.join(whole)}. More reports, a larger epsilon or "
+            "larger areas help."
+        )
     for row in rows:
         if row["reason"] is not None and row not in few:
             say(f"No interval for {row['area']}: {row['reason']}.")
@@ -164,6 +185,13 @@ def _ground(estimate: xr.Dataset) -> str:
 
 def _single(estimate: xr.Dataset) -> bool:
     return len(json.loads(estimate.attrs["mechanisms"])) == 1
+
+
+def _error(row: Row, name: str) -> str:
+    """An error in points, where the interval says more than was known beforehand."""
+    value = row[name]
+    lost = name == "error" and row["standard_error"] is None
+    return NOTHING if lost or uninformative(row["share"], value) else _points(value)
 
 
 def _points(value: float | None) -> str:

@@ -164,7 +164,7 @@ def without_reports(problem: DesignProblem, forbidden: Sequence[int]) -> DesignP
     reports = Domain(kind=kind, points=problem.reports.points[kept], unit=problem.reports.unit)
     loss = problem.loss
     if isinstance(loss, TableLoss):
-        loss = TableLoss(values=problem.loss_matrix[:, kept])
+        loss = replace(loss, values=problem.loss_matrix[:, kept])
     return replace(problem, reports=reports, loss=loss)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -41,6 +41,12 @@ class Eikonal(Metric):
 
     def parameters(self) -> dict[str, Any]:
         return {"stencil": self.stencil, "level": self.level.describe()}
+
+    def over(self, domain: Domain) -> Self:
+        level = self.level.in_unit(domain.unit)
+        if not level.extend:
+            level.raster.require_cover(domain.points)
+        return self if level is self.level else replace(self, level=level)
 
     def unscaled_edges(self, domain: Domain) -> Edges:
         check_unit(self.level.raster.unit, domain)

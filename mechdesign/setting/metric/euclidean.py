@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base.checks import check_epsilon
 from mechdesign.base.descriptions import SMALLEST, finite, word
-from mechdesign.base.units import canonical_unit, unit_word
+from mechdesign.base.units import canonical_unit, rounded_down, unit_ratio, unit_word
 from mechdesign.setting.metric.levels import ROUND_DOWN
 from mechdesign.setting.metric.metric import Metric, check_unit
 from mechdesign.setting.metric.shortest_paths import Edges
@@ -38,6 +39,12 @@ class Euclidean(Metric):
     @classmethod
     def from_description(cls, told: dict[str, Any], *, scale: float, listed: Edges | None) -> Self:
         return cls(epsilon=finite(told["epsilon"], "epsilon"), unit=word(told["unit"], "unit"), scale=scale)
+
+    def over(self, domain: Domain) -> Self:
+        ratio = unit_ratio(self.unit, domain.unit)
+        if ratio == 1:
+            return self
+        return replace(self, epsilon=rounded_down(Fraction(self.epsilon) / ratio), unit=domain.unit)
 
     def unscaled_edges(self, domain: Domain) -> Edges:
         check_unit(self.unit, domain)

@@ -33,7 +33,7 @@ Source: paper 000, section II-B (Definition 3) and section IV (the affine map); 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,7 @@ from mechdesign.base.arguments import asked
 from mechdesign.base.checks import check_epsilon
 from mechdesign.base.descriptions import SMALLEST, finites, named, word
 from mechdesign.base.display import Shown
-from mechdesign.base.units import unit_word
+from mechdesign.base.units import unit_ratio, unit_word
 from mechdesign.errors import InputError
 from mechdesign.setting.metric.elastic import elastic_radii
 from mechdesign.setting.space.domain import AXES, Domain
@@ -60,13 +60,14 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PrivacyLevel(Shown):
-    """eps(u): smaller means more private. Make one with `constant`, `affine`, `elastic` or
-    `from_values`.
+    """eps(u): smaller means more private. Make one with `constant`, `affine`, `elastic` or `from_values`.
 
+    extend: beyond the raster eps goes on as at its border; else a problem with places there is refused.
     Invariant: at least 2^-960 and finite at every node of `raster`, hence everywhere; largest <= 2^50 smallest.
     """
 
     raster: Raster
+    extend: bool = False
 
     def __post_init__(self) -> None:
         low = float(np.min(self.raster.values))
@@ -96,10 +97,11 @@ class PrivacyLevel(Shown):
 
     @classmethod
     @asked
-    def affine(cls, density: Raster, *, slope: float, floor: float) -> PrivacyLevel:
+    def affine(cls, density: Raster, *, slope: float, floor: float, extend: bool = False) -> PrivacyLevel:
         """eps(u) = slope * density(u) + floor: looser where more people are (paper 000, section IV).
 
-        slope in nats per unit of length per unit of density; floor > 0 in nats per unit of length.
+        slope in nats per unit of length per unit of density; floor > 0 in nats per unit of length; extend, beyond the
+        raster as at its border.
         """
         for name, value in (("slope", slope), ("floor", floor)):
             if not np.isfinite(value):
@@ -119,12 +121,19 @@ class PrivacyLevel(Shown):
                 value=f"slope {slope}, floor {floor}: smallest eps {values.min():.6g}",
                 remedy="raise the floor or the slope",
             )
-        return cls(raster=_level_raster([density.x, density.y, density.z], values, density.unit))
+        return cls(raster=_level_raster([density.x, density.y, density.z], values, density.unit), extend=extend)
 
     @classmethod
     @asked
     def elastic(
-        cls, density: Raster, *, people: float = 2000.0, nats: float = 2.0, least: float, most: float
+        cls,
+        density: Raster,
+        *,
+        people: float = 2000.0,
+        nats: float = 2.0,
+        least: float,
+        most: float,
+        extend: bool = False,
     ) -> PrivacyLevel:
         """eps(v) = nats / r(v) at the nodes v: r(v), from `least` to `most`, holds so many people around v.
 
@@ -141,7 +150,7 @@ class PrivacyLevel(Shown):
         """
         radii = elastic_radii(density, people=people, least=least, most=most)
         values = check_epsilon(nats, "nats") * ROUND_DOWN / radii
-        return cls(raster=_level_raster([density.x, density.y, density.z], values, density.unit))
+        return cls(raster=_level_raster([density.x, density.y, density.z], values, density.unit), extend=extend)
 
     @classmethod
     @asked
@@ -174,11 +183,34 @@ class PrivacyLevel(Shown):
 
     @classmethod
     def from_description(cls, description: object) -> PrivacyLevel:
-        """The level of `describe`. Raises: InputError for a description of another form."""
+        """The level of `describe`, wherever its places lie. Raises: InputError for a description of another form."""
         told = named(description, "level", ("x", "y", "eps", "unit"), ("z",))
         values, unit = finites(told["eps"], "eps", 2 + ("z" in told)), word(told["unit"], "unit")
         x, y, z = (finites(told.get(name, [0.0]), name) for name in AXES)
-        return cls(raster=Raster(x=x, y=y, z=z, values=values, unit=unit, name="level"))
+        return cls(raster=Raster(x=x, y=y, z=z, values=values, unit=unit, name="level"), extend=True)
+
+    def in_unit(self, unit: str) -> PrivacyLevel:
+        """The level on nodes in another unit of length, in nats per that unit: nowhere above the level of this one.
+
+        A converted node may lie off its place by u M, u = 2^-53 and M the largest coordinate; in a cell of width g or
+        more that moves eps by no more than 4 u (M / g) of the largest eps, and products take u each.
+        Raises: UnitError where one of the two units is no length; InputError where that is more than 10^-6.
+        """
+        held = self.raster.in_unit(unit)
+        if held is self.raster:
+            return self
+        far = sum(np.abs(nodes).max() / np.diff(nodes).min() for nodes in held.axes if len(nodes) > 1)
+        moved = 16 * _UNIT * (1 + far) * self.largest / self.smallest
+        if not moved <= LARGEST_DEFECT:
+            raise InputError(
+                f"cannot be converted to {LARGEST_DEFECT:g} in doubles",
+                field="epsilon",
+                value=f"levels {self.smallest:.6g} to {self.largest:.6g}",
+                remedy=f"state the map in {unit}",
+            )
+        ratio = float(unit_ratio(unit, self.raster.unit))
+        values = held.values * (ratio * (1 - moved))
+        return replace(self, raster=_level_raster([held.x, held.y, held.z], values, held.unit))
 
     def at(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """Eps at points (n, 1..3), in nats per unit."""

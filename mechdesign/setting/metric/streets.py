@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
@@ -10,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.checks import check_epsilon
 from mechdesign.base.descriptions import finite, finites, wholes, word
-from mechdesign.base.units import canonical_unit, unit_word
+from mechdesign.base.units import canonical_unit, rounded_down, unit_ratio, unit_word
 from mechdesign.setting.metric.graph import Graph
+from mechdesign.setting.metric.levels import ROUND_DOWN
 from mechdesign.setting.metric.metric import Metric, check_unit, scaled_down
 from mechdesign.setting.metric.shortest_paths import Edges
 from mechdesign.setting.space.domain import MOST_PLACES, Domain
@@ -58,6 +60,14 @@ class Streets(Metric):
     def parameters(self) -> dict[str, Any]:
         lists = {name: np.asarray(getattr(self, name)).tolist() for name in ("tail", "head", "length")}
         return {"epsilon": self.epsilon, "unit": self.unit, **lists}
+
+    def over(self, domain: Domain) -> Self:
+        ratio = unit_ratio(self.unit, domain.unit)
+        if ratio == 1:
+            return self
+        length = np.asarray(self.length, float) * ROUND_DOWN * float(ratio)
+        epsilon = rounded_down(Fraction(self.epsilon) / ratio)
+        return replace(self, epsilon=epsilon, unit=domain.unit, length=length)
 
     def unscaled_edges(self, domain: Domain) -> Edges:
         check_unit(self.unit, domain)

@@ -37,7 +37,7 @@ class Transitions(Movement):
         try:
             several = isinstance(self.matrices, (list, tuple)) and all(_flat(each) for each in self.matrices)
             given = self.matrices if several else [self.matrices]
-            sparse = [sp.csr_array(each, dtype=float) for each in given]
+            sparse = [sp.csr_array(each, dtype=float, copy=True) for each in given]
         except (TypeError, ValueError) as error:
             raise InputError(
                 "must be a matrix, or a list of matrices", field="matrices", value=str(error), remedy="pass (s, s)"

@@ -17,7 +17,6 @@ from scipy.spatial import cKDTree
 
 from mechdesign.base.arguments import asked
 from mechdesign.base.display import Shown
-from mechdesign.base.units import require_unit
 from mechdesign.errors import InputError
 from mechdesign.setting.objective.losses import TableLoss
 from mechdesign.setting.space.domain import Domain
@@ -25,7 +24,6 @@ from mechdesign.setting.space.raster import Raster
 
 QueryLoss = Literal["zero-one", "distance"]
 _LARGEST = 2.0**53  # labels beyond are no exact doubles
-_REACH = 0.5 + 1e-9  # steps beyond the outermost node that its value still covers
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -62,22 +60,12 @@ class Query(Shown):
     def from_raster(cls, raster: Raster, domain: Domain) -> Query:
         """The labels of a raster: at every place the value of the nearest node, never one between two nodes.
 
-        Raises: UnitError where the axes are in another unit than the domain; InputError for a place more than half a
-        step off the nodes, and for values that are not whole.
+        Raises: UnitError where the axes are in a unit that cannot be that of the domain; InputError for a place more
+        than half a step off the nodes, and for values that are not whole.
         """
-        require_unit(raster.unit, domain.unit, field=raster.name)
-        for nodes, at in zip(raster.axes, domain.points.T, strict=False):
-            if len(nodes) > 1:
-                low, high = nodes[0] - _REACH * (nodes[1] - nodes[0]), nodes[-1] + _REACH * (nodes[-1] - nodes[-2])
-                outside = at[(at < low) | (at > high)]
-                if len(outside):
-                    raise InputError(
-                        f"the labels end at {low:.6g} and {high:.6g}",
-                        field=raster.name,
-                        value=f"{outside[0]:.6g} ({len(outside)} such places)",
-                        remedy="crop the domain, or use a raster that covers it",
-                    )
-        return cls(labels=raster.nearest(domain.points))
+        held = raster.in_unit(domain.unit)
+        held.require_cover(domain.points)
+        return cls(labels=held.nearest(domain.points))
 
     @cached_property
     def values(self) -> NDArray[np.int64]:
@@ -114,7 +102,7 @@ class Query(Shown):
         if kind != "distance":
             raise InputError("unknown loss of a query", field="loss", value=kind, remedy="use zero-one or distance")
         nearest = [cKDTree(domain.points[places]).query(domain.points)[0] for places in self.places]
-        return TableLoss(values=np.column_stack(nearest))
+        return TableLoss(values=np.column_stack(nearest), units=domain.unit)
 
     def check(self, domain: Domain, reports: Domain) -> None:
         """Refuse secrets or reports in other numbers than places or answers, with an InputError."""

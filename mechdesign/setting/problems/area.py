@@ -44,6 +44,7 @@ def area_problem(
     loss: str = "distance",
     positions: bool = False,
     paths: str = "straight",
+    extend: bool = False,
     name: str = "area",
     parameters: Mapping[str, int | float | str] | None = None,
 ) -> DesignProblem:
@@ -55,12 +56,14 @@ def area_problem(
         ground; stencil, neighbours in the metric of a level that varies, else it is Euclidean over all pairs; loss,
         its name; positions, whether the level holds for any position in a cell, and not for the centres alone; paths,
         between positions: "straight", along straight lines, with the rectangle of the area as secrets where it is none
-        itself, or "inside", along paths inside the cells of the area.
+        itself, or "inside", along paths inside the cells of the area; extend, whether density and levels go on beyond
+        their rasters as at the border.
     Beyond 1,600 secrets a level between positions that is one number is an eikonal metric: all pairs of rows, which
     no report is drawn from alone, would take longer to check than the design.
     The parameters of the problem keep epsilon, of a level its smallest value around the domain, as `geodesic_epsilon`.
-    Raises: InputError for a domain without a plane, levels that are not positive, a slope without levels, both levels
-        and a level, a loss without a name, a density that is zero everywhere.
+    Raises: InputError for a domain without a plane, places outside a raster without `extend`, levels that are not
+        positive, a slope without levels, both levels and a level, a loss without a name, a density that is zero
+        everywhere.
     Source: paper 004, section 3; levels that vary are paper 000's, section IV.
     """
     ground = 0.0 if isinstance(epsilon, PrivacyLevel) else check_epsilon(epsilon)
@@ -87,19 +90,20 @@ def area_problem(
     share = plane_level(domain, 1.0, positions=positions)
     metric: Metric
     if isinstance(epsilon, PrivacyLevel):
-        around = _around(epsilon, domain)
+        around = _around(epsilon.in_unit(domain.unit), domain)
         ground = around.smallest
         raster = replace(around.raster, values=around.raster.values * share)
-        metric = Eikonal(level=PrivacyLevel(raster=raster), stencil=stencil)
+        metric = Eikonal(level=replace(around, raster=raster), stencil=stencil)
     elif levels is None:
         flat = plane_level(domain, ground, positions=positions)
         metric = Euclidean(epsilon=flat, unit=domain.unit)
         if positions and domain.size > _ALL_PAIRS:
             metric = Eikonal(level=PrivacyLevel.constant(flat, domain.unit), stencil=stencil)
     else:
-        level = PrivacyLevel.affine(levels, slope=slope * share, floor=ground * share)
+        held = levels.in_unit(domain.unit)
+        level = PrivacyLevel.affine(held, slope=slope * share, floor=ground * share, extend=extend)
         metric = Eikonal(level=level, stencil=stencil)
-    weights = priors.uniform(reports) if density is None else priors.from_density(density, reports)
+    weights = priors.uniform(reports) if density is None else priors.from_density(density, reports, extend=extend)
     return DesignProblem(
         domain=domain,
         metric=metric,
@@ -146,7 +150,7 @@ def _around(level: PrivacyLevel, domain: Domain) -> PrivacyLevel:
         first = max(int(np.searchsorted(nodes, at.min(), side="right")) - 1, 0)
         kept.append(slice(first, max(int(np.searchsorted(nodes, at.max())), first) + 1))
     x, y = (nodes[part] for nodes, part in zip(level.raster.axes, kept, strict=False))
-    return PrivacyLevel(raster=replace(level.raster, x=x, y=y, values=level.raster.values[tuple(kept)]))
+    return replace(level, raster=replace(level.raster, x=x, y=y, values=level.raster.values[tuple(kept)]))
 
 
 @asked

@@ -29,7 +29,9 @@ class DesignProblem(Shown):
     units to which a comparison tunes every mechanism, None to compare at the metric's own level; name; parameters, the
     parameters it was built from (kept in files).
     Derived, computed once: edges, distances (n, n) in nats, cost (n, m) = prior times loss.
-    Raises: InputError where shapes, signs or sums are off; SizeError where a table over the secrets would not fit.
+    A level per another unit of length is converted to that of the domain, and rounded down.
+    Raises: InputError where shapes, signs or sums are off, units do not fit, or a map of levels does not reach all
+    places; SizeError where a table over the secrets would not fit.
     """
 
     domain: Domain
@@ -46,6 +48,9 @@ class DesignProblem(Shown):
         if self.reports is None:
             object.__setattr__(self, "reports", self.domain)
         object.__setattr__(self, "prior", check_prior(self.prior, self.domain.size))
+        object.__setattr__(self, "metric", self.metric.over(self.domain))
+        if self.loss.code is not None:
+            self.domain.require_alike(self.reports)
         if self.query is not None:
             self.query.check(self.domain, self.reports)
         if self.matched_distance is not None:

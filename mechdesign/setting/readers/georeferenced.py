@@ -20,7 +20,7 @@ from mechdesign.base.arguments import asked
 from mechdesign.base.units import canonical_unit
 from mechdesign.errors import InputError
 from mechdesign.setting.readers.geotiff import SUFFIXES, GeoTiff
-from mechdesign.setting.readers.raster_files import declared_crs, read_raster
+from mechdesign.setting.readers.raster_files import declared_crs, read_nodes, read_raster
 from mechdesign.setting.space.domain import Domain
 from mechdesign.setting.space.plane import METRES, Plane, require_pyproj
 from mechdesign.setting.space.raster import Raster
@@ -55,7 +55,7 @@ def raster_on(
     metres = float(system.axis_info[0].unit_conversion_factor)
     unit = "degree" if system.is_geographic else canonical_unit(system.axis_info[0].unit_name)
     if _is_plane(system, plane):
-        raster, scale = read_raster(source, unit=unit, variable=variable), metres / METRES[plane.unit]
+        raster, scale = read_nodes(source, unit=unit, variable=variable), metres / METRES[plane.unit]
         moved = replace(raster, x=raster.x * scale, y=raster.y * scale, unit=plane.unit)
         _check_cover(moved, domain.points, source)
         return moved
@@ -65,7 +65,7 @@ def raster_on(
         at = _turned(system, at, tiff.ends)
         raster = tiff.read(unit, within=(*at.min(axis=0).tolist(), *at.max(axis=0).tolist()))
     else:
-        raster = read_raster(source, unit=unit, variable=variable)
+        raster = read_nodes(source, unit=unit, variable=variable)
         at = _turned(system, at, (float(raster.x[0]), float(raster.x[-1])))
     _check_cover(raster, at[(domain.lookup >= 0).ravel()], source)
     values = (raster.nearest(at) if labels else raster.at(at)).reshape(domain.lookup.shape)

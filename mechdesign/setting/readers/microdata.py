@@ -73,6 +73,7 @@ def read_microdata(
 def read_columns(path: str | Path, wanted: dict[str, tuple[str, ...]], field: str) -> dict[str, NDArray[np.float64]]:
     """Columns of a CSV file as doubles by our names, nan where a field is empty; each is found by any of its names.
 
+    Other columns are left aside: words in them may be of any encoding.
     Raises: FileFormatError for a file that is missing, empty, has no such column, two of them, or a field that is no
     number.
     """
@@ -81,10 +82,10 @@ def read_columns(path: str | Path, wanted: dict[str, tuple[str, ...]], field: st
     source, remedy = Path(path), "give the path of a CSV file"
     try:
         with open_lines(source, field=field, remedy=remedy, unfolds=_UNFOLDS) as stream:
-            header = pd.read_csv(stream, nrows=0).columns
+            header = pd.read_csv(stream, nrows=0, encoding_errors="replace").columns
         found = {name: _column(header, spellings, field) for name, spellings in wanted.items()}
         with within_memory(field, source), open_lines(source, field=field, remedy=remedy, unfolds=_UNFOLDS) as stream:
-            frame: Any = pd.read_csv(stream, usecols=list(found.values()), dtype=float)
+            frame: Any = pd.read_csv(stream, usecols=list(found.values()), dtype=float, encoding_errors="replace")
     except (ValueError, OSError, EOFError) as error:
         raise FileFormatError(
             f"cannot be read ({error})", field=field, value=source, remedy="give a CSV file with a header and numbers"

@@ -16,7 +16,7 @@ from mechdesign.base.arguments import asked
 from mechdesign.base.memory import require_bytes, require_memory, within_memory
 from mechdesign.base.opening import open_regular, read_bytes
 from mechdesign.base.units import canonical_unit, require_unit
-from mechdesign.errors import FileFormatError, MechdesignError
+from mechdesign.errors import FileFormatError, MechdesignError, UnitError
 from mechdesign.setting.readers.geotiff import SUFFIXES, GeoTiff
 from mechdesign.setting.space.raster import Raster
 
@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 _HEADER = ("ncols", "nrows", "xllcorner", "yllcorner", "xllcenter", "yllcenter", "cellsize", "dx", "dy", "nodata_value")
 _GEOGRAPHIC = re.compile(r"GEOGCS|GEOGCRS|GEODCRS|\"type\"\s*:\s*\"GeographicCRS\"|epsg:4326|latitude_longitude", re.I)
 _PROJECTED = re.compile(r"PROJCS|PROJCRS|ProjectedCRS", re.I)
-_ACROSS, _ALONG = re.compile(r"x|lon|east|col", re.I), re.compile(r"y|lat|north|row", re.I)
+_MERCATOR = re.compile(r"(?<!transverse[_ ])(?<!oblique[_ ])mercator|epsg[\":, ]+(3857|3785|900913)\b", re.I)
+_STRETCHED = re.compile(r"equirectangular|plate[_ ]?carr|equidistant[_ ]?cylindrical", re.I)
+_ANGLES = re.compile(r"(geo|grid)?_?(lat|lon|lng|long|latitude|longitude)", re.I)
+_CRS = ("crs", "crs_wkt", "spatial_ref", "proj4", "proj4_params", "grid_mapping_name", "epsg_code")
+_ACROSS, _ALONG = re.compile(r"x|lon|lng|east|col", re.I), re.compile(r"y|lat|north|row", re.I)
 _NETCDF = {".nc", ".nc4", ".cdf", ".h5"}
 _REMEDY = "give the path of a raster"
 _LARGEST = 1 << 28  # bytes of a text raster that will be parsed
@@ -40,22 +44,36 @@ def read_raster(path: str | Path, *, unit: str, variable: str | None = None) -> 
     """A raster from an ESRI ASCII grid (.asc, .txt) or a NetCDF file (.nc, .nc4, .cdf) or a GeoTIFF (.tif), in `unit`.
 
     ESRI ASCII files name no unit, so `unit` is taken at your word, unless a .prj file beside them declares geographic
-    coordinates. The others say their own. A source that declares degrees is never taken for lengths.
-    Raises: UnitError where the declared unit is another; FileFormatError for a missing, cut-short or malformed file;
-    InputError for NODATA inside.
+    coordinates. The others say their own. A source that declares degrees, or has axes named latitude and longitude, is
+    never taken for lengths, nor is the Mercator plane of web maps, whose metres are 1 / cos(latitude) times too long.
+    `raster_on` reads both.
+    Raises: UnitError where the declared unit is another, or lengths are not those on the ground; FileFormatError for a
+    missing, cut-short or malformed file; InputError for NODATA inside.
     """
+    return read_nodes(path, unit=unit, variable=variable, on_ground=True)
+
+
+def read_nodes(path: str | Path, *, unit: str, variable: str | None = None, on_ground: bool = False) -> Raster:
+    """`read_raster`, of any coordinate system unless lengths have to be those on the ground."""
     source = Path(path)
     wanted = canonical_unit(unit)
     suffix = source.suffix.lower()
     try:
         with open_regular(source, field="raster", remedy=_REMEDY) as stream, within_memory("raster", source):
             if suffix in {".asc", ".txt", ".grd"}:
+                if on_ground:
+                    _refuse_stretched(_projection(source) or "", wanted, source)
                 return _read_esri_ascii(stream, source, wanted)
             if suffix in _NETCDF:
                 with _netcdf(stream, source) as data:
+                    if on_ground:
+                        _refuse_stretched(_stated_crs(data, variable), wanted, source)
                     return _read_netcdf(data, source, wanted, variable)
             if suffix in SUFFIXES:
-                return GeoTiff.of(source).read(wanted)
+                tiff = GeoTiff.of(source)
+                if on_ground:
+                    _refuse_stretched(tiff.crs or "", wanted, source)
+                return tiff.read(wanted)
     except MechdesignError:
         raise
     except Exception as error:
@@ -200,8 +218,7 @@ def _read_netcdf(data: xr.Dataset, source: Path, unit: str, variable: str | None
                 remedy="give every axis a coordinate variable",
             )
         axis = data.coords[dimension]
-        angle = axis.attrs.get("standard_name") in {"longitude", "latitude"}
-        declared = str(axis.attrs.get("units", "degree" if angle else unit))
+        declared = str(axis.attrs.get("units", "degree" if _is_angle(axis) else unit))
         require_unit(declared, unit, field=f"{source.name}:{dimension}")
         axes.append(np.asarray(axis.values, float))
     names = [str(data.coords[d].attrs.get("axis", d)) for d in array.dims]
@@ -218,6 +235,36 @@ def _read_netcdf(data: xr.Dataset, source: Path, unit: str, variable: str | None
     return Raster(
         x=axes[0], y=axes[1], values=values, unit=unit, value_unit=str(array.attrs.get("units", "1")), name=source.name
     )
+
+
+def _is_angle(axis: xr.DataArray) -> bool:
+    """Whether an axis is one of degrees by its units, its standard name or, where it has no units, its name."""
+    if "units" in axis.attrs:
+        return str(axis.attrs["units"]).lower().startswith("degree")
+    named = {str(axis.attrs.get(key, "")).lower() for key in ("standard_name", "long_name")}
+    return bool(named & {"longitude", "latitude"}) or _ANGLES.fullmatch(str(axis.name)) is not None
+
+
+def _stated_crs(data: xr.Dataset, variable: str | None) -> str:
+    """What a NetCDF file says of its coordinate system, in one text."""
+    arrays = [data[variable]] if variable is not None and variable in data else list(data.data_vars.values())
+    names = {"spatial_ref", "crs", *(str(array.attrs.get("grid_mapping")) for array in arrays)}
+    holders = [data, *arrays, *(data[name] for name in sorted(names) if name in data.variables)]
+    return " ".join(str(holder.attrs[key]) for holder in holders for key in _CRS if key in holder.attrs)
+
+
+def _refuse_stretched(text: str, unit: str, source: Path) -> None:
+    """Refuse a coordinate system whose lengths are not those on the ground."""
+    mercator = _MERCATOR.search(text)
+    if unit != "degree" and (mercator or _STRETCHED.search(text)):
+        raise UnitError(
+            "lengths of the Mercator plane are 1 / cos(latitude) times those on the ground, 1.31 times at 40 degrees"
+            if mercator
+            else "lengths of this cylindrical plane are not those on the ground",
+            field=source.name,
+            value=unit,
+            remedy="warp it to a projection with true lengths, such as UTM, or use md.read.raster_on(domain, path)",
+        )
 
 
 def _refuse_geographic(text: str, unit: str, source: Path) -> None:
@@ -246,6 +293,4 @@ def _declared(data: xr.Dataset, variable: str | None) -> str | None:
         for key in ("crs_wkt", "spatial_ref"):
             if name in data.variables and key in data[name].attrs:
                 return str(data[name].attrs[key])
-    angles = [axis.attrs.get("standard_name") in {"longitude", "latitude"} for axis in data.coords.values()]
-    units = [str(axis.attrs.get("units", "")).lower().startswith("degree") for axis in data.coords.values()]
-    return "EPSG:4326" if any(angles) or any(units) else None
+    return "EPSG:4326" if any(_is_angle(axis) for axis in data.coords.values()) else None

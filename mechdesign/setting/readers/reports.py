@@ -8,6 +8,8 @@
 | count, beside any of these | how often it was made; 1 without |
 | mechanism, beside any of these | SHA-256 of the file that made it, or its first 8 digits or more |
 
+Any other column of numbers is refused, for it may be the count; other columns of words are left aside.
+
 A line "# mechanism: SHA-256" before the header names the file that made them all. Of several forms the first of the
 table is read. On a grid a position belongs to the cell around it (its lower borders are its own), elsewhere to the
 report that is nearest, no further than half of the least distance between two. Compressed files are read as they are.
@@ -17,7 +19,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -39,6 +41,7 @@ _DEGREES = (
     ("longitude", "lon", "lng", "report_longitude"),
     ("latitude", "lat", "report_latitude"),
 )
+_PLACED = {f"{before}{axis}" for before in ("", "report_") for axis in AXES}
 _NAMED = re.compile(r"#\s*mechanism:\s*\"?([0-9a-fA-F]+)\"?\s*")
 _REMEDY = "give a CSV file with a header: report, or x and y, or longitude and latitude"
 
@@ -46,23 +49,28 @@ _REMEDY = "give a CSV file with a header: report, or x and y, or longitude and l
 @dataclass(frozen=True, kw_only=True)
 class _Form:
     """How the lines of a file are read: kind, "report", "degrees" or "plane"; columns, the numbers of the fields that
-    say where; count and mechanism, those fields, None where there are none.
+    say where; count and mechanism, those fields, None where there are none; aside, names of columns that are not read,
+    by number.
     """
 
     kind: str
     columns: tuple[int, ...]
     count: int | None
     mechanism: int | None
+    aside: dict[int, str]
 
 
-def read_reports(path: str | Path, places: Mapping[str, Domain]) -> dict[str, NDArray[np.int64]]:
+def read_reports(
+    path: str | Path, places: Mapping[str, Domain], *, on_note: Callable[[str], None] | None = None
+) -> dict[str, NDArray[np.int64]]:
     """How often each report was made (m,), by the checksum of the mechanism that made it; see the module docstring.
 
     Parameters: places, what the reports of each mechanism are, by its SHA-256: where there are several, the file must
-        say which made each report.
+        say which made each report; on_note, called with a sentence on columns that were left aside.
     Raises: FileFormatError for a file that is missing, empty, without such columns or with a field that is no number;
-        InputError, with the line, for an empty field or nan, a report or position that the mechanism does not have, a
-        negative or fractional count, another mechanism, and where no report is left.
+        InputError for a column of numbers that is none of these, and, with the line, for an empty field or nan, a
+        report or position that the mechanism does not have, a negative or fractional count, another mechanism, and
+        where no report is left.
     Cost: 0.2 s a million lines of numbers, 0.5 s of positions; memory of a million lines.
     """
     source = Path(path)
@@ -78,18 +86,22 @@ def read_reports(path: str | Path, places: Mapping[str, Domain]) -> dict[str, ND
             if form.mechanism is None and everyone is None:
                 everyone = _only(places)
             for first, lines in _chunks(stream, header, form, line):
+                if first == line:
+                    _check_aside(lines, form)
                 _count(lines, first, form, places, everyone, counts)
     except (ValueError, OSError, EOFError) as error:
         raise FileFormatError(f"cannot be read ({error})", field="reports", value=source, remedy=_REMEDY) from error
     if not any(made.any() for made in counts.values()):
         raise InputError("holds no report", field="reports", value=source, remedy="give at least one line")
+    if form.aside and on_note is not None:
+        on_note(f"{source.name}: left aside the column{'s' * (len(form.aside) > 1)} {', '.join(form.aside.values())}.")
     return counts
 
 
 def _opening(stream: IO[bytes]) -> tuple[str | None, list[str], int]:
     """What a comment says of the mechanism, the names of the columns, and the number of the first line below them."""
     named, line = None, 1
-    while (text := stream.readline().decode("utf-8-sig").strip()).startswith("#"):
+    while (text := stream.readline().decode("utf-8-sig", "replace").strip()).startswith("#"):
         found = _NAMED.fullmatch(text)
         named, line = (found[1] if found else named), line + 1
     if not text:
@@ -115,7 +127,10 @@ def _form(header: list[str], places: Domain) -> _Form:
     for kind, columns in forms.items():
         if None not in columns:
             found = tuple(k for k in columns if k is not None)
-            return _Form(kind=kind, columns=found, count=one(("count",)), mechanism=one(("mechanism",)))
+            count, mechanism = one(("count",)), one(("mechanism",))
+            known = {*_NUMBER, *_DEGREES[0], *_DEGREES[1], *_PLACED, "count", "mechanism"}
+            aside = {k: name for k, name in enumerate(header) if name not in known}
+            return _Form(kind=kind, columns=found, count=count, mechanism=mechanism, aside=aside)
     raise FileFormatError(
         "has no column that says what was reported", field="reports", value=", ".join(header), remedy=_REMEDY
     )
@@ -126,7 +141,7 @@ def _chunks(stream: IO[bytes], header: list[str], form: _Form, line: int) -> Any
     import pandas as pd
 
     used = [*form.columns, *(k for k in (form.count, form.mechanism) if k is not None)]
-    types: dict[int, Any] = {k: float for k in used}
+    types: dict[int, Any] = {k: float for k in used} | {k: str for k in form.aside}
     if form.mechanism is not None:
         types[form.mechanism] = "category"
     try:
@@ -134,18 +149,34 @@ def _chunks(stream: IO[bytes], header: list[str], form: _Form, line: int) -> Any
             stream,
             header=None,
             names=list(range(len(header))),
-            usecols=used,
+            usecols=[*used, *form.aside],
             dtype=types,
             chunksize=_LINES,
             skip_blank_lines=False,
             skipinitialspace=True,
             index_col=False,
+            encoding_errors="replace",
         ) as reader:
             for lines in reader:
                 yield line, lines
                 line += len(lines)
     except pd.errors.EmptyDataError:
         return
+
+
+def _check_aside(lines: Any, form: _Form) -> None:
+    """Raises: InputError where a column that is not read holds nothing but numbers: it may be the count."""
+    import pandas as pd
+
+    for k, name in form.aside.items():
+        held = lines[k].dropna()
+        if len(held) and pd.to_numeric(held, errors="coerce").notna().all():
+            raise InputError(
+                "has a column of numbers that is not known",
+                field="reports",
+                value=name or f"column {k + 1} without a name",
+                remedy="is it the count? rename it count; else remove it",
+            )
 
 
 def _count(

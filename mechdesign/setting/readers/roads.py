@@ -25,7 +25,7 @@ from scipy.sparse.csgraph import connected_components
 from mechdesign.base.arguments import asked
 from mechdesign.base.display import Shown
 from mechdesign.base.memory import within_memory
-from mechdesign.base.opening import open_lines
+from mechdesign.base.opening import line_not_utf8, open_lines
 from mechdesign.base.units import canonical_unit
 from mechdesign.errors import FileFormatError, InputError, UnitError
 from mechdesign.setting.metric.shortest_paths import Edges, shortest_paths
@@ -117,6 +117,12 @@ def _read(path: str | Path, field: str) -> Any:
         remedy = "give the path of a CSV file"
         with within_memory(field, source), open_lines(source, field=field, remedy=remedy, unfolds=_UNFOLDS) as stream:
             table = pd.read_csv(stream, dtype=str, skipinitialspace=True)
+    except UnicodeDecodeError as error:
+        with open_lines(source, field=field, remedy=remedy) as stream:
+            line = line_not_utf8(stream)
+        raise FileFormatError(
+            "is not UTF-8 text", field=field, value=f"{source}, line {line}", remedy="save it as CSV UTF-8"
+        ) from error
     except (ValueError, OSError, EOFError) as error:
         raise FileFormatError(
             f"cannot be read ({error})", field=field, value=source, remedy="give a CSV file with a header"

@@ -67,10 +67,14 @@ def read_fields(stream: BinaryIO, source: Path) -> list[list[str]]:
 
     Raises: FileFormatError for uneven lines and more than 1 GiB; SizeError where the fields would not fit in memory.
     """
+    content = read_bytes(stream, source, field="table", most=_LARGEST, unfolds=_UNFOLDS)
     try:
-        text = read_bytes(stream, source, field="table", most=_LARGEST, unfolds=_UNFOLDS).decode("utf-8-sig")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise FileFormatError("is not UTF-8 text", field="table", value=source, remedy="write it as UTF-8") from error
+        line = 1 + content[: error.start].count(b"\n")
+        raise FileFormatError(
+            "is not UTF-8 text", field="table", value=f"{source}, line {line}", remedy="save it as CSV UTF-8"
+        ) from error
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     if not lines:
         raise FileFormatError("is empty", field="table", value=source, remedy="write one row a secret")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,7 +21,8 @@ MOST = 1_000  # areas: a table of more shares is a distribution
 class Areas(Shown):
     """names of the K areas; label (n,), the number of the area that each place lies in.
 
-    Invariants: from 1 to `MOST` areas, names distinct, printable and not empty, every area with a place.
+    Invariants: from 1 to `MOST` areas, names printable, not empty and distinct, also without case and spaces; every
+    area has a place.
     """
 
     names: tuple[str, ...]
@@ -32,9 +34,18 @@ class Areas(Shown):
         for name in self.names:
             if not name.strip() or not name.isprintable():
                 raise InputError("needs a printable name", field="areas", value=repr(name), remedy="name every area")
-        if len(set(self.names)) < len(self.names):
-            again = next(name for k, name in enumerate(self.names) if name in self.names[:k])
-            raise InputError("two areas have one name", field="areas", value=again, remedy="give each its own name")
+        plain: dict[str, str] = {}
+        for name in self.names:
+            other = plain.setdefault(_plain(name), name)
+            if other == name and self.names.count(name) > 1:
+                raise InputError("two areas have one name", field="areas", value=name, remedy="give each its own name")
+            if other != name:
+                raise InputError(
+                    "two names differ in case or spaces alone",
+                    field="areas",
+                    value=f"{other!r} and {name!r}",
+                    remedy="write one area always alike, or give two areas their own names",
+                )
         empty = np.setdiff1d(np.arange(len(self.names)), self.label)
         if len(empty):
             raise InputError(
@@ -81,3 +92,8 @@ class Areas(Shown):
     def indicator(self) -> NDArray[np.float64]:
         """The columns g (n, K): 1 where a place lies in an area."""
         return np.asarray(self.label[:, None] == np.arange(len(self.names)), float)
+
+
+def _plain(name: str) -> str:
+    """A name without case, and with one space between its words."""
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())

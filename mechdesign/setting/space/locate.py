@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 from mechdesign.base.arguments import asked
 from mechdesign.errors import InputError
 from mechdesign.setting.space.domain import Domain
+from mechdesign.setting.space.plane import METRES, WIDEST
+
+_DEGREE = 111_195.0  # m of a degree of latitude, to 0.6 %
+_BY_CHANCE = 1e-6  # of a map: positions that are meant in its unit do not lie there
 
 
 def place_at(domain: Domain, location: Sequence[float]) -> int:
@@ -160,6 +164,54 @@ def reach_margin(domain: Domain) -> float:
     return float(cKDTree(domain.points).query(domain.points, k=2)[0][:, 1].max())
 
 
+def refuse_degrees(domain: Domain, positions: NDArray[np.float64], *, surely: bool = True) -> None:
+    """Refuse positions (b, k) on a plane that are all longitudes and latitudes of its surroundings, in either order.
+
+    Surroundings are the box of the places in degrees, and a degree around it where numbers in it are metres: there the
+    unit of the plane has less than a millionth of the map. surely: refuse where that is less than a millionth alone.
+    Raises: InputError that names the degrees.
+    """
+    if domain.plane is None or positions.shape[1:] != (2,) or not np.isfinite(positions).all():
+        return
+    share, inside = _as_degrees(domain, positions, margin=1.0)
+    if share > _BY_CHANCE:
+        share, inside = _as_degrees(domain, positions, margin=0.0)
+    if surely and share > _BY_CHANCE:
+        return
+    for turned in (False, True):
+        if inside[turned].all():
+            longitude, latitude = positions[0, ::-1] if turned else positions[0]
+            order = "latitude and longitude" if turned else "longitude and latitude"
+            raise InputError(
+                f"are {order} in degrees, and the map is in {domain.unit}",
+                field="at",
+                value=_words(positions[0].tolist()),
+                remedy=f"use --lon {longitude:.9g} --lat {latitude:.9g}, in Python plane.forward of them",
+            )
+
+
+def _as_degrees(
+    domain: Domain, positions: NDArray[np.float64], *, margin: float
+) -> tuple[float, tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
+    """How much of the map the numbers of its degrees take, and which positions are among them: as longitude and
+    latitude, and as latitude and longitude. Degrees to 1 % of the map and `margin`: no projection is needed.
+    """
+    assert domain.plane is not None
+    scale = METRES[domain.unit] / _DEGREE
+    half = 1.01 * np.abs(domain.points).max(axis=0) * scale
+    half[0] /= math.cos(math.radians(min(abs(domain.plane.latitude) + half[1], WIDEST)))
+    half += margin
+    extent = np.ptp(domain.points, axis=0) + domain.spacing
+    share = float(np.prod(np.minimum(2 * half, 360)) / np.prod(extent))
+    east, north = positions.T
+    found = []
+    for longitude, latitude in ((east, north), (north, east)):
+        away = np.abs((longitude - domain.plane.longitude + 180) % 360 - 180)
+        inside = (away <= half[0]) & (np.abs(latitude - domain.plane.latitude) <= half[1])
+        found.append(inside & (np.abs(longitude) <= 180) & (np.abs(latitude) <= 90))
+    return share, (found[0], found[1])
+
+
 def identifying_digits(points: NDArray[np.float64]) -> tuple[int | None, ...]:
     """For places (n, k), the fewest decimals per axis that move no coordinate by more than 1/20 of the least gap there.
 
@@ -175,7 +227,7 @@ def identifying_digits(points: NDArray[np.float64]) -> tuple[int | None, ...]:
 
 def rounded(value: float, digits: int | None) -> float:
     """`value` to so many decimals, as `identifying_digits` counts them."""
-    return float(value) if digits is None else round(float(value), digits)
+    return 0.0 + (float(value) if digits is None else round(float(value), digits))  # 0.0 + -0.0 is 0.0
 
 
 def _elsewhere(domain: Domain, location: Sequence[float], message: str) -> InputError:

@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 from mechdesign.base.arguments import asked
 from mechdesign.base.descriptions import finite, named
 from mechdesign.base.display import Shown
-from mechdesign.base.units import canonical_unit
+from mechdesign.base.units import LENGTHS, canonical_unit
 from mechdesign.errors import InputError
 
-METRES = {"m": 1.0, "km": 1000.0, "cm": 0.01, "mi": 1609.344, "ft": 0.3048, "yd": 0.9144}
+METRES = {unit: float(length) for unit, length in LENGTHS.items()}
 WIDEST = 85.0  # degrees of latitude: the plane is for a city or a country, not for a pole
 LARGEST_EXCESS = 1e-3  # areas that a plane stretches by more are refused: 492 km from the centre
 ELLIPSOID = "WGS84"

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from mechdesign.base.descriptions import LARGEST, SMALLEST
 from mechdesign.base.display import Shown
-from mechdesign.base.units import canonical_unit
+from mechdesign.base.units import canonical_unit, unit_ratio
 from mechdesign.errors import InputError
+
+_REACH = 0.5 + 1e-9  # steps beyond the outermost node that its value still covers
 
 Places = Sequence[tuple[NDArray[np.int64], NDArray[np.float64]]]
 
@@ -37,6 +39,12 @@ class Raster(Shown):
 
     def __post_init__(self) -> None:
         canonical_unit(self.unit, f"{self.name}.unit")
+        for name in ("x", "y", "z", "values"):
+            object.__setattr__(self, name, np.asarray(getattr(self, name), float))
+        if any(axis.ndim != 1 for axis in (self.x, self.y, self.z)):
+            raise InputError(
+                "nodes must be rows of ascending numbers", field=self.name, value="x, y or z", remedy="pass (k,) arrays"
+            )
         shape = (len(self.x), len(self.y), len(self.z))
         fitting = [shape[:2], shape] if len(self.z) == 1 else [shape]
         if self.values.shape not in fitting or self.values.size == 0:
@@ -47,7 +55,7 @@ class Raster(Shown):
                 remedy="one value per node, x first, z last",
             )
         for axis in (self.x, self.y, self.z):
-            if axis.ndim != 1 or not (np.abs(axis) <= LARGEST).all() or not (np.diff(axis) >= SMALLEST).all():
+            if not (np.abs(axis) <= LARGEST).all() or not (np.diff(axis) >= SMALLEST).all():
                 raise InputError(
                     "nodes must ascend, within 1e150 of zero and at least 1e-289 apart",
                     field=self.name,
@@ -72,6 +80,38 @@ class Raster(Shown):
     def axes(self) -> tuple[NDArray[np.float64], ...]:
         """The nodes along each axis of `values`: x and y, or x, y and z."""
         return (self.x, self.y, self.z)[: self.values.ndim]
+
+    def outside(self, points: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Whether points (n, 1..3) lie further beyond the outermost nodes than half the way to the next ones."""
+        found = np.zeros(len(points), bool)
+        for nodes, at in zip(self.axes, coordinates(points), strict=False):
+            if len(nodes) > 1:
+                low, high = nodes[0] - _REACH * (nodes[1] - nodes[0]), nodes[-1] + _REACH * (nodes[-1] - nodes[-2])
+                found |= (at < low) | (at > high)
+        return found
+
+    def require_cover(self, points: NDArray[np.float64]) -> None:
+        """Refuse points (n, 1..3) of which some lie `outside`. Raises: InputError that counts them."""
+        outside = self.outside(points)
+        if outside.any():
+            ends = " and ".join(
+                f"{name} {nodes[0]:.6g} to {nodes[-1]:.6g}"
+                for name, nodes in zip("xyz", self.axes, strict=False)
+                if len(nodes) > 1
+            )
+            raise InputError(
+                f"{outside.sum()} of {len(points)} places lie outside the raster ({ends} {self.unit})",
+                field=self.name,
+                value=", ".join(f"{x:.6g}" for x in points[outside.argmax()]),
+                remedy="use a raster of the whole area, or pass extend=True to go on with its border values",
+            )
+
+    def in_unit(self, unit: str) -> Raster:
+        """The raster with its nodes in another unit of length. Raises: UnitError where one of the two is none."""
+        ratio = float(unit_ratio(self.unit, unit, self.name))
+        if canonical_unit(self.unit) == canonical_unit(unit):
+            return self
+        return replace(self, x=self.x * ratio, y=self.y * ratio, z=self.z * ratio, unit=canonical_unit(unit))
 
     def at(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """Values at points (n, 1..3); a missing coordinate is 0. Only +, -, * and / are used: the bits repeat."""

@@ -99,6 +99,8 @@ class Study(Shown):
                 value=list(self.sizes),
                 remedy=f"use sizes such as [{max(1, total // 10)}, {total}]",
             )
+        own = {name: mechanism.copy(deep=True) for name, mechanism in self.mechanisms.items()}
+        object.__setattr__(self, "mechanisms", own)
 
     @property
     def domain(self) -> Domain:
