@@ -41,6 +41,6 @@ def verify(
     if as_json:
         printing.print_json(result.as_dict())
     else:
-        print_verification(result, verbose=verbose, bound=bound)
+        print_verification(result, verbose=verbose)
     if not result.certified:
         raise typer.Exit(1)

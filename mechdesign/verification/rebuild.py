@@ -12,6 +12,7 @@ import xarray as xr
 from mechdesign.mechanism.stored import Stored
 from mechdesign.mechanism.table.certificate import ROW_SUM
 from mechdesign.mechanism.table.dataset import total_cost
+from mechdesign.programs.optimal.constrained import Constrained
 from mechdesign.programs.optimal.coupled import Coupled, SideRows, objective
 from mechdesign.programs.optimal.positions import Positions
 from mechdesign.programs.statistical.statistical_design import StatisticalDesign
@@ -47,7 +48,7 @@ def check_objective(stored: Stored) -> tuple[list[str], bool | None]:
     over = np.flatnonzero(rows.excess_up(table))
     if len(over):
         reasons.append(f"{rows.names[over[0]]}: the limit is exceeded, there and at {len(over) - 1} other places")
-    if stored.parameters.get("own_constraints"):
+    if isinstance(program, Constrained) and stored.parameters.get("own_constraints"):
         return reasons, None
     return reasons, _coupled_follows(mechanism, program, rows)
 
@@ -100,6 +101,15 @@ def figure_differences(mechanism: xr.Dataset, found: Mapping[str, float | None])
         for name, value in found.items()
         if value is not None and not (abs(said[name] - value) <= AGREE * abs(value) < math.inf)
     ]
+
+
+def unchecked_bound(mechanism: xr.Dataset, follows: bool | None, *, asked: bool = True) -> str | None:
+    """Why the lower bound of a file is not to be shown as proved; None where it is proved, or there is none."""
+    if follows or "lower_bound" not in mechanism.attrs:
+        return None
+    if follows is False:
+        return "it does not follow from the stored multipliers"
+    return "it rests on constraints that a file cannot hold" if asked else "its pricing was left out"
 
 
 def bound_reasons(mechanism: xr.Dataset, follows: bool | None, loss: float) -> list[str]:

@@ -130,7 +130,7 @@ def test_without_multipliers_the_bound_is_the_least_cost_of_every_cell() -> None
 def test_slopes_are_exact_and_bounds_never_vanish() -> None:
     """A slope of a constant is 0 to the last bit: what is left of it would be multiplied with anything."""
     levels = np.random.default_rng(3).uniform(0.1, 0.5, (9, 4))
-    for scale in (1.0, 1e-300):
+    for scale in (1.0, 1e-322):
         for subdivided in (False, True):
             cones = Positions(problem_of(), corner_level=levels * scale, subdivided=subdivided).cones
             for slopes in (cones.slope_x, cones.slope_y):

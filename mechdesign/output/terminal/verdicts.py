@@ -15,8 +15,8 @@ from mechdesign.verification.verify import Verification
 _WINDOWS = {"1d": "calendar day", "24h": "any 24 hours"}
 
 
-def print_verification(result: Verification, *, verbose: bool = False, bound: bool = True) -> None:
-    """The outcome of a verification, reasons included; the claim if `verbose`; bound, whether it was to be checked."""
+def print_verification(result: Verification, *, verbose: bool = False) -> None:
+    """The outcome of a verification, reasons included; the claim if `verbose`."""
     if result.certified and result.windows is not None:
         say("Certified: every table is private as claimed, and no transcript costs more than a window is said to.")
     elif result.certified and result.rebuilt == REBUILT:
@@ -31,7 +31,8 @@ def print_verification(result: Verification, *, verbose: bool = False, bound: bo
     else:
         say(f"Not certified: {result.reasons[0]}.")
     worst = result.worst
-    said = {None: None if bound else "not checked", True: "follows from its multipliers", False: "does not follow"}
+    said = {None: "not checked", True: "follows from its multipliers", False: "refused"}[result.lower_bound_checked]
+    why = result.lower_bound_reason
     listing(
         {
             "violations": result.violations,
@@ -41,7 +42,7 @@ def print_verification(result: Verification, *, verbose: bool = False, bound: bo
             if worst is None
             else f"report {worst['report']}, from secret {worst['secret']} beside {worst['other']}",
             "expected loss": None if result.expected_loss is None else f"{result.expected_loss:.9g}",
-            "lower bound": said[result.lower_bound_checked],
+            "lower bound": f"{said}: {why}" if why else said if result.lower_bound_checked else None,
             "any position": None if result.position_claim is None else f"{result.position_breaches} cones broken",
             **{_WINDOWS.get(words, words): _window(told) for words, told in (result.windows or {}).items()},
             "claim": result.claim if verbose else None,
