@@ -41,9 +41,11 @@ def random_map(
     weights: tuple[int, int] = (100, 180),
     sides: tuple[float, float] = (0.5, 0.7),
     spent: float = 1.0,
+    tilted: bool = False,
 ) -> CompactMap:
     """A map of levels of about `near` nats a cell, potentials and levels rough by so many nats, a cap of so many units
-    and nats, a kernel that spends so much of the lengths, and the least bound of its sums.
+    and nats, a kernel that spends so much of the lengths, and the least bound of its sums; tilted, potentials that
+    rise from end to end instead, and the weights of secrets with them, as their sums do.
     """
     rng = np.random.default_rng(seed)
     shape = tuple(count + 2 * frame for count in cells)
@@ -51,11 +53,16 @@ def random_map(
     potential = np.zeros(shape, np.int16)
     inside = tuple(slice(frame, frame + count) for count in cells)
     potential[inside] = (rough * 2**14 * rng.standard_normal(cells)).clip(-32_768, 32_767).astype(np.int16)
+    weight = rng.integers(*weights, shape)
+    if tilted:
+        potential[inside] = np.linspace(-32_768, 32_767, cells[0]).astype(np.int16)[:, None]
+        away = np.arange(-frame, cells[0] + frame) / (cells[0] - 1)  # from end to end two nats, and on in the frame
+        weight[:] = np.rint(weights[0] + 16 / np.log(2) * 2 * away)[:, None]
     grain = int(nats / cap * ONE)
     made = CompactMap(
         cells=cells, frame=frame, cell=sides, origin=(-1.5, 2.25), unit="km", plane=PLANE, stencil=stencil,
         level_unit=near / 20_000 / sides[0], level=level, potential=potential,
-        weight=rng.integers(*weights, shape).astype(np.uint8), grain=grain, step=int(spent * grain), cap=cap,
+        weight=weight.astype(np.uint8), grain=grain, step=int(spent * grain), cap=cap,
         bound=(1 << 30, 0), mechanism=f"{seed:064x}", problem="made up", program="random",
     )  # fmt: skip
     drawing = Drawing(compact=made)
@@ -71,9 +78,9 @@ MAPS: dict[str, dict[str, Any]] = {
     "bare": {"seed": 3, "frame": 0, "cells": (2, 30)},
     "even": {"seed": 4, "rough": 0.0, "cells": (8, 8)},
     "far": {"seed": 5, "nats": 1.5, "near": 0.4, "cap": 150},
-    "coarse": {"seed": 6, "cap": 3, "nats": 12.0, "near": 0.1, "rough": 0.0},
-    "steep": {"seed": 7, "rough": 1.5, "weights": (0, 256)},
-    "wide": {"seed": 8, "cells": (14, 12), "near": 1.2, "nats": 20.0, "cap": 45_000},
+    "coarse": {"seed": 6, "cap": 3, "nats": 12.0, "near": 0.1, "rough": 0.0, "weights": (150, 175)},
+    "steep": {"seed": 7, "tilted": True, "near": 1.0, "weights": (100, 101)},
+    "wide": {"seed": 8, "cells": (14, 12), "near": 1.2, "nats": 20.0, "cap": 45_000, "weights": (100, 150)},
 }
 
 

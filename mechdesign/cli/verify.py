@@ -43,6 +43,6 @@ def verify(
         printing.print_json(result.as_dict())
     else:
         one = result.certified and result.windows is None and not is_compact(file)
-        print_verification(result, read(load(file)) if one else None, verbose=verbose, bound=bound)
+        print_verification(result, read(load(file)) if one else None, verbose=verbose)
     if not result.certified:
         raise typer.Exit(1)

@@ -54,7 +54,8 @@ enum region_code {
   REGION_ALTERED,
   REGION_ARENA,
   REGION_CELL,
-  REGION_RANDOM
+  REGION_RANDOM,
+  REGION_LOOSE
 };
 
 typedef int (*region_random)(void *context, unsigned char *bytes, size_t count);
@@ -87,8 +88,9 @@ const char *region_says(int code) {
       "map: its SHA-256 is another; use an unaltered file",
       "arena: too small, or not aligned to 8 bytes; give as many bytes as region_room says",
       "cell: there is no such cell in the map; give a whole number below n1 n2",
-      "random_bytes: it failed; nothing was drawn, report nothing"};
-  return code >= 0 && code <= REGION_RANDOM ? words[code] : "code: none of this file; give what a function of it returned";
+      "random_bytes: it failed; nothing was drawn, report nothing",
+      "map: it bounds a row by more than 4 times its sum; use one that `mechdesign verify` certifies"};
+  return code >= 0 && code <= REGION_LOOSE ? words[code] : "code: none of this file; give what a function of it returned";
 }
 
 /* Whole numbers below 2^128. */
@@ -115,6 +117,13 @@ static struct region_wide region_less(struct region_wide a, struct region_wide b
   rest.high = a.high - b.high - (a.low < b.low);
   rest.low = a.low - b.low;
   return rest;
+}
+
+static struct region_wide region_more(struct region_wide a, struct region_wide b) {
+  struct region_wide sum;
+  sum.low = a.low + b.low;
+  sum.high = a.high + b.high + (sum.low < a.low);
+  return sum;
 }
 
 static struct region_wide region_left(uint64_t a, uint32_t by) {
@@ -399,10 +408,11 @@ static void region_spread(struct region *region, uint32_t place) {
   }
 }
 
-/* The place of a number below S, or the number of places where it is not below S. */
-static uint32_t region_place(struct region *region, uint32_t source, struct region_wide t) {
+/* The place of a number below S, or the number of places where it is not below S: then sum is S. */
+static uint32_t region_place(struct region *region, uint32_t source, struct region_wide t, struct region_wide *sum) {
   uint64_t floor = region->kernel[region->cap], before = 0;
   uint32_t row = 0, place, places = region->rows * region->columns;
+  *sum = region_product(floor, region->above[region->rows - 1]);
   region_reach(region, source, 0);
   while (region->waiting > 0) {
     struct region_wide mass;
@@ -410,6 +420,7 @@ static uint32_t region_place(struct region *region, uint32_t source, struct regi
     mass = region_product(region->kernel[region->distance[place]] - floor, region_weight(region, place));
     if (region_below(t, mass)) return place;
     t = region_less(t, mass);
+    *sum = region_more(*sum, mass);
     region_spread(region, place);
   }
   for (; row < region->rows && !region_below(t, region_product(floor, region->above[row])); row++) {
@@ -425,7 +436,7 @@ static uint32_t region_place(struct region *region, uint32_t source, struct regi
 /* One report of a cell. Cost: microseconds to milliseconds, which depend on the report. */
 int region_draw(struct region *region, uint32_t cell, region_random random_bytes, void *context, uint32_t *report) {
   uint32_t places = region->rows * region->columns, place = places, source, digits, i, j;
-  struct region_wide bound, t;
+  struct region_wide bound, t, sum;
   uint64_t level, rest;
   if (cell >= region->cells[0] * region->cells[1]) return REGION_CELL;
   source = (cell / region->cells[1] + region->frame) * region->columns + cell % region->cells[1] + region->frame;
@@ -440,8 +451,10 @@ int region_draw(struct region *region, uint32_t cell, region_random random_bytes
     if (off >= 64) t.low = t.high >> (off - 64), t.high = 0;
     else t.low = t.low >> off | t.high << (64 - off), t.high >>= off;
     if (!region_below(t, bound)) continue;
-    place = region_place(region, source, t);
+    place = region_place(region, source, t, &sum);
     region_forget(region);
+    sum = region_more(sum, sum);
+    if (place == places && region_below(region_more(sum, sum), bound)) return REGION_LOOSE;
   }
   i = place / region->columns, j = place % region->columns;
   i = i < region->frame ? 0 : i - region->frame < region->cells[0] ? i - region->frame : region->cells[0] - 1;

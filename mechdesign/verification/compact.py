@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.mechanism.compact.certificate import above, breaches
+from mechdesign.mechanism.compact.certificate import above, breaches, loose
 from mechdesign.mechanism.compact.map import CompactMap
 from mechdesign.mechanism.factored.dataset import effective_epsilon
 from mechdesign.mechanism.factored.row_sums import join_words
@@ -22,15 +22,18 @@ def check_compact(compact: CompactMap, *, on_progress: Callable[[Reported], None
     """The fields of a `Verification`; on_progress is called with how many row sums were added up.
 
     The lengths of the claim and of the kernel, weights and kernel follow from the bytes by formulas.py; every S(u) is
-    added up, and every edge checked both ways, in whole numbers. So is S(u) <= Sbar(u), which draws rest on.
+    added up, and every edge checked both ways, in whole numbers. So is S(u) <= Sbar(u) <= 4 S(u), which draws rest on.
     Raises: MechdesignError for numbers that no mechanism has. Cost: one pass over all rows.
     """
     factors, edges = compact.factors, compact.edges
     words = row_sums(factors, told=telling(on_progress, "row sums", compact.secrets))
     sums = join_words(words)
-    bad, over = breaches(compact, sums), above(compact, sums)
+    bad, over, under = breaches(compact, sums), above(compact, sums), loose(compact, sums)
     reasons = [f"potential: {bad} (edge, direction) pairs break the claim"] * bool(bad)
     reasons += [f"bound: {over} rows sum to more than their bound"] * bool(over)
+    reasons += [f"bound: {under} rows sum to less than a quarter of their bound, so that draws do not end"] * bool(
+        under
+    )
     return {
         "violations": bad,
         "claim": compact.claim,

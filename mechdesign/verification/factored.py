@@ -34,7 +34,7 @@ from mechdesign.solvers.factored.sums import all_rows
 from mechdesign.solvers.kernels.progress import Reported, Streaming
 from mechdesign.solvers.local.certificate import WIDEST, proved
 from mechdesign.solvers.local.pricing import Places
-from mechdesign.verification.rebuild import AGREE, bound_reasons, figure_differences
+from mechdesign.verification.rebuild import AGREE, bound_reasons, figure_differences, unchecked_bound
 
 
 def check_factored(
@@ -69,6 +69,7 @@ def check_factored(
         "worst": worst_edge(factors, edges, rows.row_sum, mechanism["target"].values),
         "expected_loss": figures.loss,
         "lower_bound_checked": follows,
+        "lower_bound_reason": unchecked_bound(mechanism, follows, asked=bound),
         "reasons": reasons,
     }
 

@@ -12,6 +12,7 @@ import xarray as xr
 from mechdesign.mechanism.stored import Stored
 from mechdesign.mechanism.table.certificate import ROW_SUM
 from mechdesign.mechanism.table.dataset import total_cost
+from mechdesign.programs.optimal.constrained import Constrained
 from mechdesign.programs.optimal.coupled import Coupled, SideRows, objective
 from mechdesign.programs.optimal.positions import Positions
 from mechdesign.programs.statistical.statistical_design import StatisticalDesign
@@ -47,7 +48,7 @@ def check_objective(stored: Stored) -> tuple[list[str], bool | None]:
     over = np.flatnonzero(rows.excess_up(table))
     if len(over):
         reasons.append(f"{rows.names[over[0]]}: the limit is exceeded, there and at {len(over) - 1} other places")
-    if stored.parameters.get("own_constraints"):
+    if isinstance(program, Constrained) and stored.parameters.get("own_constraints"):
         return reasons, None
     return reasons, _coupled_follows(mechanism, program, rows)
 
@@ -88,9 +89,7 @@ def _check_positions(stored: Stored, program: Positions) -> tuple[list[str], boo
     if "lower_bound" not in mechanism.attrs:
         return reasons, None
     multipliers = mechanism["multiplier"].values if "multiplier" in mechanism else np.zeros(0)
-    found = cone_bound(stated, multipliers) if np.isfinite(multipliers).all() else None
-    if found is None:
-        return reasons, False
+    found = cone_bound(stated, multipliers)
     return reasons, bool(mechanism.attrs["lower_bound"] <= found + AGREE * max(abs(found), 1e-300))
 
 
@@ -102,6 +101,15 @@ def figure_differences(mechanism: xr.Dataset, found: Mapping[str, float | None])
         for name, value in found.items()
         if value is not None and not (abs(said[name] - value) <= AGREE * abs(value) < math.inf)
     ]
+
+
+def unchecked_bound(mechanism: xr.Dataset, follows: bool | None, *, asked: bool = True) -> str | None:
+    """Why the lower bound of a file is not to be shown as proved; None where it is proved, or there is none."""
+    if follows or "lower_bound" not in mechanism.attrs:
+        return None
+    if follows is False:
+        return "it does not follow from the stored multipliers"
+    return "it rests on constraints that a file cannot hold" if asked else "its pricing was left out"
 
 
 def bound_reasons(mechanism: xr.Dataset, follows: bool | None, loss: float) -> list[str]:

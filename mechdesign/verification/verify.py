@@ -40,7 +40,7 @@ from mechdesign.solvers.kernels.progress import Reported
 from mechdesign.utility.loss.loss import loss_matrix, mechanism_loss
 from mechdesign.verification.compact import check_compact
 from mechdesign.verification.factored import check_factored
-from mechdesign.verification.rebuild import AGREE, bound_reasons, check_objective, figure_differences
+from mechdesign.verification.rebuild import AGREE, bound_reasons, check_objective, figure_differences, unchecked_bound
 from mechdesign.verification.session import check_design
 
 EXPORTED = (".csv", ".json", ".parquet")  # suffixes of tables that say too little
@@ -58,8 +58,9 @@ class Verification(Shown):
     under the name of the file, relative to the metric of the problem; worst: the secret, other and report that attain
     it, of rows; protection: what is protected, None where it is not certified, and of a session design; expected_loss,
     recomputed, None where the file has no prior; lower_bound_checked: True if the stored bound follows from the stored
-    multipliers, None if there is none,
-    or if it rests on constraints that a file cannot hold, or if that was not asked; reasons: why it is not certified;
+    multipliers, None if there is none, or if it rests on constraints that a file cannot hold, or if that was not asked;
+    lower_bound_reason: why a bound that the file names is not proved, and shown nowhere; reasons: why it is not
+    certified;
     windows, of a session design alone: for a calendar day and any 24 hours the most that they cost on any transcript,
     an exact multiple of the metric, and how many transcripts were walked through one by one, None where they are too
     many.
@@ -73,6 +74,7 @@ class Verification(Shown):
     worst: dict[str, int] | None
     expected_loss: float | None
     lower_bound_checked: bool | None
+    lower_bound_reason: str | None = None
     reasons: list[str] = field(default_factory=list)
     position_claim: str | None = None
     position_breaches: int | None = None
@@ -219,6 +221,7 @@ def _check_table(stored: Stored) -> dict[str, Any]:
         "worst": {"secret": at.secret, "other": at.other, "report": at.report},
         "expected_loss": loss,
         "lower_bound_checked": bound,
+        "lower_bound_reason": unchecked_bound(mechanism, bound),
         "reasons": reasons + bound_reasons(mechanism, bound, loss),
         "position_claim": mechanism.attrs["position_claim"] if positions is not None else None,
         "position_breaches": broken,

@@ -25,7 +25,8 @@ def test_both_gaps_are_told_and_the_bound_is_checked_again(solved, run, run_json
     assert "follows from its multipliers" in run("verify", path)[1]
     code, unchecked = run_json("verify", path, "--no-bound")
     assert (code, unchecked["lower_bound_checked"]) == (0, None)
-    assert "lower bound    not checked" in run("verify", path, "--no-bound")[1]
+    assert unchecked["lower_bound_reason"] == "its pricing was left out"
+    assert "lower bound    not checked: its pricing was left out" in run("verify", path, "--no-bound")[1]
 
 
 def test_small_factored_mechanisms_have_a_bound_only_where_it_is_asked_for(run_json):

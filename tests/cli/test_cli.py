@@ -38,7 +38,7 @@ ROW = [
 ]  # fmt: skip
 VERIFIED = [
     "certified", "violations", "claim", "rebuilt", "effective_epsilon", "worst", "expected_loss", "lower_bound_checked",
-    "reasons", "position_claim", "position_breaches",
+    "lower_bound_reason", "reasons", "position_claim", "position_breaches",
 ]  # fmt: skip
 
 

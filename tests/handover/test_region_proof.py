@@ -19,7 +19,7 @@ from pages import NODE, RUN, Texts, in_node, proof_script
 from regions import MAPS, content, drawing, region
 
 from mechdesign.errors import InputError
-from mechdesign.mechanism.compact.certificate import above, breaches, least_bound
+from mechdesign.mechanism.compact.certificate import above, breaches, least_bound, loose
 from mechdesign.mechanism.compact.file import packed
 from mechdesign.mechanism.compact.formulas import bounds
 from mechdesign.mechanism.compact.map import CompactMap
@@ -115,6 +115,8 @@ def forgeries() -> dict[str, tuple[Texts, str]]:
     lower = replace(compact, bound=(1 << 30, compact.bound[1]))
     assert least > 1 << 30
     assert above(lower, join_words(row_sums(compact.factors))) > 0
+    higher = replace(compact, bound=(compact.bound[0], compact.bound[1] + 2))
+    assert loose(higher, join_words(row_sums(compact.factors))) > 0
     claim = header["claim"]
     level = compact.level.copy()
     level.flat[compact.inner[0]] += 1
@@ -122,6 +124,7 @@ def forgeries() -> dict[str, tuple[Texts, str]]:
     return {
         "a step": (carrying(packed(other), texts), "not covered by the row sums"),
         "a bound": (carrying(packed(lower), texts), "more than its bound"),
+        "a loose bound": (carrying(packed(higher), texts), "less than a quarter of its bound"),
         "a ratio": (carrying(with_header(ratio=str(int(header["ratio"]) + 1)), texts), "other steps"),
         "an advance": (carrying(with_header(advance=[a + 1 for a in header["advance"]]), texts), "length of its step"),
         "a name": (carrying(with_header(ledger="0" * 64), texts), "names other levels"),

@@ -6,12 +6,17 @@ import json
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from clients import NODE, modules, run
 from regions import MAPS, Vector, border_vectors, content, drawn_vectors, region, vector_file
 
+import mechdesign as md
+from mechdesign.errors import VerificationError
+from mechdesign.mechanism.compact.draw import Drawing
+from mechdesign.mechanism.compact.file import packed
 from mechdesign.output.client.region_map import region_map
 from mechdesign.output.export.export import handed_over
 
@@ -133,6 +138,22 @@ def test_reports_change_where_masses_end(reports, name: str, language: str) -> N
     assert len(vectors) > 120
     assert len(drawn_again) >= 2 * 3  # at S, at the bound and before it
     assert reports(language, name, vectors) == expected(vectors)
+
+
+@pytest.mark.parametrize("language", DRAWS)
+def test_a_bound_that_no_draw_meets_is_refused(reports, monkeypatch, language: str) -> None:
+    """Attack: Sbar = 2^31 S, above every sum as it must be, and a device that draws and draws."""
+    compact = region("even")
+    loose = replace(compact, bound=(compact.bound[0], compact.bound[1] + 31))
+    monkeypatch.setitem(globals(), "content", lambda name: packed(loose))
+    monkeypatch.setitem(globals(), "region", lambda name: loose)
+    never = Vector(secret=20, content=b"\x7f" * 16, reports=[0])
+    said = "more than 4 times its sum"
+    with pytest.raises(AssertionError, match=said):
+        reports(language, "even", [never])
+    with pytest.raises(VerificationError, match="from 1 to 4 times the sum"):
+        Drawing(compact=loose).places(20, 1, lambda count: b"\x7f" * count)
+    assert not md.verify(loose).certified
 
 
 @pytest.mark.slow

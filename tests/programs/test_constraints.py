@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 
 import cvxpy as cp
 import numpy as np
 import pytest
+import xarray as xr
 from designs import (
     ALL,
     optimum,
@@ -18,7 +21,10 @@ from tolerances import ORACLE, SOLVED, UNRESOLVED
 
 import mechdesign as md
 from mechdesign.errors import DesignError, InfeasibleError, InputError
+from mechdesign.mechanism.stored import read
 from mechdesign.mechanism.table.certificate import ROW_SUM
+from mechdesign.mechanism.table.dataset import seal
+from mechdesign.output.page.facts import mechanism_facts
 from mechdesign.setting.problems.problem_files import load_problem
 from mechdesign.solvers.optimal import convex as stated
 
@@ -92,6 +98,39 @@ def test_affine_constraints_of_ones_own_have_a_tight_bound() -> None:
     result = md.verify(mechanism)
     assert result.certified
     assert result.lower_bound_checked is None
+    assert result.lower_bound_reason == "it rests on constraints that a file cannot hold"
+
+
+def test_constraints_that_a_file_cannot_hold_take_its_bound_from_what_is_shown(run, tmp_path: Path) -> None:
+    """Attack: a word in the parameters switches the check of the bound off, and any bound is shown as proved."""
+    honest = optimum_of_bounded()
+    figures = [f["key"] for f in mechanism_facts(read(honest), md.verify(honest))["figures"]]
+    assert {"lower_bound", "lower_bound_checked"} <= set(figures)
+    parameters = json.loads(honest.attrs["parameters"]) | {"own_constraints": ["P[0, 0] <= 1"]}
+    switched = honest.assign_attrs(parameters=json.dumps(parameters)).assign(dual=0 * honest["dual"])
+    switched = seal(switched.assign(multiplier=0 * honest["multiplier"]))
+    refused = md.verify(switched)  # a program that has no constraints of one's own
+    assert (refused.certified, refused.lower_bound_checked) == (False, False)
+    forged = switched.assign_attrs(program="constrained", parameters=json.dumps(parameters | {"constraints": []}))
+    forged["multiplier"] = ("side_row", np.zeros(0))
+    forged = seal(forged.assign_attrs(objective=forged.attrs["expected_loss"]))
+    checked = md.verify(forged)
+    assert (checked.certified, checked.lower_bound_checked) == (True, None)
+    figures = {f["key"]: f["text"] for f in mechanism_facts(read(forged), checked)["figures"]}
+    assert "lower_bound" not in figures
+    assert figures["lower_bound_reason"] == checked.lower_bound_reason
+    file = md.save(forged, tmp_path / "forged.nc")
+    said = " ".join(run("verify", file)[1].split())
+    assert "lower bound not checked: it rests on constraints that a file cannot hold" in said
+    for name in ("table.csv", "table.json"):
+        md.export(forged, tmp_path / name)
+        assert "lower_bound" not in (tmp_path / name).read_text()
+
+
+def optimum_of_bounded() -> xr.Dataset:
+    problem = problem_of("eikonal, masked")
+    worst = float(md.solve(md.programs.Minimax(problem=problem)).attrs["objective"])
+    return md.solve(md.programs.Bounded(problem=problem, worst_loss=1.1 * worst))
 
 
 def test_other_convex_constraints_hold_with_the_bound_of_the_relaxation() -> None:

@@ -139,6 +139,7 @@ class Reader:
     def draw(self, secret, bits):
         """One place; bits gives so many bytes. Settles no more places than it has to."""
         bound, floor, total = self.bound(secret), self.kernel[-1], sum(self.weight)
+        assert bound <= 4 * self.total(secret)
         while True:
             left = t = int.from_bytes(bits(16), "little") >> 128 - bound.bit_length()
             if t >= bound:

@@ -24,7 +24,7 @@ from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain
 from mechdesign.solvers.positions.positions import solve_positions
 from mechdesign.solvers.positions.price import cell_lower_bound
-from mechdesign.solvers.positions.symmetry import Orbits, orbits
+from mechdesign.solvers.positions.symmetry import Orbits, position_orbits
 
 GAP = 1e-6
 RESIDUAL = 1e-5  # of a bound from a point whose equations hold to the gap
@@ -56,7 +56,7 @@ def masked() -> DesignProblem:
 
 
 def group(program: Positions) -> Orbits:
-    return orbits(program.cost, program.cones, program.problem)
+    return position_orbits(program)[0]
 
 
 CASES = {

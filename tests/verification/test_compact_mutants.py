@@ -36,7 +36,7 @@ def reader_agrees(compact: CompactMap) -> bool:
     steps = HALF[: compact.stencil // 2]
     edges = [(u, k) for u in range(compact.secrets) for k in steps if reader.ends(u, k) is not None]
     covered = all(reader.covered(secret, step, sums) for secret, step in edges)
-    return covered and all(total <= reader.bound(secret) for secret, total in enumerate(sums))
+    return covered and all(total <= reader.bound(secret) <= 4 * total for secret, total in enumerate(sums))
 
 
 MUTANTS = {
@@ -56,6 +56,8 @@ MUTANTS = {
     "a cap of the longest edge": (lambda: replace(made(), cap=int(made().factors.metric.units.max())), None),
     "a lower bound": (lambda: replace(made(), bound=(made().bound[0], made().bound[1] - 1)), False),
     "a higher bound": (lambda: replace(made(), bound=(made().bound[0], made().bound[1] + 1)), True),
+    "a bound of four times the least": (lambda: replace(made(), bound=(made().bound[0], made().bound[1] + 2)), False),
+    "a bound that no draw meets": (lambda: replace(made(), bound=(made().bound[0], made().bound[1] + 31)), False),
     "the least bound": (lambda: replace(made(), bound=(1 << 30, 0)), False),
     "half a cell": (lambda: replace(made(), cell=(0.5, 0.625)), False),
     "half a level": (lambda: replace(made(), level_unit=made().level_unit / 2), False),

@@ -2,12 +2,15 @@
 // Lengths, weights and bounds follow from five bytes a place as they are needed, in whole numbers, so that a million
 // places are ready at once. mechanism/compact/formulas.py and draw.py of the package state them, and what is drawn.
 
+import { ReportError } from "./errors.mjs";
+
 const TOP = 58n; // E(0) = 2^58
 const UNSEEN = 65535;
 const LEFT_OUT = 2 ** 29; // of every length, in 2^-48 nats
 const NATURAL = 2 ** 33; // of a unit of the potential
 const MANTISSA = [4096, 4277, 4467, 4664, 4871, 5087, 5312, 5547, 5793, 6049, 6317, 6597, 6889, 7194, 7512, 7845];
 const RISE = 1082163286n; // of the bound, from one step of 2^-7 nats to the next, in 2^-30
+const MOST_BOUND = 4n; // times a sum that its bound may be
 const DOWN_RIGHT = [[1, 0], [0, 1], [1, 1], [1, -1], [2, 1], [2, -1], [1, 2], [1, -2]]; // prettier-ignore
 const ADVANCE = [0, 1, 2, 2, 3, 3, 4, 4]; // of each of these
 const ROUND = 16; // random bytes of an attempt
@@ -25,6 +28,7 @@ export class RegionRows {
   #limbs; // E(q) - E(cap), 20 bits each, low first
   #floor; // E(cap)
   #left = new Float64Array(4); // of the number that is drawn, in limbs
+  #beyond = 0n; // what the last ball that was settled whole left of the number
   #spend; // subtracts the mass of a place from it; whether there was less left
   #above; // weights of all places down to the end of every row, added up
   #bound; // factors of the bound, by the upper byte of the potential
@@ -53,7 +57,7 @@ export class RegionRows {
   }
 
   /** The report for random bytes, 16 an attempt: their upper bits, as many as Sbar has, are a number t; one that is not
-   * below Sbar, or S, is drawn again. */
+   * below Sbar, or S, is drawn again. Throws where Sbar is above 4 S: draws from such a map may never end. */
   draw(cell, bits) {
     const bound = this.#boundOf(cell);
     const spare = BigInt(8 * ROUND - bound.toString(2).length);
@@ -62,6 +66,10 @@ export class RegionRows {
       if (asked >= bound) continue;
       const place = this.#found(cell, asked);
       if (place >= 0) return this.#reported(place);
+      const sum = asked - this.#beyond + this.#floor * BigInt(this.#above.at(-1));
+      if (bound > MOST_BOUND * sum) {
+        throw new ReportError("table", "the map bounds a row by more than 4 times its sum: use one that verify certifies");
+      }
     }
   }
 
@@ -108,7 +116,8 @@ export class RegionRows {
     for (let k = 0; k < 4; k++) this.#left[k] = Number(BigInt.asUintN(WIDTHS[k], asked >> STARTS[k]));
     const place = this.#settle(this.#placeOf(cell), this.#spend);
     if (place >= 0) return place;
-    return this.#far(this.#left.reduce((whole, limb, k) => whole + (BigInt(limb) << STARTS[k]), 0n));
+    this.#beyond = this.#left.reduce((whole, limb, k) => whole + (BigInt(limb) << STARTS[k]), 0n);
+    return this.#far(this.#beyond);
   }
 
   /** The place of a number beyond the ball, or -1. */

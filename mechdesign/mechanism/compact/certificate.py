@@ -1,11 +1,15 @@
-"""Whether the row sums of a compact map certify it: every edge of its claim, and the bound of every sum."""
+"""Whether the row sums of a compact map certify it: every edge of its claim, and the bound of every sum.
+
+A bound above four times the sum is refused, though it breaks no claim: a round of a draw ends with probability
+S / Sbar, and a map of Sbar = 2^31 S never reports.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.mechanism.compact.formulas import bounds
+from mechdesign.mechanism.compact.formulas import LOOSEST, bounds
 from mechdesign.mechanism.compact.map import CompactMap
 
 
@@ -18,6 +22,12 @@ def above(compact: CompactMap, row_sums: list[int]) -> int:
     """Number of secrets u with S(u) > Sbar(u)."""
     bound = bounds(compact.bound, compact.potential.ravel()[compact.inner])
     return sum(s > b for s, b in zip(row_sums, bound, strict=True))
+
+
+def loose(compact: CompactMap, row_sums: list[int]) -> int:
+    """Number of secrets u with Sbar(u) > 4 S(u)."""
+    bound = bounds(compact.bound, compact.potential.ravel()[compact.inner])
+    return sum(b > LOOSEST * s for s, b in zip(row_sums, bound, strict=True))
 
 
 def least_bound(potential: NDArray[np.int16], row_sums: list[int]) -> tuple[int, int]:

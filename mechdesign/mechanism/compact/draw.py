@@ -20,7 +20,8 @@ on, floor W(p) of them to every place p in the order of its number. So t belongs
     1. Take 16 random bytes, as a little-endian whole number z < 2^128; t = z div 2^(128 - n).
     2. If t >= Sbar(u), go to 1.
     3. Settle places in order, until the sum of their a_i exceeds t: the last one is drawn. Only where no place is left
-       and t >= L: if t < S(u), the place is found in the second part; else go to 1.
+       and t >= L: if t < S(u), the place is found in the second part; else, where Sbar(u) > 4 S(u), nothing is drawn,
+       now or later, from this map; else go to 1.
 
 The report is the cell of that place (formulas.py).
 Statement. If S(u) <= Sbar(u), every place is drawn with probability E(q(u, p)) W(p) / S(u), exactly, from independent
@@ -47,7 +48,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.errors import VerificationError
-from mechdesign.mechanism.compact.formulas import WEIGHTS, bounds
+from mechdesign.mechanism.compact.formulas import LOOSEST, WEIGHTS, bounds
 from mechdesign.mechanism.compact.map import CompactMap
 from mechdesign.setting.metric.windows import Windows
 
@@ -99,13 +100,16 @@ class Drawing:
     def places(self, secret: int, size: int, bits: Callable[[int], bytes]) -> list[int]:
         """`size` places drawn for a secret; bits gives so many random bytes.
 
-        Raises: VerificationError where S(u) exceeds its bound.
+        Raises: VerificationError where S(u) exceeds its bound, or is less than a quarter of it.
         """
         ball, potential = self.ball(secret), self.compact.potential.ravel()
         (bound,) = bounds(self.compact.bound, potential[self.compact.inner[[secret]]])
-        if ball.total > bound:
+        if not ball.total <= bound <= LOOSEST * ball.total:
             raise VerificationError(
-                "a row sums to more than its bound", field="bound", remedy="use a map that `verify` certifies"
+                "is not from 1 to 4 times the sum of a row",
+                field="bound",
+                value=f"{bound / ball.total:.6g}",
+                remedy="use a map that `verify` certifies",
             )
         spare = 8 * ROUND_BYTES - bound.bit_length()
         found: list[int] = []

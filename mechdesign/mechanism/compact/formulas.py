@@ -53,8 +53,8 @@ RISE = ceil(2^30 e^(1/128)) = 1,082,163,286:
 
     Sbar(u) = G(t div 256) (2^22 + 129 (t mod 256)) 2^k,      t = s(u) + 32,768.
 
-It follows exp(s(u) 2^-15) to within 2^-15. That S(u) <= Sbar(u) for every secret is not a matter of that: it is a part
-of what is certified, secret by secret.
+It follows exp(s(u) 2^-15) to within 2^-15. That S(u) <= Sbar(u) <= 4 S(u) for every secret is not a matter of that: it
+is a part of what is certified, secret by secret.
 
 No number is large: d < 2^53 since A_k < 2^32 is required and m <= 24 * 65,535 < 2^20.6; E(q) W < 2^86;
 S(u) < 2^118 for fewer than 2^31 places; Sbar(u) < 2^34 (2^22 + 2^15.1) 2^64 < 2^121. 3 d may exceed 2^53, but
@@ -73,6 +73,7 @@ from numpy.typing import NDArray
 MANTISSAS = (4096, 4277, 4467, 4664, 4871, 5087, 5312, 5547, 5793, 6049, 6317, 6597, 6889, 7194, 7512, 7845)
 WEIGHTS = np.array([MANTISSAS[b % 16] << b // 16 for b in range(256)], np.uint32)
 RISE = 1_082_163_286  # ceil(2^30 e^(1/128))
+LOOSEST = 4  # times a sum that its bound may be
 POTENTIAL_BITS = 15  # potentials are whole multiples of 2^-15 nats
 LARGEST_LEVEL = 65_535
 STENCILS = {8: 3, 16: 5}  # neighbours, and kinds of steps

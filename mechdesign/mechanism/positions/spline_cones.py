@@ -11,6 +11,7 @@ where beta and G are sums over the 3 x 3 cells around. Along one axis, from rows
 With levels e_kl at the corners of the cell, e p has the Bernstein coefficients (e beta)_ab of degree 3, as G has when
 multiplied with 1; |G_ab| <= h (e beta)_ab for all ab implies |grad p| <= e p on the cell: both sides are sums of
 coefficients with the same weights >= 0. Where the four levels of a cell are equal degree 2 suffices.
+All weights of slopes are small multiples of a power of two, and exact; those of bounds are sums of terms >= 0.
 Sharpness: a plane wave e^{eps x} exceeds the cones at eps by a relative (eps h)^2 / 6. `subdivided` has the cones of
 the four quarters of each cell instead, by de Casteljau: weaker conditions, four times as many, exceeded by (eps h)^2 /
 24. A level above `HIGHEST` nats a cell counts as that, as in the check of whole numbers (cones.py).
@@ -30,12 +31,13 @@ from mechdesign.mechanism.positions.patches import Patches
 
 _VALUE = np.array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.5, 0.5]])  # beta_a over (w, c, e)
 _SLOPE = np.array([[-1.0, 1.0, 0.0], [-0.5, 0.0, 0.5], [0.0, -1.0, 1.0]])  # G_a over (w, c, e)
-# Coefficient a of degree 3 of a product: sum over (i, k) of share beta_i e_k.
-_RAISED = (((0, 0, 1.0),), ((1, 0, 2 / 3), (0, 1, 1 / 3)), ((2, 0, 1 / 3), (1, 1, 2 / 3)), ((2, 1, 1.0),))
+# Three quarters of coefficient a of degree 3 of a product, exact in doubles: sum over (i, k) of share beta_i e_k.
+_RAISED = (((0, 0, 0.75),), ((1, 0, 0.5), (0, 1, 0.25)), ((2, 0, 0.25), (1, 1, 0.5)), ((2, 1, 0.75),))
 _HALVES = (  # from the coefficients of an interval to those of its halves
     (np.array([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.25, 0.5, 0.25]]), np.array([[1.0, 0.0], [0.5, 0.5]])),
     (np.array([[0.25, 0.5, 0.25], [0.0, 0.5, 0.5], [0.0, 0.0, 1.0]]), np.array([[0.5, 0.5], [0.0, 1.0]])),
 )
+_LEAST = 2.0**-900  # nats a cell; a lower level counts as this, so that no weight vanishes: the cones are weaker
 _WHOLE = ((np.eye(3), np.eye(2)),)
 _COLUMNS = 64  # of a table at a time
 _DIGITS = 10  # of fingerprints by which equal rows are told
@@ -71,7 +73,7 @@ def spline_cones(patches: Patches, *, subdivided: bool = False) -> SplineCones:
 
     Levels (n, 16) are those of quarters, and their cones have to be `subdivided`.
     """
-    given = np.minimum(patches.corner_level * patches.side, HIGHEST)
+    given = np.clip(patches.corner_level * patches.side, _LEAST, HIGHEST)
     around, n = patches.around, len(patches.around)
     cells, weights = [], []
     for q, halves in enumerate(product(_HALVES if subdivided else _WHOLE, repeat=2)):

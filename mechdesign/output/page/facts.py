@@ -21,6 +21,7 @@ from mechdesign.verification.verify import Verification
 
 _CITED = {"mechanism": "a certified privacy mechanism", "map": "a certified privacy map"}
 _CITED |= {"sweep": "a certified privacy sweep"}
+_UNPROVED = ("cell_lower_bound", "price")  # of parameters: told by the run that found them alone
 MOST_LISTED = 60  # places in the table for readers without scripts
 
 
@@ -31,11 +32,12 @@ def mechanism_facts(stored: Stored, checked: Verification) -> dict[str, Any]:
     judged = _unit(stored.loss.unit(domain.unit))
     told = {
         "expected_loss": (checked.expected_loss, judged),
-        "lower_bound": (attrs.get("lower_bound"), judged),
+        "lower_bound": (attrs["lower_bound"] if checked.lower_bound_checked else None, judged),
         "objective": (attrs.get("objective"), ""),
         "effective_epsilon": (checked.effective_epsilon, "of the claim"),
         "violations": (checked.violations, ""),
         "lower_bound_checked": (checked.lower_bound_checked, ""),
+        "lower_bound_reason": (checked.lower_bound_reason, ""),
         "rebuilt": (checked.rebuilt, ""),
         "worst": (checked.worst, ""),
     }
@@ -125,8 +127,8 @@ def said_of(held: xr.Dataset, kind: str, claim: str, **beside: str) -> dict[str,
 
 
 def _parameters(held: xr.Dataset) -> str:
-    """The parameters of the problem, then what the program kept beside them."""
-    kept = dict(json.loads(held.attrs["parameters"]))
+    """The parameters of the problem, then what the program kept beside them, without figures that nobody recomputes."""
+    kept = {name: value for name, value in json.loads(held.attrs["parameters"]).items() if name not in _UNPROVED}
     both = {**kept.pop("knobs", {}), **kept}
     return ", ".join(f"{visible(key)} {visible(value)}" for key, value in both.items())[:2000]
 

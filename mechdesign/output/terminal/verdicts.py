@@ -18,11 +18,9 @@ from mechdesign.verification.verify import Verification
 _WINDOWS = {"1d": "calendar day", "24h": "any 24 hours"}
 
 
-def print_verification(
-    result: Verification, stored: Stored | None = None, *, verbose: bool = False, bound: bool = True
-) -> None:
+def print_verification(result: Verification, stored: Stored | None = None, *, verbose: bool = False) -> None:
     """The outcome of a verification, reasons included; the claim and the rows of the table if `verbose`; stored, the
-    mechanism where it is one and certified, for what it protects and costs; bound, whether it was to be checked.
+    mechanism where it is one and certified, for what it protects and costs.
     """
     if result.certified and result.windows is not None:
         say("Certified: every table is private as claimed, and no transcript costs more than a window is said to.")
@@ -38,9 +36,8 @@ def print_verification(
     else:
         say(f"Not certified: {result.reasons[0]}.")
     worst = result.worst
-    unchecked = not bound or (stored is not None and "lower_bound" in stored.mechanism.attrs)
-    said = {None: "not checked" if unchecked else None, True: "follows from its multipliers", False: "does not follow"}
-    rows = result.row_ratio is not None
+    said = {None: "not checked", True: "follows from its multipliers", False: "refused"}[result.lower_bound_checked]
+    why, rows = result.lower_bound_reason, result.row_ratio is not None
     listing(
         {
             "violations": result.violations,
@@ -52,7 +49,7 @@ def print_verification(
             if worst is not None and (verbose or not rows)
             else None,
             "expected loss": None if result.expected_loss is None else number(result.expected_loss, up=True, digits=9),
-            "lower bound": said[result.lower_bound_checked],
+            "lower bound": f"{said}: {why}" if why else said if result.lower_bound_checked else None,
             **{_WINDOWS.get(words, words): _window(told) for words, told in (result.windows or {}).items()},
             "claim": result.claim if verbose else None,
             "claim of positions": result.position_claim if verbose else None,

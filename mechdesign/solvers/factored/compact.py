@@ -24,7 +24,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mechdesign.errors import DesignError, UnsuitableError
-from mechdesign.mechanism.compact.certificate import above, breaches, least_bound
+from mechdesign.mechanism.compact.certificate import above, breaches, least_bound, loose
 from mechdesign.mechanism.compact.formulas import LARGEST_LEVEL, POTENTIAL_BITS, STENCILS, WEIGHTS, advances, lengths
 from mechdesign.mechanism.compact.map import CompactMap
 from mechdesign.mechanism.factored.certificate import STEP_BITS, Factors
@@ -114,6 +114,10 @@ def _certified(compact: CompactMap, claim: Claim, kappa: float, tell: Tell) -> C
         if breaches(compact, found) == 0:
             bounded = replace(compact, bound=least_bound(compact.potential.ravel()[compact.inner], found))
             assert above(bounded, found) == 0
+            if loose(bounded, found):
+                raise DesignError(
+                    "the row sums do not follow the potential", field="bound", value=kappa, remedy="use smaller cells"
+                )
             return bounded
         factor /= 1 + 2 * max(kappa - 1, 2.0**-20)  # twice: shorter distances raise some sums
 

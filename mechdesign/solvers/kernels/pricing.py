@@ -168,8 +168,16 @@ class ConePricer:
 
 def lower_bound(dual: NDArray[np.float64], value: NDArray[np.float64]) -> float:
     """Sum dual + sum min(0, value), rounded down; at least 0, because losses are not negative."""
-    total = math.fsum([*dual.tolist(), *np.minimum(value, 0.0).tolist()])
-    return max(0.0, math.nextafter(total, -math.inf))
+    return max(0.0, sum_down(np.r_[dual, np.minimum(value, 0.0)]))
+
+
+def sum_down(terms: NDArray[np.float64]) -> float:
+    """The sum of terms (k,), rounded down; minus infinity where one is not finite, or they overflow."""
+    try:
+        total = math.fsum(terms.tolist()) if np.isfinite(terms).all() else -math.inf
+    except OverflowError:
+        total = -math.inf
+    return math.nextafter(total, -math.inf)
 
 
 def homogeneous_bound(

@@ -38,7 +38,7 @@ from mechdesign.programs.optimal.positions import Positions
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain
 from mechdesign.solvers.positions.noise import plane_noise
-from mechdesign.solvers.positions.symmetry import Orbits, orbits
+from mechdesign.solvers.positions.symmetry import Orbits, position_orbits
 from mechdesign.solvers.positions.weights import cheapest_weights
 
 Array = NDArray[np.float64]
@@ -79,9 +79,9 @@ def column_table(
     Raises: what the program raises; SizeError before columns that do not fit in memory.
     Cost: O(n k) sums over 3 x 3 cells for k columns, and some 25 steps of O(q^2 k), q rows after symmetry.
     """
-    problem, cost, cones = program.problem, program.cost, program.cones
+    problem, cost = program.problem, program.cost
     centres = _centres(program)
-    group = orbits(cost, cones, problem)
+    group, _ = position_orbits(program)
     centres = _one_of_each(centres, group, problem.domain)
     require_columns(problem.domain.size, _with_powers(centres, problem.domain), group.sums.shape[0])
     columns = _columns(centres, program)

@@ -33,11 +33,12 @@ from mechdesign.mechanism.positions.spline_cones import SplineCones
 from mechdesign.mechanism.table.dataset import certified_scale, total_cost
 from mechdesign.programs.optimal.positions import Positions
 from mechdesign.solvers.kernels.design import Design
+from mechdesign.solvers.kernels.pricing import sum_down
 from mechdesign.solvers.kernels.progress import Progress
 from mechdesign.solvers.positions.columns import column_count, column_table, require_columns
 from mechdesign.solvers.positions.cone_blocks import bytes_needed, goes, solve_cone_blocks, step_operations
 from mechdesign.solvers.positions.price import cell_lower_bound
-from mechdesign.solvers.positions.symmetry import SYMMETRIES, orbits, row_multipliers
+from mechdesign.solvers.positions.symmetry import SYMMETRIES, position_orbits, row_multipliers
 
 Array = NDArray[np.float64]
 Mass = NDArray[np.uint64]
@@ -74,9 +75,8 @@ def solve_positions(
     By columns, `column_table`; then the same.
     """
     started = time.monotonic()
-    cones = program.cones
     if method == "cones":
-        _require_room(cones, -(-program.problem.reports.size // SYMMETRIES))
+        _require_room(program.cones, -(-program.problem.reports.size // SYMMETRIES))
     if method == "columns" or (method == "auto" and not _cones_go(program)):
         return _by_columns(
             program,
@@ -87,7 +87,7 @@ def solve_positions(
             on_progress=on_progress,
         )
     cost = program.cost
-    group = orbits(cost, cones, program.problem)
+    group, cones = position_orbits(program)
     _require_room(cones, len(group.reports))
     own = np.ascontiguousarray(cost[:, group.reports])
 
@@ -104,7 +104,7 @@ def solve_positions(
         first = _first_table(program, gap=gap, deadline=np.inf)[0] if first is None else first
         mass = min(mass, first, key=lambda table: total_cost(table, cost))
     dual = row_multipliers(cost, cones, group, point.slack)
-    objective, bound = total_cost(mass, cost), float(dual.sum())
+    objective, bound = total_cost(mass, cost), sum_down(dual)
     stopped = "gap" if objective - bound <= gap * objective else point.stopped
     proved: dict[str, Any] = {}
     if bound > 0:
@@ -209,7 +209,7 @@ def _cones_go(program: Positions) -> bool:
     fewest = -(-reports // SYMMETRIES)
     if not goes(cones, fewest, fewest):
         return False
-    group = orbits(program.cost, cones, program.problem)
+    group, cones = position_orbits(program)
     return goes(cones, len(group.reports), group.sums.shape[0])
 
 
@@ -219,8 +219,7 @@ def operations(program: Positions, method: Method) -> float:
 
     Steps: some 25 of cones, some 10 to 40 of columns. A core does about 10^10 in a second.
     """
-    cones, cost, problem = program.cones, program.cost, program.problem
-    group = orbits(cost, cones, problem)
+    problem, (group, cones) = program.problem, position_orbits(program)
     sums = group.sums.shape[0]
     if method == "cones":
         return step_operations(cones, len(group.reports), sums)
@@ -232,14 +231,13 @@ def operations(program: Positions, method: Method) -> float:
     return float(sums) ** 2 * columns
 
 
-def proved_bound(program: Positions, multipliers: Array) -> float | None:
-    """The lower bound that multipliers (3 k r,) from anybody prove; None where they are not as many."""
-    group = orbits(program.cost, program.cones, program.problem)
-    shape = (3, program.cones.size, -1)
-    count = 3 * program.cones.size * len(group.reports)
+def proved_bound(program: Positions, multipliers: Array) -> float:
+    """The lower bound that multipliers (3 k r,) from anybody prove; minus infinity where they prove none."""
+    group, cones = position_orbits(program)
+    count = 3 * cones.size * len(group.reports)
     if multipliers.shape != (count,):
-        return None
-    return float(row_multipliers(program.cost, program.cones, group, multipliers.reshape(shape)).sum())
+        return -np.inf
+    return sum_down(row_multipliers(program.cost, cones, group, multipliers.reshape(3, cones.size, -1)))
 
 
 def _require_room(cones: SplineCones, blocks: int) -> None:

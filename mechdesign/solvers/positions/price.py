@@ -32,8 +32,9 @@ from mechdesign.programs.optimal.positions import Positions
 from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.metric.shortest_paths import Edges
 from mechdesign.setting.objective.true_position import position_cost
+from mechdesign.solvers.kernels.pricing import sum_down
 from mechdesign.solvers.positions.cone_blocks import goes, solve_cone_blocks
-from mechdesign.solvers.positions.symmetry import SYMMETRIES, orbits, row_multipliers
+from mechdesign.solvers.positions.symmetry import SYMMETRIES, edge_orbits, row_multipliers
 
 _WANTED = 0.01  # price from which a smaller cell is named
 
@@ -51,14 +52,15 @@ def cell_lower_bound(program: Positions, *, tolerance: float, deadline: float) -
         return None
     cost = position_cost(problem.loss, problem.prior_array, problem.domain, problem.reports)
     assert cost is not None
-    group = orbits(cost, cones, problem)
+    group, edges = edge_orbits(cost, problem, edges)
+    cones = pair_cones(edges, problem.domain.size)
     if not goes(cones, len(group.reports), group.sums.shape[0]):
         return None
     own = np.ascontiguousarray(cost[:, group.reports])
     point = solve_cone_blocks(cones, own, group.sums, tolerance=tolerance, deadline=deadline)
     if point.stopped == "time":
         return None
-    found = float(row_multipliers(cost, cones, group, point.slack).sum())
+    found = sum_down(row_multipliers(cost, cones, group, point.slack))
     return found if found > 0 else None
 
 

@@ -93,6 +93,8 @@ function* proveRegion(page, outcome, all, around = page.contents.first) {
     const sum = region.rowSum(u);
     if (sum > region.boundOf(u))
       outcome.faults.push({ text: `cell ${u}: the row sums to more than its bound`, secret: u });
+    if (region.boundOf(u) > LOOSEST * sum)
+      outcome.faults.push({ text: `cell ${u}: the row sums to less than a quarter of its bound`, secret: u });
     sums.set(u, sum);
     const words = `adding up rows, ${counted(k)} of ${counted(asked.length)}`;
     if (k % 4 === 0) yield { words, share: 0.1 + (0.8 * k) / asked.length };
@@ -106,7 +108,7 @@ function* proveRegion(page, outcome, all, around = page.contents.first) {
   outcome.proved.push(
     "The map, whose checksum was found again, has the kernel, the lengths of steps and the levels that its claim speaks of.",
     `${whole ? "All rows were" : "The rows of the cells around the place were"} added up in whole numbers, ${counted(asked.length)} of ` +
-      `${counted(count)}, over all places nearer than the cap, and none exceeds its bound.`,
+      `${counted(count)}, over all places nearer than the cap, and none exceeds its bound, or is below a quarter of it.`,
     `${counted(2 * edges)} inequalities between row sums hold, two for each of ${counted(edges)} edges, each for all reports` +
       `${whole ? "." : ": the claim along every path between these cells."}`,
   );

@@ -7,6 +7,7 @@ const REGION_KINDS = [0, 1, 2, 2, 3, 3, 4, 4]; // of advances
 const REGION_SLACK = 2 ** 29; // of every length, in 2^-48 nats
 const REGION_POTENTIAL = 2 ** 33; // of a unit of the potential
 const REGION_RISE = 1082163286n; // of the bound, in 2^-30
+const LOOSEST = 4n; // times a sum that its bound may be
 const MANTISSAS = [4096, 4277, 4467, 4664, 4871, 5087, 5312, 5547, 5793, 6049, 6317, 6597, 6889, 7194, 7512, 7845];
 const LIMB_BITS = 20n;
 const FULL = 2 ** 52; // sums of limbs are carried from here on
@@ -117,7 +118,7 @@ class RegionSums {
     return near + this.floor * BigInt(this.total);
   }
 
-  /** Sbar(u), which draws rest on. */
+  /** Sbar(u), which draws rest on: from S(u) to four times that. */
   boundOf(cell) {
     const above = this.potential[this.placeOf(cell)] + 32768;
     return (this.bound[above >> 8] * BigInt(2 ** 22 + 129 * (above % 256))) << this.raised;
