@@ -137,7 +137,11 @@ def _weights(program: EikonalWeights, targets: Targets) -> Design | xr.Dataset:
     if targets.method == "factored" or (targets.method == "auto" and large and suits(program) is None):
         run = Run(time_limit=targets.time_limit, on_progress=targets.on_progress, **targets.options)
         return solve_factored(program, run)
-    return _tabled(lambda one, _: solve_weights(one))(program, targets)
+    return _tabled(_weights_table)(program, targets)
+
+
+def _weights_table(program: EikonalWeights, targets: Targets) -> Design:
+    return solve_weights(program, time_limit=targets.time_limit, on_progress=targets.on_progress)
 
 
 def _coupled(program: Any, targets: Targets) -> Design:

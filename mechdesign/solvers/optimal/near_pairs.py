@@ -31,7 +31,7 @@ from mechdesign.solvers.optimal.aggregation import aggregate
 
 _SHARE = 0.3  # of the excess k - 1: the program of near pairs needs no smaller gap than this
 _DESIGNING = 0.9  # of the time limit for the program of near pairs; the rest is for levelling
-_REPAIR, _SWEEPS = 12.0, 5.0  # seconds of the repair with its mechanism, and of a levelling, for one of a certificate
+_REPAIR, _SWEEPS = 8.0, 3.0  # seconds of the repair with its mechanism, and of a levelling, for one of a certificate
 _SHORTEST = 1e-3  # seconds for the program of near pairs: a table and a bound at least
 _LEVELLINGS = 6
 _LEVEL = 1e-5  # relative difference of row sums from which levelling gains less than it costs
