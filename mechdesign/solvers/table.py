@@ -6,6 +6,7 @@ the command line then know it by its `name`.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import partial
@@ -14,6 +15,7 @@ from typing import Any, get_args
 import xarray as xr
 
 from mechdesign.base.memory import require_memory
+from mechdesign.closed_forms.mechanisms.best import best_closed_form
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.programs.eikonal.dictionary import Dictionary
 from mechdesign.programs.eikonal.query_weights import QueryWeights
@@ -52,6 +54,7 @@ from mechdesign.solvers.statistical.statistical_design import solve_statistical
 
 TABLES = 7  # 64-bit tables over secrets x reports that a solve holds at once: 6.1 to 6.7 measured from 50 x 50 cells up
 LARGEST_TABLE = 1600  # secrets up to which "auto" keeps eikonal weights as a table: 40 x 40
+_LEAST_TIME = 1e-9  # seconds that a search gets
 MANY = 4_000_000  # edges times reports from which "auto" takes near pairs: 15 x 15 cells have 3.5 million
 
 
@@ -120,7 +123,10 @@ def _optimal(program: Optimal, targets: Targets) -> Design | xr.Dataset:
 
 
 def _optimal_table(program: Optimal, targets: Targets) -> Design:
-    given: dict[str, Any] = {"gap": targets.gap, "time_limit": targets.time_limit, "on_progress": targets.on_progress}
+    started = time.monotonic()
+    floor = best_closed_form(program.problem, deadline=started + targets.time_limit)
+    left = max(targets.time_limit - (time.monotonic() - started), _LEAST_TIME)
+    given: dict[str, Any] = {"gap": targets.gap, "time_limit": left, "floor": floor, "on_progress": targets.on_progress}
     if takes_near_pairs(program.problem, targets.method):
         return solve_near_pairs(program.problem, **given)
     return aggregate(program.problem, method=targets.method, **given)  # type: ignore[arg-type]
@@ -131,7 +137,11 @@ def _weights(program: EikonalWeights, targets: Targets) -> Design | xr.Dataset:
     if targets.method == "factored" or (targets.method == "auto" and large and suits(program) is None):
         run = Run(time_limit=targets.time_limit, on_progress=targets.on_progress, **targets.options)
         return solve_factored(program, run)
-    return _tabled(lambda one, _: solve_weights(one))(program, targets)
+    return _tabled(_weights_table)(program, targets)
+
+
+def _weights_table(program: EikonalWeights, targets: Targets) -> Design:
+    return solve_weights(program, time_limit=targets.time_limit, on_progress=targets.on_progress)
 
 
 def _coupled(program: Any, targets: Targets) -> Design:

@@ -72,8 +72,9 @@ def make_mechanism(
     edges = problem.edges if scale == 1 else metric.edges(problem.domain)
     places = reports or problem.reports
     loss = problem.loss_matrix if reports is None else problem.loss.matrix(problem.domain, places)
-    at = max_log_ratio(mass, problem.edges)
-    value = min(at.value, 1.0) if scale == 1 and violations(mass, edges) == 0 else at.value
+    value = max_log_ratio(mass, problem.edges).value
+    if value > 1 and scale == 1 and violations(mass, edges) == 0:
+        value = 1.0  # its rounding
     domain = problem.domain
     variables: dict[str, tuple[Any, ...]] = {
         "mass": (("secret", "report"), mass, {"units": "2^-62"}),

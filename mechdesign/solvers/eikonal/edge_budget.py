@@ -10,6 +10,10 @@ at 1/2 the condition holds for any weights.
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,10 +25,18 @@ UPDATES = 40  # of the weights per round
 BISECTIONS = 12
 _KEPT = 0.3  # share of the previous length in the next, and least share of d_e an edge keeps
 _SLACK = 1e-12  # nats
+_LAST = 3.0  # rounds' time that is kept for the last factor
 
 
-def edge_budget(problem: DesignProblem, frame: Framed) -> NDArray[np.float64]:
-    """A table (n, n), rows summing to 1, private for the edges of `problem` up to rounding.
+def edge_budget(
+    problem: DesignProblem,
+    frame: Framed,
+    *,
+    deadline: float = math.inf,
+    told: Callable[[str, int, int], None] = lambda stage, done, total: None,
+) -> tuple[NDArray[np.float64], bool]:
+    """A table (n, n), rows summing to 1, private for the edges of `problem` up to rounding; and whether the deadline,
+    of time.monotonic(), left rounds out. told is called with the rounds done of all.
 
     Cost: 25 rounds of n shortest-path searches and 40 products with a matrix (n, k).
     """
@@ -35,7 +47,11 @@ def edge_budget(problem: DesignProblem, frame: Framed) -> NDArray[np.float64]:
     tail, head, full = tail[own], head[own], frame.edges.length[own]
     length = frame.edges.length.copy()
     weights = np.ones(frame.size)
+    slowest, began, late, total = 0.0, time.monotonic(), False, ROUNDS + BISECTIONS
     for number in range(ROUNDS):
+        late = time.monotonic() + _LAST * slowest > deadline
+        if late:
+            break
         kernel = np.exp(-frame.distances(length))
         weights, log_rows = _level_rows(kernel, weights)
         spent = np.abs(log_rows[tail] - log_rows[head])
@@ -43,10 +59,15 @@ def edge_budget(problem: DesignProblem, frame: Framed) -> NDArray[np.float64]:
             break
         wanted = _KEPT * length[own] + (1 - _KEPT) * np.maximum(full - spent, _KEPT * full)
         length[own] = wanted if number < ROUNDS // 3 else np.minimum(length[own], wanted)
+        slowest, began = max(slowest, time.monotonic() - began), time.monotonic()
+        told("edge budgets", number + 1, total)
     distance = frame.distances(length)
     low, high = 0.5, 1.0
     best = _normalised(distance, low, weights)[0]
-    for _ in range(BISECTIONS):
+    for number in range(BISECTIONS):
+        late |= time.monotonic() + slowest > deadline
+        if late:
+            break
         factor = high if high == 1.0 and low == 0.5 else (low + high) / 2
         table, log_rows = _normalised(distance, factor, weights)
         if (factor * length[own] + np.abs(log_rows[tail] - log_rows[head]) <= full + _SLACK).all():
@@ -55,7 +76,8 @@ def edge_budget(problem: DesignProblem, frame: Framed) -> NDArray[np.float64]:
                 break
         else:
             high = min(factor, np.nextafter(1.0, 0.0))
-    return frame.gather(best)
+        told("edge budgets", ROUNDS + number + 1, total)
+    return frame.gather(best), late
 
 
 def _level_rows(

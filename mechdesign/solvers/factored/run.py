@@ -27,9 +27,10 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mechdesign.base.memory import require_bytes
-from mechdesign.errors import InputError, UnsuitableError
+from mechdesign.base.threads import OutOfTime
+from mechdesign.errors import InputError, SolverError, UnsuitableError
 from mechdesign.mechanism.factored.certificate import STEP_BITS, WEIGHT_BITS, Factors
-from mechdesign.mechanism.factored.dataset import ROWS, ProvedBound, make_factored
+from mechdesign.mechanism.factored.dataset import ROWS, ProvedBound, judge, make_factored
 from mechdesign.mechanism.factored.row_sums import LossData, RowBlock, row_block
 from mechdesign.mechanism.table.dataset import versions
 from mechdesign.programs.eikonal.curvature import curvature_excess, line_weights, local_weights, ruled
@@ -65,13 +66,17 @@ GOOD = 1.0 + 2e-5  # kappa at which the rounds end early
 FRAMELESS = 0.7  # nats of a step at the border from which constant levels have no negative weights
 FINISHED = ("kappa", "rounds")  # why a run ends that has nothing left to do
 _STATE = "state"  # its name in the work folder
+_FEW = 128  # rows that an estimate of the time takes
+_CERTIFICATES = 3.0  # passes over exact sums that certifying takes, about, with those of the edges that are tried alone
+_SOON = 2.0  # seconds that rounds get in any case
 _PER_PLACE, _PER_EDGE = 400, 200  # bytes of a design, at its peak
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Run:
     """How a factored design is run: rounds at most; work, a folder that keeps finished blocks and at last the
-    mechanism; scheduler, the address of a dask scheduler; time_limit in seconds, checked after every round;
+    mechanism; scheduler, the address of a dask scheduler; time_limit in seconds, of which what the certificate takes
+    is kept;
     on_progress, called after every block; block, rows of a block: sums are added block by block, so their last bits
     depend on it; bound, whether a lower bound is computed, in the time that is left; by default from 1,601 to 50,000
     secrets.
@@ -145,6 +150,7 @@ def solve_factored(program: EikonalWeights, run: Run) -> xr.Dataset:
             return finished
         with workers(run.scheduler) as crew:
             search = _Search(program, run, frame, claim, crew, folder)
+            search.keep_time(state)
             state, expected, stopped = search.rounds(state)
             judged, rows, factor = search.certify(state, expected)
             bound, stopped = search.bound(stopped) if bounded(program, run) else (None, stopped)
@@ -184,6 +190,32 @@ class _Search:
         self.short = float(frame.edges.length.min()) < SHORT
         self.order = tiled(program.problem.domain.points)
         self.stage = ""  # the round under way
+        self.ends = math.inf  # when rounds end, so that there is time for the certificate
+
+    def keep_time(self, state: State) -> None:
+        """Keep time for the certificate, by that of some rows at the machine's load of now.
+
+        Raises: SolverError where there is less than it takes, with an estimate.
+        """
+        if self.run.time_limit == math.inf:
+            return
+        judged, few = judge(self.problem, self._factors(state), self.frame.target), min(_FEW, len(self.order))
+        taken = []
+        for _ in range(2):  # the first may have to load compiled code
+            began = time.monotonic()
+            row_block(judged, 0, few)
+            taken.append(time.monotonic() - began)
+        one = min(taken) * len(self.order) / few / max(1, self.crew.ahead() // 2)
+        now, ends = time.monotonic(), self.run.started + self.run.time_limit
+        if now + one > max(ends, now + _SOON):
+            need = now - self.run.started + _CERTIFICATES * one
+            raise SolverError(
+                f"is too short to certify {len(self.order):,} rows, which takes about {math.ceil(need):,} s here",
+                field="time_limit",
+                value=self.run.time_limit,
+                remedy=f"allow {10 * math.ceil(0.2 * need):,} s, or use larger cells",
+            )
+        self.ends = max(ends - _CERTIFICATES * one, now + _SOON)
 
     def rounds(self, state: State) -> tuple[State, NDArray[np.float64], str]:
         """The last state that was weighed, its row sums (n,), and why it is the last. Interrupted before any was
@@ -192,6 +224,7 @@ class _Search:
         kept = self.folder.read(_STATE)
         state = state if kept is None else State.from_arrays(kept)
         weighed = state, np.ones(self.problem.domain.size)
+        slowest, began = 0.0, time.monotonic()
         try:
             while True:
                 row_sum, update, kappa = self._weigh(state)
@@ -200,11 +233,14 @@ class _Search:
                     return *weighed, "kappa"
                 if state.number + 1 >= self.run.rounds:
                     return *weighed, "rounds"
-                if time.monotonic() - self.run.started > self.run.time_limit:
+                slowest, began = max(slowest, time.monotonic() - began), time.monotonic()
+                if began > self.run.started + self.run.time_limit or began + slowest > self.ends:
                     return *weighed, "time"
                 state = advance(state, np.log(row_sum), update, rounds=self.run.rounds)
                 self.folder.write(_STATE, state.as_arrays())
                 self.folder.retain(_STATE)
+        except OutOfTime:
+            return *weighed, "time"
         except KeyboardInterrupt:
             return *weighed, "interrupt"
 
@@ -215,7 +251,7 @@ class _Search:
         exact = self.short or settles(state, self.run.rounds)
         units = self.units.within(SETTLED if exact else MOVING)
         shared = shared_state(self.frame, units, state, length, self.order, exact=exact)
-        arrays = self._pass(self.stage, pass_block, shared)
+        arrays = self._pass(self.stage, pass_block, shared, ends=self.ends)
         used = np.ldexp(self.units.step * self.units.whole(length[self.claim.own]).astype(float), -STEP_BITS)
         kappa = float(self.claim.strain(used, self.claim.spent(arrays["row_sum"])).max())
         self._tell(self.stage, self.problem.domain.size, kappa)
@@ -225,15 +261,18 @@ class _Search:
 
     def certify(self, state: State, expected: NDArray[np.float64]) -> tuple[LossData, RowBlock, float]:
         """Integers that satisfy the certificate, with the factor of the step."""
-        metric = self.units.metric(self.frame, self.claim.lengths(self.frame, state.potential))
-        scaled = np.rint(state.weight / state.weight.max() * (1 << WEIGHT_BITS))
-        weight = np.maximum(scaled, 1).astype(np.uint32)
-        factors = Factors(metric=metric, step=self.units.step, weight=weight, inner=self.frame.inner)
+        factors = self._factors(state)
 
         def exact(judged: LossData, step: int) -> Arrays:
             return self._pass(f"certificate {state.number} {step}", row_block, judged)
 
         return certified(self.problem, factors, self.frame.target, self.claim, expected, exact=exact, told=self._tell)
+
+    def _factors(self, state: State) -> Factors:
+        metric = self.units.metric(self.frame, self.claim.lengths(self.frame, state.potential))
+        scaled = np.rint(state.weight / state.weight.max() * (1 << WEIGHT_BITS))
+        weight = np.maximum(scaled, 1).astype(np.uint32)
+        return Factors(metric=metric, step=self.units.step, weight=weight, inner=self.frame.inner)
 
     def bound(self, stopped: str) -> tuple[ProvedBound | None, str]:
         """A lower bound, if there is time for one, and why the run ends; none after an interrupt, or by one."""
@@ -248,10 +287,17 @@ class _Search:
             found = local_bound(self.problem, self.crew, deadline=deadline, tell=tell)
         except KeyboardInterrupt:
             return None, "interrupt"
-        return found, "time" if time.monotonic() > deadline else stopped
+        late = found is None and deadline < math.inf
+        return found, "time" if late or time.monotonic() > deadline else stopped
 
-    def _pass(self, name: str, work: Work, shared: Any) -> Arrays:
-        """A pass over all rows."""
+    def _pass(self, name: str, work: Work, shared: Any, ends: float = math.inf) -> Arrays:
+        """A pass over all rows. Raises: OutOfTime after a block that ends too late for another."""
+
+        def told(done: int) -> None:
+            self._tell(name, done, None)
+            if done < len(self.order) and time.monotonic() > ends:
+                raise OutOfTime
+
         return whole_pass(
             self.crew,
             work,
@@ -261,7 +307,7 @@ class _Search:
             over_rows=OVER_ROWS,
             name=name,
             folder=self.folder,
-            told=lambda done: self._tell(name, done, None),
+            told=told,
         )
 
     def _tell(self, stage: str, done: int, kappa: float | None) -> None:

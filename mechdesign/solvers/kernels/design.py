@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.closed_forms.mechanisms.best import ClosedForm
 from mechdesign.mechanism.positions.patches import Patches
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.kernels.progress import Reported
@@ -60,3 +61,13 @@ class Design:
     figures: Mapping[str, str | float] = field(default_factory=dict)
     cut: NDArray[np.bool_] | None = None
     positions: Patches | None = None
+
+
+def with_floor(design: Design, floor: ClosedForm | None) -> Design:
+    """The design, or with its bound and its word the closed form where that loses less; the parameter closed_form is
+    its name then.
+    """
+    if floor is None or design.loss <= floor.loss:
+        return design
+    parameters = {**design.parameters, "closed_form": floor.name}
+    return replace(design, mass=floor.mass, loss=floor.loss, parameters=parameters)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from mechdesign.errors import SolverError
 from mechdesign.programs.program import LinearProgram
 
+TIMED_OUT = "Time limit reached"  # the word of HiGHS
 Method = Literal["simplex", "ipm"]
 _SMALL = 1e-12  # of a column, below which HiGHS may drop an entry: the least that it takes
 _INFEASIBLE = 1e-7  # below zero; a basis whose point is further off is not the one that HiGHS stands on

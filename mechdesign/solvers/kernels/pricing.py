@@ -52,6 +52,7 @@ _BEYOND = 1.0001
 _RAISE = 1e-10  # the first of these steps
 _FASTER = 6.0  # the growth of each
 _SMALLEST = 1e-300
+_LOWERED = 1e-6  # of multipliers whose bound is known by a formula: rounding of the pricing takes 1e-12 of it
 _NONE: NDArray[np.float64] = np.zeros(0)
 
 
@@ -237,11 +238,23 @@ def anchor_bound(pricer: ConePricer, cost: NDArray[np.float64]) -> Bound:
 
     because g(v) >= e^{-d(a, v)} g(a) in the cone. cost (n, m) >= 0. Cost: one product of matrices and a few pricings.
     """
+    return homogeneous_bound(
+        pricer, cost, _anchored(pricer, cost), loss=max(float(cost.sum(axis=0).min()), _SMALLEST)
+    )
+
+
+def anchor_multipliers(pricer: ConePricer, cost: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    """The bound of `anchor_bound` and its multipliers (n,) without a pricing: lowered by more than rounding takes."""
+    dual = _anchored(pricer, cost) * (1 - _LOWERED)
+    return lower_bound(dual * (1 - _LOWERED), np.zeros(0)), dual
+
+
+def _anchored(pricer: ConePricer, cost: NDArray[np.float64]) -> NDArray[np.float64]:
     least = (np.exp(-pricer.distance) @ cost).min(axis=1)
     best = int(np.argmax(least))
     dual = np.zeros(len(cost))
     dual[pricer.anchors[best]] = least[best]
-    return homogeneous_bound(pricer, cost, dual, loss=max(float(cost.sum(axis=0).min()), _SMALLEST))
+    return dual
 
 
 def pivot_factors(graph: sp.csr_array) -> NDArray[np.float64]:

@@ -46,7 +46,7 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Streaming:
-    """Where a design that streams rows stands: the stage, rows done of all; kappa, the largest log-ratio over claimed
+    """Where a design that streams rows stands: the stage, rows (or what `unit` says) done of all; kappa, the largest log-ratio over claimed
     length of a full pass, None within one; seconds so far, resident memory of the process in MB.
     """
 
@@ -55,6 +55,7 @@ class Streaming:
     total: int
     kappa: float | None
     seconds: float
+    unit: str = "rows"
     memory_mb: float = field(default_factory=_resident)
 
     @property
@@ -63,7 +64,7 @@ class Streaming:
         return self.kappa is not None
 
     def __str__(self) -> str:
-        where = f"{self.done} of {self.total} rows" if self.kappa is None else f"kappa {self.kappa:.6f}"
+        where = f"{self.done} of {self.total} {self.unit}" if self.kappa is None else f"kappa {self.kappa:.6f}"
         return f"{self.stage}, {where}, {self.memory_mb:.0f} MB"
 
 

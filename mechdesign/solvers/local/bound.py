@@ -21,6 +21,7 @@ from functools import partial
 import numpy as np
 
 from mechdesign.base.descriptions import SMALLEST
+from mechdesign.base.threads import OutOfTime
 from mechdesign.mechanism.factored.dataset import ProvedBound
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.factored.blocks import Workers, in_order
@@ -61,11 +62,26 @@ def local_bound(
     """
     if problem.domain.size <= WHOLE:
         return _of_the_table(problem, crew, deadline)
-    state, slowest = settled(problem, crew, deadline=deadline, tell=tell)
-    if time.monotonic() + _CERTIFICATE * slowest > deadline:
+    tell = _in_time(tell, deadline)
+    try:
+        state, slowest = settled(problem, crew, deadline=deadline, tell=tell)
+        if time.monotonic() + _CERTIFICATE * slowest > deadline:
+            return None
+        places = Places.of(problem)
+        return certify(crew, places, state.dual, told=partial(_said, tell, "bound, certificate", places.size))
+    except OutOfTime:
         return None
-    places = Places.of(problem)
-    return certify(crew, places, state.dual, told=partial(_said, tell, "bound, certificate", places.size))
+
+
+def _in_time(tell: Tell, deadline: float) -> Tell:
+    """Tells, and raises OutOfTime after the deadline: what is told of is a block of a pass."""
+
+    def told(stage: str, done: int, total: int) -> None:
+        tell(stage, done, total)
+        if done < total and time.monotonic() > deadline:
+            raise OutOfTime
+
+    return told
 
 
 def settled(
@@ -86,10 +102,11 @@ def settled(
     slowest, before = 0.0, problem
     for grid in reversed(ladder):
         places = Places.of(grid)
+        slowest *= places.size / before.domain.size if state is not None else 1.0
         state = flat_state(crew, places) if state is None else interpolated(state, before, grid)
         state = _rescaled(crew, places, state)
         most = last if grid is problem else MOST
-        state, slowest = _settled(crew, places, state, deadline, tell, most)
+        state, slowest = _settled(crew, places, state, deadline, tell, most, slowest)
         before = grid
     assert state is not None
     return state, slowest
@@ -130,16 +147,16 @@ def _rescaled(crew: Workers, places: Places, state: State) -> State:
 
 
 def _settled(
-    crew: Workers, places: Places, state: State, deadline: float, tell: Tell, most: int
+    crew: Workers, places: Places, state: State, deadline: float, tell: Tell, most: int, slowest: float
 ) -> tuple[State, float]:
-    """The state after the passes on one grid, and the seconds of the slowest."""
+    """The state after the passes on one grid, and the seconds of the slowest; at first those that one takes, about."""
     radii = _WIDE if places.size <= _SMALL else Radii()
     count = min(max(FEWEST, WORK // places.size), most)
     worth: list[float] = []
-    slowest = 0.0
+    expected, slowest = slowest, 0.0
     for number in range(count):
         started = time.monotonic()
-        if started + (1 + _CERTIFICATE) * slowest > deadline or not state.dual.any():
+        if started + (1 + _CERTIFICATE) * (slowest or expected) > deadline or not state.dual.any():
             break
         stage = f"bound, pass {number + 1} of {count}" + (f", about {worth[-1]:.6g}" if worth else "")
         state, value = advance(crew, places, state, radii, partial(_said, tell, stage, places.size))
@@ -147,4 +164,4 @@ def _settled(
         worth.append(value)
         if number >= _LATE and value - worth[-1 - _LATE] < _STILL * value:
             break
-    return state, slowest
+    return state, slowest or expected

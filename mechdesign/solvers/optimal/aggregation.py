@@ -22,16 +22,17 @@ from numpy.typing import NDArray
 
 from mechdesign.base.memory import require_memory
 from mechdesign.base.threads import OutOfTime
+from mechdesign.closed_forms.mechanisms.best import ClosedForm
 from mechdesign.errors import InputError, SolverError
 from mechdesign.mechanism.table.dataset import RESOLUTION, relative_gap, total_cost
 from mechdesign.mechanism.table.repair import repair
 from mechdesign.programs.optimal.coupled import stack_rows
 from mechdesign.programs.optimal.restricted import RestrictedProgram, linear_program, restrict
 from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.solvers.kernels.design import Design
+from mechdesign.solvers.kernels.design import Design, with_floor
 from mechdesign.solvers.kernels.highs import Method as HighsMethod
 from mechdesign.solvers.kernels.highs import solve_linear_program
-from mechdesign.solvers.kernels.pricing import ConePricer, anchor_bound, homogeneous_bound
+from mechdesign.solvers.kernels.pricing import ConePricer, anchor_bound, anchor_multipliers, homogeneous_bound
 from mechdesign.solvers.kernels.progress import Progress
 from mechdesign.solvers.optimal.attempts import LEAST_CUT, METHODS, Method, attempts_for
 from mechdesign.solvers.optimal.block_interior_point import solve_blocks
@@ -66,13 +67,15 @@ def aggregate(
     time_limit: float = np.inf,
     method: Method = "auto",
     start: Design | None = None,
+    floor: ClosedForm | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Design:
     """Solve the optimal program of `problem` to a relative gap; see the module docstring for the methods.
 
     Parameters: gap, target of (loss - lower_bound) / loss; time_limit in seconds, of which up to a quarter is
     kept for certifying and pricing the last point; start, a design for a multiple of the same metric, whose cuts are
-    added; on_progress, called after every round and iteration.
+    added; floor, a closed form that is returned where no table found is better; on_progress, called after every round
+    and iteration.
     Returns: the best certified table found; `stopped` is "gap", "time", "interrupt" (Ctrl-C) or "precision" (every
     method's accuracy is exhausted above the target). Without a table from any round it returns the
     exponential mechanism e^{-d/2}, which is private as it stands.
@@ -93,7 +96,8 @@ def aggregate(
         require_memory(size, size, tables=2, what="the equations of the block method")
     last = min(_LAST_SHARE * time_limit, _LAST * 2 * len(problem.edges.tail) * problem.reports.size)
     deadline = time.monotonic() + time_limit - max(last, 0.0)
-    search = _Search(problem=problem, gap=gap, deadline=deadline, on_progress=on_progress)
+    ends = time.monotonic() + (1 + _PRICING) * time_limit + _LATE
+    search = _Search(problem=problem, gap=gap, deadline=deadline, ends=ends, on_progress=on_progress, floor=floor)
     try:
         stopped = search.run(attempts, start)
     except OutOfTime:
@@ -122,7 +126,9 @@ class _Search:
     problem: DesignProblem
     gap: float
     deadline: float
+    ends: float  # when the last bound is given up too
     on_progress: Callable[[Progress], None] | None
+    floor: ClosedForm | None = None
     mass: NDArray[np.uint64] | None = None
     loss: float = np.inf
     bound: float = 0.0
@@ -141,7 +147,12 @@ class _Search:
     @property
     def reached(self) -> float:
         """The relative gap."""
-        return relative_gap(self.loss, self.bound, self.problem.constant_loss)
+        return relative_gap(self.least, self.bound, self.problem.constant_loss)
+
+    @property
+    def least(self) -> float:
+        """The loss of the best certified table, the closed form among them."""
+        return self.loss if self.floor is None else min(self.loss, self.floor.loss)
 
     def run(self, attempts: list[str], start: Design | None) -> str:
         """Try one attempt after another; returns why the search stopped."""
@@ -326,9 +337,9 @@ class _Search:
                     method=attempt,
                     round=number,
                     iteration=iteration,
-                    loss=self.loss,
+                    loss=self.least,
                     lower_bound=self.bound,
-                    gap=self.reached if np.isfinite(self.loss) else np.inf,
+                    gap=self.reached if np.isfinite(self.least) else np.inf,
                     variables=program.variables,
                     constraints=program.constraints,
                     seconds=time.monotonic() - self.started,
@@ -336,15 +347,27 @@ class _Search:
             )
 
     def design(self, stopped: str) -> Design:
-        """The result; the exponential mechanism where no table was certified."""
-        if self.mass is None:
+        """The result: the best table found or the closed form; without either the exponential mechanism."""
+        if self.mass is None and self.floor is None:
             half = np.exp(-self.pricer.distance.T / 2)
             self._offer(half / half.sum(axis=1, keepdims=True))
-        assert self.mass is not None
         if self.bound == 0:
-            self.pricer.deadline = np.inf
+            self._bound_late()
+        design = Design(
+            mass=np.zeros((0, 0), np.uint64) if self.mass is None else self.mass,
+            loss=self.loss,
+            dual=self.dual,
+            lower_bound=self.bound,
+            stopped=stopped,
+            cut=self.cut,
+        )
+        return with_floor(design, self.floor)
+
+    def _bound_late(self) -> None:
+        """A bound above 0 that no search is needed for: priced where there is time."""
+        self.pricer.deadline = self.ends
+        try:
             found = anchor_bound(self.pricer, self.problem.weighted_loss)
             self.bound, self.dual = found.value, found.dual
-        return Design(
-            mass=self.mass, loss=self.loss, dual=self.dual, lower_bound=self.bound, stopped=stopped, cut=self.cut
-        )
+        except OutOfTime:
+            self.bound, self.dual = anchor_multipliers(self.pricer, self.problem.weighted_loss)

@@ -79,7 +79,7 @@ def solve_blocks(
     algebra = BlockAlgebra(program)
     state = _start(program, algebra, dual)
     best, merit, mu, since, stopped, factored = state, np.inf, np.inf, 0, "precision", False
-    iteration = 0
+    iteration, slowest, began = 0, 0.0, time.monotonic()
     try:
         for iteration in range(_ITERATIONS):
             errors = _Errors.of(program, algebra, state)
@@ -93,7 +93,9 @@ def solve_blocks(
             if found < tolerance:
                 stopped = "gap"
                 break
-            if time.monotonic() > deadline:
+            now = time.monotonic()
+            slowest, began = max(slowest, now - began), now
+            if now + slowest > deadline:  # another iteration would not end in time
                 stopped = "time"
                 break
             if since >= _STALLED:

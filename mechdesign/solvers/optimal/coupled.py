@@ -1,6 +1,6 @@
 """Solve a coupled program by rays where edges are long, else as one linear program; then repair, certify and bound.
 
-The exponential mechanism is certified first, where it meets the limits. Designs of changing priors (changing_prior.py)
+The best closed form that meets the limits is the first table. Designs of changing priors (changing_prior.py)
 come next where a maximum is minimised and the whole program has more than 60,000 constraints, else rays (rays.py) where
 the median edge has 3 nats or more; elsewhere rays come last. The whole program: 1. HiGHS solves it,
 every limit lowered by a margin.  2. The point is repaired and certified.  3. The side rows are checked on the certified
@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.threads import OutOfTime
+from mechdesign.closed_forms.mechanisms.best import certified_closed_forms
 from mechdesign.errors import DesignError, InfeasibleError, SolverError
 from mechdesign.mechanism.table.dataset import RESOLUTION, relative_gap
 from mechdesign.programs.optimal.coupled import Coupled
@@ -40,6 +41,7 @@ _SHARE = 0.5  # of the time limit for rays, where the whole program can follow
 _DESIGNS = 0.8  # the same for designs of changing priors
 _BETTER = 0.9  # a mixture of this share of the best objective is certified before the end
 _TRIALS = 8
+_LEAST_TIME = 1.0  # seconds for the proof that limits contradict each other
 
 
 def solve_coupled(
@@ -79,6 +81,7 @@ class _Search:
     value: float = math.inf
     number: int = 0
     interrupted: bool = False
+    closed_form: str | None = None  # of the best table, where that is one
 
     def __post_init__(self) -> None:
         self.started = time.monotonic()
@@ -97,7 +100,7 @@ class _Search:
 
     def run(self) -> None:
         """Try one route after another until the gap is met or time ends."""
-        self.offer(self.task.exponential, np.zeros_like(self.task.cost))
+        self.by_closed_forms()
         if self.task.designs_first:
             self.by_rays(_DESIGNS, designs=True)
         elif self.task.rays_first:
@@ -110,6 +113,15 @@ class _Search:
         unmet = self.reached > self.gap and self.left > 0
         if unmet and not self.task.rays_first and self.task.problem.domain.size <= SECRETS:
             self.by_rays(_SHARE)
+
+    def by_closed_forms(self) -> None:
+        """The closed form of the least objective that meets the limits."""
+        for form in certified_closed_forms(self.task.problem):
+            excess, value = self.task.judged(form.mass)
+            if not excess.any() and value < self.value:
+                self.mass, self.value, self.closed_form = form.mass, value, form.name
+            if self.left <= 0:
+                break
 
     def by_rays(self, share: float, *, designs: bool = False) -> None:
         """Ray generation in this share of the time, with columns of whole designs or priced ones; limits that the
@@ -180,7 +192,7 @@ class _Search:
         made, excess = self.task.certify(table, charge)
         value = self.task.value(made)
         if not excess.any() and value < self.value:
-            self.mass, self.value = made, value
+            self.mass, self.value, self.closed_form = made, value, None
         return excess
 
     def tell(self, method: str, variables: int, constraints: int) -> None:
@@ -208,7 +220,7 @@ class _Search:
             self.prove(self.task.first_bound())
         if self.mass is None or self.proof is None:
             if not timed_out and (self.task.rows.share == 0).any():
-                raise no_table(self.task, program)
+                raise no_table(self.task, program, max(self.left, _LEAST_TIME))
             raise SolverError(
                 f"stopped ({'time' if timed_out else 'precision'}) before any table was certified",
                 field="time_limit",
@@ -225,10 +237,11 @@ class _Search:
             multipliers=self.proof.multipliers,
             lower_bound=self.proof.value,
             stopped="gap" if self.reached <= self.gap else ended,
+            parameters={} if self.closed_form is None else {"closed_form": self.closed_form},
         )
 
 
-def no_table(task: Task, program: Coupled) -> DesignError:
+def no_table(task: Task, program: Coupled, time_limit: float = math.inf) -> DesignError:
     """Why there is no table: a proof that the limits contradict each other, or the want of one.
 
     The proof is a positive lower bound of the least t with G P <= h + t |h|.
@@ -237,7 +250,7 @@ def no_table(task: Task, program: Coupled) -> DesignError:
     elastic = replace(task, cost=np.zeros_like(task.cost), rows=rows, constant=1.0, unit=1.0)
     for method, cap in task.routes:
         try:
-            whole, solution = elastic.solve(rows, method, cap, FIRST_MARGIN, math.inf)
+            whole, solution = elastic.solve(rows, method, cap, FIRST_MARGIN, time_limit)
         except SolverError:
             continue
         bound = elastic.bound(*whole.multipliers(solution.dual))

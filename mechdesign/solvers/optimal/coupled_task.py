@@ -57,12 +57,6 @@ class Task:
         return large and bool((self.rows.share > 0).all()) and self.problem.domain.size <= SECRETS
 
     @property
-    def exponential(self) -> NDArray[np.float64]:
-        """The exponential mechanism (n, m), of weights e^{-d/2}."""
-        made = np.exp(-self.pricer.distance.T / 2)
-        return made / made.sum(axis=1, keepdims=True)
-
-    @property
     def first_margin(self) -> NDArray[np.float64]:
         """What limits (k,) are lowered by at first; 0 on rows with a share."""
         return np.where(self.rows.share > 0, 0.0, FIRST_MARGIN * self.rows.size_of_limits)
@@ -130,10 +124,14 @@ class Task:
         found = []
         for kernel in [np.exp(-self.pricer.distance).T, None] if square else [None]:
             mass = repair(np.maximum(table, 0.0), self.problem.edges, charge, kernel)
-            excess = self.rows.excess_up(mass / float(ROW_SUM))
-            found.append((float(excess.max(initial=0.0)), self.value(mass), mass, excess))
+            excess, value = self.judged(mass)
+            found.append((float(excess.max(initial=0.0)), value, mass, excess))
         _, _, mass, excess = min(found, key=lambda entry: entry[:2])
         return mass, excess
+
+    def judged(self, mass: NDArray[np.uint64]) -> tuple[NDArray[np.float64], float]:
+        """By how much a certified table may exceed the limits (k,), and its objective."""
+        return self.rows.excess_up(mass / float(ROW_SUM)), self.value(mass)
 
     def value(self, mass: NDArray[np.uint64]) -> float:
         """The objective of a certified table."""

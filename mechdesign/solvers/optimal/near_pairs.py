@@ -19,17 +19,20 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.closed_forms.mechanisms.best import ClosedForm
 from mechdesign.mechanism.table.certificate import ROW_SUM
 from mechdesign.mechanism.table.dataset import relative_gap, total_cost
 from mechdesign.mechanism.table.repair import envelope, repair
 from mechdesign.programs.optimal.near_pairs import STENCIL, excess, near_pairs
 from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.solvers.kernels.design import Design
+from mechdesign.solvers.kernels.design import Design, with_floor
 from mechdesign.solvers.kernels.progress import Progress
 from mechdesign.solvers.optimal.aggregation import aggregate
 
 _SHARE = 0.3  # of the excess k - 1: the program of near pairs needs no smaller gap than this
 _DESIGNING = 0.9  # of the time limit for the program of near pairs; the rest is for levelling
+_REPAIR, _SWEEPS = 8.0, 3.0  # seconds of the repair with its mechanism, and of a levelling, for one of a certificate
+_SHORTEST = 1e-3  # seconds for the program of near pairs: a table and a bound at least
 _LEVELLINGS = 6
 _LEVEL = 1e-5  # relative difference of row sums from which levelling gains less than it costs
 
@@ -39,31 +42,40 @@ def solve_near_pairs(
     *,
     gap: float,
     time_limit: float = np.inf,
+    floor: ClosedForm | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Design:
     """A design certified over all pairs, with the bound, multipliers and cuts of the program of near pairs.
 
-    Parameters: as `aggregate`; report is called with the loss and bound of the program of near pairs, as method "near
+    Parameters: as `aggregate`; on_progress is called with the loss and bound of the program of near pairs, as method "near
     pairs", and once, as method "graph", with the certified loss.
     Returns: the design; `stopped` is "gap", "relaxation" (near pairs are solved to a third of their excess or half the
     gap, whichever is more, and the bound stays further apart), "time", "interrupt" or "precision".
     Raises: UnsuitableError where near pairs cannot stand for all.
-    Cost: `aggregate` on near pairs, up to seven envelopes over edges x reports and a certificate; of these the
-    certificate, the repair and at most one round of levelling come after the time limit.
+    Cost: `aggregate` on near pairs, up to seven envelopes over edges x reports, a repair and a certificate. Time for
+    the last two is kept, in proportion to what certifying the closed form took; where that leaves none for the rest,
+    the closed form is the design.
     """
     started = time.monotonic()
     near = near_pairs(problem)
     wanted = max(gap / 2, _SHARE * (excess(problem, near) - 1))
-    left = started + _DESIGNING * time_limit - time.monotonic()
+    certified = 0.0 if floor is None else floor.seconds
+    deadline = started + time_limit - _REPAIR * certified
+    left = min(deadline, started + _DESIGNING * time_limit) - time.monotonic()
 
     def tell(state: Progress) -> None:
         if on_progress is not None:
             on_progress(replace(state, method=f"near pairs, {state.method}"))
 
-    found = aggregate(near, gap=wanted, time_limit=left, on_progress=tell)
-    table, stopped = _levelled(problem, found, started + time_limit)
-    mass = repair(table, problem.edges, problem.weighted_loss, overwrite=True)
-    loss = total_cost(mass, problem.weighted_loss)
+    found = aggregate(near, gap=wanted, time_limit=max(left, _SHORTEST), on_progress=tell)
+    if floor is not None and found.stopped == "time" and not _promises(problem, found, floor, deadline):
+        design = replace(found, loss=np.inf)
+    else:
+        table, stopped = _levelled(problem, found, deadline, _SWEEPS * certified)
+        mass = repair(table, problem.edges, problem.weighted_loss, overwrite=True)
+        design = replace(found, mass=mass, loss=total_cost(mass, problem.weighted_loss), stopped=stopped)
+    design = with_floor(design, floor)
+    loss, stopped = design.loss, design.stopped
     reached = relative_gap(loss, found.lower_bound, problem.constant_loss)
     if reached <= gap:
         stopped = "gap"
@@ -78,22 +90,31 @@ def solve_near_pairs(
                 loss=loss,
                 lower_bound=found.lower_bound,
                 gap=reached,
-                variables=mass.size,
-                constraints=2 * len(problem.edges.tail) * mass.shape[1],
+                variables=design.mass.size,
+                constraints=2 * len(problem.edges.tail) * problem.reports.size,
                 seconds=time.monotonic() - started,
             )
         )
     bounded = f"the program of {STENCIL} neighbours alone"
     figures = {"bound_stencil": STENCIL}
-    return replace(found, mass=mass, loss=loss, stopped=stopped, lower_bound_of=bounded, figures=figures)
+    return replace(design, stopped=stopped, lower_bound_of=bounded, figures=figures)
 
 
-def _levelled(problem: DesignProblem, found: Design, deadline: float) -> tuple[NDArray[np.float64], str]:
-    """The table of a design, rows of sum 1, near one that is private over all pairs; and why the search stopped."""
+def _promises(problem: DesignProblem, found: Design, floor: ClosedForm, deadline: float) -> bool:
+    """Whether a table of near pairs is worth its repair: it loses less than the closed form, and there is time."""
+    return total_cost(found.mass, problem.weighted_loss) < floor.loss and time.monotonic() < deadline
+
+
+def _levelled(
+    problem: DesignProblem, found: Design, deadline: float, sweeps: float
+) -> tuple[NDArray[np.float64], str]:
+    """The table of a design, rows of sum 1, near one that is private over all pairs; and why the search stopped. A
+    levelling takes `sweeps` seconds, about.
+    """
     table, stopped = found.mass / float(ROW_SUM), found.stopped
     try:
         for _ in range(_LEVELLINGS):
-            if time.monotonic() >= deadline:
+            if time.monotonic() + sweeps >= deadline:
                 break
             raised = envelope(table, problem.edges)
             rows = raised.sum(axis=1)

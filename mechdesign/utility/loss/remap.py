@@ -14,9 +14,9 @@ from mechdesign.base.arguments import asked
 from mechdesign.mechanism.sampling.sampler import drawn_rows
 from mechdesign.mechanism.table.certificate import max_log_ratio
 from mechdesign.mechanism.table.dataset import seal, stored_edges
+from mechdesign.mechanism.table.remap import best_reports
 from mechdesign.utility.loss.loss import loss_matrix, mechanism_loss
 
-_BLOCK = 512  # reports at a time
 _OF_THE_ORIGINAL = ("lower_bound", "lower_bound_of", "bound_stencil", "objective", "objective_of", "stopped", "sha256")
 
 
@@ -31,19 +31,8 @@ def remap_targets(mechanism: xr.Dataset) -> NDArray[np.int64]:
 
 
 def _best_replacements(mechanism: xr.Dataset) -> tuple[NDArray[np.int64], float]:
-    """The targets, and the expected loss with them. Works on blocks of reports: one table of losses and little else."""
-    loss, table, prior = loss_matrix(mechanism), drawn_rows(mechanism), mechanism["prior"].values
-    target = np.arange(table.shape[1])
-    total = 0.0
-    for start in range(0, len(target), _BLOCK):
-        joint = prior[:, None] * table[:, start : start + _BLOCK]
-        posterior_loss = joint.T @ loss
-        place = np.arange(len(posterior_loss))
-        own, best = posterior_loss[place, start + place], posterior_loss.argmin(axis=1)
-        least = posterior_loss[place, best]
-        target[start : start + _BLOCK] = np.where(least < own, best, start + place)
-        total += float(least.sum())
-    return target, total
+    """The targets, and the expected loss with them."""
+    return best_reports(drawn_rows(mechanism), mechanism["prior"].values, loss_matrix(mechanism))
 
 
 @asked
