@@ -93,6 +93,13 @@ def irreducible_pairs(domain: Domain) -> Pairs:
     return _collect([_unblocked(table, step) for step in _half_space(table.shape)])
 
 
+def displaced_pairs(domain: Domain, step: Step) -> Pairs:
+    """Pairs (tail, head) of the cells of a grid domain with head `step` cells beyond tail. Cost: O(n)."""
+    here, there = _ends(domain.lookup, step)
+    joined = (here >= 0) & (there >= 0)
+    return here[joined], there[joined]
+
+
 def all_pairs(domain: Domain) -> Pairs:
     """All pairs (tail < head) of places. Raises: SizeError where they would not fit in memory."""
     _require_pairs(domain, 2)

@@ -1,0 +1,438 @@
+r"""Protection: what a mechanism protects, and by how much one report changes the odds between two people at most.
+
+Odds between two people at x and x' change by max over reports y of P(y|x) / P(y|x'). `factor` is the largest of these,
+rounded up, over all x, x' at most `within` apart, in a straight line on the ground. On a plane that lengthens it by up
+to 1 + excess such positions lie at most within (1 + excess) apart on the plane.
+
+Cells. A position becomes its cell, and cells are half-open: the border belongs to the higher one. Cells u, v at a
+displacement of k > 0 cells along the axes hold positions at every distance above their gap, the length of
+(|k| - 1)+ h, and at none below or at it. So the factor is the largest over all pairs of cells with gap < within
+(1 + excess); without a plane it is attained. Gaps are compared in fractions. At within = 0, for two people however
+close, they are the cells that touch. The factor of two cells is that of their rows, max over y of
+mass[u, y] / mass[v, y], in doubles and 4 units in the last place at most from the exact fraction, which 2^-50 exceeds.
+Where that is too much work, and for factors, it is e^d for the largest claimed distance d of such cells.
+
+Positions. By the claim (positions/claim.py) P(y|x) <= e^{D(x, x') + r} P(y|x'), and D <= eps |x - x'| for the largest
+eps in the cells where the straight line between x and x' stays in the area: nats = eps (1 + excess) within + r.
+On a masked area a line may leave it, and the way inside be far longer. The cells are cut into f x f squares; where the
+squares s, t hold positions within the radius, and the convex hull of both is not inside the area, the factor is
+
+    max over y of max over s of P(y|.) / min over t of P(y|.),
+
+both bounded by the nine Bezier coefficients of the spline on a square, which are means of the nine rows around.
+Source: quadratic splines in Bezier form, de Boor, A Practical Guide to Splines, chapter IX; the rest is ours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import Literal
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base.units import unit_word
+from mechdesign.mechanism.positions.claim import rounding_nats
+from mechdesign.mechanism.positions.patches import Patches, level_range
+from mechdesign.mechanism.stored import Stored
+from mechdesign.mechanism.table.certificate import exp_lower
+from mechdesign.setting.metric.discrete import Discrete
+from mechdesign.setting.metric.eikonal import Eikonal
+from mechdesign.setting.metric.euclidean import Euclidean
+from mechdesign.setting.metric.metric import Metric
+from mechdesign.setting.metric.shortest_paths import shortest_paths
+from mechdesign.setting.metric.streets import Streets
+from mechdesign.setting.space.domain import Domain
+from mechdesign.setting.space.lattice import all_pairs, displaced_pairs
+from mechdesign.setting.space.plane import METRES
+
+USUAL = 2.0  # the factor whose radius is told where nobody asked for another
+MOST_WORK = 4_000_000_000  # pairs of rows times reports that are looked at: some ten seconds
+MOST_CELLS = 5_000  # of a masked map, between whose cells the shortest ways are searched
+_UP = 1 + 2.0**-50
+_FINE = (4, 2, 1)  # f of the module docstring, the first that is not too much work
+_ROOM = 40_000_000  # Bezier coefficients that are held at a time
+# By numbers of axes and of neighbours: how far a graph distance exceeds the Euclidean one at most, at constant eps.
+_STRETCH = {(2, 4): 1.41422, (2, 8): 1.08240, (2, 16): 1.02750, (2, 32): 1.01310, (2, 64): 1.00755}
+_STRETCH |= {(3, 6): 1.73206, (3, 18): 1.39400, (3, 26): 1.12800}
+
+Kind = Literal["positions", "cells", "places"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protection:
+    """What is protected.
+
+    kind: any two "positions"; "cells" of a grid; "places": points, nodes, values. subject: the same in words. unit: of
+    within, as printed. within: the radius, a straight line on the ground, that was asked for; else for positions that
+    of a factor of 2, and for cells 0, for two people however close; None where there is no length. factor: the largest
+    factor by which one report changes the odds between two real positions, or places, at most `within` apart, rounded
+    up; inf where there is no bound, None where nothing was found in reasonable work. exact: whether two of them attain
+    it; else it is an upper bound. between: of places, which pairs, where `within` does not say it. along: what
+    `within` is measured along, where that is no straight line. path: on masked areas whose claim is along paths inside,
+    the factor of positions that are `within` apart along such a path. epsilon: the claimed level of positions in nats
+    per unit on the ground, the largest where it varies.
+    """
+
+    kind: Kind
+    subject: str
+    unit: str
+    within: float | None
+    factor: float | None
+    exact: bool
+    between: str | None = None
+    along: str | None = None
+    path: float | None = None
+    epsilon: float | None = None
+
+
+def protection(stored: Stored, within: float | None = None) -> Protection:
+    """What a mechanism protects, by its integers where they are few enough, else by its claim; within, a radius in the
+    unit of its domain, else as `Protection` says it. The mechanism is taken to be certified.
+
+    Cost: O(p m) for the p pairs of rows within the radius, at most `MOST_WORK`, else that of the claimed distances.
+    """
+    asked = asked_radius(stored) if within is None else within
+    if stored.positions is not None:
+        return _of_positions(stored, stored.positions, asked)
+    domain = stored.domain
+    if domain.cell is not None and (domain.dimension > 1 or domain.unit in METRES or domain.unit == "cell"):
+        return _of_cells(stored, asked)
+    return _of_places(stored, asked)
+
+
+def asked_radius(stored: Stored) -> float | None:
+    """The radius that the parameters of a mechanism ask for, in the unit of its domain; None where they name none.
+
+    One that comes with a level (factor, nats or level), or is called `within`.
+    """
+    knobs = stored.parameters["knobs"]
+    radius = knobs.get("within")
+    if radius is None and any(name in knobs for name in ("factor", "nats", "level")):
+        radius = knobs.get("radius")
+    known = isinstance(radius, (int, float)) and not isinstance(radius, bool) and 0 < radius < math.inf
+    return float(radius) if known else None
+
+
+def factor_of(nats: Fraction | float) -> float:
+    """e^nats, rounded up; inf beyond 709 nats, where doubles end."""
+    raised = _up(Fraction(nats))
+    if raised > 80:  # where `exp_lower` ends: the library's is right to some units in the last place
+        return math.exp(raised) * (1 + 2.0**-40) if raised < 709 else math.inf
+    digits, shift = exp_lower(raised)
+    return 1.0 if raised == 0 else _up(Fraction(digits) / Fraction(2) ** shift * (1 + Fraction(1, 1 << 59)))
+
+
+def lengths(unit: str, count: float = 2) -> str:
+    """A unit of length after a number."""
+    return {"1": "units", "cell": "cells"}.get(unit, unit) if count != 1 else unit_word(unit)
+
+
+def _up(exact: Fraction) -> float:
+    """The least double that is not below a fraction, or the next."""
+    found = float(exact)
+    return math.nextafter(found, math.inf) if Fraction(found) < exact else found
+
+
+def _stretch(domain: Domain) -> Fraction:
+    """By how much a length on the plane of a domain exceeds that on the ground at most, as a factor."""
+    if domain.plane is None:
+        return Fraction(1)
+    return 1 + Fraction(domain.plane.excess(domain.farthest)) * (1 + Fraction(1, 1 << 40))
+
+
+def _subject(domain: Domain) -> str:
+    """The cells of a grid in words."""
+    assert domain.cell is not None
+    sides = list(dict.fromkeys(f"{side:.6g}" for side in domain.cell))
+    return f"cells of {' x '.join(sides)} {lengths(domain.unit, 1 if sides == ['1'] else 2)}, not positions"
+
+
+# --- cells -----------------------------------------------------------------------------------------------------------
+
+
+def _of_cells(stored: Stored, within: float | None) -> Protection:
+    domain, radius = stored.domain, 0.0 if within is None else within
+    steps, inner = near_steps(domain, Fraction(radius), _stretch(domain))
+    factor = None if stored.factored else _of_rows(stored, steps)
+    exact = factor is not None
+    if factor is None:
+        nats = _farthest(stored, steps)
+        factor = None if nats is None else factor_of(nats)
+    return Protection(
+        kind="cells",
+        subject=_subject(domain),
+        unit=lengths(domain.unit),
+        within=radius,
+        factor=factor,
+        exact=exact and inner,
+    )
+
+
+def near_steps(domain: Domain, radius: Fraction, stretch: Fraction) -> tuple[NDArray[np.int64], bool]:
+    """Displacements (k, axes) between cells, of each opposite pair one, that hold positions at most `radius` apart on
+    the ground, nearest first; and whether all of them do for certain, whatever the plane does: whether no gap lies
+    between the radius and `stretch` times it, but where that is the length of a plane's straight row of cells.
+    """
+    assert domain.cell is not None and domain.shape is not None
+    sides = [Fraction(side) for side in domain.cell]
+    most = radius * stretch
+    reach = [min(count - 1, math.floor(most / side) + 1) for count, side in zip(domain.shape, sides, strict=True)]
+    axes = np.meshgrid(*(np.arange(-k, k + 1) for k in reach), indexing="ij")
+    steps = np.stack([axis.ravel() for axis in axes], axis=1)
+    steps = steps[len(steps) // 2 + 1 :]  # later than the origin, which is in the middle
+    gap = np.maximum(np.abs(steps) - 1, 0)
+    square = ((gap * np.asarray(domain.cell)) ** 2).sum(axis=1)
+    limit = float(most) ** 2
+    kept = square <= limit * (1 + 1e-9)
+    steps, gap, square = steps[kept], gap[kept], square[kept]
+    kept, sure = np.ones(len(steps), bool), True
+    for k in np.flatnonzero(square > float(radius) ** 2 * (1 - 1e-9)):
+        exact = sum(((int(g) * side) ** 2 for g, side in zip(gap[k], sides, strict=True)), Fraction(0))
+        kept[k] = exact < most**2 if radius > 0 else exact == 0
+        along_a_row = exact == radius**2 and np.count_nonzero(gap[k]) == 1
+        sure &= not kept[k] or exact < radius**2 or radius == 0 or bool(along_a_row)
+    order = np.argsort(square[kept], kind="stable")
+    return steps[kept][order], sure
+
+
+def _of_rows(stored: Stored, steps: NDArray[np.int64]) -> float | None:
+    """The largest factor between rows of a table at these displacements; None where that is too much work."""
+    mass = stored.mechanism["mass"].values
+    if len(steps) * mass.size > MOST_WORK:
+        return None
+    return _largest(mass, (displaced_pairs(stored.domain, tuple(step)) for step in steps.tolist()))
+
+
+def _largest(mass: NDArray[np.uint64], pairs: Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> float:
+    found = 1.0
+    for tail, head in pairs:
+        if len(tail):
+            found = max(found, float(_steepest(mass, tail, head)))
+    return 1.0 if found == 1 else found * _UP
+
+
+@numba.njit(cache=True, nogil=True)
+def _steepest(mass, tail, head):  # type: ignore[no-untyped-def]
+    """The largest ratio of two masses of a report, either way, in the rows of pairs."""
+    high, low = 1.0, 1.0
+    for e in range(tail.size):
+        u, v = tail[e], head[e]
+        for y in range(mass.shape[1]):
+            ratio = np.float64(mass[u, y]) / np.float64(mass[v, y])
+            high = max(high, ratio)
+            low = min(low, ratio)
+    return max(high, 1 / low)
+
+
+def _farthest(stored: Stored, steps: NDArray[np.int64]) -> Fraction | None:
+    """The largest claimed distance in nats of two cells at these displacements, or more; None where it is not known."""
+    metric, domain = stored.metric, stored.domain
+    assert domain.cell is not None
+    if len(steps) == 0:
+        return Fraction(0)
+    if isinstance(metric, Discrete):
+        return Fraction(metric.epsilon) * Fraction(metric.scale)
+    whole = domain.shape is not None and domain.size == math.prod(domain.shape)
+    level = _level_of(metric, domain) if whole or isinstance(metric, Euclidean) else None
+    if level is not None:
+        away = float(np.sqrt(((steps * np.asarray(domain.cell)) ** 2).sum(axis=1)).max())
+        return level * Fraction(away * (1 + 2.0**-40))
+    if domain.size > MOST_CELLS:
+        return None
+    ways = shortest_paths(stored.edges, domain.size)
+    pairs = (displaced_pairs(domain, tuple(step)) for step in steps.tolist())
+    return Fraction(max((float(ways[tail, head].max()) for tail, head in pairs if len(tail)), default=0.0))
+
+
+def _level_of(metric: Metric, domain: Domain) -> Fraction | None:
+    """Nats per unit of a straight line at most; None for a metric without a level, or whose graph is not known."""
+    if isinstance(metric, Euclidean):
+        return Fraction(metric.epsilon) * Fraction(metric.scale)
+    if isinstance(metric, Eikonal) and domain.shape is not None and len(set(domain.cell or ())) == 1:
+        stretch = 1.0 if domain.dimension == 1 else _STRETCH[domain.dimension, metric.stencil]
+        return Fraction(metric.level.largest) * Fraction(metric.scale) * Fraction(stretch)
+    return None
+
+
+# --- places ----------------------------------------------------------------------------------------------------------
+
+
+def _of_places(stored: Stored, within: float | None) -> Protection:
+    domain, metric = stored.domain, stored.metric
+    what = "values" if domain.cell is not None else "inputs" if domain.unit == "1" else "places"
+    subject, unit = f"these {domain.size:,} {what}", lengths(domain.unit)
+    if isinstance(metric, Streets):
+        level = Fraction(metric.epsilon) * Fraction(metric.scale)
+        shortest = float(np.min(np.asarray(metric.length, float)))
+        radius = _radius(within, level, shortest)
+        factor = factor_of(level * Fraction(radius))
+        return Protection(
+            kind="places", subject=subject, unit=unit, within=radius, factor=factor, exact=False, along="the streets"
+        )
+    if isinstance(metric, Euclidean):
+        level = Fraction(metric.epsilon) * Fraction(metric.scale)
+        radius = _radius(within, level, domain.spacing)
+        factor = _near_places(stored, radius)
+        exact = factor is not None
+        factor = factor_of(level * Fraction(radius) * _stretch(domain)) if factor is None else factor
+        return Protection(kind="places", subject=subject, unit=unit, within=radius, factor=factor, exact=exact)
+    edges = stored.edges
+    tail, head = edges.tail, edges.head
+    between = "any two of them" if isinstance(metric, Discrete) else "two of them that an edge joins"
+    if isinstance(metric, Eikonal):
+        between = "two of them side by side"
+    exact = not stored.factored and len(tail) * stored.mechanism.sizes["report"] <= MOST_WORK
+    largest = _largest(stored.mechanism["mass"].values, iter([(tail, head)])) if exact else None
+    factor = factor_of(float(edges.length.max())) if largest is None else largest
+    return Protection(
+        kind="places", subject=subject, unit=unit, within=None, factor=factor, exact=exact, between=between
+    )
+
+
+def _radius(within: float | None, level: Fraction, least: float) -> float:
+    """The radius that was asked for, else that of the factor `USUAL`; not below the least distance of two places."""
+    if within is not None and within >= least:
+        return within
+    usual = math.log(USUAL) / float(level) if within is None and level > 0 else 0.0
+    return usual if least <= usual < math.inf else least
+
+
+def _near_places(stored: Stored, radius: float) -> float | None:
+    """The factor of places at most `radius` apart; None where that is too much work."""
+    domain = stored.domain
+    if stored.factored or domain.size**2 * stored.mechanism.sizes["report"] > 2 * MOST_WORK or domain.size > 20_000:
+        return None
+    tail, head = all_pairs(domain)
+    apart = np.sqrt(((domain.points[tail] - domain.points[head]) ** 2).sum(axis=1))
+    near = apart <= radius * float(_stretch(domain)) * (1 + 2.0**-40)
+    return _largest(stored.mechanism["mass"].values, iter([(tail[near], head[near])]))
+
+
+# --- positions -------------------------------------------------------------------------------------------------------
+
+
+def _of_positions(stored: Stored, patches: Patches, within: float | None) -> Protection:
+    domain, metric = stored.domain, stored.asked
+    assert metric is not None and domain.shape is not None
+    largest = Fraction(level_range(metric)[1]) * Fraction(metric.scale)
+    if isinstance(metric, Eikonal):  # certified at these levels, which nowhere exceed eps
+        largest = min(largest, Fraction(float(patches.corner_level.max())))
+    stretch = _stretch(domain)
+    ground = largest * stretch
+    radius = math.log(USUAL) / float(ground) if within is None else within
+    nats = ground * Fraction(radius) + Fraction(rounding_nats(metric, patches.side)) * (1 + Fraction(1, 1 << 40))
+    straight = factor_of(nats)
+    path = None
+    factor = straight
+    if domain.size < math.prod(domain.shape):
+        path, factor = straight, max(straight, _around(stored, patches, Fraction(radius) * stretch))
+    return Protection(
+        kind="positions",
+        subject="any two positions",
+        unit=lengths(domain.unit),
+        within=radius,
+        factor=factor,
+        exact=False,
+        path=path,
+        epsilon=_up(ground),
+    )
+
+
+def _around(stored: Stored, patches: Patches, most: Fraction) -> float:
+    """The largest factor between positions at most `most` apart on the plane whose straight line may leave the area."""
+    domain, mass = stored.domain, stored.mechanism["mass"].values
+    assert domain.cell is not None and domain.origin is not None
+    for parts in _FINE:
+        fine = Domain.grid(
+            [parts * count for count in domain.shape or ()],
+            cell=domain.cell[0] / parts,
+            unit=domain.unit,
+            mask=np.kron(domain.lookup >= 0, np.ones((parts, parts))).astype(bool),
+        )
+        steps, _ = near_steps(fine, most * (1 + Fraction(1, 1 << 40)), Fraction(1))
+        if fine.size * int(np.abs(steps).sum()) > MOST_WORK // 4:
+            continue
+        tail, head = _leaving(fine, steps)
+        used = np.unique(np.concatenate([tail, head]))
+        if len(used) * mass.shape[1] > _ROOM or len(tail) * mass.shape[1] > MOST_WORK:
+            continue
+        low, high = _ranges(mass, patches, domain, fine, parts, used)
+        place = np.full(fine.size, -1, np.int64)
+        place[used] = np.arange(len(used))
+        return float(_steepest_between(low, high, place[tail], place[head])) * (1 + 2.0**-40)
+    low, high = np.full(mass.shape[1], np.inf), np.zeros(mass.shape[1])
+    for row in mass:
+        low, high = np.minimum(low, row), np.maximum(high, row)
+    return float((high / low).max()) * (1 + 2.0**-40)
+
+
+def _leaving(fine: Domain, steps: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Pairs of squares at these displacements whose convex hull is not inside the area."""
+    table, tails, heads = fine.lookup, [], []
+    for step in steps.tolist():
+        tail, head = displaced_pairs(fine, tuple(step))
+        at = fine.index[tail]  # type: ignore[index]
+        inside = np.ones(len(tail), bool)
+        for square in _hull(step):
+            inside &= table[tuple((at + square).T)] >= 0
+        tails.append(tail[~inside])
+        heads.append(head[~inside])
+    return np.concatenate([np.empty(0, np.int64), *tails]), np.concatenate([np.empty(0, np.int64), *heads])
+
+
+def _hull(step: list[int]) -> list[tuple[int, int]]:
+    """Displacements of the squares that the convex hull of two squares cuts: |k - t step| < 1 on both axes for a t."""
+    found = []
+    for square in product(*(range(min(0, s), max(0, s) + 1) for s in step)):
+        low, high = Fraction(0), Fraction(1)
+        for k, s in zip(square, step, strict=True):
+            if s:
+                ends = sorted((Fraction(k - 1, s), Fraction(k + 1, s)))
+                low, high = max(low, ends[0]), min(high, ends[1])
+        if low < high:
+            found.append((square[0], square[1]))
+    return found
+
+
+def _ranges(
+    mass: NDArray[np.uint64], patches: Patches, domain: Domain, fine: Domain, parts: int, used: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The least and largest Bezier coefficient (k, m) of each report on the squares `used`, in masses."""
+    assert fine.index is not None
+    index = fine.index[used]
+    cell, part = domain.lookup[tuple((index // parts).T)], index % parts
+    along = [_coefficients(Fraction(k, parts), Fraction(k + 1, parts)) for k in range(parts)]
+    low, high = np.empty((len(used), mass.shape[1])), np.empty((len(used), mass.shape[1]))
+    for k, (u, (i, j)) in enumerate(zip(cell.tolist(), part.tolist(), strict=True)):
+        rows = mass[patches.around[u]].astype(float).reshape(3, 3, -1)
+        control = np.einsum("ai,bj,ijm->abm", along[i], along[j], rows)
+        low[k], high[k] = control.min(axis=(0, 1)), control.max(axis=(0, 1))
+    return low, high
+
+
+def _coefficients(start: Fraction, end: Fraction) -> NDArray[np.float64]:
+    """Bezier coefficients (3, 3) of a quadratic B-spline between shares of a cell, of the three coefficients around.
+
+    The blossom of the weights (1 - t)^2 / 2, (1 + 2 t - 2 t^2) / 2, t^2 / 2 at (a, a), (a, b), (b, b).
+    """
+    rows = []
+    for a, b in ((start, start), (start, end), (end, end)):
+        ends = (1 - a) * (1 - b) / 2, a * b / 2
+        rows.append([float(ends[0]), float(1 - ends[0] - ends[1]), float(ends[1])])
+    return np.array(rows)
+
+
+@numba.njit(cache=True, nogil=True)
+def _steepest_between(low, high, tail, head):  # type: ignore[no-untyped-def]
+    best = 1.0
+    for e in range(tail.size):
+        s, t = tail[e], head[e]
+        for y in range(low.shape[1]):
+            best = max(best, high[s, y] / low[t, y], high[t, y] / low[s, y])
+    return best

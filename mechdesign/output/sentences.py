@@ -1,0 +1,249 @@
+"""The one maker of sentences: what a mechanism protects, how far off its reports are, what the best would be.
+
+A `Saying` is a template and its figures: terminal, pictures and client print it filled in, a page fills it in the
+browser with figures that it has found again, and refuses those that differ. Every figure has its value in full and the
+text that people read, rounded to the safe side: losses and factors up, bounds and radii down. Names of figures: within
+and factor, of the protection; path, the factor along paths inside a masked area; loss, the headline; cell_loss, between
+centres of cells; bound, and avoidable, the share of the loss in percent that a design stopped early may not need.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from mechdesign.mechanism.protection import Protection, lengths
+from mechdesign.mechanism.stored import Stored
+from mechdesign.programs.optimal.positions import Positions
+from mechdesign.setting.objective.losses import Distance, SquaredDistance, ZeroOne
+from mechdesign.setting.space.plane import METRES
+from mechdesign.utility.loss.true_position import position_loss
+
+TIMES = "\N{MULTIPLICATION SIGN}"
+DIGITS = 4  # of a figure that people read
+_KILOMETRES = 10_000  # metres from which a length is told in km
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_NOISE = 1e-12  # relative: a figure so close above a shorter one is that one, but for rounding in doubles
+
+
+@dataclass(frozen=True, kw_only=True)
+class Saying:
+    """template, with {NAME} for every figure; values, the figures in full; texts, as people read them, by name."""
+
+    template: str
+    values: Mapping[str, float] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def sentence(self) -> str:
+        """The template filled in."""
+        return self.template.format(**self.texts)
+
+    def as_dict(self) -> dict[str, object]:
+        """The JSON form."""
+        return {"template": self.template, "values": dict(self.values), "texts": dict(self.texts)}
+
+
+def joined(parts: Iterable[Saying | None]) -> Saying:
+    """Sentences one after another."""
+    there = [part for part in parts if part is not None]
+    return Saying(
+        template=" ".join(part.template for part in there),
+        values={name: value for part in there for name, value in part.values.items()},
+        texts={name: text for part in there for name, text in part.texts.items()},
+    )
+
+
+# --- figures ---------------------------------------------------------------------------------------------------------
+
+
+def number(value: float, *, up: bool | None = None, digits: int = DIGITS) -> str:
+    """A figure in plain digits, thousands apart; up, whether it is rounded up, or down, and to the nearest for None.
+
+    Beyond 10^9 and below 10^-4 with a power of ten.
+    """
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    exponent = math.floor(math.log10(abs(value))) - digits + 1
+    scaled = value * 10.0**-exponent if abs(exponent) < 300 else value / 10.0**exponent
+    near = round(scaled)
+    if up is not None and abs(scaled - near) > _NOISE * abs(scaled):
+        near = math.ceil(scaled) if up else math.floor(scaled)
+    size = abs(near) * 10.0**exponent
+    if 1e-4 <= size < 1e9:
+        text = f"{near * 10**exponent:,d}" if exponent >= 0 else f"{near / 10**-exponent:,.{-exponent}f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    shown, power = f"{near * 10.0**exponent:.{digits - 1}e}".split("e")
+    mantissa = shown.rstrip("0").rstrip(".") if "." in shown else shown
+    return f"{mantissa} {TIMES} 10{str(int(power)).translate(_RAISED)}"
+
+
+def length(value: float, unit: str, *, up: bool | None = None, digits: int = DIGITS) -> str:
+    """A length in `unit` with its unit; metres from 10,000 on in km."""
+    if unit == "m" and abs(value) >= _KILOMETRES:
+        return f"{number(value / 1000, up=up, digits=digits)} km"
+    text = number(value, up=up, digits=digits)
+    return f"{text} {lengths(unit, 1 if text == '1' else 2)}"
+
+
+def percent(share: float, *, up: bool | None = None, digits: int = 2) -> str:
+    """A share in percent: 0.0008 is "0.08 %"."""
+    return f"{number(100 * share, up=up, digits=digits)} %"
+
+
+def amount(value: float, unit: str, *, up: bool | None = None) -> str:
+    """A loss in the unit of its table: a length, its square, or a bare number."""
+    root = unit.removesuffix("^2")
+    if root in METRES or root in ("cell", "units"):
+        squared = unit.endswith("^2")
+        text = number(value, up=up) if squared else length(value, "1" if root == "units" else root, up=up)
+        return f"{text} {'squared units' if root == 'units' else f'{root}²'}" if squared else text
+    return number(value, up=up) if unit == "1" else f"{number(value, up=up)} {unit.replace('^2', '²')}"
+
+
+# --- sentences -------------------------------------------------------------------------------------------------------
+
+
+def protects(p: Protection, *, because: str | None = None) -> Saying:
+    """What is protected, and the factor by which one report changes odds; because, why it is no more than that."""
+    subject = f"Protects {p.subject}{'' if because is None else f', because {because},'}"
+    subject = subject.removesuffix(",")
+    if p.factor is None:
+        return Saying(template=f"{subject}; by what factor odds change between two people is not known.")
+    if p.factor == 1:
+        return Saying(template=f"{subject}: a report tells nothing about anybody.")
+    values: dict[str, float] = {"factor": p.factor}
+    texts = {"factor": number(p.factor, up=True)}
+    change = (
+        "no bounded factor" if math.isinf(p.factor) else f"a factor of {'up to' if p.exact else 'at most'} {{factor}}"
+    )
+    where = ""
+    if p.within:
+        values["within"], texts["within"] = p.within, number(p.within, up=False, digits=6)
+        where = f"within {{within}} {lengths(p.unit) if texts['within'] != '1' else p.unit}"
+    if p.kind == "cells":
+        who = f"between two people {where or 'however close'}, one report changes the odds"
+    elif p.kind == "places":
+        along = "" if p.along is None else f" along {p.along}"
+        who = f"between {p.between or f'two of them {where}{along}'}, one report changes the odds"
+    else:
+        straight = "" if p.path is None else " in a straight line"
+        who = f"{where}{straight}, one report changes anybody's odds"
+    said = f"{subject}: {who} by {change}"
+    if p.path is not None:
+        values["path"], texts["path"] = p.path, number(p.path, up=True)
+        said += ", along paths inside the area by at most {path}"
+    return Saying(template=f"{said}.", values=values, texts=texts)
+
+
+def error_sentence(stored: Stored, *, at_position: float | None = None) -> Saying:
+    """How far off reports are: at true positions where that is known, else from the places themselves.
+
+    at_position, the loss at true positions where it was computed already.
+    """
+    value, at = headline_loss(stored, at_position=at_position)
+    return _error(stored, value, "the true position" if at else None)
+
+
+def headline_loss(stored: Stored, *, at_position: float | None = None) -> tuple[float, bool]:
+    """The loss that people are told first, in loss units, and whether it is that at true positions."""
+    found = position_loss(stored.mechanism) if at_position is None else at_position
+    return (float(stored.mechanism.attrs["expected_loss"]), False) if found is None else (found, True)
+
+
+def _error(stored: Stored, value: float, place: str | None, name: str = "loss") -> Saying:
+    unit = stored.domain.unit
+    what = "Reports" if stored.same_places or place else "Answers"
+    off = "off" if place is None else f"off {place}"
+    if type(stored.loss) is ZeroOne:
+        shown = {name: percent(1 - value, up=False, digits=DIGITS)}
+        return Saying(
+            template=f"A report is the true one with probability {{{name}}}.",
+            values={name: 100 * (1 - value)},
+            texts=shown,
+        )
+    if type(stored.loss) is Distance:
+        return _of_length(f"{what} are {{{name}}} {off} on average.", name, value, unit, up=True)
+    if type(stored.loss) is SquaredDistance:
+        root = math.sqrt(max(value, 0.0))
+        return _of_length(f"{what} are {{{name}}} {off} (root mean square).", name, root, unit, up=True)
+    shown = {name: amount(value, stored.loss.unit(unit), up=True)}
+    return Saying(template=f"{what} have a loss of {{{name}}} on average.", values={name: value}, texts=shown)
+
+
+def bound_sentence(stored: Stored, *, at_position: float | None = None, gap: float | None = None) -> Saying | None:
+    """What no mechanism does better than, beside the loss that it bounds; None where nothing was proved.
+
+    gap, (loss - bound) / loss of these two where it was computed already. The bound of a design between centres of
+    cells is one of the loss between centres. Of squared distances it says the same at true positions: those add the
+    variance of a cell to every mechanism that moves a position to the centre of its cell
+    (setting/objective/true_position.py). Of others it stands beside the loss between centres.
+    """
+    attrs, loss = stored.mechanism.attrs, stored.loss
+    bound = float(attrs["lower_bound"]) if "lower_bound" in attrs else 0.0
+    if bound <= 0:
+        return None
+    by_form = stored.positions is not None and attrs["program"] == Positions.name
+    if stored.positions is not None and not by_form:
+        return None
+    value, at = headline_loss(stored, at_position=at_position)
+    told = float(attrs.get("objective", attrs["expected_loss"]))
+    whose = "no mechanism of this form" if by_form else "no mechanism with this claim"
+    share = (told - bound) / told if gap is None else gap
+    end = f" (gap {percent(max(share, 0.0), up=True)})." if told > 0 else "."
+    if "objective" in attrs and not by_form:
+        values, texts = {"bound": bound}, {"bound": number(bound, up=False)}
+        return Saying(template=f"{whose.capitalize()} has less than {{bound}}{end}", values=values, texts=texts)
+    if type(loss) is ZeroOne:
+        values, texts = {"bound": 100 * (1 - bound)}, {"bound": percent(1 - bound, up=True, digits=DIGITS)}
+        return Saying(template=f"{whose.capitalize()} does better than {{bound}}{end}", values=values, texts=texts)
+    unit = stored.domain.unit
+    if type(loss) is SquaredDistance:
+        more = value - told if at and not by_form else 0.0
+        root = math.sqrt(max(bound + more * (1 - _NOISE), 0.0))
+        return _of_length(f"{whose.capitalize()} does better than {{bound}}{end}", "bound", root, unit, up=False)
+    if type(loss) is Distance and at and not by_form:
+        centres = _of_length("Between centres of cells that is {cell_loss}, and ", "cell_loss", told, unit, up=True)
+        best = _of_length(f"{whose} does better than {{bound}}{end}", "bound", bound, unit, up=False)
+        return Saying(
+            template=centres.template + best.template,
+            values={**centres.values, **best.values},
+            texts={**centres.texts, **best.texts},
+        )
+    if type(loss) is Distance:
+        return _of_length(f"{whose.capitalize()} does better than {{bound}}{end}", "bound", bound, unit, up=False)
+    texts = {"bound": amount(bound, loss.unit(unit), up=False)}
+    return Saying(
+        template=f"{whose.capitalize()} does better than {{bound}}{end}", values={"bound": bound}, texts=texts
+    )
+
+
+def stopped_sentence(stopped: str | None, gap: float | None, *, limit: float | None = None) -> Saying | None:
+    """What a design that was stopped early may be missing, and the option that goes on; None where it was not.
+
+    gap, (loss - bound) / loss; limit, the seconds that it had.
+    """
+    why = {"time": "Stopped at its time limit", "interrupt": "Stopped by hand"}.get(stopped or "")
+    if why is None:
+        return None
+    longer = "a longer --time-limit" if limit is None or math.isinf(limit) else f"--time-limit {4 * limit:g}"
+    on = f"{longer} goes on" if stopped == "time" else "the same command without an interruption goes on"
+    if gap is None or not 0 <= gap < 1:
+        return Saying(template=f"{why}: how much better the best is was not found; {on}.")
+    values, texts = {"avoidable": 100 * gap}, {"avoidable": percent(gap, up=True)}
+    return Saying(
+        template=f"{why}: up to {{avoidable}} of the loss may be avoidable; {on}.", values=values, texts=texts
+    )
+
+
+def saying_of(stored: Stored, p: Protection) -> Saying:
+    """What a page begins with: protection, error, bound."""
+    at_position = position_loss(stored.mechanism)
+    told = "objective" not in stored.mechanism.attrs or stored.positions is not None
+    bound = bound_sentence(stored, at_position=at_position) if told else None
+    return joined([protects(p), error_sentence(stored, at_position=at_position), bound])
+
+
+def _of_length(template: str, name: str, value: float, unit: str, *, up: bool) -> Saying:
+    return Saying(template=template, values={name: value}, texts={name: length(value, unit, up=up)})
