@@ -156,7 +156,8 @@ def area(
     if as_json:
         printing.print_json(summary)
     else:
-        print_summary(summary, mechanism, verbose=verbose, more=sentences(summary, problem))
+        more = sentences(summary, problem)
+        print_summary(summary, mechanism, checked, verbose=verbose, limit=time_limit, more=more)
 
 
 def _refuse(owner: str, options: Mapping[str, object]) -> None:

@@ -103,7 +103,7 @@ def solve(
     if as_json:
         printing.print_json(summary)
     else:
-        print_summary(summary, mechanism, verbose=verbose)
+        print_summary(summary, mechanism, checked, verbose=verbose, limit=time_limit)
     return _judged(summary, gap, method)
 
 

@@ -22,6 +22,7 @@ def verify(
     from mechdesign.mechanism.compact.file import is_compact
     from mechdesign.mechanism.session.design_files import is_design
     from mechdesign.mechanism.storage.files import load
+    from mechdesign.mechanism.stored import read
     from mechdesign.output.terminal import printing
     from mechdesign.output.terminal.verdicts import print_verification
     from mechdesign.verification.verify import verify as verify_file
@@ -41,6 +42,7 @@ def verify(
     if as_json:
         printing.print_json(result.as_dict())
     else:
-        print_verification(result, verbose=verbose, bound=bound)
+        one = result.certified and result.windows is None and not is_compact(file)
+        print_verification(result, read(load(file)) if one else None, verbose=verbose, bound=bound)
     if not result.certified:
         raise typer.Exit(1)

@@ -35,8 +35,10 @@ from typing import Literal
 import numba
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import dijkstra
 
 from mechdesign.base.units import unit_word
+from mechdesign.mechanism.compact.map import CompactMap
 from mechdesign.mechanism.positions.claim import rounding_nats
 from mechdesign.mechanism.positions.patches import Patches, level_range
 from mechdesign.mechanism.stored import Stored
@@ -44,8 +46,7 @@ from mechdesign.mechanism.table.certificate import exp_lower
 from mechdesign.setting.metric.discrete import Discrete
 from mechdesign.setting.metric.eikonal import Eikonal
 from mechdesign.setting.metric.euclidean import Euclidean
-from mechdesign.setting.metric.metric import Metric
-from mechdesign.setting.metric.shortest_paths import shortest_paths
+from mechdesign.setting.metric.shortest_paths import Edges
 from mechdesign.setting.metric.streets import Streets
 from mechdesign.setting.space.domain import Domain
 from mechdesign.setting.space.lattice import all_pairs, displaced_pairs
@@ -53,13 +54,11 @@ from mechdesign.setting.space.plane import METRES
 
 USUAL = 2.0  # the factor whose radius is told where nobody asked for another
 MOST_WORK = 4_000_000_000  # pairs of rows times reports that are looked at: some ten seconds
-MOST_CELLS = 5_000  # of a masked map, between whose cells the shortest ways are searched
+MOST_CELLS = 20_000  # of a masked map, between whose cells the shortest ways are searched
 _UP = 1 + 2.0**-50
 _FINE = (4, 2, 1)  # f of the module docstring, the first that is not too much work
 _ROOM = 40_000_000  # Bezier coefficients that are held at a time
-# By numbers of axes and of neighbours: how far a graph distance exceeds the Euclidean one at most, at constant eps.
-_STRETCH = {(2, 4): 1.41422, (2, 8): 1.08240, (2, 16): 1.02750, (2, 32): 1.01310, (2, 64): 1.00755}
-_STRETCH |= {(3, 6): 1.73206, (3, 18): 1.39400, (3, 26): 1.12800}
+_SEARCHED = 256  # cells that are searched from at a time
 
 Kind = Literal["positions", "cells", "places"]
 
@@ -104,6 +103,20 @@ def protection(stored: Stored, within: float | None = None) -> Protection:
     if domain.cell is not None and (domain.dimension > 1 or domain.unit in METRES or domain.unit == "cell"):
         return _of_cells(stored, asked)
     return _of_places(stored, asked)
+
+
+def protection_of_map(compact: CompactMap) -> Protection:
+    """What a compact map protects: its cells, by the claimed distance of those that touch."""
+    domain = compact.domain
+    steps, _ = near_steps(domain, Fraction(0), Fraction(1))
+    return Protection(
+        kind="cells",
+        subject=_subject(domain),
+        unit=lengths(domain.unit),
+        within=0.0,
+        factor=factor_of(_along_steps(compact.edges, domain, steps)),
+        exact=False,
+    )
 
 
 def asked_radius(stored: Stored) -> float | None:
@@ -233,31 +246,44 @@ def _steepest(mass, tail, head):  # type: ignore[no-untyped-def]
 def _farthest(stored: Stored, steps: NDArray[np.int64]) -> Fraction | None:
     """The largest claimed distance in nats of two cells at these displacements, or more; None where it is not known."""
     metric, domain = stored.metric, stored.domain
-    assert domain.cell is not None
+    assert domain.cell is not None and domain.shape is not None
     if len(steps) == 0:
         return Fraction(0)
     if isinstance(metric, Discrete):
         return Fraction(metric.epsilon) * Fraction(metric.scale)
-    whole = domain.shape is not None and domain.size == math.prod(domain.shape)
-    level = _level_of(metric, domain) if whole or isinstance(metric, Euclidean) else None
-    if level is not None:
+    if isinstance(metric, Euclidean):
         away = float(np.sqrt(((steps * np.asarray(domain.cell)) ** 2).sum(axis=1)).max())
-        return level * Fraction(away * (1 + 2.0**-40))
+        return Fraction(metric.epsilon) * Fraction(metric.scale) * Fraction(away * (1 + 2.0**-40))
+    if isinstance(metric, Eikonal) and domain.size == math.prod(domain.shape):
+        return _along_steps(stored.edges, domain, steps)
     if domain.size > MOST_CELLS:
         return None
-    ways = shortest_paths(stored.edges, domain.size)
-    pairs = (displaced_pairs(domain, tuple(step)) for step in steps.tolist())
-    return Fraction(max((float(ways[tail, head].max()) for tail, head in pairs if len(tail)), default=0.0))
+    pairs = [displaced_pairs(domain, tuple(step)) for step in steps.tolist()]
+    tail, head = (np.concatenate(ends) for ends in zip(*pairs, strict=True))
+    graph, found = stored.edges.matrix(domain.size), 0.0
+    order = np.argsort(tail, kind="stable")
+    for part in np.array_split(order, -(-domain.size // _SEARCHED)):
+        sources, place = np.unique(tail[part], return_inverse=True)
+        ways = np.asarray(dijkstra(graph, directed=False, indices=sources))
+        found = max(found, float(ways[place, head[part]].max(initial=0.0)))
+    return Fraction(found * (1 + 2.0**-40))
 
 
-def _level_of(metric: Metric, domain: Domain) -> Fraction | None:
-    """Nats per unit of a straight line at most; None for a metric without a level, or whose graph is not known."""
-    if isinstance(metric, Euclidean):
-        return Fraction(metric.epsilon) * Fraction(metric.scale)
-    if isinstance(metric, Eikonal) and domain.shape is not None and len(set(domain.cell or ())) == 1:
-        stretch = 1.0 if domain.dimension == 1 else _STRETCH[domain.dimension, metric.stencil]
-        return Fraction(metric.level.largest) * Fraction(metric.scale) * Fraction(stretch)
-    return None
+def _along_steps(edges: Edges, domain: Domain, steps: NDArray[np.int64]) -> Fraction:
+    """The length of the way from a cell to another at any of these displacements, at most, on a whole lattice: along
+    its axes and, on two where diagonals are edges, along these first; every step as long as the longest of its kind.
+    """
+    assert domain.index is not None
+    step = np.abs(domain.index[edges.tail] - domain.index[edges.head])
+    axes = [np.all(step == unit, axis=1) for unit in np.eye(domain.dimension, dtype=np.int64)]
+    straight = np.array([edges.length[along].max(initial=0.0) for along in axes])
+    away = np.abs(steps)
+    across = np.zeros(len(steps), np.int64)
+    diagonal = 0.0
+    both = np.all(step == 1, axis=1) if domain.dimension == 2 else np.zeros(len(step), bool)
+    if both.any():
+        across, diagonal = away.min(axis=1), float(edges.length[both].max())
+    return Fraction(float(((away - across[:, None]) @ straight + across * diagonal).max()) * (1 + 2.0**-40))
 
 
 # --- places ----------------------------------------------------------------------------------------------------------

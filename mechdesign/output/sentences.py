@@ -152,6 +152,13 @@ def headline_loss(stored: Stored, *, at_position: float | None = None) -> tuple[
     return (float(stored.mechanism.attrs["expected_loss"]), False) if found is None else (found, True)
 
 
+def objective_sentence(stored: Stored, value: float, what: str) -> Saying:
+    """The figure that was made small instead of the expected loss, by the name that the program gives it."""
+    unit = stored.loss.unit(stored.domain.unit) if "loss" in what else "1"
+    shown = {"loss": amount(value, "units" if (unit, stored.loss.name) == ("1", "distance") else unit, up=True)}
+    return Saying(template=f"{what.capitalize()} is {{loss}}.", values={"loss": value}, texts=shown)
+
+
 def _error(stored: Stored, value: float, place: str | None, name: str = "loss") -> Saying:
     unit = stored.domain.unit
     what = "Reports" if stored.same_places or place else "Answers"

@@ -8,8 +8,9 @@ streets are rebuilt from their lengths, and then it says "streets".
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from mechdesign.errors import InputError, VerificationError
 from mechdesign.mechanism.compact.file import is_compact, load_compact
 from mechdesign.mechanism.compact.map import CompactMap
 from mechdesign.mechanism.positions.cones import breaches
+from mechdesign.mechanism.protection import Protection, protection, protection_of_map
 from mechdesign.mechanism.session.design import SessionDesign
 from mechdesign.mechanism.session.design_files import is_design
 from mechdesign.mechanism.storage.files import load
@@ -50,9 +52,13 @@ class Verification(Shown):
 
     certified: rows sum to exactly 2^62, no edge is violated and everything the file says was found again; violations:
     (edge, direction, report) triples that break the claim; claim: the claim as rebuilt; rebuilt: "geometry", "streets",
-    "edge list only" or "levels of the map"; effective_epsilon: largest log-ratio over length, relative to the metric of
-    the problem; worst: the secret, other and report that attain it; expected_loss, recomputed, None where the file has
-    no prior; lower_bound_checked: True if the stored bound follows from the stored multipliers, None if there is none,
+    "edge list only" or "levels of the map"; ratio: what the mechanism truly has over what it claims, largest log-ratio
+    over length, and 1 where the claim about positions is certified; row_ratio: there, that of the rows of the table,
+    which may exceed 1, since only means of them are drawn (mechanism/positions/claim.py); effective_epsilon: `ratio`
+    under the name of the file, relative to the metric of the problem; worst: the secret, other and report that attain
+    it, of rows; protection: what is protected, None where it is not certified, and of a session design; expected_loss,
+    recomputed, None where the file has no prior; lower_bound_checked: True if the stored bound follows from the stored
+    multipliers, None if there is none,
     or if it rests on constraints that a file cannot hold, or if that was not asked; reasons: why it is not certified;
     windows, of a session design alone: for a calendar day and any 24 hours the most that they cost on any transcript,
     an exact multiple of the metric, and how many transcripts were walked through one by one, None where they are too
@@ -71,20 +77,33 @@ class Verification(Shown):
     position_claim: str | None = None
     position_breaches: int | None = None
     windows: dict[str, dict[str, Any]] | None = None
+    ratio: float | None = None
+    row_ratio: float | None = None
+    protection: Protection | None = None
 
     def facts(self) -> Mapping[str, object]:
         return {
             "certified": self.certified,
-            "effective_epsilon": self.effective_epsilon,
+            **({} if self.protection is None else {"protects": self.protection.subject}),
+            "ratio": self.ratio,
             "claim": self.claim,
             **({} if self.windows is None else {"windows": self.windows}),
             **({"reasons": "; ".join(self.reasons)} if self.reasons else {"expected_loss": self.expected_loss}),
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
-        told = asdict(self)
+        """The JSON form: protects, within and factor_within in place of `protection`, a factor without bound None."""
+        told = asdict(replace(self, protection=None)) | protected(self.protection)
+        del told["protection"]
         return told if self.windows is not None else {n: value for n, value in told.items() if n != "windows"}
+
+
+def protected(p: Protection | None) -> dict[str, Any]:
+    """What is protected as JSON has it: the subject, the radius and the factor within it; None where there is none."""
+    if p is None:
+        return dict.fromkeys(("protects", "within", "factor_within"))
+    factor = None if p.factor is None or math.isinf(p.factor) else p.factor
+    return {"protects": p.subject, "within": p.within, "factor_within": factor}
 
 
 @asked
@@ -127,16 +146,29 @@ def verify(
                 found = check_factored(stored, bound=bound, on_progress=on_progress)
             else:
                 found = _check_table(stored)
+            reasons += found["reasons"]
+            found |= _ratios(found, stored.positions is not None, not reasons)
+            found["protection"] = None if reasons else protection(stored)
     except Exception as error:
         raise contradiction(error) from error
-    reasons += found["reasons"]
     return Verification(**{**found, "certified": not reasons, "reasons": reasons})
+
+
+def _ratios(found: dict[str, Any], positions: bool, certified: bool) -> dict[str, float | None]:
+    """ratio, row_ratio and effective_epsilon, of what was found of the rows."""
+    rows = found["effective_epsilon"]
+    if not positions:
+        return {"ratio": rows}
+    ratio = 1.0 if certified else None
+    return {"ratio": ratio, "row_ratio": rows, "effective_epsilon": ratio}
 
 
 def _of_map(compact: CompactMap, on_progress: Callable[[Reported], None] | None) -> Verification:
     try:
         with np.errstate(all="ignore"):
             found = check_compact(compact, on_progress=on_progress)
+            found |= _ratios(found, False, True)
+            found["protection"] = None if found["reasons"] else protection_of_map(compact)
     except Exception as error:
         raise contradiction(error) from error
     return Verification(**{**found, "certified": not found["reasons"]})

@@ -6,7 +6,7 @@ import math
 
 from mechdesign.closed_forms.noise.privacy_radius import odds_factor
 from mechdesign.mechanism.stored import Stored
-from mechdesign.output.terminal.words import loss_sentence
+from mechdesign.output.sentences import error_sentence
 from mechdesign.setting.metric.euclidean import Euclidean
 
 _CELLS = """\
@@ -30,7 +30,7 @@ def promise(stored: Stored, *, loss: float | None) -> str:
     digits; on a plane the radius is on the ground. For other metrics it refers to the claim.
     """
     metric, domain = stored.metric, stored.domain
-    said = "" if loss is None else f"{loss_sentence(loss, stored.loss.name, stored.loss.unit(domain.unit))}."
+    said = "" if loss is None else error_sentence(stored).sentence
     whose = "cells" if stored.positions is None else "positions"
     by_claim = f"One report changes anybody's odds between two {whose} by a factor of at most e^d, d as claimed. {said}"
     if not isinstance(metric, Euclidean):

@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 
 from mechdesign.closed_forms.mechanisms import planar_laplace
-from mechdesign.closed_forms.noise.privacy_radius import odds_factor
 from mechdesign.errors import InputError
-from mechdesign.output.terminal.words import amount
+from mechdesign.output.sentences import amount
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain
 from mechdesign.utility.loss.true_position import position_loss
@@ -107,10 +106,6 @@ def sentences(summary: Mapping[str, Any], problem: DesignProblem) -> str:
     told, unit = problem.parameters, problem.domain.unit
     columns = summary.get("method") == "columns"
     said = f"Made by {'weights of columns certified between any two positions' if columns else summary['chosen']}."
-    if "radius" in told:
-        odds = f"{odds_factor(float(told['level'])):.6g}"
-        within = f"{float(told['radius']):.6g} {unit}"
-        said = f"Within {within} it changes an attacker's odds by a factor of {odds} at most. {said}"
     if "people" in told:
         within = f"{float(told['least']):.6g} {unit} and {float(told['most']):.6g} {unit}"
         disc = f"the disc that holds {float(told['people']):.6g} people, its radius between {within}"
@@ -120,6 +115,8 @@ def sentences(summary: Mapping[str, Any], problem: DesignProblem) -> str:
     if summary["alternative_loss"] is None:
         return f"{said} --program optimal solves it all the same, until its --time-limit."
     placed = summary["program"] == "positions" and summary.get("alternative_position_loss") is not None
-    cost = amount(summary["alternative_position_loss" if placed else "alternative_loss"], problem.loss.unit(unit))
+    cost = amount(
+        summary["alternative_position_loss" if placed else "alternative_loss"], problem.loss.unit(unit), up=True
+    )
     whose = ", private between centres of cells alone," if placed else ""
     return f"{said} The planar Laplace mechanism{whose} would have a loss of {cost}{' to it' * placed}."

@@ -15,17 +15,27 @@ from mechdesign.errors import DesignError, VerificationError
 from mechdesign.mechanism.positions.patches import level_range
 from mechdesign.mechanism.stored import read, stored_domain
 from mechdesign.mechanism.table.dataset import relative_gap
+from mechdesign.output.sentences import (
+    bound_sentence,
+    error_sentence,
+    joined,
+    length,
+    number,
+    objective_sentence,
+    percent,
+    protects,
+    stopped_sentence,
+)
 from mechdesign.output.terminal.printing import figure, listing, say
-from mechdesign.output.terminal.words import loss_sentence, worst_prior
+from mechdesign.output.terminal.words import worst_prior
 from mechdesign.programs.optimal.minimax import Minimax
-from mechdesign.programs.optimal.positions import Positions
 from mechdesign.setting.metric.euclidean import Euclidean
 from mechdesign.setting.objective.losses import LOSSES
 from mechdesign.solvers.positions.price import advised_cell
 from mechdesign.utility.loss.loss import constant_loss
 from mechdesign.utility.loss.remap import remapped_loss
 from mechdesign.utility.loss.true_position import position_loss
-from mechdesign.verification.verify import Verification, verify
+from mechdesign.verification.verify import Verification, protected, verify
 
 
 def proved(mechanism: xr.Dataset) -> Verification:
@@ -62,7 +72,7 @@ def summarise(mechanism: xr.Dataset, checked: Verification, *, seconds: float, f
     as `compare` has it, the second what the mechanism truly has.
     """
     attrs = mechanism.attrs
-    effective, claimed = float(attrs["effective_epsilon"]), attrs.get("claimed_epsilon")
+    effective, claimed = checked.effective_epsilon or 0.0, attrs.get("claimed_epsilon")
     asked = read(mechanism).asked
     level = asked.smallest_level if isinstance(asked, Euclidean) else claimed
     loss, bound = float(attrs["expected_loss"]), attrs.get("lower_bound")
@@ -76,6 +86,7 @@ def summarise(mechanism: xr.Dataset, checked: Verification, *, seconds: float, f
         "program": attrs["program"],
         "secrets": mechanism.sizes["secret"],
         "reports": mechanism.sizes["secret" if factored else "report"],
+        **protected(checked.protection),
         "claim": checked.claim,
         "loss": loss,
         "objective": None if objective is None else value,
@@ -97,6 +108,8 @@ def summarise(mechanism: xr.Dataset, checked: Verification, *, seconds: float, f
         "claimed_epsilon": None if claimed is None else float(claimed),
         "smallest_epsilon": None if level is None else float(level) * effective,
         "effective_epsilon": effective,
+        "ratio": checked.ratio,
+        "row_ratio": checked.row_ratio,
         "certified": checked.certified,
         "stopped": attrs.get("stopped"),
         "seconds": seconds,
@@ -108,57 +121,93 @@ def summarise(mechanism: xr.Dataset, checked: Verification, *, seconds: float, f
     }
 
 
-def print_summary(summary: Mapping[str, Any], mechanism: xr.Dataset, *, verbose: bool = False, more: str = "") -> None:
-    """The document of `summarise`: what a report is worth in a sentence, and `more` after it, then its figures, a line
-    each; the claim, and what was used, if `verbose`.
+def print_summary(
+    summary: Mapping[str, Any],
+    mechanism: xr.Dataset,
+    checked: Verification,
+    *,
+    verbose: bool = False,
+    because: str | None = None,
+    limit: float | None = None,
+    more: str = "",
+) -> None:
+    """The document of `summarise`: what is protected, how far off reports are, what the best would be, and `more` after
+    it; then its figures, a line each; the claim, the rows of the table, and what was used, if `verbose`.
+
+    because, why no more is protected, for the first line; limit, the seconds that the search had.
     """
-    unit = str(mechanism["loss_table"].attrs.get("units", "1")) if "loss_table" in mechanism else _loss_unit(mechanism)
-    if summary["objective_of"] is None:
-        said = loss_sentence(summary["loss"], mechanism.attrs["loss"], unit)
-    else:
-        said = f"{summary['objective_of'].capitalize()} is {summary['objective']:.3g}"
-    if summary["lower_bound"] is not None and summary["lower_bound"] > 0:
-        whose = "spline within these cones" if summary["program"] == Positions.name else "mechanism with this claim"
-        said += f"; no {whose} does better than {summary['lower_bound']:.3g} (gap {summary['gap']:.0e})"
+    stored, at_position = read(mechanism), summary["position_loss"]
+    assert checked.protection is not None
+    aimed = summary["objective_of"] is not None and stored.positions is None
+    parts = [
+        stopped_sentence(summary["stopped"], summary["gap"], limit=limit),
+        protects(checked.protection, because=because),
+        objective_sentence(stored, summary["objective"], summary["objective_of"])
+        if aimed
+        else error_sentence(stored, at_position=at_position),
+        bound_sentence(stored, at_position=at_position, gap=summary["gap"]),
+    ]
+    said = joined(parts).sentence
     if summary.get("method") == "columns":
-        said += "; made of weights of certified columns, its distance from the optimum is not known"
+        said += " Made of weights of certified columns: how much better the best is was not found."
     if mechanism.attrs["program"] == Minimax.name and mechanism["multiplier"].values.any():
         more = f"{worst_prior(mechanism)}.{' ' * bool(more)}{more}"
     if summary.get("price") is not None:
         more = f"{_price(summary['price'], mechanism)}{' ' * bool(more)}{more}"
-    say(f"{said}. Proved in whole numbers.{' ' * bool(more)}{more}")
+    say(f"{said} Proved in whole numbers.{' ' * bool(more)}{more}")
     last = ("seconds", "peak_mb", "file", "fallback", "diagnosis", "published", "remark")
-    hidden = {"certified", "remedy", "chosen"} | (
-        set() if verbose else {"claim", "position_claim", "peak_mb", "objective_of"}
-    )
+    hidden = {"certified", "remedy", "chosen", "effective_epsilon", "protects", "within", "factor_within"}
+    if not verbose:
+        hidden |= {"claim", "position_claim", "row_ratio", "peak_mb", "objective_of"}
+        hidden |= {"objective"} if stored.positions is not None else set()
     names = [name for name in summary if name not in last] + [name for name in last if name in summary]
-    words = {"effective_epsilon": "ratio", "claimed_epsilon": "claimed eps", "smallest_epsilon": "smallest eps"}
-    forms = {"gap": ".2e", "remapped_gap": ".2e", "seconds": ".1f", "peak_mb": ".0f"}
-    lines = {
-        words.get(name, name.replace("_", " ")): format(summary[name], forms[name])
-        if name in forms
-        else figure(summary[name])
-        for name in names
-        if name not in hidden and summary[name] is not None
-    }
-    listing(lines)
+    words = _WORDS if at_position is None else _WORDS | {"loss": "loss between centres"}
+    listing(
+        {
+            words.get(name, name.replace("_", " ")): _figure(name, summary[name])
+            for name in names
+            if name not in hidden and summary[name] is not None
+        }
+    )
+
+
+_WORDS = {"claimed_epsilon": "claimed eps", "smallest_epsilon": "smallest eps", "position_loss": "loss at positions"}
+_WORDS |= {"row_ratio": "ratio of rows"}
+_UP = (
+    "loss",
+    "objective",
+    "remapped_loss",
+    "within_cell_error",
+    "position_loss",
+    "smallest_epsilon",
+    "ratio",
+    "row_ratio",
+)
+_DOWN = ("lower_bound", "cell_lower_bound")
+_FORMS = {"seconds": ".1f", "peak_mb": ".0f"}
+
+
+def _figure(name: str, value: Any) -> str:
+    """A figure of the list: losses and levels rounded up to six digits, bounds down, gaps and prices in percent."""
+    if name in _FORMS:
+        return format(value, _FORMS[name])
+    if name in ("gap", "remapped_gap", "price"):
+        return percent(value, up=True)
+    if isinstance(value, float) and name.removeprefix("alternative_") in (*_UP, *_DOWN):
+        return number(value, up=name not in _DOWN, digits=6)
+    return figure(value)
 
 
 def _price(price: float, mechanism: xr.Dataset) -> str:
     """What privacy between positions costs beside privacy between centres, and a cell at which it costs 1 %."""
     if price <= 0:
         return "Between any two positions instead of centres of cells, that costs nothing."
-    said = f"Between any two positions instead of centres of cells, that costs at most {price:.2%}"
+    said = f"Between any two positions instead of centres of cells, that costs at most {percent(price, up=True)}"
     domain, metric = stored_domain(mechanism), read(mechanism).asked
     assert domain.cell is not None and metric is not None
-    unit, (low, high) = "" if domain.unit == "1" else f" {domain.unit}", level_range(metric)
+    low, high = level_range(metric)
     cell = advised_cell(domain.cell[0], price, varies=low < high)
-    return f"{said}." if cell is None else f"{said}, and about 1% with cells of {cell:.3g}{unit}."
-
-
-def _loss_unit(mechanism: xr.Dataset) -> str:
-    loss = LOSSES.get(mechanism.attrs["loss"])
-    return "1" if loss is None else loss.unit(stored_domain(mechanism).unit)
+    return f"{said}." if cell is None else f"{said}, and about 1 % with cells of {length(cell, domain.unit, digits=3)}."
 
 
 def within_cell_error(mechanism: xr.Dataset) -> float | None:

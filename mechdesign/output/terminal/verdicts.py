@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from mechdesign.mechanism.stored import Stored
+from mechdesign.output.sentences import bound_sentence, error_sentence, joined, number, protects
 from mechdesign.output.terminal.printing import listing, print_table, say
+from mechdesign.utility.loss.true_position import position_loss
 from mechdesign.verification.audit import Audit
 from mechdesign.verification.compact import REBUILT
 from mechdesign.verification.rules import RuleAudit
@@ -15,34 +18,41 @@ from mechdesign.verification.verify import Verification
 _WINDOWS = {"1d": "calendar day", "24h": "any 24 hours"}
 
 
-def print_verification(result: Verification, *, verbose: bool = False, bound: bool = True) -> None:
-    """The outcome of a verification, reasons included; the claim if `verbose`; bound, whether it was to be checked."""
+def print_verification(
+    result: Verification, stored: Stored | None = None, *, verbose: bool = False, bound: bool = True
+) -> None:
+    """The outcome of a verification, reasons included; the claim and the rows of the table if `verbose`; stored, the
+    mechanism where it is one and certified, for what it protects and costs; bound, whether it was to be checked.
+    """
     if result.certified and result.windows is not None:
         say("Certified: every table is private as claimed, and no transcript costs more than a window is said to.")
-    elif result.certified and result.rebuilt == REBUILT:
-        say(
-            "Certified: no inequality of the claim is broken, and no row sums to more than its bound, in whole numbers."
-        )
     elif result.certified:
-        say(
-            "Certified: every row sums to exactly 2^62 (factors: to its stored sum), and no inequality of the claim is "
-            "broken, in whole numbers."
-        )
+        parts = [] if result.protection is None else [protects(result.protection)]
+        if stored is not None:
+            at_position = position_loss(stored.mechanism)
+            parts.append(error_sentence(stored, at_position=at_position))
+            if result.lower_bound_checked and (best := bound_sentence(stored, at_position=at_position)) is not None:
+                parts.append(best)
+        sums = "no row sums to more than its bound" if result.rebuilt == REBUILT else "every row sums to what it should"
+        say(f"Certified. {joined(parts).sentence} Proved in whole numbers: no inequality is broken, and {sums}.")
     else:
         say(f"Not certified: {result.reasons[0]}.")
     worst = result.worst
-    said = {None: None if bound else "not checked", True: "follows from its multipliers", False: "does not follow"}
+    unchecked = not bound or (stored is not None and "lower_bound" in stored.mechanism.attrs)
+    said = {None: "not checked" if unchecked else None, True: "follows from its multipliers", False: "does not follow"}
+    rows = result.row_ratio is not None
     listing(
         {
             "violations": result.violations,
             "rebuilt from": result.rebuilt,
-            "ratio": None if result.effective_epsilon is None else f"{result.effective_epsilon:.9g}",
-            "worst": None
-            if worst is None
-            else f"report {worst['report']}, from secret {worst['secret']} beside {worst['other']}",
-            "expected loss": None if result.expected_loss is None else f"{result.expected_loss:.9g}",
-            "lower bound": said[result.lower_bound_checked],
             "any position": None if result.position_claim is None else f"{result.position_breaches} cones broken",
+            "ratio": None if result.ratio is None else number(result.ratio, up=True, digits=9),
+            "ratio of rows": number(result.row_ratio, up=True, digits=9) if rows and verbose else None,
+            "worst": f"report {worst['report']}, from secret {worst['secret']} beside {worst['other']}"
+            if worst is not None and (verbose or not rows)
+            else None,
+            "expected loss": None if result.expected_loss is None else number(result.expected_loss, up=True, digits=9),
+            "lower bound": said[result.lower_bound_checked],
             **{_WINDOWS.get(words, words): _window(told) for words, told in (result.windows or {}).items()},
             "claim": result.claim if verbose else None,
             "claim of positions": result.position_claim if verbose else None,

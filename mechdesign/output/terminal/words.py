@@ -18,22 +18,6 @@ def judged(problem: DesignProblem) -> str:
     return f"{problem.loss.name} loss" + ("" if unit == "1" else f" in {unit}")
 
 
-def amount(loss: float, unit: str) -> str:
-    """A loss, three digits, with its unit where it has one."""
-    return f"{loss:.3g}" if unit == "1" else f"{loss:.3g} {unit}"
-
-
-def loss_sentence(loss: float, name: str, unit: str) -> str:
-    """What an expected loss says of a report: of a loss of this name, and unit as the table has it."""
-    if name == "zero-one":
-        return f"A report is wrong with probability {loss:.3g}"
-    if name == "squared":
-        return f"A report is off by {loss:.3g} {'squared units' if unit == '1' else unit} on average"
-    if name == "distance":
-        return f"A report is off by {loss:.3g} {'units' if unit == '1' else unit} on average"
-    return f"A report has a loss of {loss:.3g}{'' if unit == '1' else f' {unit}'} on average"
-
-
 def worst_prior(mechanism: xr.Dataset) -> str:
     """A sentence on the prior under which no mechanism does better than the worst case of a minimax mechanism: its
     three likeliest places. It is made of the multipliers of the secrets' losses.
