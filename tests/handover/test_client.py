@@ -7,6 +7,7 @@ import json
 import random
 import stat
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,90 @@ def test_memory_and_budget(folder) -> None:
     assert found["kept"] == [[report, True, 0], [other, True, 0]]
     assert found["renewed"] == [False, 1]
     assert found["forgotten"] == [{"left": 1, "spent": 3, "remembered": 0}, [False, 0], "budget"]
+
+
+CLOCK = """
+const HOUR = 3600 * 1000;
+let now = Date.UTC(2026, 10, 23, 14, 4, 30);
+const opened = (storage = memoryStorage()) => openClient({ table, storage, perDay: 2, now: () => now });
+const refusal = async (action) => {
+  try { return (await action()).left; } catch ({ code, message, until }) { return [code, message, until]; }
+};
+const found = {};
+const client = await opened();
+const of = (cell, asked = client) => refusal(() => asked.reportCell(cell));
+found.spent = [await of(0), await of(1), await of(2)];
+now += 25 * HOUR;
+await client.forget();
+now -= 25 * HOUR - 60_000;
+found.back = await of(3);
+now += 24 * HOUR - 60_000 - 1;
+found.early = (await of(3))[0];
+now += 1;
+found.later = [await of(3), await of(4), await of(5)];
+const storage = memoryStorage();
+const other = await opened(storage);
+found.first = await of(0, other);
+now -= 25 * HOUR;
+found.behind = await of(1, other);
+now += 25 * HOUR + 60_000;
+found.again = await of(2, await opened(storage));
+now += 40 * 24 * HOUR;
+found.ahead = [await of(2, other), await of(3, other)];
+now -= 39 * 24 * HOUR;
+found.dated = await of(4, other);
+found.times = [];
+for (const time of [NaN, Infinity, undefined, null, "12", 9e15, 10n]) {
+  now = time;
+  const fresh = await opened();
+  found.times.push([(await of(0, fresh))[0], (await refusal(() => fresh.forget()))[0]]);
+}
+console.log(JSON.stringify(found));
+"""
+DAY = 24 * 3600 * 1000
+
+
+def test_a_clock_frees_nothing_by_going_forward_and_back(folder) -> None:
+    """perDay 2: what was paid counts for 24 hours of the clock, whatever it showed in between."""
+    found = run(folder("park"), OPEN + CLOCK)
+    paid = datetime(2026, 11, 23, 14, 4, 30, tzinfo=UTC).timestamp() * 1000
+    refused = ["budget", "2 report(s) in 24 hours are spent: report nothing until 14:05 UTC", paid + DAY]
+    assert found["spent"] == [1, 0, refused]
+    assert found["back"] == refused
+    assert found["early"] == "budget"
+    assert found["later"][:2] == [1, 0]
+    assert found["later"][2][2] == paid + 49 * DAY // 24  # dated with the latest time that was read
+    assert (found["first"], found["behind"]) == (1, 0)
+    assert found["again"][0] == "budget"
+    assert found["ahead"] == [1, 0]
+    ended = "2 report(s) in 24 hours are spent: report nothing until 2027-01-04 14:06 UTC"
+    assert found["dated"] == ["budget", ended, paid + 42 * DAY + 60_000]
+    assert found["times"] == [["option", "option"]] * 7
+
+
+OPTIONS = """
+const storage = memoryStorage();
+const refusal = async (options) => {
+  try { await openClient(options); return "taken"; } catch ({ code, message }) { return `${code}: ${message}`; }
+};
+const given = [{ perday: 3 }, { per_day: 3 }, { Table: 1 }, { storgae: 1 }, { limit: 3 }, { now: 7 }, { bits: "" }];
+console.log(JSON.stringify(await Promise.all([
+  ...given.map((option) => refusal({ table, storage, ...option })), ...[null, [], 7].map(refusal),
+  refusal({ table, storage, perDay: 1, key: "k", outside: "nearest", answerAfter: 0, bits: undefined, now: undefined }),
+])));
+"""
+
+
+def test_unknown_options_are_refused_by_name(folder) -> None:
+    told = run(folder("park"), OPEN + OPTIONS)
+    near = ["perDay", "perDay", "table", "storage"]
+    names = ["perday", "per_day", "Table", "storgae"]
+    wanted = [f"option: unknown option {name}: did you mean {one}?" for name, one in zip(names, near, strict=True)]
+    assert told[:4] == wanted
+    assert told[4].startswith("option: unknown option limit: options are table, storage, key, perDay, ")
+    assert told[5:7] == ["option: now is a function", "option: bits is a function"]
+    assert {text[:22] for text in told[7:10]} == {"option: options are an"}
+    assert told[10] == "taken"
 
 
 REFUSED = """

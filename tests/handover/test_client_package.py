@@ -72,6 +72,71 @@ def test_npm_packs_it(app) -> None:
     assert not held & {"index.html", "demo.js"}
 
 
+TYPED = f"""
+import {{ memoryStorage, openClient, openSession, ReportError }} from "{NAME}";
+import table from "{NAME}/report.bin";
+export const bytes: Uint8Array = table;
+export const ready = openClient({{ table, perDay: 3 }}).then((client) => client.report(12.49, 41.9));
+export const beside = openClient();
+export const session = openSession({{ limit: "7/2", storage: memoryStorage() }});
+export const until = (error: unknown): number | undefined => (error instanceof ReportError ? error.until : undefined);
+"""
+WRONG = f"""
+import {{ openClient }} from "{NAME}";
+export const ready = openClient({{ perday: 3 }});
+"""
+FOR_NODE = f"""
+import {{ fileStorage, openClient }} from "{NAME}";
+export const ready = openClient({{ storage: fileStorage("memory.json") }});
+"""
+
+
+def test_every_import_has_types_in_the_package(app) -> None:
+    """Two ways: the condition "types" of package.json, and the names that TypeScript looks for beside a file."""
+    told = json.loads((app / "web" / "package.json").read_text())
+    listed = set(told["files"])
+    beside = {"./report.mjs": "./report.d.mts", "./node.mjs": "./node.d.mts", "./report.bin": "./report.d.bin.ts"}
+    entries = [told["exports"][name] for name in (".", "./browser", "./report.mjs", "./report.bin")]
+    for entry in (*entries, told["exports"]["."]["node"]):
+        assert entry["types"] == beside[entry["default"]]
+        assert {entry["types"].removeprefix("./"), entry["default"].removeprefix("./")} <= listed
+        assert (app / "web" / entry["types"]).is_file()
+
+
+@pytest.fixture(scope="module")
+def tsc(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The TypeScript compiler: on PATH, in node_modules, or installed by npm into a folder of its own."""
+    found = shutil.which("tsc") or shutil.which("tsc", path=str(ROOT / "node_modules" / ".bin"))
+    if found:
+        return [found]
+    if NPM is None:
+        pytest.skip("needs tsc, or npm to install it")
+    folder = tmp_path_factory.mktemp("tsc")
+    words = [NPM, "install", "--prefix", str(folder), "--no-audit", "--no-fund", "--prefer-offline", "typescript@5"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
+    if done.returncode != 0:
+        pytest.skip("npm cannot install TypeScript here")
+    return [str(folder / "node_modules" / ".bin" / "tsc")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("module", "resolution", "also"),
+    [("nodenext", "nodenext", FOR_NODE), ("node16", "node16", FOR_NODE), ("esnext", "bundler", "")],
+)
+def test_typescript_takes_it_for_browsers_and_node(app, tsc, module, resolution, also) -> None:
+    """Code of browsers without a storage, in every way to resolve modules; a misspelt option is an error."""
+    strict = ("--noEmit", "--strict", "--target", "es2022", "--lib", "es2022,dom")
+    words = [*tsc, *strict, "--module", module, "--moduleResolution", resolution]
+    (app / "typed.mts").write_text(TYPED)
+    (app / "also.mts").write_text(also or "export {};")
+    (app / "wrong.mts").write_text(WRONG)
+    run(*words, "typed.mts", "also.mts", folder=app)
+    done = subprocess.run([*words, "wrong.mts"], cwd=app, capture_output=True, text=True, check=False)
+    assert "TS2561" in done.stdout
+    assert "perDay" in done.stdout
+
+
 @pytest.mark.skipif(ESBUILD is None, reason="needs esbuild, on PATH or in node_modules: npm install esbuild")
 def test_esbuild_bundles_it_for_node(app) -> None:
     (app / "node-app.mjs").write_text(IN_NODE)

@@ -186,3 +186,35 @@ def test_ways_to_say_where_and_the_outside_rule(tmp_path, monkeypatch) -> None:
     assert told[5] == told[6] != expected
     with pytest.raises(md.errors.InputError, match="outside the grid"):
         sample_document(mechanism("town"), degrees=(12.6, 41.9))
+
+
+EXCHANGED = """
+import { readFileSync } from "node:fs";
+import { memoryStorage, openClient } from "./web/report.mjs";
+const table = new Uint8Array(readFileSync("./web/report.bin"));
+const told = async (outside, ...degrees) => {
+  const client = await openClient({ table, storage: memoryStorage(), outside });
+  try { return (await client.report(...degrees)).left; } catch ({ code, message }) { return [code, message]; }
+};
+const found = [];
+for (const degrees of JSON.parse(readFileSync("asked.json", "utf8"))) {
+  found.push([await told("refuse", ...degrees), await told("nearest", ...degrees)]);
+}
+console.log(JSON.stringify(found));
+"""
+
+
+@pytest.mark.parametrize(("name", "longitude", "latitude"), [("town", 12.49, 41.9), ("network", 179.999, -33.9)])
+def test_exchanged_degrees_are_named_as_in_python(tmp_path, name, longitude, latitude) -> None:
+    """Town: a grid, whose exchanged position is in range. Network: points, one of whose exchanged degrees is not."""
+    folder = write_client(mechanism(name), tmp_path / "web")
+    asked = [[longitude, latitude], [latitude, longitude], [longitude - 5, latitude]]
+    (tmp_path / "asked.json").write_text(json.dumps(asked))
+    inside, exchanged, outside = run(folder, EXCHANGED)
+    assert inside == [9, 9]
+    for code, message in exchanged:
+        assert (code, "longitude and latitude seem to be exchanged" in message) == ("outside", True)
+    assert outside[0] == ["outside", "the position lies outside the area of this table: nothing is reported"]
+    assert outside[1] == 9
+    with pytest.raises(md.errors.InputError, match="the two seem to be exchanged|a latitude within 90 degrees"):
+        sample_document(mechanism(name), degrees=(latitude, longitude))

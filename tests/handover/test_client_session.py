@@ -229,6 +229,12 @@ const newer = storage.getItem("k");
 storage.setItem("k", older);
 found.older = [await said(() => session.reportCell(1, { tick: 10 })), await said(() => session.account())];
 storage.setItem("k", newer);
+found.noClock = [];
+for (const time of [NaN, Infinity, undefined]) {
+  now = time;
+  found.noClock.push(await said(() => session.reportCell(1)));
+}
+now = 1e12;
 found.other = [
   await begun({ storage, key: "k", limit: 8 }),
   await begun({ storage, key: "k", limit: 7, window: "24h" }),
@@ -289,6 +295,7 @@ def test_what_is_refused_costs_nothing(folder) -> None:
     assert (found["nowhere"], found["far"]) == ([True, True, False], 9)
     assert found["older"] + [found["deleted"]] == ["memory"] * 3
     assert found["other"] == ["option"] * 2
+    assert found["noClock"] == ["tick"] * 3
     assert (found["same"], found["forged"]) == ("begun", ["memory"] * 10)
     assert found["texts"] == ["memory"] * 6
     assert found["storages"] + [found["unpaid"]] == ["storage"] * 4

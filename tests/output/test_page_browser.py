@@ -318,6 +318,36 @@ def test_pages_fit_phones_and_are_accessible(folder, opened, name, width, scheme
     check_layout(page, width, scheme)
 
 
+STILL = """
+  window.ResizeObserver = class { observe() {} }; // paper is laid out without it
+  window.Worker = class { postMessage() {} terminate() {} }; // a proof that does not end
+"""
+
+
+def test_paper_has_the_map_in_proportion_its_colours_and_the_end_of_the_proof(folder, browser):
+    """Paper is narrower than the screen, and the height must follow; a proof that runs is made before printing."""
+    context = browser.new_context(offline=True, viewport={"width": 1280, "height": 844}, color_scheme="dark")
+    context.add_init_script(STILL)
+    page = context.new_page()
+    page.goto((folder / "225.html").as_uri())
+    page.wait_for_selector("#tabs button")
+    assert page.inner_text("#verdict") == "Proving"
+    assert page.inner_text("#saying") == "reading the numbers"
+    page.set_viewport_size({"width": 640, "height": 844})
+    page.emulate_media(media="print")
+    box = page.locator("#map").bounding_box()
+    drawn = page.evaluate("(({ width, height }) => width / height)(document.getElementById('map'))")
+    assert box["width"] / box["height"] == pytest.approx(drawn, rel=0.01)
+    colours = page.evaluate("getComputedStyle(document.querySelector('.ramp')).printColorAdjust")
+    assert (colours, page.is_hidden("#progress")) == ("exact", True)
+    page.emulate_media(media="screen")
+    assert page.pdf(format="A4").startswith(b"%PDF")
+    assert page.get_attribute("#proof", "class") == "badge proved"
+    assert page.locator("#proved li").count() > 3
+    assert not page.evaluate("document.documentElement.classList.contains('paper')")
+    context.close()
+
+
 def test_without_scripts_a_table_is_there(folder, browser):
     context = browser.new_context(offline=True, java_script_enabled=False)
     page = context.new_page()

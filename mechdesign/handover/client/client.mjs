@@ -8,9 +8,10 @@ import { defaultTable } from "./home.mjs";
 import { Ledger } from "./ledger.mjs";
 import { Places } from "./places.mjs";
 import { isRegion, readRegion } from "./region.mjs";
-import { readTable } from "./table.mjs";
+import { isObject, readTable } from "./table.mjs";
 
 const OUTSIDE = ["refuse", "nearest"];
+const OPTIONS = ["table", "storage", "key", "perDay", "outside", "answerAfter", "bits", "now"];
 const ANSWER_AFTER = 100; // milliseconds, of maps of a region
 const MOST_AFTER = 60_000;
 
@@ -43,6 +44,10 @@ export class Client {
 
   /** The report of a position in degrees, longitude first. Rejects with ReportError; its code says why. */
   async report(longitude, latitude) {
+    if (this.places.isExchanged(longitude, latitude)) {
+      const order = "longitude and latitude seem to be exchanged: call report(longitude, latitude)";
+      throw new ReportError("outside", `the position lies outside the area of this table; ${order}`);
+    }
     return this.#reported(this.places.onEarth(longitude, latitude), true);
   }
 
@@ -118,6 +123,7 @@ export class Client {
  * answerAfter, milliseconds from a request to its answer: by default 100 for the map of a region, where draws take the
  * longer the farther they lead, 0 for tables. bits, so many random bytes; now, milliseconds: for tests. */
 export async function openClient(options = {}) {
+  checkOptions(options, OPTIONS);
   const { perDay = 10, outside = "refuse", answerAfter, now = Date.now, bits = randomBytes } = options;
   if (!Number.isSafeInteger(perDay) || perDay < 1) throw new ReportError("option", "perDay is a whole number from 1");
   if (!OUTSIDE.includes(outside)) throw new ReportError("option", `outside is ${OUTSIDE.join(" or ")}`);
@@ -130,6 +136,29 @@ export async function openClient(options = {}) {
   const read = await (isRegion(bytes) ? readRegion : readTable)(bytes);
   const key = options.key ?? `mechdesign-reports-${read.header.ledger.slice(0, 16)}`;
   return new Client(read, { storage, key, perDay, outside, bits, now, answerAfter });
+}
+
+/** Refuses options that are not among those known, and a clock that is no function. */
+export function checkOptions(options, known) {
+  if (!isObject(options)) throw new ReportError("option", "options are an object, such as { perDay: 10 }");
+  const unknown = Object.keys(options).find((name) => !known.includes(name));
+  if (unknown !== undefined) {
+    const [near] = known.filter((name) => isNear(name, unknown));
+    const hint = near ? `did you mean ${near}?` : `options are ${known.join(", ")}`;
+    throw new ReportError("option", `unknown option ${unknown}: ${hint}`);
+  }
+  for (const name of ["bits", "now"]) {
+    const wrong = options[name] !== undefined && typeof options[name] !== "function";
+    if (wrong) throw new ReportError("option", `${name} is a function`);
+  }
+}
+
+/** Whether two names are a letter apart, two that are next to each other exchanged, or their capitals. */
+function isNear(one, other) {
+  const [a, b] = [one.toLowerCase(), other.toLowerCase()];
+  const without = (text, k) => text.slice(0, k) + text.slice(k + 1);
+  const shorter = (text) => [text, ...Array.from(text, (_, k) => without(text, k))];
+  return shorter(a).some((left) => shorter(b).includes(left)) || [...a].sort().join() === [...b].sort().join();
 }
 
 /** A coordinate to so many decimals, places before the point where they are negative, as it is where they are null. */

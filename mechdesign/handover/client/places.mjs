@@ -55,6 +55,13 @@ export class Places {
     return forward(this.plane, longitude, latitude).map((length) => length / this.plane.metres);
   }
 
+  /** Whether degrees name no cell, and the same exchanged do. */
+  isExchanged(longitude, latitude) {
+    const inRange = (east, north) => Math.abs(east) <= 180 && Math.abs(north) <= 90;
+    const named = (east, north) => inRange(east, north) && this.cellAt(this.onEarth(east, north), true) >= 0;
+    return this.plane !== null && !named(longitude, latitude) && named(latitude, longitude);
+  }
+
   /** The position of metres east and north of the centre of the plane. */
   fromMetres(east, north) {
     if (!this.plane) throw new ReportError("position", "the table does not say where on Earth it is: use reportAt");

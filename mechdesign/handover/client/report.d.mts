@@ -1,6 +1,8 @@
 /** What a client throws, or rejects with: `code` says which kind, `message` what to do. */
 export class ReportError extends Error {
   code: "table" | "position" | "outside" | "budget" | "memory" | "storage" | "tick" | "option";
+  /** With "budget" of a client: when a report is next possible, milliseconds since 1970. */
+  until?: number;
 }
 
 /** What to send: the report, and where it lies. It is a cell of the map, never arithmetic of the position. */
@@ -72,6 +74,8 @@ export interface Places {
   fromMetres(east: number, north: number): [number, number];
   /** The cell of a position in `unit`, -1 outside. */
   cellAt(position: readonly number[], near?: boolean): number;
+  /** Whether degrees name no cell, and the same exchanged do. */
+  isExchanged(longitude: number, latitude: number): boolean;
   nearest(position: readonly number[]): number;
 }
 

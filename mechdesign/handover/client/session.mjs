@@ -2,7 +2,7 @@
 // place in between, and what a window costs is added up exactly. README.md says what it promises.
 
 import { readSession } from "./bundle.mjs";
-import { bytesOf, localStorageHere, randomBytes, rounded } from "./client.mjs";
+import { bytesOf, checkOptions, localStorageHere, randomBytes, rounded } from "./client.mjs";
 import { FactorRows, TableRows } from "./draw.mjs";
 import { ReportError } from "./errors.mjs";
 import { Belief, HomeAwayChain, SparseChain } from "./filter.mjs";
@@ -15,6 +15,7 @@ import { accountOf, dearest, isCount, listed, named, running, stepsSince } from 
 import { commonDenominator, fraction, fractionWords, startOf, windowOf, worstWindow } from "./windows.mjs";
 
 const SESSION_FORMAT = "mechdesign/session-client/1";
+const SESSION_OPTIONS = ["table", "storage", "key", "limit", "window", "minutes", "bits", "now"];
 const SPENT = "take the limit of the window as spent";
 const DAY_LENGTH = 24 * 60 * 60 * 1000;
 
@@ -305,6 +306,7 @@ export class Session {
  * table, storage, key, bits and now as in `openClient`. Rejects with ReportError "option" for a limit below what the
  * design can cost in a window, or other than this session was begun with. */
 export async function openSession(options = {}) {
+  checkOptions(options, SESSION_OPTIONS);
   const { window = "1d", now = Date.now, bits = randomBytes, minutes = 0 } = options;
   const limit = fraction(options.limit);
   if (!limit || limit[0] === 0n) throw new ReportError("option", "limit is a positive number, or a fraction as text");

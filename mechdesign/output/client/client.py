@@ -33,7 +33,7 @@ _BEFORE = (*_READ, "draw.mjs", "ball.mjs", "due.mjs", "kept.mjs", "ledger.mjs")
 _AFTER = ("client.mjs", "windows.mjs", "steps.mjs", "filter.mjs", "rules.mjs", "moved.mjs", "bundle.mjs", "session.mjs")
 PUBLIC = "Client, ReportError, Session, memoryStorage, openClient, openSession"
 _GLOBAL = "mechdesignReports"
-_CODE = ("node.mjs", "report.d.mts", "node.d.mts")
+_CODE = ("node.mjs", "report.d.mts", "node.d.mts", "report.d.bin.ts")
 _TRIAL = ("index.html", "demo.js")
 _LICENCE = "// Made by `mechdesign client`; the code is under the MIT License, (c) 2026 the mechdesign authors.\n"
 
@@ -172,10 +172,10 @@ def _package(words: dict[str, str]) -> str:
             "./browser": {"types": "./report.d.mts", "default": "./report.mjs"},
             "./report.mjs": {"types": "./report.d.mts", "default": "./report.mjs"},
             "./report.js": "./report.js",
-            "./report.bin": "./report.bin",
+            "./report.bin": {"types": "./report.d.bin.ts", "default": "./report.bin"},
             "./package.json": "./package.json",
         },
-        "files": ["report.bin", "report.mjs", "report.js", "report.d.mts", "node.mjs", "node.d.mts"],
+        "files": ["report.bin", "report.mjs", "report.js", "node.mjs", "report.d.mts", "node.d.mts", "report.d.bin.ts"],
         "sideEffects": ["./report.js"],
         "engines": {"node": ">=20"},
     }

@@ -16,7 +16,7 @@ from mechdesign.errors import InputError
 from mechdesign.mechanism.storage.files import check_target, unwritten
 
 _CODE = {"report.mjs", "report.js", "node.mjs", "demo.js"}
-_TEXTS = {"index.html", "README.md", "package.json", "report.d.mts", "node.d.mts"}
+_TEXTS = {"index.html", "README.md", "package.json", "report.d.mts", "node.d.mts", "report.d.bin.ts"}
 REGION = {"region.map", "sample_region.c"}  # of compact maps alone
 NAMES = frozenset({"report.bin"} | _TEXTS | _CODE | REGION)
 

@@ -33,6 +33,15 @@ async function provenHere(texts, options, tell) {
   }
 }
 
+/** The same at once, of a page that is open. */
+function provenAtOnce(page, texts, options) {
+  const steps = prove({ ...page, sealed: isSealed(texts) }, options);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+  }
+}
+
 /** The same in a worker made of `source`, the text of this program. */
 function proven(texts, options, tell, source) {
   return new Promise((finish) => {

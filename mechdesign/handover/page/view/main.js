@@ -60,7 +60,9 @@ function showOutcome(page, outcome) {
 function runProof(page, texts, explore, options) {
   byId("proof").className = "badge waiting";
   byId("verdict").textContent = "Proving";
+  byId("saying").textContent = "reading the numbers";
   byId("progress").hidden = false;
+  beforePrint = () => byId("proof").classList.contains("waiting") && showOutcome(page, provenAtOnce(page, texts, options));
   const tell = ({ words, share }) => {
     byId("progress").value = share;
     byId("saying").textContent = words;
@@ -78,6 +80,12 @@ function runProof(page, texts, explore, options) {
     if (at && at.secret < explore.model.count) explore.choose(at.secret);
   });
 }
+
+/** What is to be done before this page is printed: a proof that has not ended is made at once, so that paper says how it ended. */
+let beforePrint = () => {
+  byId("verdict").textContent = "Not proved";
+  byId("saying").textContent = "This was printed before the proof had begun.";
+};
 
 function startExplore(page) {
   byId("explore").hidden = false;
@@ -98,6 +106,8 @@ function startExplore(page) {
 }
 
 async function start() {
+  byId("saying").textContent = "reading the numbers";
+  addEventListener("beforeprint", () => beforePrint());
   const [contents, packed] = [byId("data").textContent, byId("arrays").textContent];
   const texts = { contents, packed, seal: byId("data").dataset.seal };
   let [page, explore] = [null, null];

@@ -1,13 +1,23 @@
 // The map on a canvas: values in colours, marks on them, the pointer and the keys.
 
+const PRINTED = 3; // pixels of a canvas on paper, a pixel of the layout
+const LEAST_WIDE = 180; // room for the scale bar
+
 class PlaceMap {
   /** canvas, what is drawn on; chosen(place, how) is called for a click at coordinates or a step, entered() for Enter. */
   constructor(canvas, chosen, entered) {
     Object.assign(this, { canvas, chosen, entered, shown: null });
     canvas.addEventListener("click", (event) => this.#clicked(event));
     canvas.addEventListener("keydown", (event) => this.#pressed(event));
+    this.printing = false;
     new ResizeObserver(() => this.draw()).observe(canvas.parentElement);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+    for (const [event, printing] of [["beforeprint", true], ["afterprint", false]])
+      addEventListener(event, () => {
+        this.printing = printing;
+        document.documentElement.classList.toggle("paper", printing);
+        this.draw();
+      });
   }
 
   /** shown = { ground, values, scale, at, marks: [{ place, kind, at }], circle: { place, at, radius }, inside: (n,) of booleans,
@@ -22,16 +32,18 @@ class PlaceMap {
     const { canvas, shown } = this;
     const { ground } = shown;
     const { left, right, low, high } = ground.extent;
-    const wide = canvas.parentElement.clientWidth;
-    if (!wide) return;
+    const whole = canvas.parentElement.clientWidth;
+    if (!whole) return;
     const bars = ground.kind === "bars";
     const scaled = !bars && shown.unit && !["units", "cells"].includes(shown.unit);
     const [maximal, room] = [Math.max(260, Math.min(window.innerHeight * 0.56, 620)), bars ? 26 : scaled ? 30 : 0];
     const shape = (high - low) / (right - left);
-    const height = (bars ? Math.min(maximal, 300) : Math.min(maximal, wide * shape)) + (bars ? 0 : room);
-    const ratio = window.devicePixelRatio || 1;
-    canvas.style.height = `${height}px`;
+    const tall = bars ? Math.min(maximal, 300) : Math.min(maximal, whole * shape);
+    const wide = bars ? whole : Math.max(tall / shape, Math.min(whole, LEAST_WIDE));
+    const height = tall + (bars ? 0 : room);
+    const ratio = Math.max(window.devicePixelRatio || 1, this.printing ? PRINTED : 1);
     [canvas.width, canvas.height] = [Math.round(wide * ratio), Math.round(height * ratio)];
+    canvas.style.width = `${wide}px`; // the height follows, on narrow paper too
     const pen = canvas.getContext("2d");
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     const style = getComputedStyle(document.documentElement);
