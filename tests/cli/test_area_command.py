@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import math
 import re
@@ -17,6 +18,8 @@ import mechdesign as md
 from mechdesign.errors import InputError
 from mechdesign.handover.verify_table import main as check_table
 from mechdesign.mechanism.positions.snapping import snapped, step_weights
+from mechdesign.mechanism.stored import stored_domain
+from mechdesign.output.sentences import length
 from mechdesign.output.terminal.chosen import cells_instead, check_pairs, chosen_for, dearer, positions_method
 from mechdesign.programs.optimal.positions import Positions
 from mechdesign.setting.problems.area import area_problem, plane_level
@@ -184,15 +187,19 @@ def test_the_choice_is_told_with_what_the_other_one_costs(run, run_json, tmp_pat
     assert other["chosen"] == "planar-laplace, as --program says"
     assert (other["alternative"], other["alternative_loss"]) == ("optimal", None)
     said = " ".join(run(*words, "-o", tmp_path / "c.nc")[1].split())
-    assert "Within 200 m it changes an attacker's odds by a factor of 2 at most. Made by the optimal program" in said
-    assert f"The planar Laplace mechanism would have a loss of {other['loss']:.3g} m." in said
+    assert "Protects cells of 400 m, not positions: between two people within 400 m" in said
+    off = length(other["position_loss"], "m", up=True)
+    assert (
+        f"Made by the optimal program: {made['chosen'].split(': ')[1]}. Planar Laplace noise would be {off} off."
+        in said
+    )
 
 
 def test_levels_that_vary_may_be_given_eikonal_weights(run_json, tmp_path):
     map_ = tmp_path / "density.asc"
     rows = [" ".join(str(1 + k + j) for k in range(8)) for j in range(8)]
     map_.write_text("ncols 8\nnrows 8\nxllcorner -2000\nyllcorner -2000\ncellsize 500\n" + "\n".join(rows))
-    options = ["--levels", map_, "--slope", "1e-4", "--program", "eikonal", "--radius", "100"]
+    options = ["--levels", map_, "--slope", "1e-4", "--program", "eikonal", "--radius", "400"]
     code, made = run_json("area", PARK, *USUAL[:2], *USUAL[4:], *options, "-o", tmp_path / "a.nc")
     assert (code, made["program"], made["certified"]) == (0, "eikonal", True)
     assert made["alternative_loss"] > made["loss"]
@@ -410,11 +417,11 @@ def test_many_cells_need_no_table(run_json, tmp_path, monkeypatch):
     assert (code, said["error"]["kind"]) == (2, "size")
     designed = []
 
-    def stop(problem, *rest, **given):
+    def stop(asked, problem, *rest):
         designed.append(problem)
         raise InputError("enough", field="test", value=None, remedy="none")
 
-    monkeypatch.setattr("mechdesign.cli.area._designed", stop)
+    monkeypatch.setattr("mechdesign.cli.area._between_cells", stop)
     assert run_json(*words)[1]["error"]["field"] == "test"
     assert designed[0].domain.size > 1600
 
@@ -520,6 +527,154 @@ def test_pairs_of_too_many_cells_are_refused_with_the_cell_that_would_do():
     assert "--cell 680" in error.value.remedy
 
 
+def probabilities_at(mechanism, places):
+    """P(y|x) (b, m) at positions (b, 2) of a mechanism between positions, by the weights that are drawn with."""
+    domain = stored_domain(mechanism)
+    cells, points = snapped(domain, places)
+    across, upward = (step_weights(points[:, axis]) / 2.0**33 for axis in (0, 1))
+    weights = (across[:, :, None] * upward[:, None, :]).reshape(-1, 9)
+    table, around = mechanism["mass"].values / 2.0**62, mechanism["around_row"].values
+    return np.einsum("bk,bky->by", weights, table[around[cells]])
+
+
+def largest_odds(mechanism, within, pairs=20_000):
+    """The largest factor by which a report changes the odds of random positions so far apart in a straight line."""
+    domain, rng = stored_domain(mechanism), np.random.default_rng(5)
+    side, low = domain.cell[0], np.asarray(domain.origin)
+    here = domain.points[rng.integers(domain.size, size=pairs)] + side * (rng.random((pairs, 2)) - 0.5)
+    turn = rng.uniform(0, 2 * np.pi, pairs)
+    there = here + within * np.column_stack([np.cos(turn), np.sin(turn)])
+    index = np.floor((there - low) / side).astype(int)
+    inside = ((index >= 0) & (index < domain.shape)).all(axis=1)
+    inside[inside] = domain.lookup[tuple(index[inside].T)] >= 0
+    assert inside.sum() > pairs / 20
+    here, there = probabilities_at(mechanism, here[inside]), probabilities_at(mechanism, there[inside])
+    return float(np.exp(np.abs(np.log(here / there)).max()))
+
+
+RIVER = [[12.47, 41.88235], [12.4819, 41.88235], [12.4819, 41.8833], [12.47, 41.8833], [12.47, 41.88235]]
+BANKS = ["--box", "12.475,41.880,12.4825,41.8855", "--cell", "80", "--within", "200", "--factor", "2", "--gap", "0.05"]
+
+
+@pytest.fixture
+def river(tmp_path):
+    file = tmp_path / "river.geojson"
+    file.write_text(json.dumps({"type": "Polygon", "coordinates": [RIVER]}))
+    return file
+
+
+def test_a_river_between_two_people_does_not_raise_their_odds(run, run_json, river, tmp_path):
+    """Straight lines by default, beside random positions on both banks; along paths inside the factor is far larger,
+    and said. The whole way to reports in degrees, tables for others and pages.
+    """
+    straight, inside = tmp_path / "straight.nc", tmp_path / "inside.nc"
+    code, made = run_json("area", *BANKS, "--forbidden", river, "-o", straight)
+    assert (code, made["positions"], made["positions_reason"], made["certified"]) == (0, "any", None, True)
+    mechanism = md.load(straight)
+    dry = mechanism["prior"].values > 0
+    assert made["reports"] == dry.sum() < made["secrets"] == dry.size
+    assert np.array_equal(points_of(mechanism, "report"), points_of(mechanism, "secret")[dry])
+    assert 1.8 < largest_odds(mechanism, 200.0) <= made["factor_within"] < 2.001
+    assert run_json("verify", straight)[1]["lower_bound_checked"] is True
+    code, walked = run_json("area", *BANKS, "--forbidden", river, "--paths", "inside", "-o", inside)
+    assert (code, walked["secrets"]) == (0, dry.sum())
+    assert 3 < largest_odds(md.load(inside), 200.0) <= walked["factor_within"]
+    assert walked["position_loss"] < made["position_loss"]
+    drawn = run_json("sample", straight, "--lon", 12.478, "--lat", 41.8828, "-n", 50, "--seed", 3)[1]
+    wet = md.read.area(river).contains(np.array(drawn["report_longitude"]), np.array(drawn["report_latitude"]))
+    assert not wet.any()
+    assert run_json("export", straight, "--degrees", "-o", tmp_path / "t.csv")[0] == 0
+    assert run("page", straight, "-o", tmp_path / "p.html")[0] == 0
+    assert run("client", straight, "-o", tmp_path / "web")[0] == 0
+
+
+def test_a_ragged_area_is_drawn_within_its_rectangle(run_json, river, tmp_path):
+    pytest.importorskip("matplotlib")
+    words = ["area", *BANKS, "--cell", "120", "--forbidden", river, "-o", tmp_path / "a.nc"]
+    assert run_json(*words)[0] == 0
+    figure = md.plot.mechanism(md.load(tmp_path / "a.nc"))
+    figure.canvas.draw()
+    assert any("true place" in text.get_text() for text in figure.findobj(lambda part: hasattr(part, "get_text")))
+
+
+def test_cells_wider_than_their_radius_are_refused(run, run_json, tmp_path):
+    words = ["area", "--box", "36.75,-1.35,36.90,-1.22", "--cell", "2000", "--within", "200", "--factor", "2"]
+    for options, why in ((["--positions", "cells"], "is wider than"), (["--loss", "zero-one"], "zero-one loss counts")):
+        code, said = run_json(*words, *options, "-o", tmp_path / "a.nc")
+        assert (code, said["error"]["field"]) == (2, "cell")
+        assert why in said["error"]["message"]
+        assert "--cell 200 or less" in said["error"]["remedy"]
+    assert list(tmp_path.iterdir()) == []
+    code, said, _ = run(*words, "-o", tmp_path / "a.nc")
+    assert code == 0
+    assert "with --cell 270 about 7 %" in " ".join(said.split())
+
+
+def test_why_cells_are_protected_stands_in_the_first_line(run, run_json, tmp_path):
+    words = ["area", "--box", "2.34,48.855,2.345,48.86", "--cell", "200", "--within", "400", "--factor", "2"]
+    words += ["--program", "planar-laplace"]
+    assert (
+        run_json(*words, "-o", tmp_path / "a.nc")[1]["positions_reason"]
+        == "--program planar-laplace protects cells alone"
+    )
+    said = run(*words, "-o", tmp_path / "b.nc")[1]
+    assert " ".join(said.split()).startswith("Protects cells of 200 m, not positions, because --program planar-laplace")
+    assert run_json(*words, "--positions", "cells", "-o", tmp_path / "c.nc")[1]["positions_reason"] is None
+
+
+def test_other_suffixes_than_nc_are_refused(run_json, tmp_path):
+    code, said = run_json("area", PARK, *USUAL, "-o", tmp_path / "a.csv")
+    assert (code, said["error"]["field"]) == (2, "output")
+    assert "mechdesign export" in said["error"]["remedy"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_box_that_is_small_for_its_level_says_so(run, run_json, tmp_path):
+    """Beside the mean distance to the middle of a rectangle, by random positions; what is advised does what it says."""
+    box = ["area", "--box", "139.70,35.65,139.805,35.722", "--cell", "1200", "--within", "1000", "--gap", "0.02"]
+    code, said, _ = run(*box, "--factor", "1.5", "-o", tmp_path / "a.nc")
+    found = re.search(
+        r"reporting one place in the middle is ([\d,]+) m off, this report ([\d,]+) m", " ".join(said.split())
+    )
+    constant, loss = (float(word.replace(",", "")) for word in found.groups())
+    assert code == 0
+    assert 0.6 * constant < loss < constant
+    domain = stored_domain(md.load(tmp_path / "a.nc"))
+    sides = np.asarray(domain.shape) * 1200.0
+    far = np.hypot(*((np.random.default_rng(1).random((100_000, 2)) - 0.5) * sides).T).mean()
+    assert constant == pytest.approx(far, rel=0.02)
+    factor = re.search(r"or with --factor ([\d.]+)", said).group(1)
+    better = run_json(*box, "--factor", factor, "-o", tmp_path / "b.nc")[1]
+    assert 0.4 < better["position_loss"] / better["constant_position_loss"] < 0.6
+
+
+def test_the_same_file_on_a_machine_at_work(run_json, tmp_path, monkeypatch):
+    """A clock on which every look takes a quarter of an hour changes nothing: no default effort is counted in time."""
+    words = [[*BOX, *GENTLE], [*BOX, "--cell", "400", "--epsilon", "0.004", "--positions", "cells"]]
+    first = [run_json("area", *given, "-o", tmp_path / f"{k}.nc")[0] for k, given in enumerate(words)]
+    clock = itertools.count(10**6, 900)
+    monkeypatch.setattr("time.monotonic", lambda: float(next(clock)))
+    again = [run_json("area", *given, "-o", tmp_path / f"{k} again.nc")[0] for k, given in enumerate(words)]
+    assert first == again == [0, 0]
+    for k in range(len(words)):
+        assert (tmp_path / f"{k}.nc").read_bytes() == (tmp_path / f"{k} again.nc").read_bytes()
+
+
+@pytest.mark.parametrize("options", [[], ["--positions", "cells"], ["--program", "eikonal"], ["--program", "optimal"]])
+def test_every_route_is_given_the_limit_and_told_where_to_report(run_json, tmp_path, monkeypatch, options):
+    given = []
+
+    def stop(*_, **named):
+        given.append(named)
+        raise InputError("enough", field="test", value=None, remedy="none")
+
+    monkeypatch.setattr("mechdesign.solvers.solve.solve", stop)
+    words = ["area", PARK, "--cell", "400", "--levels-from", people_file(tmp_path), *options, "--time-limit", "30"]
+    assert run_json(*words, "-o", tmp_path / "a.nc")[1]["error"]["field"] == "test"
+    assert given[0]["time_limit"] <= 30.0
+    assert callable(given[0]["on_progress"])
+
+
 def wide_area():
     """Cells of 60 km about a place in the north, where the plane is longer than the ground by up to 0.1 %."""
     plane = md.geo.Plane(latitude=52.0, longitude=10.0)
@@ -549,15 +704,8 @@ def test_what_is_drawn_keeps_the_claim_on_the_ground():
     mechanism = md.baselines.spline_laplace(problem)
     here = domain.points[rng.integers(domain.size, size=300)] + 60_000 * (rng.random((300, 2)) - 0.5)
     there = np.clip(here + rng.normal(size=(300, 2)) * 10 ** rng.uniform(2, 5, size=(300, 1)), -209_999, 209_999)
-    table, around = mechanism["mass"].values / 2.0**62, mechanism["around_row"].values
-
-    def drawn(places):
-        cells, points = snapped(domain, places)
-        across, upward = (step_weights(points[:, axis]) / 2.0**33 for axis in (0, 1))
-        weights = (across[:, :, None] * upward[:, None, :]).reshape(-1, 9)
-        return np.einsum("bk,bky->by", weights, table[around[cells]])
-
-    rise = np.abs(np.log(drawn(here) / drawn(there))).max(axis=1)
+    ratio = probabilities_at(mechanism, here) / probabilities_at(mechanism, there)
+    rise = np.abs(np.log(ratio)).max(axis=1)
     ground = np.asarray(GEOD.inv(*domain.plane.backward(here), *domain.plane.backward(there))[2])
     rounding = 2 * epsilon * 60_000 * 2.0**-16
     assert (rise <= epsilon * ground + rounding).all()

@@ -40,7 +40,7 @@ MINUTE = {  # metric: (least nats between neighbours, cells), from the longest e
     "eikonal": ((0.5, 1600), (0.2, 576), (0.0, 225)),
 }
 CONES, COLUMNS = 3e10, 2.5e11  # multiplications of a step
-_ORBIT = 8  # symmetries of a square
+_MOST, _ORBIT = 12_000, 8  # cells of a table of 1.2 GB, of which seven are held; symmetries of a square
 _VARYING = 1600  # cells
 _SANE = 1.5
 TABLES = 4096  # cells up to which all pairs are checked within a minute or two
@@ -93,7 +93,7 @@ def positions_method(program: Positions, *, asked: bool) -> Method:
     level, cells = problem.metric.smallest_level, problem.domain.size
     alike = level is not None and problem.reports is problem.domain and np.ptp(problem.prior_array) == 0
     fewest = cells / _ORBIT if alike else cells
-    if not asked and fewest**2 * cells / _ORBIT > COLUMNS:
+    if not asked and (cells > _MOST or fewest**3 > COLUMNS):
         raise _too_many(problem)
     if operations(program, "cones") <= CONES:
         return "cones"
