@@ -14,9 +14,9 @@ the corners of a cell, or of its four quarters,
 because |grad P| <= e P on every cell. Both sides are polynomials; the coefficients of grad P by Bernstein's are at most
 those of e P, on the cell or on its four quarters, in whole numbers; on the quarters where levels are listed for them.
 
-Found again: which rows lie around which cell, the list that the sentence names, and that levels at corners are at most
-the largest that it speaks of, what it says of paths and of rounding. Trusted: coordinates, unit, place on Earth, and
-that a level that varies is nowhere below e. `mechdesign verify` finds that too.
+Found again: which rows lie around which cell, the list that the sentence names, that levels at corners are at most the
+largest that it speaks of, and the least no larger, what it says of units, paths and rounding. Trusted: coordinates, unit,
+place on Earth, and that a level that varies is nowhere below e. `mechdesign verify` finds that too.
 
 Exit code: 0 proved, 1 refused, 2 no such table. Cost: some 10 microseconds for each of n m cells and reports at one
 level, twice that where levels vary, and up to half a millisecond where floats do not tell the cones of a cell.
@@ -54,7 +54,7 @@ DISTANCE = (
 )
 POSITIONS = (
     r"One report satisfies P\(y\|x\) <= exp\(D\(x,x'\) \+ r\) P\(y\|x'\) for every report y and all positions "
-    rf"x, x' in the (?P<cells>[0-9]+) cells, (?P<wide>{NUMBER}) [A-Za-z0-9]+ wide, of a (?P<grid>"
+    rf"x, x' in the (?P<cells>[0-9]{{1,10}}) cells, (?P<wide>{NUMBER}) (?P<in>[A-Za-z0-9]+) wide, of a (?P<grid>"
     rf"[1-9][0-9]{{0,8}} x [1-9][0-9]{{0,8}}) grid{PLANE}, where D is {DISTANCE} and r = (?P<r>{NUMBER}) is for "
     r"rounding positions to 2\^-16 of a cell; drawn by the quadratic B-spline of 3 x 3 cells, checked by the cones of "
     r"its gradient \(list (?P<list>[0-9a-f]{12})\)\. k reports cost k times as much\."
@@ -65,6 +65,7 @@ CONES += [(1, 4, 2, 5, 0, 3), (4, 7, 5, 8, 3, 6), (3, 4, 6, 7, 0, 1), (4, 5, 7, 
 CHAIKIN, HALVES = ((3, 1, 0), (1, 3, 0), (0, 3, 1), (0, 1, 3)), ((2, 0), (1, 1), (0, 2))
 SHARED = ((0, 1), (1, 0), (1, 2), (2, 1))  # the parts of CHAIKIN: that of weight 3, that of weight 1
 SPARE = 2.0**-40  # of levels, for rounding
+LEAST_SIDE, HIGHEST = 1e-150, 1e150  # sides and levels whose products with coordinates are numbers
 ONE = 1 << 60  # of whole numbers for levels times the side of a cell, rounded down
 VALUE, SLOPE = ((1, 1, 0), (0, 4, 0), (0, 1, 1)), ((-2, 2, 0), (-2, 0, 2), (0, -2, 2))
 SLOPES = ((SLOPE, VALUE), (VALUE, SLOPE), (VALUE, VALUE))
@@ -78,7 +79,7 @@ def position_faults(table: Any) -> list[str]:
     side, cells = float(said["wide"]), _cells(table, said)
     if not cells:
         return ["the coordinates are not those of different cells of the grid of the positions"]
-    patches, rows = table.told["patch"], _rows_around(cells)
+    patches, rows = table.told.get("patch"), _rows_around(cells)
     levels = _levels(patches)
     packed = b"".join(
         [struct.pack("<9q", *row) for row in rows] + [struct.pack(f"<{len(level)}d", *level) for level in levels]
@@ -87,6 +88,8 @@ def position_faults(table: Any) -> list[str]:
         return ["the rows around a cell, or the levels at its corners, are not those of the claim about positions"]
     limit = tables._most(said["most"], 9 if said["least"] else 17)
     limit *= tables._most(said["times"], 12) if said["times"] else 1
+    if limit > HIGHEST or (said["least"] and Fraction(said["least"]) > Fraction(said["most"])):
+        return ["the claim about positions speaks of levels that go down, or that no cell has"]
     whole = math.prod(map(int, said["grid"].split(" x "))) == len(rows)
     if (said["plain"] and not whole) or float(said["r"]) < math.sqrt(2) * limit * side / 65536:
         return ["the claim about positions says more of distances, or less of rounding, than holds"]
@@ -111,7 +114,7 @@ def _cells(table: Any, said: Any) -> list[tuple[int, int]]:
     side, sizes = float(said["wide"]), list(map(int, said["grid"].split(" x ")))
     unit = "unit" if table.told["unit"] == "1" else table.told["unit"]
     low = [min(axis) for axis in zip(*table.points, strict=True)]
-    if said["unit"] != unit or len(low) != 2 or not side > 0:
+    if not said["unit"] == said["in"] == unit or len(low) != 2 or not LEAST_SIDE <= side <= 1 / LEAST_SIDE:
         return []
     cells = [(round((x - low[0]) / side), round((y - low[1]) / side)) for x, y in table.points]
     places = zip(table.points, cells, strict=True)

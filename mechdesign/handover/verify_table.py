@@ -82,6 +82,10 @@ STENCILS |= {(2, k): "10 11 21 31 32 41 43 52 53"[:end] for k, end in ((4, 2), (
 Edge = tuple[int, int, float]
 
 
+# What numbers and texts of a file that is no table raise.
+BROKEN = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, struct.error)
+
+
 class BadInput(Exception):
     """Not a table of this kind: nothing can be said about it."""
 
@@ -118,7 +122,7 @@ def read(path: str | Path) -> Table:
         if re.search(r"[\x00-\x09\x0b-\x1f\x7f]", text := data.decode()):
             raise BadInput("holds control characters")
         return _from_csv(text) if kind == ".csv" else _from_json(text)
-    except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError) as error:
+    except BROKEN as error:
         raise BadInput(f"not a mechanism table ({type(error).__name__}: {error})") from error
 
 
@@ -379,6 +383,9 @@ def main(arguments: list[str], check: Any = _told, proved: str = PROVED, name: s
         faults = check(read(arguments[0]))
     except (BadInput, MemoryError) as error:
         say(f"no table: {arguments[0]}: {str(error) or 'more than the memory holds'}")
+        return 2
+    except BROKEN as error:
+        say(f"no table: {arguments[0]}: not a mechanism table ({type(error).__name__}: {error})")
         return 2
     except Refused as error:
         faults = [f"{arguments[0]}: {error}"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -52,6 +53,7 @@ CHANGES = {
     "another row": lambda t: altered(t, "# patch: [0, 0, 1,", "# patch: [0, 1, 1,"),
     "2^-15": lambda t: altered(t, "2^-16 of a cell; drawn", "2^-15 of a cell; drawn"),
     "rounding": lambda t: altered(t, " and r = ", " and r = 0.0"),
+    "another unit": lambda t: altered(t, "cells, 2.0 km wide", "cells, 2.0 m wide"),
     "narrower": lambda t: altered(t, "cells, 2.0 km wide", "cells, 1.0 km wide"),
     "straight lines": lambda t: altered(
         t, "the length of the shortest path inside the cells", "the Euclidean distance"
@@ -100,6 +102,51 @@ def test_what_makes_no_claim_about_positions_has_its_own_exit_code(tmp_path, cap
     path.write_bytes(resealed(altered(text, "# patch: [0, 0,", '# patch: ["0", 0,').encode()))
     assert verify_positions.main([str(path)]) == 2
     assert "no table" in capsys.readouterr().out
+
+
+def test_levels_that_go_down_are_refused(tmp_path, capsys):
+    path = md.export(placed("levels"), tmp_path / "t.csv")
+    line = next(line for line in path.read_text().splitlines() if line.startswith("# position_claim: "))
+    least, most = re.search(r"eps \(([0-9.e-]+) to ([0-9.e-]+) nats", line).groups()
+    for other, code in ((least, 0), (most, 0), (f"{float(most) * (1 + 1e-6):.9g}", 1), ("9", 1)):
+        changed = line.replace(f"eps ({least} to ", f"eps ({other} to ")
+        path.write_bytes(resealed(path.read_text().replace(line, changed).encode()))
+        assert verify_positions.main([str(path)]) == code
+        path = md.export(placed("levels"), tmp_path / "t.csv", overwrite=True)
+    capsys.readouterr()
+
+
+BEYOND = {  # numbers of a sentence that no double, or no table, has
+    "a level of 1e999": (r"([0-9.e-]+) nats per", "1e999", 1),
+    "a level of 1e400": (r"([0-9.e-]+) nats per", "1e400", 1),
+    "a multiple of 1e999": (r"where D is ()the", "1e999 times ", 1),
+    "cells of 1e-320": (r"cells, ([0-9.e-]+) km wide", "1e-320", 1),
+    "cells of 1e-999": (r"cells, ([0-9.e-]+) km wide", "1e-999", 1),
+    "cells of 1e999": (r"cells, ([0-9.e-]+) km wide", "1e999", 1),
+    "5,000 digits of cells": (r"in the ([0-9]+) cells", "9" * 5000, 1),
+    "a rounding of 1e-999": (r"r = ([0-9.e-]+)", "1e-999", 1),
+}
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_numbers_beyond_a_double_are_refused_in_one_sentence(tmp_path, capsys, name):
+    pattern, number, code = BEYOND[name]
+    path = md.export(placed("holes"), tmp_path / "t.csv")
+    line = next(line for line in path.read_text().splitlines() if line.startswith("# position_claim: "))
+    at = re.search(pattern, line)
+    changed = line[: at.start(1)] + number + line[at.end(1) :]
+    path.write_bytes(resealed(path.read_text().replace(line, changed).encode()))
+    assert verify_positions.main([str(path)]) == code
+    assert capsys.readouterr().out.count("refused:") == 1
+
+
+def test_a_table_without_patches_is_none(tmp_path, capsys):
+    path = md.export(placed("square"), tmp_path / "t.json")
+    text = re.sub(r'"patch": \[.*?\]\],\n', "", path.read_text(), flags=re.DOTALL)
+    assert text != path.read_text()
+    path.write_bytes(resealed(text.encode()))
+    assert verify_positions.main([str(path)]) == 2
+    assert "a patch is nine whole numbers" in capsys.readouterr().out
 
 
 PATCHES = {
