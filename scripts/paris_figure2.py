@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from mechdesign.output.pictures.plot import check_plot_target, save_figure
-from mechdesign.output.terminal.printing import steps
+from mechdesign.output.terminal.printing import progress
 from mechdesign.output.terminal.study import print_study
 from mechdesign.setting.problems.problem_files import read_problem_file
 from mechdesign.utility.population.study import ESTIMATORS, Study, bands, utility_study
@@ -55,7 +55,7 @@ def main() -> None:
     found = {}
     for equal, mechanisms in matchings.items():
         study = Study(mechanisms=mechanisms, counts=counts, sizes=given.sizes, estimators=ESTIMATORS, seed=given.seed)
-        with steps(f"equal {equal}", total=given.repetitions) as advance:
+        with progress(f"equal {equal}") as advance:
             simulated = utility_study(study, repetitions=given.repetitions, workers=given.workers, on_progress=advance)
         found[equal] = mechanisms, bands(simulated)
     table = studies.study_table(problem, found)

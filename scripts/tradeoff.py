@@ -13,7 +13,7 @@ from pathlib import Path
 import mechdesign as md
 from mechdesign.output.tables.sweep import multiplier_range, sweep_rows
 from mechdesign.output.terminal.curve import print_sweep
-from mechdesign.output.terminal.printing import steps
+from mechdesign.output.terminal.printing import progress
 
 
 def main() -> None:
@@ -28,7 +28,7 @@ def main() -> None:
 
     problem = md.load_problem("philadelphia", cells=given.cells)
     scales = multiplier_range(given.first, given.last, given.points)
-    with steps(problem.name, total=given.points) as advance:
+    with progress(problem.name) as advance:
         curve = md.sweep(problem, scales, on_progress=lambda row: advance(f"scale {row['scale']:.4g}"))
     rows = sweep_rows(curve)
     print_sweep(rows, problem)

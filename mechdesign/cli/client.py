@@ -28,13 +28,13 @@ def client(
     check_folder(output, overwrite=overwrite)
     printing.note_compiling()
     session, region = is_design(file), is_compact(file)
-    if region:
-        with printing.progress(f"client {file.name}") as on_progress:
+    with printing.progress(f"client {file.name}") as on_progress:
+        if region:
             written = write_region(file, output, overwrite=overwrite, on_progress=on_progress)
-    elif session:
-        written = write_session(file, output, overwrite=overwrite)
-    else:
-        written = write_client(load(file), output, overwrite=overwrite)
+        elif session:
+            written = write_session(file, output, overwrite=overwrite)
+        else:
+            written = write_client(load(file), output, overwrite=overwrite)
     sizes = {path.name: path.stat().st_size for path in sorted(written.iterdir())}
     if as_json:
         printing.print_json({"folder": str(written), "bytes": sizes})

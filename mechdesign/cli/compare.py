@@ -15,7 +15,7 @@ from mechdesign.cli.options import (
     WithOption,
 )
 from mechdesign.cli.parsing import problem_asked
-from mechdesign.errors import InputError
+from mechdesign.errors import MechdesignError
 
 INTERRUPTED = 130
 
@@ -60,7 +60,7 @@ def compare(
     made, interrupted = {}, False
     table: list[Row] = []
     try:
-        with printing.steps(built.name) as on_progress:
+        with printing.progress(built.name, limit=time_limit) as on_progress:
             for name, mechanism in each_mechanism(
                 built,
                 gap=gap,
@@ -72,20 +72,21 @@ def compare(
                 on_progress=on_progress,
             ):
                 made[name] = mechanism
-                if not isinstance(mechanism, InputError):
+                if not isinstance(mechanism, MechdesignError):
                     interrupted |= mechanism.attrs.get("stopped") == "interrupt"
                     table.append(judged(name, mechanism, built))
     except KeyboardInterrupt:
         judged_already = {row["mechanism"] for row in table}
         for name, mechanism in made.items():  # one at most: the interrupt came while it was judged
-            if name not in judged_already and not isinstance(mechanism, InputError):
+            if name not in judged_already and not isinstance(mechanism, MechdesignError):
                 table.append(judged(name, mechanism, built))
         if not table:
             raise
         interrupted = True
     for name, mechanism in made.items():
-        if isinstance(mechanism, InputError):
-            printing.note(f"{name} does not fit this problem: {mechanism}")
+        if isinstance(mechanism, MechdesignError):
+            words = "had no time" if mechanism.field == "time_limit" else "does not fit this problem"
+            printing.note(f"{name} {words}: {mechanism}")
     table = bounded(table, made)
     if output is not None:
         write_rows(table, output, overwrite=overwrite)

@@ -51,10 +51,13 @@ def _run() -> int:
     """Run the command that the command line names; its exit code. Raises whatever the command raises."""
     import typer
 
+    from mechdesign.base.progress import progress
     from mechdesign.cli.app import command
 
+    named = " ".join(word for word in sys.argv[1:3] if word.isalpha()) or "mechdesign"
     try:
-        code = command()(sys.argv[1:] or ["--help"], prog_name="mechdesign", standalone_mode=False)
+        with progress(named):
+            code = command()(sys.argv[1:] or ["--help"], prog_name="mechdesign", standalone_mode=False)
     except typer.Abort as error:
         raise KeyboardInterrupt from error
     except typer.TyperException as error:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from mechdesign.cli.area import area_of_box
-from mechdesign.cli.options import JsonOption, OverwriteOption, real, whole
+from mechdesign.cli.options import JsonOption, LimitOption, OverwriteOption, real, whole
 from mechdesign.errors import InputError
 
 _AREA_HELP = "GeoJSON file of the region: Polygon or MultiPolygon, degrees."
@@ -28,6 +28,7 @@ def design(
     forbidden: Annotated[Path | None, typer.Option("--forbidden", help="GeoJSON of what is left out: water.")] = None,
     people: Annotated[int, whole("--people", help="Synthetic people that are measured.")] = 30,
     seed: Annotated[int, whole("--seed", help="Of the simulation.")] = 0,
+    time_limit: LimitOption = float("inf"),
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -38,7 +39,7 @@ def design(
     from mechdesign.output.terminal import printing
     from mechdesign.output.terminal.proposal import print_proposal, proposal_document
     from mechdesign.setting.readers.geojson import read_area
-    from mechdesign.utility.traces.propose import TIMES, propose
+    from mechdesign.utility.traces.propose import propose
 
     check_target(output, overwrite=overwrite)
     if (area is None) == (box is None):
@@ -47,13 +48,22 @@ def design(
     given = area_of_box(box) if area is None else read_area(area)
     domain = given.grid(cell=cell, unit=unit, forbidden=left_out)
     printing.note_compiling()
-    with printing.steps("simulated", len(TIMES)) as on_progress:
+    with printing.progress("simulating sessions", limit=time_limit) as on_progress:
         found = propose(
-            domain, ticks=ticks, limit=limit, within=within, people=people, seed=seed, on_progress=on_progress
+            domain,
+            ticks=ticks,
+            limit=limit,
+            within=within,
+            people=people,
+            seed=seed,
+            time_limit=time_limit,
+            on_progress=on_progress,
         )
     save_design(found.design, output, overwrite=overwrite)
-    document = proposal_document(found) | {"file": str(output), "seconds": time.monotonic() - started}
+    document = proposal_document(found) | {"file": str(output), "seconds": time.monotonic() - started, "stopped": found.stopped or None}
     if as_json:
         printing.print_json(document)
     else:
+        if found.stopped:
+            printing.say("Stopped at its time limit: rules or totals are left out; a longer --time-limit tries all.")
         print_proposal(found, output)

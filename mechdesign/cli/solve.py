@@ -79,7 +79,8 @@ def solve(
     beside = {"published": file.published(built.parameters), "remark": file.remark(built)}
     if program == Optimal.name and (said := outlook(built)) is not None:
         printing.note(said)
-    with printing.progress(f"{built.name}, {program}") as on_progress:
+    closing = {"target": gap} if program != "eikonal" else {}
+    with printing.progress(f"{built.name}, {program}", limit=time_limit, **closing) as on_progress:
         route: Any = method
         mechanism = solve_program(
             stated(built),

@@ -57,7 +57,7 @@ def sweep(
     built = file.build(**parameters)
     given = read_mechanisms(mine or ())
     printing.note_compiling()
-    with printing.steps(built.name, total=points) as advance:
+    with printing.progress(built.name) as advance:
         done = count(1)
         curve = trace(
             built,

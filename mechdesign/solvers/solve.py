@@ -9,6 +9,7 @@ from pathlib import Path
 import xarray as xr
 
 from mechdesign.base.arguments import asked
+from mechdesign.base.progress import verbosely
 from mechdesign.errors import InputError
 from mechdesign.mechanism.table.dataset import make_mechanism
 from mechdesign.programs.optimal.optimal import Optimal
@@ -16,6 +17,7 @@ from mechdesign.programs.program import Program
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.kernels.design import Design, Targets
 from mechdesign.solvers.kernels.progress import Reported
+from mechdesign.solvers.warm import compile_kernels
 from mechdesign.solvers.table import TABLES as TABLES
 from mechdesign.solvers.table import Entry, entry_of
 
@@ -32,6 +34,7 @@ def solve(
     work: str | Path | None = None,
     scheduler: str | None = None,
     bound: bool | None = None,
+    verbose: bool = False,
 ) -> xr.Dataset:
     """Solve a program, for a problem its optimal program, and return the mechanism: repaired, certified, sealed.
 
@@ -60,7 +63,7 @@ def solve(
     Parameters: gap, target of (loss - lower_bound) / loss, not used for weights; time_limit in seconds; method, for
     `Optimal`: "auto", "graph" (of near pairs), "pool" (of columns) or one of solvers/optimal/attempts.py, for
     `EikonalWeights`: "auto", "table" or "factored"; on_progress, called with where the solve stands, after every round,
-    iteration or block. For the factored form of weights: rounds of weights and lengths, 24 by default; work, a folder
+    iteration or block; verbose, a line of that on standard error. For the factored form of weights: rounds of weights and lengths, 24 by default; work, a folder
     for this run alone that keeps finished blocks, so that the same call goes on where a run ended, and at last
     mechanism.nc: delete it once the mechanism is saved; scheduler, the address of a dask scheduler whose workers
     compute the blocks; bound, whether a lower bound is computed, by default from 1,601 to 50,000 secrets.
@@ -72,9 +75,11 @@ def solve(
         the claim to 2e-5) or "rounds" (all are done)
         instead of "gap". Where attrs hold an objective, that and lower_bound enclose the optimum, and objective_of says
         what it is.
-    The time limit ends a search, in time for a last certificate where that takes at most a quarter of it; by near pairs
-    certifying comes after, with a round of levelling.
-    Raises: InputError for a gap or limit that is not positive, or a method or option that the program has no use for;
+    The time limit is counted from after compilation, and time for the last certificate is kept. The optimal program, and
+    those with limits of their own that it keeps, starts from the best closed form (closed_forms/mechanisms/best.py):
+    the mechanism is that where no better table was found, its name the parameter closed_form.
+    Raises: SolverError, with an estimate, where the time limit is too short for any certified table; InputError for a
+        gap or limit that is not positive, or a method or option that the program has no use for;
         UnsuitableError for a program without a factored form, or for "graph" a metric without near pairs;
         SizeError before allocating a table that does not fit.
     """
@@ -90,8 +95,11 @@ def solve(
         )
     given = {"rounds": rounds, "work": work, "scheduler": scheduler, "bound": bound}
     options = {name: value for name, value in given.items() if value is not None}
-    targets = Targets(gap=gap, time_limit=time_limit, method=method, on_progress=on_progress, options=options)
-    found = entry.solve(asked, targets)
+    compile_kernels(asked, verbose=verbose)
+    title = f"{asked.problem.name}, {asked.name}"
+    with verbosely(verbose, title, on_progress, target=gap if entry.closes_gap else None, limit=time_limit) as told:
+        targets = Targets(gap=gap, time_limit=time_limit, method=method, on_progress=told, options=options)
+        found = entry.solve(asked, targets)
     return _made(asked, entry, gap, found) if isinstance(found, Design) else found
 
 

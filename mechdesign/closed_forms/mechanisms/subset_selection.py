@@ -2,8 +2,8 @@ r"""Subset selection: a random subset of k secrets, with odds e^eps for those th
 
     P(S|u) = e^eps / C  where u is in S, 1 / C elsewhere,    C = C(n-1, k-1) e^eps + C(n-1, k)
 
-eps-locally private, and exactly so: a report with u and without v changes odds by e^eps. k is the whole number nearest
-to n / (e^eps + 1), at least 1; k = 1 is randomized response.
+eps-locally private, and exactly so: a report with u and without v changes odds by e^eps. k is the better of the two
+whole numbers around n / (e^eps + 1), at least 1, by the error below; k = 1 is randomized response.
 Known: at the uniform truth N times the mean squared error is (n-1)^2 (k e^eps + n - k)^2 / (n k (n-k) (e^eps - 1)^2),
 to leading order the least of all eps-locally private mechanisms.
 Source: Ye and Barg 2018, Optimal schemes for discrete distribution estimation under locally differential privacy
@@ -45,8 +45,16 @@ def mechanism(problem: DesignProblem, epsilon: float | None = None) -> xr.Datase
 
 
 def subset_size(size: int, epsilon: float) -> int:
-    """The size k of the subsets of n = size secrets."""
-    return min(size - 1, max(1, round(size / (math.exp(min(epsilon, 700.0)) + 1))))
+    """The size k of the subsets of n = size secrets: of the two around n / (e^eps + 1), where the error is least as a
+    function of real numbers, the one with the smaller error.
+    """
+    odds = math.exp(min(epsilon, 300.0))
+    below = min(max(1, math.floor(size / (odds + 1))), size - 1)
+
+    def error(k: int) -> float:
+        return (k * odds + size - k) ** 2 / (k * (size - k))
+
+    return min(below, min(below + 1, size - 1), key=error)
 
 
 def check_count(count: int, field: str, remedy: str) -> None:

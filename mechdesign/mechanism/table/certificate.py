@@ -29,6 +29,7 @@ ROW_SUM = 1 << ROW_BITS
 _WORKING_BITS = 160  # of the Taylor sum: 98 more than are kept
 _ROOM = 1 - 2.0**-20  # of a ratio: more than single precision takes, which rounds four times by 2^-24
 _EDGES = 1 << 14  # that a thread takes at a time
+_REPORTS = 256  # that are compared in single precision before any is looked at more closely
 _SAMPLED = 2  # times as many edges, a thread, that an estimate of the time takes
 _VACUOUS = 80.0  # e^80 > 2^115 exceeds every ratio of two masses, so longer edges need no better bound
 
@@ -86,14 +87,17 @@ def _count(mass, single, tail, head, factor, shift):  # type: ignore[no-untyped-
         if shift[e] < 0:
             continue
         u, v, ratio, bits = tail[e], head[e], factor[e], np.uint64(shift[e])
-        if not _exceeds(single[u], single[v], np.float32(_ROOM * math.ldexp(np.float64(ratio), -shift[e]))):
-            continue
-        row, other, rest = mass[u], mass[v], np.uint64(63) - bits
-        for y in range(row.size):
-            high = max(row[y], other[y])
-            top, bottom = _product(ratio, min(row[y], other[y]))
-            over, under = (high >> np.uint64(1)) >> rest, high << bits
-            bad += (over > top) | ((over == top) & (under > bottom))
+        near, rest = np.float32(_ROOM * math.ldexp(np.float64(ratio), -shift[e])), np.uint64(63) - bits
+        for first in range(0, mass.shape[1], _REPORTS):
+            last = min(first + _REPORTS, mass.shape[1])
+            if not _exceeds(single[u, first:last], single[v, first:last], near):
+                continue
+            row, other = mass[u, first:last], mass[v, first:last]
+            for y in range(row.size):
+                high = max(row[y], other[y])
+                top, bottom = _product(ratio, min(row[y], other[y]))
+                over, under = (high >> np.uint64(1)) >> rest, high << bits
+                bad += (over > top) | ((over == top) & (under > bottom))
     return bad
 
 
@@ -108,19 +112,24 @@ def _exceeds(row, other, ratio):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _steepest(mass, single, tail, head, length):  # type: ignore[no-untyped-def]
-    """Of edges without a ratio near the best one so far nothing more is computed. single: mass, rounded."""
+    """Where no ratio is near the best one so far nothing more is computed. single: mass, rounded."""
     best, edge, report, turned = -1.0, 0, 0, False
     for e in range(tail.size):
         u, v = tail[e], head[e]
-        if best > 0 and not _exceeds(single[u], single[v], np.float32(_ROOM * math.exp(min(best * length[e], 80.0)))):
-            continue
         low, high, low_y, high_y = np.inf, -np.inf, 0, 0
-        for y in range(mass.shape[1]):
-            ratio = np.float64(mass[u, y]) / np.float64(mass[v, y])
-            if ratio > high:
-                high, high_y = ratio, y
-            if ratio < low:
-                low, low_y = ratio, y
+        near = np.float32(_ROOM * math.exp(min(best * length[e], 80.0))) if best > 0 else np.float32(0)
+        for first in range(0, mass.shape[1], _REPORTS):
+            last = min(first + _REPORTS, mass.shape[1])
+            if not _exceeds(single[u, first:last], single[v, first:last], near):
+                continue
+            for y in range(first, last):
+                ratio = np.float64(mass[u, y]) / np.float64(mass[v, y])
+                if ratio > high:
+                    high, high_y = ratio, y
+                if ratio < low:
+                    low, low_y = ratio, y
+        if high < 0:
+            continue
         up, down = math.log(high), -math.log(low)
         rise = max(up, down)
         value = rise / length[e] if length[e] > 0 else (np.inf if rise > 0 else 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypedDict
@@ -12,8 +13,9 @@ import xarray as xr
 
 from mechdesign.base.arguments import asked
 from mechdesign.base.memory import require_memory
+from mechdesign.base.progress import verbosely
 from mechdesign.closed_forms.mechanisms.baselines import ANYWHERE, BASELINES, RIVALS
-from mechdesign.errors import InputError, SizeError, UnsuitableError
+from mechdesign.errors import InputError, MechdesignError, SizeError, SolverError, UnsuitableError
 from mechdesign.mechanism.table.dataset import relative_gap
 from mechdesign.output.sentences import cell
 from mechdesign.output.tables.given import Given, given_mechanisms
@@ -71,6 +73,9 @@ class Row(TypedDict):
     row_ratio: float | None
 
 
+_SHARE = 0.6  # of the time that is left, for a row that is a solve
+_SHORTEST = 1e-3  # seconds that one gets
+
 Maker = Callable[[], xr.Dataset]
 COLUMNS = (  # heading, key and format of what people read
     ("loss", "loss", "up 6"),
@@ -106,18 +111,23 @@ def makers(
     """
     if problem.matched_distance is not None:
         return matched_makers(problem, gap=gap, time_limit=time_limit)
+    ends = time.monotonic() + time_limit
+
+    def left(share: float = 1.0) -> float:
+        return max(share * (ends - time.monotonic()), _SHORTEST)
+
     asked: dict[str, Maker] = {}
     if problem.query is not None:
-        asked["query"] = lambda: solve(QueryWeights(problem=problem), time_limit=time_limit)
+        asked["query"] = lambda: solve(QueryWeights(problem=problem), time_limit=left(_SHARE))
     anywhere: dict[str, Maker] = {
-        "positions": lambda: solve(Positions(problem), gap=gap, time_limit=time_limit),
+        "positions": lambda: solve(Positions(problem), gap=gap, time_limit=left(_SHARE)),
         **{name: partial(make, problem) for name, make in ANYWHERE.items()},
     }
     return {
-        "optimal": lambda: solve(Optimal(problem=problem), gap=gap, time_limit=time_limit),
+        "optimal": lambda: solve(Optimal(problem=problem), gap=gap, time_limit=left(_SHARE)),
         **asked,
         **(anywhere if positions else {}),
-        "eikonal": lambda: solve(EikonalWeights(problem=problem), method="table"),
+        "eikonal": lambda: solve(EikonalWeights(problem=problem), method="table", time_limit=left(_SHARE)),
         **{name: partial(make, problem) for name, make in (BASELINES | (RIVALS if rivals else {})).items()},
     }
 
@@ -132,7 +142,7 @@ def each_mechanism(
     rivals: bool = False,
     positions: bool = False,
     on_progress: Callable[[str], None] | None = None,
-) -> Iterator[tuple[str, xr.Dataset | InputError]]:
+) -> Iterator[tuple[str, xr.Dataset | MechdesignError]]:
     """Each mechanism with its row name as it is made, or the reason why it does not fit the problem.
 
     only: the rows to make, rivals among them, all but those by default; rivals, positions: with them; given: mechanisms
@@ -157,12 +167,15 @@ def each_mechanism(
     check_connected(problem.edges, problem.domain.size)  # here, not as a row that is left out
     own = given_mechanisms(problem, given, known=known)
     asked = [name for name in (*known, *own) if not only or name in only]
+    ends = time.monotonic() + time_limit
     for count, name in enumerate(asked, 1):
         if on_progress is not None:
             on_progress(f"{count} of {len(asked)}: {name}")
         try:
+            if count > 1 and time.monotonic() > ends:
+                raise UnsuitableError("left out", field="time_limit", value=time_limit, remedy="allow more seconds")
             made = own[name] if name in own else known[name]()
-        except (UnsuitableError, SizeError) as error:
+        except (UnsuitableError, SizeError, SolverError) as error:
             yield name, error
             continue
         yield name, made
@@ -180,6 +193,7 @@ def compare(
     gap: float = 1e-3,
     time_limit: float = float("inf"),
     on_progress: Callable[[str], None] | None = None,
+    verbose: bool = False,
 ) -> pd.DataFrame:
     """A row for every program and baseline that fits the problem, and for every mechanism of yours.
 
@@ -188,32 +202,35 @@ def compare(
     loss of the problem. rivals: with those of the literature on estimating distributions, each report judged as the
     best place to read it as, and left out where their reports are too many for a table. positions: with the design
     that is private between any two positions and not between centres of cells alone.
+    time_limit in seconds, of the whole: solves get
+    a share of what is left, and rows that no time is left for are left out. verbose: a line of progress on standard error.
     The lower bound is the best one proved for the optimal program; it stands in every row whose mechanism satisfies the
     problem's claim, so that `gap` = (loss - lower_bound) / loss says how far that mechanism is from optimal.
     Returns: a DataFrame with the columns of `Row`, missing figures NaN.
     Raises: InputError for a mechanism that is none, or not over the secrets; what `solve` raises.
     """
-    made = each_mechanism(
-        problem,
-        gap=gap,
-        time_limit=time_limit,
-        given=mechanisms,
-        rivals=rivals,
-        positions=positions,
-        on_progress=on_progress,
-    )
-    table = pd.DataFrame(rows(dict(made), problem), columns=list(Row.__annotations__))
+    with verbosely(verbose, problem.name, on_progress, limit=time_limit) as told:
+        made = each_mechanism(
+            problem,
+            gap=gap,
+            time_limit=time_limit,
+            given=mechanisms,
+            rivals=rivals,
+            positions=positions,
+            on_progress=told,
+        )
+        table = pd.DataFrame(rows(dict(made), problem), columns=list(Row.__annotations__))
     figures = [name for name in table.columns if name not in ("mechanism", "rank", "claim_over")]
     return table.astype(dict.fromkeys(figures, float) | {"rank": "Int64"})
 
 
-def rows(made: Mapping[str, xr.Dataset | InputError], problem: DesignProblem) -> list[Row]:
+def rows(made: Mapping[str, xr.Dataset | MechdesignError], problem: DesignProblem) -> list[Row]:
     """The rows of mechanisms that were made for one problem; those that do not fit have none."""
     tables = {name: mechanism for name, mechanism in made.items() if isinstance(mechanism, xr.Dataset)}
     return bounded([judged(name, mechanism, problem) for name, mechanism in tables.items()], tables)
 
 
-def bounded(rows: Sequence[Row], made: Mapping[str, xr.Dataset | InputError]) -> list[Row]:
+def bounded(rows: Sequence[Row], made: Mapping[str, xr.Dataset | MechdesignError]) -> list[Row]:
     """The rows of `judged` with the best lower bound that was proved, where it holds, and the least epsilon."""
     tables = {row["mechanism"]: made[row["mechanism"]] for row in rows}
     attrs = [table.attrs for table in tables.values() if isinstance(table, xr.Dataset)]
@@ -228,7 +245,7 @@ def bounded(rows: Sequence[Row], made: Mapping[str, xr.Dataset | InputError]) ->
     return told
 
 
-def best_private(rows: Sequence[Row], made: Mapping[str, xr.Dataset | InputError]) -> xr.Dataset:
+def best_private(rows: Sequence[Row], made: Mapping[str, xr.Dataset | MechdesignError]) -> xr.Dataset:
     """The mechanism of the row that is private as claimed with the least loss; the first where none is."""
     private = [row for row in rows if private_between_cells(row)] or list(rows[:1])
     found = made[min(private, key=lambda row: row["loss"])["mechanism"]]

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +31,9 @@ import xarray as xr
 
 from mechdesign.base.arguments import asked
 from mechdesign.base.memory import require_memory
+from mechdesign.base.progress import verbosely
 from mechdesign.closed_forms.mechanisms.baselines import BASELINES
+from mechdesign.closed_forms.mechanisms.best import best_closed_form
 from mechdesign.errors import InputError
 from mechdesign.mechanism.schema import DESCRIBED, Array, Schema
 from mechdesign.mechanism.storage.files import load_sealed
@@ -53,6 +56,7 @@ SWEEP = Schema(
     other=Array(dtype="float64", dims=("multiplier",)),
 )
 _MOST = 1000  # points of a sweep
+_SHORTEST = 1e-9  # seconds that a search gets
 
 COLUMNS = (  # heading, variable and format of the figures of the optimum
     ("scale", "multiplier", "near 4"),
@@ -97,12 +101,13 @@ def sweep(
     gap: float = 1e-3,
     time_limit: float = math.inf,
     on_progress: Callable[[Row], None] | None = None,
+    verbose: bool = False,
 ) -> xr.Dataset:
     """The privacy-utility curve of a problem; see the module docstring.
 
     Parameters: multipliers (k,), the scales, positive, distinct, in any order, by default 9 from 0.25 to 4; mechanisms,
     yours by name, as `compare` takes them; gap, target at every scale; time_limit in seconds for each scale;
-    on_progress, called with the row of every scale as it is done.
+    on_progress, called with the row of every scale as it is done; verbose, a line of progress on standard error.
     Returns: the sealed Dataset, scales ascending; `.to_dataframe()` is its data frame, a row a scale; attr stopped is a
     JSON list of why each solve ended. They are solved from the largest down, every solve with the one before as its
     start; Ctrl-C keeps what is done.
@@ -115,14 +120,17 @@ def sweep(
     own = given_mechanisms(problem, mechanisms, known=["optimal", *baseline_names()])
     rows: list[Row] = []
     start: Design | None = None
-    for multiplier in reversed(wanted):
-        there = replace(problem, metric=multiplier * problem.metric, matched_distance=None)
-        start = _solve(there, start, gap=gap, time_limit=time_limit)
-        rows.insert(0, _row(there, multiplier, start, gap) | _figures(own))
-        if on_progress is not None:
-            on_progress({"scale": multiplier, **rows[0]})
-        if start.stopped == "interrupt":
-            break
+    with verbosely(verbose, problem.name, None) as told:
+        for number, multiplier in enumerate(reversed(wanted)):
+            if told is not None:
+                told(f"{number + 1} of {len(wanted)}: scale {multiplier:.4g}")
+            there = replace(problem, metric=multiplier * problem.metric, matched_distance=None)
+            start = _solve(there, start, gap=gap, time_limit=time_limit)
+            rows.insert(0, _row(there, multiplier, start, gap) | _figures(own))
+            if on_progress is not None:
+                on_progress({"scale": multiplier, **rows[0]})
+            if start.stopped == "interrupt":
+                break
     return _dataset(problem, rows, gap)
 
 
@@ -169,8 +177,11 @@ def printed_losses(row: Row) -> list[str]:
 
 
 def _solve(problem: DesignProblem, start: Design | None, *, gap: float, time_limit: float) -> Design:
-    """The optimal design; `start` is that of the scale before, None for the first."""
-    return aggregate(problem, gap=gap, time_limit=time_limit, start=start)
+    """The optimal design, or the best closed form; `start` is that of the scale before, None for the first."""
+    started = time.monotonic()
+    floor = best_closed_form(problem, deadline=started + time_limit)
+    left = max(time_limit - (time.monotonic() - started), _SHORTEST)
+    return aggregate(problem, gap=gap, time_limit=left, start=start, floor=floor)
 
 
 def _checked(multipliers: Sequence[float]) -> list[float]:

@@ -13,24 +13,18 @@ import os
 import shutil
 import sys
 import textwrap
-import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from mechdesign.base.compiling import note_compiling as note_compiling
+from mechdesign.base.progress import clear
+from mechdesign.base.progress import progress as progress
 from mechdesign.base.streams import visible
-
-if TYPE_CHECKING:
-    from mechdesign.solvers.kernels.progress import Reported
 
 _LARGEST_EXACT = 1 << 53
 _UNLIMITED = 1 << 20  # columns
-_REMINDER = 5.0  # seconds without a line after which the last state is told again
 _PROSE = 120  # columns of a text at most: longer lines are hard to read
-_COMPILED = Path(__file__).resolve().parents[2] / "mechanism" / "table"  # its kernels are the first that any run needs
 
 
 def width() -> int:
@@ -42,12 +36,14 @@ def width() -> int:
 
 def say(text: str) -> None:
     """A sentence or several on stdout."""
+    clear()
     for line in _wrapped(text, min(width(), _PROSE)):
         print(line)
 
 
 def listing(lines: Mapping[str, object]) -> None:
     """Names and values on stdout, a line each; empty ones are left out."""
+    clear()
     shown = {visible(name): visible(value) for name, value in lines.items() if value not in (None, "", [])}
     indent = max(map(len, shown), default=0) + 2
     for name, value in shown.items():
@@ -57,6 +53,7 @@ def listing(lines: Mapping[str, object]) -> None:
 
 def print_entry(name: str, summary: str, items: Iterable[str]) -> None:
     """A name with what it is, and items below it that are not broken, on stdout."""
+    clear()
     say(f"{name}: {summary}")
     lines = [""]
     for item in map(visible, items):
@@ -74,6 +71,7 @@ def print_table(
     broken at spaces to the width of their figures; columns that still do not fit go on in a table below, those of one
     of the `groups`, each a list of column numbers, together.
     """
+    clear()
     columns = [[visible(cell) for cell in column] for column in zip(*rows, strict=True)]
     heads = [[visible(name)] for name in head]
     if sum(max(map(len, [*top, *cells])) + 2 for top, cells in zip(heads, columns, strict=True)) > min(width(), _PROSE):
@@ -134,24 +132,14 @@ def figure(value: Any) -> str:
 
 def note(text: str) -> None:
     """A line on stderr."""
+    clear()
     if sys.stderr is not None:
         print(visible(text), file=sys.stderr)
 
 
-def note_compiling() -> None:
-    """Say on stderr, where no compiled kernel of this package is kept yet, that a first run takes longer."""
-    name = f"certificate.*py{sys.version_info.major}{sys.version_info.minor}*.nbi"
-    kept = os.environ.get("NUMBA_CACHE_DIR")
-    if kept:
-        there = any(Path(kept).rglob(name))
-    else:
-        there = any((_COMPILED / "__pycache__").glob(name)) or not os.access(_COMPILED, os.W_OK)
-    if not there:
-        note("compiling, once, about a minute: later runs start at once")
-
-
 def print_json(document: Any) -> None:
     """One JSON document on stdout: NaN and infinities are null, integers beyond 2^53 are strings."""
+    clear()
     print(json.dumps(_plain(document), allow_nan=False, indent=2))
 
 
@@ -166,57 +154,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > _LARGEST_EXACT:
         return str(value)
     return value
-
-
-@contextmanager
-def progress(title: str) -> Iterator[Callable[[Reported], None]]:
-    """A live line on stderr with the bounds of a solve. Where stderr is no terminal, a line for every round, and where
-    a round takes long the last state again every five seconds. Gives the function to report to.
-    """
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    console = Console(stderr=True)
-    started = time.monotonic()
-    last, quiet, ended = [title], threading.Event(), threading.Event()
-
-    def remind() -> None:
-        while not ended.is_set():
-            if not quiet.wait(_REMINDER) and not ended.is_set():
-                note(f"{last[0]}, {time.monotonic() - started:.1f} s")
-            quiet.clear()
-
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(visible(title), total=None)
-
-        def report(state: Reported) -> None:
-            last[0] = visible(f"{title}: {state}")
-            bar.update(task, description=last[0])
-            if state.milestone and not console.is_terminal:
-                note(f"{last[0]}, {state.seconds:.1f} s")
-                quiet.set()
-
-        thread = threading.Thread(target=remind, daemon=True)
-        if not console.is_terminal:
-            thread.start()
-        try:
-            yield report
-        finally:
-            ended.set()
-            quiet.set()
-            if thread.is_alive():
-                thread.join()
-
-
-@contextmanager
-def steps(title: str, total: int | None = None) -> Iterator[Callable[[str], None]]:
-    """A live line on stderr that counts steps, of `total` where known; gives the function to report one to."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(visible(title), total=total)
-        yield lambda line: bar.update(task, advance=1, description=visible(f"{title}: {line}"))

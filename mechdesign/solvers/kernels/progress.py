@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import psutil
+
+from mechdesign.base.progress import percent
 
 
 def _resident() -> float:
@@ -36,6 +39,13 @@ class Progress:
         """Whether a round is over."""
         return self.iteration is None
 
+    @property
+    def brief(self) -> str:
+        """In a few words."""
+        if not math.isfinite(self.gap):
+            return f"no table yet, {self.method}"
+        return f"gap {percent(self.gap)}, {self.method}"
+
     def __str__(self) -> str:
         within = "" if self.iteration is None else f", iteration {self.iteration}"
         return (
@@ -63,6 +73,11 @@ class Streaming:
         """Whether the pass is over and weighed."""
         return self.kappa is not None
 
+    @property
+    def brief(self) -> str:
+        """In a few words."""
+        return f"{self.stage}, {self.done:,} of {self.total:,} {self.unit}"
+
     def __str__(self) -> str:
         where = f"{self.done} of {self.total} {self.unit}" if self.kappa is None else f"kappa {self.kappa:.6f}"
         return f"{self.stage}, {where}, {self.memory_mb:.0f} MB"
@@ -88,6 +103,11 @@ class Transporting:
     def milestone(self) -> bool:
         """Whether a pair is over."""
         return self.round is None
+
+    @property
+    def brief(self) -> str:
+        """In a few words."""
+        return f"{self.done:,} of {self.total:,} pairs"
 
     def __str__(self) -> str:
         within = "" if self.round is None else f", round {self.round + 1}, {self.columns} columns"

@@ -34,7 +34,7 @@ from mechdesign.solvers.kernels.highs import Method as HighsMethod
 from mechdesign.solvers.kernels.highs import solve_linear_program
 from mechdesign.solvers.kernels.pricing import ConePricer, anchor_bound, anchor_multipliers, homogeneous_bound
 from mechdesign.solvers.kernels.progress import Progress
-from mechdesign.solvers.optimal.attempts import LEAST_CUT, METHODS, Method, attempts_for
+from mechdesign.solvers.optimal.attempts import HIGHS, LEAST_CUT, METHODS, Method, attempts_for
 from mechdesign.solvers.optimal.block_interior_point import solve_blocks
 from mechdesign.solvers.optimal.boxed_master import Master, generate_boxed
 from mechdesign.solvers.optimal.coupled_bound import Bound
@@ -210,10 +210,12 @@ class _Search:
             near = self.pricer.distance, self.pricer.parent, self.cut
             restricted = rows.program(self.scale) if rows else restrict(self.problem, self.scale, *near)
             tell = partial(self._tell, attempt, number, restricted)
-            solve = self._solve_highs if attempt in ("whole", "aggregation") else self._solve_blocks
+            solve = self._solve_highs if attempt in HIGHS else self._solve_blocks
             solved = solve(restricted, attempt, tolerance, tell)
             self.latest = solved.dual / self.scale
             table = restricted.table(solved.point)
+            if not table.max() > 0:
+                raise SolverError("HiGHS gave no table", field="method", value=attempt, remedy="use the method auto")
             broken = rows is not None and rows.extend(table, self.gap)
             gained = self._offer(table if rows is None else levelled(table, self.problem.edges))
             fresh, better = self._price(self.latest)

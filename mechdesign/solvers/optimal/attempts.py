@@ -28,6 +28,7 @@ from mechdesign.solvers.optimal.rays import SECRETS, suits
 
 Method = Literal["auto", "rays", "rows", "boxed", "whole", "blocks", "aggregation"]
 METHODS: tuple[Method, ...] = get_args(Method)
+HIGHS = ("whole", "aggregation")  # methods by HiGHS alone
 
 WHOLE_LIMIT = 60_000  # constraints of the whole program up to which it is solved at once
 NETWORK_LIMIT = 10_000  # the same off grids with fewer than two edges a secret, as on roads, where blocks are faster
@@ -38,10 +39,12 @@ DENSE = 700  # secrets up to which the boxed master is tried: its columns are de
 
 
 def attempts_for(problem: DesignProblem, method: Method) -> list[str]:
-    """The methods to try in turn: the one that was asked for, for `auto` those in the order of the module docstring."""
+    """The methods to try in turn: the one that was asked for, before rays where that is by HiGHS and priors are zero; for `auto` those in the order of the module docstring."""
     edges, size = len(problem.edges.tail), problem.domain.size
     network = problem.domain.kind != "grid" and edges < NETWORK_EDGES * size
     small = 2 * edges * problem.reports.size <= (NETWORK_LIMIT if network else WHOLE_LIMIT)
+    if method in HIGHS and not problem.prior_array.all():
+        return [method, "rays"]
     if method != "auto":
         return [method]
     if not small and problem.domain.kind != "grid" and suits_rows(problem):

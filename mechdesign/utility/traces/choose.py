@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import product
@@ -35,18 +37,26 @@ def mean_error(setting: Setting, places: _Places, released: Released) -> float:
     return float(setting.distances[places, released.estimates].mean())
 
 
-def ranked(setting: Setting, places: _Places, rules: Iterable[Any], run: _Run, seed: int) -> list[Chosen]:
-    """The rules by their error for these traces, the best first; every one with the same random numbers."""
-    tried = [
-        Chosen(rule=rule, error=mean_error(setting, places, run(setting, places, rule, np.random.default_rng(seed))))
-        for rule in rules
-    ]
+def ranked(
+    setting: Setting, places: _Places, rules: Iterable[Any], run: _Run, seed: int, deadline: float = math.inf
+) -> list[Chosen]:
+    """The rules by their error for these traces, the best first; every one with the same random numbers. Those that no
+    time is left for, until a deadline of time.monotonic(), are left out, but for the first.
+    """
+    tried: list[Chosen] = []
+    for rule in rules:
+        if tried and time.monotonic() > deadline:
+            break
+        made = run(setting, places, rule, np.random.default_rng(seed))
+        tried.append(Chosen(rule=rule, error=mean_error(setting, places, made)))
     return sorted(tried, key=lambda each: each.error)
 
 
-def choose(setting: Setting, places: _Places, rules: Iterable[Any], run: _Run, seed: int) -> Chosen:
+def choose(
+    setting: Setting, places: _Places, rules: Iterable[Any], run: _Run, seed: int, deadline: float = math.inf
+) -> Chosen:
     """The first of the `ranked`."""
-    return ranked(setting, places, rules, run, seed)[0]
+    return ranked(setting, places, rules, run, seed, deadline)[0]
 
 
 def clocks(setting: Setting, total: float) -> list[Clocked]:

@@ -7,6 +7,8 @@ attacks are measured on a third group. Every session lasts two weeks. Totals are
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +37,7 @@ DAYS = 14
 PUBLIC, OTHERS = 200, 12  # people whom the model is fitted to, and on whom a rule is chosen
 SHORTLIST = 6
 _SEEDS = 3  # groups of people
+_CHOOSING, _SHORTLISTING = 0.5, 0.6  # of the time left, for the rule of a point; and of that, for its shortlist
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,7 +57,9 @@ class Point(Shown):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Proposal(Shown):
-    """design, for the limit; points, of the curve, one at the limit; constant, the error of the best single place."""
+    """design, for the limit; points, of the curve, one at the limit; constant, the error of the best single place;
+    stopped, "time" where a time limit left out rules or points.
+    """
 
     design: SessionDesign
     points: tuple[Point, ...]
@@ -62,6 +67,7 @@ class Proposal(Shown):
     within: float
     constant: float
     people: int
+    stopped: str = ""
 
     @property
     def own(self) -> Point:
@@ -78,16 +84,20 @@ def propose(
     within: float,
     people: int = 30,
     seed: int = 0,
+    time_limit: float = math.inf,
     on_progress: Callable[[str], None] | None = None,
 ) -> Proposal:
     """Propose a session; see the module docstring.
 
     Parameters: ticks, of a day; limit, nats within the radius that a calendar day may cost; within, the radius in the
-    unit of the domain; people, that are measured; seed, of the synthetic people and their reports.
+    unit of the domain; people, that are measured; seed, of the synthetic people and their reports; time_limit in
+    seconds: the point of the limit itself is simulated first, and those that no time is left for are left out;
+    on_progress, called with words.
     Raises: InputError for counts, a limit or a radius that are none; SizeError above 400 places; UnsuitableError off
         the plane.
     Cost: O(n^3) a person and tick: 10 s a point on 144 places with 50 ticks, 30 people.
     """
+    started = time.monotonic()
     positive(limit, "limit")
     for value, name in ((ticks, "ticks"), (people, "people")):
         check_whole(value, name)
@@ -100,19 +110,30 @@ def propose(
         for group, count in enumerate((PUBLIC, OTHERS, people))
     )
     setting = Setting(domain=domain, model=fit_home_away(public), within=positive(within, "within"))
-    found = []
-    for share in TIMES:
-        found.append(_point(setting, others, measured, share * limit, seed))
+    found: list[Point] = []
+    slowest, late = 0.0, False
+    for number, share in enumerate(sorted(TIMES, key=lambda times: times != 1.0)):
+        began = time.monotonic()
+        if found and began + slowest > started + time_limit:
+            late = True
+            break
         if on_progress is not None:
-            on_progress(f"{share * limit:g} nats a day: {found[-1].error:.0f} {domain.unit}")
+            on_progress(f"{number + 1} of {len(TIMES)}: {share * limit:g} nats a day")
+        choosing = began + _CHOOSING * (started + time_limit - began)
+        point, all_tried = _point(setting, others, measured, share * limit, seed, choosing)
+        found.append(point)
+        late |= not all_tried
+        slowest = max(slowest, time.monotonic() - began)
+    found.sort(key=lambda point: point.total)
     traces = measured.places.reshape(people, -1)
     return Proposal(
-        design=session_design(setting, found[TIMES.index(1.0)].rule),
+        design=session_design(setting, next(point for point in found if point.total == limit).rule),
         points=tuple(found),
         limit=float(limit),
         within=float(within),
         constant=float(setting.distances[setting.constant, traces].mean()),
         people=people,
+        stopped="time" if late else "",
     )
 
 
@@ -127,12 +148,15 @@ def session_design(setting: Setting, rule: Clocked | Risky) -> SessionDesign:
     return SessionDesign(tables=tables, rule=stated, ticks=setting.ticks, movement=setting.model, loss=Distance())
 
 
-def _point(setting: Setting, others: Walks, measured: Walks, total: float, seed: int) -> Point:
-    """The best rule at a total, and what it is worth to other people."""
-    chosen = _chosen(setting, others.places.reshape(len(others.places), -1), total, seed)
+def _point(
+    setting: Setting, others: Walks, measured: Walks, total: float, seed: int, deadline: float
+) -> tuple[Point, bool]:
+    """The best rule at a total, and what it is worth to other people; and whether there was time to try all rules."""
+    chosen = _chosen(setting, others.places.reshape(len(others.places), -1), total, seed, deadline)
+    in_time = time.monotonic() <= deadline
     traces = measured.places.reshape(len(measured.places), -1)
     made = sessions(setting.exactly, traces, chosen, np.random.default_rng([seed, 1]))
-    return Point(
+    point = Point(
         total=total,
         rule=chosen,
         error=mean_error(setting, traces, made),
@@ -140,10 +164,13 @@ def _point(setting: Setting, others: Walks, measured: Walks, total: float, seed:
         found=homes_found(setting, made, measured.homes),
         nats=DAYS * total,
     )
+    return point, in_time
 
 
-def _chosen(setting: Setting, traces: NDArray[np.int64], total: float, seed: int) -> Any:
+def _chosen(setting: Setting, traces: NDArray[np.int64], total: float, seed: int, deadline: float) -> Any:
     """The best rule for traces (N, L): a shortlist by the factored filter, decided by the chain."""
     rules: list[Clocked | Risky] = [*clocks(setting, total), *risks(setting, total, firsts=(1.0, FIRST))]
-    best = [each.rule for each in ranked(setting, traces, rules, sessions, seed)[:SHORTLIST]]
-    return choose(setting.exactly, traces[:, : traces.shape[1] // 2], best, sessions, seed).rule
+    now = time.monotonic()
+    first = now + _SHORTLISTING * (deadline - now)
+    best = [each.rule for each in ranked(setting, traces, rules, sessions, seed, first)[:SHORTLIST]]
+    return choose(setting.exactly, traces[:, : traces.shape[1] // 2], best, sessions, seed, deadline).rule
