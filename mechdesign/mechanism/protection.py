@@ -156,13 +156,15 @@ def _stretch(domain: Domain) -> Fraction:
     """By how much a length on the plane of a domain exceeds that on the ground at most, as a factor."""
     if domain.plane is None:
         return Fraction(1)
-    return 1 + Fraction(domain.plane.excess(domain.farthest)) * (1 + Fraction(1, 1 << 40))
+    return 1 + Fraction(domain.plane.any_excess(domain.farthest)) * (1 + Fraction(1, 1 << 40))
 
 
 def _subject(domain: Domain) -> str:
     """The cells of a grid in words."""
     assert domain.cell is not None
-    sides = list(dict.fromkeys(f"{side:.6g}" for side in domain.cell))
+    if domain.unit == "cell":
+        return "cells, not positions"
+    sides = list(dict.fromkeys(f"{side:,.6g}" for side in domain.cell))
     return f"cells of {' x '.join(sides)} {lengths(domain.unit, 1 if sides == ['1'] else 2)}, not positions"
 
 
@@ -194,6 +196,8 @@ def near_steps(domain: Domain, radius: Fraction, stretch: Fraction) -> tuple[NDA
     """
     assert domain.cell is not None and domain.shape is not None
     sides = [Fraction(side) for side in domain.cell]
+    across = sum((count * side for count, side in zip(domain.shape, sides, strict=True)), Fraction(0))
+    radius = min(radius, across)  # every gap is shorter
     most = radius * stretch
     reach = [min(count - 1, math.floor(most / side) + 1) for count, side in zip(domain.shape, sides, strict=True)]
     axes = np.meshgrid(*(np.arange(-k, k + 1) for k in reach), indexing="ij")

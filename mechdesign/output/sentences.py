@@ -24,6 +24,7 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 DIGITS = 4  # of a figure that people read
 _KILOMETRES = 10_000  # metres from which a length is told in km
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_LEAST = 1e-6  # of shares that are told in percent
 _NOISE = 1e-12  # relative: a figure so close above a shorter one is that one, but for rounding in doubles
 
 
@@ -71,7 +72,7 @@ def number(value: float, *, up: bool | None = None, digits: int = DIGITS) -> str
     if up is not None and abs(scaled - near) > _NOISE * abs(scaled):
         near = math.ceil(scaled) if up else math.floor(scaled)
     size = abs(near) * 10.0**exponent
-    if 1e-4 <= size < 1e9:
+    if 0.99e-4 <= size < 1e9:
         text = f"{near * 10**exponent:,d}" if exponent >= 0 else f"{near / 10**-exponent:,.{-exponent}f}"
         return text.rstrip("0").rstrip(".") if "." in text else text
     shown, power = f"{near * 10.0**exponent:.{digits - 1}e}".split("e")
@@ -88,8 +89,22 @@ def length(value: float, unit: str, *, up: bool | None = None, digits: int = DIG
 
 
 def percent(share: float, *, up: bool | None = None, digits: int = 2) -> str:
-    """A share in percent: 0.0008 is "0.08 %"."""
+    """A share in percent: 0.0008 is "0.08 %". One below 10^-6 is under 0.0001 %."""
+    if up and 0 < share < _LEAST:
+        return f"under {number(100 * _LEAST)} %"
     return f"{number(100 * share, up=up, digits=digits)} %"
+
+
+def cell(value: float | str | None, form: str) -> str:
+    """A figure in a table, "-" for None: "up 6" and "down 6" round to six digits, "near 6" to the nearest; "%", a share
+    in percent, rounded up.
+    """
+    if value is None or isinstance(value, str):
+        return "-" if value is None else value
+    if form == "%":
+        return f"<{number(100 * _LEAST)}%" if 0 < value < _LEAST else f"{number(100 * value, up=True, digits=3)}%"
+    way, digits = form.split()
+    return number(value, up={"up": True, "down": False}.get(way), digits=int(digits))
 
 
 def amount(value: float, unit: str, *, up: bool | None = None) -> str:
@@ -120,7 +135,9 @@ def protects(p: Protection, *, because: str | None = None) -> Saying:
     )
     where = ""
     if p.within:
-        values["within"], texts["within"] = p.within, number(p.within, up=False, digits=6)
+        whole = number(p.within, up=False, digits=6)
+        asked = float(whole.replace(",", "")) == p.within if TIMES not in whole else False
+        values["within"], texts["within"] = p.within, whole if asked else number(p.within, up=False)
         where = f"within {{within}} {lengths(p.unit) if texts['within'] != '1' else p.unit}"
     if p.kind == "cells":
         who = f"between two people {where or 'however close'}, one report changes the odds"

@@ -87,13 +87,13 @@ def test_the_command_prints_what_the_document_says(run):
     assert (code, err) == (0, "")
     for text in (
         "epsilon 0.0034657359 nats per m",
-        "places up to 200 m apart change by a factor of at most 2 (0.693147 nats)",
+        "places up to 200 m apart change by a factor of at most 2 (0.693148 nats)",
         "both within 200 m of a person: 4",
-        "mean distance 577.078 m",
-        "50% 484.269, 90% 1122.34, 95% 1368.79, 99% 1915.42 m",
+        "mean distance 577.079 m",
+        "50% 484.269 m, 90% 1,122.34 m, 95% 1,368.79 m, 99% 1,915.43 m",
         "together: a factor of 8",
-        "each at 0.00115525 nats per m, mean distance 1731.23 m",
-        "1668.79 m around the report",
+        "each at 0.00115524 nats per m, mean distance 1,731.24 m",
+        "1,668.79 m around the report",
     ):
         assert text in words
     code, out, _ = run("--radius", 1, "--unit", "km", "--epsilon", 3, "--json")

@@ -207,5 +207,12 @@ def test_both_kinds_of_claim_stand_in_one_table(capsys):
     assert found.loc["positions", "position_loss"] < found.loc["spline_laplace", "position_loss"]
     print_rows(table.replace(np.nan, None).to_dict("records"), plane)
     said = " ".join(capsys.readouterr().out.split())
-    assert "At any position, and not at centres of cells alone: positions, " in said
+    assert "Of those that protect any two positions, positions has the least loss to the true position, " in said
+    broken = said.partition("Not private as claimed: ")[2].partition(".")[0]
+    assert not {"positions", "spline_laplace"} & set(broken.split(", "))
+    anywhere = found[found["claim_over"] == "positions"]
+    assert (anywhere["effective_epsilon"] == 1).all()  # of the claim about positions; that of the rows stands beside it
+    assert (anywhere["smallest_epsilon"] == 0.8).all()
+    assert anywhere.loc["positions", "row_ratio"] > 1
+    assert centres["row_ratio"].isna().all()
     assert {"position", "over"} <= set(said.split())

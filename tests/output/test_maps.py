@@ -39,6 +39,7 @@ from mechdesign.setting.problems.problem_files import load_problem
 from mechdesign.setting.space.domain import Domain
 from mechdesign.solvers.eikonal.diagnosis import diagnosis
 from mechdesign.solvers.solve import solve
+from mechdesign.utility.loss.true_position import position_loss
 
 LINE, MASKED = "line, squared, skewed prior", "eikonal, masked"
 
@@ -89,9 +90,11 @@ def test_the_picture_of_a_table() -> None:
     assert len(rows) == 3
     lines = figure.get_suptitle().splitlines()
     assert lines[0] == "problem: 4 x 4 cells, 14 of them secrets"
-    assert lines[1].startswith("eikonal metric, 16 neighbours, eps = ")
-    expected = f"optimal mechanism, mean distance {mechanism.attrs['expected_loss']:.5g} cell"
-    assert lines[2] == expected + "; claims P(y|u) ≤ exp(d(u, u')) P(y|u')"
+    claim = " ".join(lines[1:-2])
+    assert claim.startswith("Protects cells, not positions: between two people however close, one report changes the")
+    off = float(re.search(r"optimal mechanism: Reports are ([\d.]+) cells off the true position on average.", claim)[1])
+    assert 0 <= off / position_loss(mechanism) - 1 <= 1e-3  # four digits, rounded up
+    assert lines[-2].startswith("eikonal metric, 16 neighbours, eps = ")
     assert np.array_equal(shown(level), on_lattice(problem.domain, mechanism["level"].values), equal_nan=True)
     assert np.array_equal(shown(prior), on_lattice(problem.domain, mechanism["prior"].values), equal_nan=True)
     by_cell = [row @ loss for row, loss in zip(probabilities(mechanism).values, problem.loss_matrix, strict=True)]
@@ -137,7 +140,9 @@ def test_the_picture_of_a_factored_mechanism() -> None:
     problem, mechanism = island(), factored()
     figure = plot_mechanism(mechanism, [3, 20])
     level, _, excess, *rows = figure.axes
-    assert figure.get_suptitle().startswith("island: 5 x 9 cells, 43 of them secrets\neikonal metric, 8 neighbours")
+    told = figure.get_suptitle()
+    assert told.startswith("island: 5 x 9 cells, 43 of them secrets\nProtects cells, not positions: between two people")
+    assert "\neikonal metric, 8 neighbours" in told
     assert np.array_equal(shown(level), on_lattice(problem.domain, 0.5 * mechanism["level"].values), equal_nan=True)
     found = np.maximum(mechanism["excess"].values, 0)
     assert np.array_equal(shown(excess), on_lattice(problem.domain, found), equal_nan=True)

@@ -13,6 +13,7 @@ from placed import placed
 from mechdesign.closed_forms.mechanisms import exponential
 from mechdesign.mechanism.stored import read
 from mechdesign.mechanism.table.dataset import seal
+from mechdesign.output.sentences import protects
 from mechdesign.output.tables.compare import Row, printed, rows
 from mechdesign.output.terminal import printing
 from mechdesign.output.terminal.comparison import print_rows
@@ -60,7 +61,7 @@ def test_a_comparison_stacks_where_it_must(columns, blocks, monkeypatch, capsys)
     assert sum(line.startswith("mechanism ") for line in lines) == blocks
     for shown in table:
         assert set(printed(shown)) <= set(out.split())
-    assert out.startswith("Of those that are private as claimed, optimal has the least loss, 0.769. ")
+    assert out.startswith("Of those that are private as claimed, optimal has the least loss, 0.7694. ")
     assert "Not private as claimed: geometric_normalised." in " ".join(out.split())
 
 
@@ -102,16 +103,16 @@ def test_a_sweep_fits(columns, monkeypatch, capsys):
     ("price", "said"),
     [
         (-0.001, "that costs nothing."),
-        (0.008, "that costs at most 0.80%. "),
-        (0.04, "that costs at most 4.00%, and about 1% with cells of {cell:.3g} km. "),
+        (0.008, "that costs at most 0.8 %. "),
+        (0.04, "that costs at most 4 %, and about 1 % with cells of {cell:.3g} km. "),
     ],
 )
 @pytest.mark.parametrize(("name", "order"), [("square", 2), ("quarters", 1)])
 def test_what_positions_cost_and_a_cell_at_which_it_is_a_percent(capsys, name, order, price, said):
     """4 % fall to 1 % with cells of half the side at one level, of a fourth of it where the level varies."""
     mechanism = placed(name)
-    summary = summarise(mechanism, verify(mechanism), seconds=1.0, file=None) | {"price": price}
-    print_summary(summary, mechanism)
+    checked = verify(mechanism)
+    print_summary(summarise(mechanism, checked, seconds=1.0, file=None) | {"price": price}, mechanism, checked)
     cell = read(mechanism).domain.cell[0] / 4 ** (1 / order)
     assert said.format(cell=cell) in " ".join(capsys.readouterr().out.split())
 
@@ -158,30 +159,31 @@ def test_no_rows_are_no_table(capsys):
 SUMMARY = {
     "problem": "p", "program": "optimal", "claim": "the whole claim", "loss": 0.769355, "objective": None,
     "objective_of": None, "lower_bound": 0.7693546, "gap": 5.25e-7, "effective_epsilon": 1.0, "certified": True,
-    "peak_mb": 300.0, "seconds": 1.234, "file": "x.nc", "remedy": None,
+    "peak_mb": 300.0, "seconds": 1.234, "file": "x.nc", "remedy": None, "position_loss": None, "stopped": "gap",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("case", "changed", "sentence"),
     [
-        ("line, zero-one", {}, "A report is wrong with probability 0.769; no mechanism with this claim does better "
-         "than 0.769 (gap 5e-07). Proved in whole numbers."),
-        ("euclidean lattice", {"lower_bound": None, "gap": None},
-         "A report is off by 0.769 cell^2 on average. Proved in whole numbers."),
-        ("graph, table loss", {"lower_bound": 0.0, "gap": 1.0},
-         "A report has a loss of 0.769 on average. Proved in whole numbers."),
-        ("scattered points", {"objective_of": "the largest loss over the secrets", "objective": 2.5},
-         "The largest loss over the secrets is 2.5; no mechanism with this claim does better than 0.769 (gap 5e-07). "
-         "Proved in whole numbers."),
+        ("line, zero-one", {}, "A report is the true one with probability 30.47 %. Proved in whole numbers."),
+        ("line, zero-one", {"stopped": "time", "gap": 0.1199}, "A report is the true one with probability 30.47 %."),
+        ("euclidean lattice", {"position_loss": 2.25},
+         "Reports are 1.5 cells off the true position (root mean square). Proved in whole numbers."),
+        ("graph, table loss", {}, "Reports have a loss of 0.6435 on average. Proved in whole numbers."),
+        ("scattered points", {"objective_of": "the largest loss over the secrets", "objective": 2.5003},
+         "The largest loss over the secrets is 2.501 km. Proved in whole numbers."),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("verbose", [False, True])
 def test_a_solve_is_told_in_a_sentence_first(case, changed, sentence, verbose, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
-    print_summary(SUMMARY | changed, exponential.mechanism(CASES[case]()), verbose=verbose)
+    mechanism = exponential.mechanism(CASES[case]())
+    print_summary(SUMMARY | changed, mechanism, checked := verify(mechanism), verbose=verbose, limit=90)
     said = " ".join(capsys.readouterr().out.split())
-    assert said.startswith(f"{sentence} problem p ")
+    early = "Stopped at its time limit: up to 12 % of the loss may be avoidable; --time-limit 360 goes on. "
+    told = early * (changed.get("stopped") == "time") + protects(checked.protection).sentence
+    assert said.startswith(f"{told} {sentence}")
     assert ("the whole claim" in said) == verbose
 
 
@@ -190,7 +192,10 @@ def test_a_verification_is_told_in_a_sentence_first(verbose, capsys):
     made = exponential.mechanism(CASES["discrete"]())
     print_verification(verify(made), verbose=verbose)
     out = capsys.readouterr().out
-    assert out.startswith("Certified: every row sums to exactly 2^62")
+    said = " ".join(out.split())
+    assert said.startswith(
+        "Certified. Protects these 6 inputs: between any two of them, one report changes the odds by"
+    )
     assert (made.attrs["claim"][:40] in " ".join(out.split())) == verbose
     broken = seal(made.assign_attrs(expected_loss=0.0))
     print_verification(verify(broken), verbose=verbose)

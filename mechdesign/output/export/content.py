@@ -111,13 +111,13 @@ class Content:
         """What is said beside the table, by name. sha256 is what `sha256sum` prints of the mechanism's file."""
         attrs = self.mechanism.attrs
         return {
+            **({name: str(attrs[name]) for name in _OF_POSITIONS} if self.patches else {}),
             "claim": self.stored.claim,
             "budget": COST,
             **({} if self.plane is None else {"plane": self.plane.words(), "coordinates": ", ".join(DEGREES)}),
             **({} if self.report_unit == self.unit else {"report_unit": self.report_unit}),
             **{name: str(attrs[name]) for name in _KEPT},
             "sha256": file_checksum(self.mechanism),
-            **({name: str(attrs[name]) for name in _OF_POSITIONS} if self.patches else {}),
             **self.figures,
             "secrets": len(self.secrets),
             "reports": len(self.reports),

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+import textwrap
 
 import xarray as xr
 
 from mechdesign.base.streams import visible
+from mechdesign.mechanism.stored import read
+from mechdesign.output.sentences import error_sentence, protects
 from mechdesign.setting.metric.metrics import metric_from_description
 from mechdesign.setting.objective.losses import LOSSES
 from mechdesign.verification.verify import Verification
+
+_WIDTH = 120  # characters of a line above a picture
 
 
 def plain(text: object) -> str:
@@ -29,8 +34,16 @@ def problem_sentence(result: xr.Dataset, secrets: int) -> str:
 def metric_sentence(result: xr.Dataset) -> str:
     """The metric in a few words, neighbours and levels included, of a Dataset with the attributes metric and domain."""
     domain = json.loads(result.attrs["domain"])
-    metric = metric_from_description(json.loads(result.attrs["metric"]))
+    metric = metric_from_description(json.loads(metric_told(result)))
     return metric.words(domain["unit"], len(domain.get("shape", ())))
+
+
+def metric_told(result: xr.Dataset) -> str:
+    """The metric that people are told, as a file describes it: that of positions where the claim is about them, and
+    not the multiple that holds for the rows of the table.
+    """
+    about = "problem_metric" if "position_claim" in result.attrs and "problem_metric" in result.attrs else "metric"
+    return str(result.attrs[about])
 
 
 def loss_words(judged: str, unit: str) -> tuple[str, str]:
@@ -49,10 +62,11 @@ def judged(mechanism: xr.Dataset) -> tuple[str, str]:
 
 
 def claim_sentence(mechanism: xr.Dataset, checked: Verification) -> str:
-    """The program, the loss that was verified, and the claim."""
-    what, unit = judged(mechanism)
-    said = f"{plain(mechanism.attrs['program'])} mechanism, mean {what} {checked.expected_loss:.5g} {unit}".rstrip()
-    return f"{said}; claims P(y|u) ≤ exp(d(u, u')) P(y|u')"
+    """What is protected, the program, and how far off its reports are."""
+    assert checked.protection is not None
+    error = error_sentence(read(mechanism)).sentence
+    said = f"{protects(checked.protection).sentence} {plain(mechanism.attrs['program'])} mechanism: {error}"
+    return "\n".join(textwrap.wrap(said, _WIDTH))
 
 
 def axis_label(axis: str, unit: str) -> str:

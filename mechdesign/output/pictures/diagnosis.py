@@ -48,7 +48,7 @@ def plot_diagnosis(found: xr.Dataset) -> Figure:
     if not panels or (found["excess"].values > 0).any() or ("cause" in found and found["cause"].values.any()):
         panels.append(right)
     figure = laid_out(lattice, panels, panel=4.0)
-    entitle(figure, found, found.attrs["diagnosis"].replace(", worst", ",\nworst"))
+    entitle(figure, found, "", found.attrs["diagnosis"].replace(", worst", ",\nworst"))
     return figure
 
 

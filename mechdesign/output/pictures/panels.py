@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mechdesign.base.units import unit_word
 from mechdesign.errors import InputError
 from mechdesign.output.pictures.canvas import Lattice, Network
-from mechdesign.output.pictures.captions import metric_sentence, problem_sentence
+from mechdesign.output.pictures.captions import metric_sentence, metric_told, problem_sentence
 from mechdesign.setting.space.domain import Domain
 
 if TYPE_CHECKING:
@@ -58,17 +58,17 @@ def laid_out(ground: Ground, panels: Sequence[Panel], panel: float = 2.7) -> Fig
     return figure
 
 
-def entitle(figure: Figure, result: xr.Dataset, *last: str) -> None:
-    """The heading: the problem, with a prior that is uniform and has no panel, the metric and what is given."""
+def entitle(figure: Figure, result: xr.Dataset, claim: str, *last: str) -> None:
+    """The heading: the problem, with a prior that is uniform and has no panel, the claim, the metric, what is given."""
     uniform = ", uniform prior" if "prior" in result and not varies(result["prior"].values) else ""
     first = problem_sentence(result, result.sizes["secret"]) + uniform
-    lines = [first, metric_sentence(result), *filter(None, last)]
+    lines = [*filter(None, (first, claim, metric_sentence(result), *last))]
     figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=10)
 
 
 def levels_of(result: xr.Dataset, domain: Domain) -> tuple[NDArray[np.float64], str]:
     """eps(u) (n,), times the scale of the metric, and its label."""
-    times = float(json.loads(result.attrs["metric"])["multiplier"])
+    times = float(json.loads(metric_told(result))["multiplier"])
     return times * result["level"].values, f"eps (nats per {unit_word(domain.unit)})"
 
 

@@ -15,6 +15,7 @@ from mechdesign.base.memory import require_memory
 from mechdesign.closed_forms.mechanisms.baselines import ANYWHERE, BASELINES, RIVALS
 from mechdesign.errors import InputError, SizeError, UnsuitableError
 from mechdesign.mechanism.table.dataset import relative_gap
+from mechdesign.output.sentences import cell
 from mechdesign.output.tables.given import Given, given_mechanisms
 from mechdesign.output.tables.matched import matched_makers, smallest_epsilon
 from mechdesign.programs.eikonal.query_weights import QueryWeights
@@ -48,8 +49,9 @@ class Row(TypedDict):
     from many of them, in the dual Sobolev norm H^-1 at the prior; None where the rank is too low, both beyond 1,600
     secrets.
     Position loss: to the true position, uniform in its cell, that is moved to its cell or, where the claim is over
-    positions, drawn by the weights of a spline. Claim over "cells", their centres, or any "positions": the rows of such
-    a mechanism may show a ratio a little above 1, since only their means over a spline are drawn.
+    positions, drawn by the weights of a spline. Claim over "cells", their centres, or any "positions": levels and ratio
+    of such a mechanism are those of the claim about positions; row ratio, of its rows, may be above 1, since only their
+    means over a spline are drawn.
     """
 
     mechanism: str
@@ -66,23 +68,24 @@ class Row(TypedDict):
     asymptotic_mse: float | None
     position_loss: float | None
     claim_over: str
+    row_ratio: float | None
 
 
 Maker = Callable[[], xr.Dataset]
 COLUMNS = (  # heading, key and format of what people read
-    ("loss", "loss", ".6g"),
-    ("lower bound", "lower_bound", ".6g"),
-    ("gap", "gap", ".2e"),
-    ("remapped loss", "remapped_loss", ".6g"),
-    ("distance", "expected_distance", ".6g"),
-    ("claimed eps", "claimed_epsilon", ".6g"),
-    ("smallest eps", "smallest_epsilon", ".6g"),
-    ("ratio", "effective_epsilon", ".4f"),
-    ("rank", "rank", ".6g"),
-    ("asymptotic MSE", "asymptotic_mse", ".6g"),
+    ("loss", "loss", "up 6"),
+    ("lower bound", "lower_bound", "down 6"),
+    ("gap", "gap", "%"),
+    ("remapped loss", "remapped_loss", "up 6"),
+    ("distance", "expected_distance", "up 6"),
+    ("claimed eps", "claimed_epsilon", "near 6"),
+    ("smallest eps", "smallest_epsilon", "up 6"),
+    ("ratio", "effective_epsilon", "up 5"),
+    ("rank", "rank", "near 6"),
+    ("asymptotic MSE", "asymptotic_mse", "near 6"),
 )
 POSITION_COLUMNS = (
-    ("position loss", "position_loss", ".6g"),
+    ("position loss", "position_loss", "up 6"),
     ("claim over", "claim_over", ""),
 )  # beside claims of both kinds
 _Column = tuple[str, str, str]
@@ -219,7 +222,7 @@ def bounded(rows: Sequence[Row], made: Mapping[str, xr.Dataset | InputError]) ->
     told = []
     for row in rows:
         full, table = Row(**{**row, "least_epsilon": least}), tables[row["mechanism"]]
-        if bound is not None and row["effective_epsilon"] <= AT_CLAIM and isinstance(table, xr.Dataset):
+        if bound is not None and private_between_cells(row) and isinstance(table, xr.Dataset):
             full["lower_bound"], full["gap"] = bound, relative_gap(row["loss"], bound, constant_loss(table))
         told.append(full)
     return told
@@ -227,10 +230,15 @@ def bounded(rows: Sequence[Row], made: Mapping[str, xr.Dataset | InputError]) ->
 
 def best_private(rows: Sequence[Row], made: Mapping[str, xr.Dataset | InputError]) -> xr.Dataset:
     """The mechanism of the row that is private as claimed with the least loss; the first where none is."""
-    private = [row for row in rows if row["effective_epsilon"] <= AT_CLAIM] or list(rows[:1])
+    private = [row for row in rows if private_between_cells(row)] or list(rows[:1])
     found = made[min(private, key=lambda row: row["loss"])["mechanism"]]
     assert isinstance(found, xr.Dataset)
     return found
+
+
+def private_between_cells(row: Mapping[str, Any]) -> bool:
+    """Whether the rows of a mechanism satisfy the claim of the problem, and are what is drawn."""
+    return bool(row["claim_over"] != POSITIONS and row["effective_epsilon"] <= AT_CLAIM)
 
 
 def columns(rows: Sequence[Mapping[str, Any]]) -> tuple[_Column, ...]:
@@ -240,18 +248,21 @@ def columns(rows: Sequence[Mapping[str, Any]]) -> tuple[_Column, ...]:
 
 def printed(row: Mapping[str, Any], shown: Sequence[_Column] = COLUMNS) -> list[str]:
     """The figures of a row as people read them, in the order of columns; - where there is none."""
-    return ["-" if row[key] is None else format(row[key], form) for _, key, form in shown]
+    return [cell(row[key], form) for _, key, form in shown]
 
 
 def judged(name: str, mechanism: xr.Dataset, problem: DesignProblem) -> Row:
     """The row of one mechanism by itself: without a lower bound, which other mechanisms prove."""
-    effective = float(mechanism.attrs["effective_epsilon"])
+    rows, over = float(mechanism.attrs["effective_epsilon"]), "cells"
+    effective, row_ratio = rows, None
+    if "position_claim" in mechanism.attrs:  # of a design of ours: its cones are certified
+        effective, row_ratio, over = 1.0, rows, POSITIONS
     claimed = mechanism.attrs.get("claimed_epsilon")
     rank = asymptotic = None
     if problem.domain.size <= LARGEST:
         rank, at_prior = channel_rank(mechanism), asymptotic_mse(mechanism)
         asymptotic = at_prior if math.isfinite(at_prior) else None
-    smallest = smallest_epsilon(mechanism, problem)
+    smallest = problem.metric.smallest_level if over == POSITIONS else smallest_epsilon(mechanism, problem)
     if smallest is None and claimed is not None:
         smallest = float(claimed) * effective
     return Row(
@@ -268,5 +279,6 @@ def judged(name: str, mechanism: xr.Dataset, problem: DesignProblem) -> Row:
         rank=rank,
         asymptotic_mse=asymptotic,
         position_loss=position_loss(mechanism),
-        claim_over=POSITIONS if "position_claim" in mechanism.attrs else "cells",
+        claim_over=over,
+        row_ratio=row_ratio,
     )

@@ -36,6 +36,7 @@ from mechdesign.mechanism.schema import DESCRIBED, Array, Schema
 from mechdesign.mechanism.storage.files import load_sealed
 from mechdesign.mechanism.table.certificate import max_log_ratio
 from mechdesign.mechanism.table.dataset import relative_gap, seal, total_cost, versions
+from mechdesign.output.sentences import cell
 from mechdesign.output.tables.compare import AT_CLAIM, each_mechanism
 from mechdesign.output.tables.given import Given, given_mechanisms
 from mechdesign.setting.objective.true_position import position_cost
@@ -54,11 +55,11 @@ SWEEP = Schema(
 _MOST = 1000  # points of a sweep
 
 COLUMNS = (  # heading, variable and format of the figures of the optimum
-    ("scale", "multiplier", ".4g"),
-    ("loss", "loss", ".5g"),
-    ("lower bound", "lower_bound", ".5g"),
-    ("gap", "gap", ".0e"),
-    ("position loss", "position_loss", ".5g"),
+    ("scale", "multiplier", "near 4"),
+    ("loss", "loss", "up 5"),
+    ("lower bound", "lower_bound", "down 5"),
+    ("gap", "gap", "%"),
+    ("position loss", "position_loss", "up 5"),
 )
 
 Row = dict[str, Any]  # a figure by name of variable, None where there is none, and the word `stopped`
@@ -162,14 +163,9 @@ def printed_losses(row: Row) -> list[str]:
     - where there is none.
     """
     star = {None: "", False: "", True: "*"}
-    return [printed_figure(row[name], form) for _, name, form in columns(row)] + [
-        printed_figure(row[f"{name}_loss"], ".4g") + star[broken] for name, broken in baselines_of(row).items()
+    return [cell(row[name], form) for _, name, form in columns(row)] + [
+        cell(row[f"{name}_loss"], "up 4") + star[broken] for name, broken in baselines_of(row).items()
     ]
-
-
-def printed_figure(value: float | None, form: str) -> str:
-    """A figure as people read it; - for None."""
-    return "-" if value is None else format(value, form)
 
 
 def _solve(problem: DesignProblem, start: Design | None, *, gap: float, time_limit: float) -> Design:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mechdesign.base.units import unit_word
-from mechdesign.output.tables.compare import AT_CLAIM, POSITIONS, Row, columns, printed
+from mechdesign.output.sentences import amount, length, number
+from mechdesign.output.tables.compare import POSITIONS, Row, columns, printed, private_between_cells
 from mechdesign.output.terminal.printing import note, print_table, say
 from mechdesign.output.terminal.words import judged
 from mechdesign.setting.problems.problem import DesignProblem
@@ -30,37 +31,40 @@ def print_rows(rows: Sequence[Row], problem: DesignProblem) -> None:
     say(_caption(problem))
     least = next((row["least_epsilon"] for row in rows if row["least_epsilon"] is not None), None)
     if least is not None:
+        unit, level = problem.domain.unit, number(least, up=False, digits=6)
+        away = length(problem.matched_distance or 0.0, unit)
         note(
-            f"least eps: no mechanism that is private below {least:.6g} nats per {unit_word(problem.domain.unit)} "
-            f"has an expected distance of {problem.matched_distance:.6g} {problem.domain.unit} or less"
+            f"least eps: no mechanism that is private below {level} nats per {unit_word(unit)} has an expected "
+            f"distance of {away} or less"
         )
 
 
 def _sentence(rows: Sequence[Row], problem: DesignProblem) -> str:
-    private = [row for row in rows if row["effective_epsilon"] <= AT_CLAIM]
+    unit = problem.loss.unit(problem.domain.unit)
+    private = [row for row in rows if private_between_cells(row)]
     anywhere = [row for row in rows if row["claim_over"] == POSITIONS]
     broken = [row["mechanism"] for row in rows if row not in private and row not in anywhere]
     said = []
     levels = [(row["smallest_epsilon"], row["mechanism"]) for row in rows if row["smallest_epsilon"] is not None]
     if problem.matched_distance is not None and levels:
         epsilon, name = min(levels)
-        unit = problem.domain.unit
+        away = length(problem.matched_distance, problem.domain.unit)
         said.append(
-            f"At an expected distance of {problem.matched_distance:.6g} {unit}, {name} has the smallest epsilon, "
-            f"{epsilon:.3g} nats per {unit_word(unit)}."
+            f"At an expected distance of {away}, {name} has the smallest epsilon, {number(epsilon, up=True)} nats per "
+            f"{unit_word(problem.domain.unit)}."
         )
     elif private:
         least = min(row["loss"] for row in private)
         best = next(row for row in private if row["loss"] <= least + _TIED * abs(least))
-        said.append(
-            f"Of those that are private as claimed, {best['mechanism']} has the least loss, {best['loss']:.3g}."
-        )
+        loss = amount(best["loss"], unit, up=True)
+        said.append(f"Of those that are private as claimed, {best['mechanism']} has the least loss, {loss}.")
         if best["lower_bound"] is not None and best["lower_bound"] > 0:
-            said.append(f"No mechanism with this claim does better than {best['lower_bound']:.3g}.")
+            said.append(f"No mechanism with this claim does better than {amount(best['lower_bound'], unit, up=False)}.")
     losses = [(row["position_loss"], row["mechanism"]) for row in anywhere if row["position_loss"] is not None]
     if losses:
         least, name = min(losses)
-        said.append(f"At any position, and not at centres of cells alone: {name}, {least:.3g} to the true position.")
+        off = amount(least, unit, up=True)
+        said.append(f"Of those that protect any two positions, {name} has the least loss to the true position, {off}.")
     if broken:
         said.append(f"Not private as claimed: {', '.join(broken)}.")
     return " ".join(said)
@@ -70,7 +74,11 @@ def _caption(problem: DesignProblem) -> str:
     unit = problem.domain.unit
     length = "units" if unit == "1" else unit
     within = problem.loss.within_cell(problem.domain)
-    snapping = "" if within is None else f" Snapping a user to the cell centre costs {within:.4g} on top of every loss."
+    snapping = (
+        ""
+        if within is None
+        else f" Moving a user to the centre of the cell costs {number(within, up=True)} on top of every loss."
+    )
     smallest = (
         "over the Euclidean distance of any two secrets" if problem.metric.kind == "euclidean" else "at its scale"
     )

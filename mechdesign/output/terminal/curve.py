@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mechdesign.output.tables.sweep import Row, baselines_of, columns, printed_figure, printed_losses
+from mechdesign.output.sentences import amount, cell, number, percent
+from mechdesign.output.tables.sweep import Row, baselines_of, columns, printed_losses
 from mechdesign.output.terminal.printing import print_table, say
 from mechdesign.output.terminal.words import judged
 from mechdesign.setting.problems.problem import DesignProblem
@@ -16,10 +17,11 @@ def print_sweep(rows: Sequence[Row], problem: DesignProblem) -> None:
     """The losses along a sweep, a star where a baseline breaks its claim, then the scales that they truly have."""
     names = list(baselines_of(rows[0]))
     words = [name.replace("_", " ") for name in names]
-    first, last = rows[0], rows[-1]
+    first, last, unit = rows[0], rows[-1], problem.loss.unit(problem.domain.unit)
     say(
-        f"From scale {first['scale']:.4g} to {last['scale']:.4g} of the metric the best loss falls from "
-        f"{first['loss']:.3g} to {last['loss']:.3g}, certified within a gap of {max(row['gap'] for row in rows):.0e}."
+        f"From scale {number(first['scale'])} to {number(last['scale'])} of the metric the best loss falls from "
+        f"{amount(first['loss'], unit, up=True)} to {amount(last['loss'], unit, up=True)}; no mechanism does better by "
+        f"more than {percent(max(row['gap'] for row in rows), up=True)}."
     )
     print()
     losses = [printed_losses(row) for row in rows]
@@ -35,8 +37,8 @@ def print_sweep(rows: Sequence[Row], problem: DesignProblem) -> None:
         ["scale", *words],
         [
             [
-                printed_figure(row["scale"], ".4g"),
-                *(printed_figure(row[f"{name}_effective_epsilon"], ".4f") for name in names),
+                cell(row["scale"], "near 4"),
+                *(cell(row[f"{name}_effective_epsilon"], "up 5") for name in names),
             ]
             for row in rows
         ],

@@ -10,6 +10,7 @@ from mechdesign.base.units import canonical_unit, unit_word
 from mechdesign.closed_forms.noise.privacy_radius import epsilon_within, nats_of_factor, nats_within, odds_factor
 from mechdesign.closed_forms.noise.radial_laplace import mean_radius, radius_ppf
 from mechdesign.errors import InputError, UnitError
+from mechdesign.output.sentences import length, number, percent
 from mechdesign.output.terminal.printing import listing, say
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
@@ -45,8 +46,8 @@ def level_document(
             value=named or "none",
             remedy="pass --within 200 --factor 2, or --nats or --epsilon instead of --factor",
         )
-    length, count = canonical_unit(unit), check_whole(reports, "reports")
-    if length == "degree":
+    known, count = canonical_unit(unit), check_whole(reports, "reports")
+    if known == "degree":
         raise UnitError("an angle is no length", field="unit", value=unit, remedy="give the radius in m or km")
     if factor is not None:
         nats = nats_of_factor(factor)
@@ -55,9 +56,9 @@ def level_document(
     asked = None if interest is None else _retrieved(interest, confidence, eps)
     return {
         "radius": float(radius),
-        "unit": length,
+        "unit": known,
         "epsilon": eps,
-        "epsilon_unit": f"nats per {unit_word(length)}",
+        "epsilon_unit": f"nats per {unit_word(known)}",
         "nats": within,
         "factor": odds_factor(within),
         "nats_both_within": 2 * within,
@@ -82,33 +83,38 @@ def _retrieved(interest: float, confidence: float, epsilon: float) -> float:
 
 
 def print_level(document: Mapping[str, Any]) -> None:
-    """The document of `level_document` in sentences, a line each, on stdout."""
-    unit = unit_word(document["unit"])
-    radius, count = f"{document['radius']:.6g} {unit}", document["reports"]
-    quantiles = ", ".join(f"{float(p):.0%} {r:.6g}" for p, r in document["quantiles"].items())
-    say(
-        f"Within {radius} a report changes an attacker's odds by a factor of at most {document['factor']:.6g}: epsilon "
-        f"is {document['epsilon']:.9g} {document['epsilon_unit']}."
-    )
+    """The document of `level_document` in sentences, a line each, on stdout; factors and distances rounded up."""
+    unit, count = document["unit"], document["reports"]
+    radius = length(document["radius"], unit, digits=6)
+
+    def up(name: str) -> str:
+        return number(document[name], up=True, digits=6)
+
+    def away(value: float) -> str:
+        return length(value, unit, up=True, digits=6)
+
+    quantiles = ", ".join(f"{float(p):.0%} {away(r)}" for p, r in document["quantiles"].items())
+    epsilon = f"{number(document['epsilon'], digits=9)} {document['epsilon_unit']}"
+    odds = f"one report changes anybody's odds by a factor of at most {up('factor')}"
+    say(f"Within {radius}, {odds}: epsilon is {epsilon}.")
     lines = {
-        "epsilon": f"{document['epsilon']:.9g} {document['epsilon_unit']}",
-        "odds": f"between places up to {radius} apart change by a factor of at most {document['factor']:.6g} "
-        f"({document['nats']:.6g} nats)",
-        "odds nearby": f"between places both within {radius} of a person: {document['factor_both_within']:.6g} "
-        f"({document['nats_both_within']:.6g} nats)",
-        "planar Laplace noise": f"mean distance {document['expected_distance']:.6g} {unit}",
-        "reports within": f"{quantiles} {unit}",
+        "epsilon": epsilon,
+        "odds": f"between places up to {radius} apart change by a factor of at most {up('factor')} ({up('nats')} nats)",
+        "odds nearby": f"between places both within {radius} of a person: {up('factor_both_within')} "
+        f"({up('nats_both_within')} nats)",
+        "planar Laplace noise": f"mean distance {away(document['expected_distance'])}",
+        "reports within": quantiles,
     }
     if count > 1:
         lines |= {
-            f"{count} reports": f"at this epsilon, together: a factor of {document['factor_together']:.6g} "
-            f"({document['nats_together']:.6g} nats)",
-            "sharing it": f"each at {document['epsilon_each']:.6g} {document['epsilon_unit']}, mean distance "
-            f"{document['expected_distance_each']:.6g} {unit}",
+            f"{count} reports": f"at this epsilon, together: a factor of {up('factor_together')} "
+            f"({up('nats_together')} nats)",
+            "sharing it": f"each at {number(document['epsilon_each'], up=False, digits=6)} {document['epsilon_unit']}, "
+            f"mean distance {away(document['expected_distance_each'])}",
         }
     if document["retrieval_radius"] is not None:
         lines["retrieve"] = (
-            f"{document['retrieval_radius']:.6g} {unit} around the report, for all within {document['interest']:.6g} "
-            f"{unit} of the location with probability {document['confidence']:g}"
+            f"{away(document['retrieval_radius'])} around the report, for all within {away(document['interest'])} of "
+            f"the location with probability {percent(document['confidence'], up=False)}"
         )
     listing(lines)

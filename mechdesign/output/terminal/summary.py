@@ -159,9 +159,11 @@ def print_summary(
     hidden = {"certified", "remedy", "chosen", "effective_epsilon", "protects", "within", "factor_within"}
     if not verbose:
         hidden |= {"claim", "position_claim", "row_ratio", "peak_mb", "objective_of"}
-        hidden |= {"objective"} if stored.positions is not None else set()
+        hidden |= {"objective", "loss", "remapped_loss"} if stored.positions is not None else set()
     names = [name for name in summary if name not in last] + [name for name in last if name in summary]
     words = _WORDS if at_position is None else _WORDS | {"loss": "loss between centres"}
+    if stored.positions is not None:
+        words |= {"loss": "loss of rows", "remapped_loss": "remapped loss of rows"}
     listing(
         {
             words.get(name, name.replace("_", " ")): _figure(name, summary[name])
