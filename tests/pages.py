@@ -125,7 +125,7 @@ def altered(
     for key, value in (attributes or {}).items():
         said[f"attrs/{key}"] = [type(value).__name__, str(value) if isinstance(value, int) else value]
     digest = seal(held.assign_attrs(attributes or {})).attrs["sha256"]
-    said |= {"attrs/sha256": ["str", digest], f"facts/provenance/checksum of the {kind}": digest}
+    said |= {"attrs/sha256": ["str", digest], "facts/provenance/seal of its contents": digest}
     return replace(texts, packed=base64.b64encode(gzip.compress(bytes(data), 1)).decode()).changed(said=said)
 
 
@@ -141,7 +141,7 @@ def forged_words(name: str, **attributes: Any) -> Texts:
     )
     digest = changed.attrs["sha256"]
     return texts.changed(
-        said=told | claim | {"attrs/sha256": ["str", digest], "facts/provenance/checksum of the mechanism": digest}
+        said=told | claim | {"attrs/sha256": ["str", digest], "facts/provenance/seal of its contents": digest}
     )
 
 

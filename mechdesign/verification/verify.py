@@ -27,7 +27,7 @@ from mechdesign.mechanism.positions.cones import breaches
 from mechdesign.mechanism.protection import Protection, protection, protection_of_map
 from mechdesign.mechanism.session.design import SessionDesign
 from mechdesign.mechanism.session.design_files import is_design
-from mechdesign.mechanism.storage.files import load
+from mechdesign.mechanism.storage.files import file_checksum, load, path_checksum
 from mechdesign.mechanism.stored import Stored, contradiction, read
 from mechdesign.mechanism.table.certificate import max_log_ratio, row_sums_exact, violations
 from mechdesign.mechanism.table.dataset import checksum_faults
@@ -59,8 +59,8 @@ class Verification(Shown):
     it, of rows; protection: what is protected, None where it is not certified, and of a session design; expected_loss,
     recomputed, None where the file has no prior; lower_bound_checked: True if the stored bound follows from the stored
     multipliers, None if there is none, or if it rests on constraints that a file cannot hold, or if that was not asked;
-    lower_bound_reason: why a bound that the file names is not proved, and shown nowhere; reasons: why it is not
-    certified;
+    lower_bound_reason: why a bound that the file names is not proved, and shown nowhere; sha256: of every byte of the
+    file, as `sha256sum` prints it, None for what is no file; reasons: why it is not certified;
     windows, of a session design alone: for a calendar day and any 24 hours the most that they cost on any transcript,
     an exact multiple of the metric, and how many transcripts were walked through one by one, None where they are too
     many.
@@ -79,6 +79,7 @@ class Verification(Shown):
     position_claim: str | None = None
     position_breaches: int | None = None
     windows: dict[str, dict[str, Any]] | None = None
+    sha256: str | None = None
     ratio: float | None = None
     row_ratio: float | None = None
     protection: Protection | None = None
@@ -127,10 +128,11 @@ def verify(
     if isinstance(source, CompactMap):
         return _of_map(source, on_progress)
     if isinstance(source, (str, Path)) and is_compact(source):
-        return _of_map(load_compact(source), on_progress)
+        return replace(_of_map(load_compact(source), on_progress), sha256=path_checksum(source))
     if isinstance(source, SessionDesign) or (not isinstance(source, xr.Dataset) and is_design(source)):
         held = check_design(source, verify)
-        return Verification(**{**held, "certified": not held["reasons"]})
+        checksum = None if isinstance(source, SessionDesign) else path_checksum(source)
+        return Verification(**{**held, "certified": not held["reasons"], "sha256": checksum})
     if not isinstance(source, xr.Dataset) and Path(source).suffix.lower() in EXPORTED:
         raise InputError(
             "an exported table does not say enough to rebuild its claim",
@@ -151,6 +153,7 @@ def verify(
             reasons += found["reasons"]
             found |= _ratios(found, stored.positions is not None, not reasons)
             found["protection"] = None if reasons else protection(stored)
+            found["sha256"] = None if given else file_checksum(mechanism)
     except Exception as error:
         raise contradiction(error) from error
     return Verification(**{**found, "certified": not reasons, "reasons": reasons})

@@ -85,7 +85,7 @@ def test_reports_become_shares_in_every_format(run_json, run, files, tmp_path, m
     assert kept["share"].values.tolist() == [row["share"] for row in told["areas"]]
     assert json.loads(kept.attrs["mechanisms"])[0]["sha256"] == load(files[0]).attrs["sha256"]
     text = outputs[1].read_text(encoding="utf-8")
-    assert f"# mechanisms: {made('geometric').attrs['sha256']}" in text
+    assert f"# mechanism_seals: {made('geometric').attrs['sha256']}" in text
     rows = list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
     assert [float(row["high"]) for row in rows] == [row["high"] for row in told["areas"]]
     assert json.loads(outputs[2].read_text(encoding="utf-8"))["areas"] == told["areas"]

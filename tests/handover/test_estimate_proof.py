@@ -72,6 +72,10 @@ def lighter(name):
     return replace(texts, packed=base64.b64encode(gzip.compress(bytes(data), 1)).decode()).resealed()
 
 
+def promised():
+    return json.loads(honest_estimate("linear").contents)["saying"]["template"]
+
+
 FORGERIES = {
     **{
         f"{key} of {name}": (lambda name=name, key=key, by=by: moved(name, key, by))
@@ -128,7 +132,13 @@ FORGERIES = {
         said={"saying/template": json.loads(honest_estimate("linear").contents)["saying"]["template"]}
     ),
     "claim": lambda: honest_estimate("linear").changed(said={"facts/claims": ["nothing is given away"]}),
-    "checksum": lambda: honest_estimate("linear").changed(said={"facts/provenance/checksum of the estimate": "0" * 64}),
+    "seal": lambda: honest_estimate("linear").changed(said={"facts/provenance/seal of its contents": "0" * 64}),
+    "sha256sum": lambda: honest_estimate("linear").changed(said={"facts/provenance/sha256sum of the file": "none"}),
+    "confidence where nothing was given": lambda: forged_estimate("sealed", confidence=0.99),
+    "a promise of positions": lambda: honest_estimate("linear").changed(
+        said={"saying/template": promised().replace("protects cells of", "protects places of")}
+    ),
+    "a fit that was found to fail": lambda: honest_estimate("linear").changed(said={"fit_p": 1e-9}),
 }
 
 
@@ -136,7 +146,7 @@ def test_every_forgery_has_a_fault(tmp_path):
     outcomes = proved_in_node(tmp_path, [make() for make in FORGERIES.values()])
     for name, outcome in zip(FORGERIES, outcomes, strict=True):
         assert outcome["faults"], name
-        shallow = ("the data cannot be read", "the checksum of the file", "the data of this page were altered")
+        shallow = ("the data cannot be read", "the seal of the file", "the data of this page were altered")
         assert not any(fault["text"].startswith(shallow) for fault in outcome["faults"]), (name, outcome["faults"])
 
 

@@ -33,7 +33,12 @@ import mechdesign as md
 from mechdesign.handover import verify_table
 from mechdesign.mechanism.factored.rows import FactoredMechanism
 from mechdesign.mechanism.table.certificate import exp_lower
+from mechdesign.mechanism.positions.patches import corner_levels, patches
+from mechdesign.mechanism.positions.repair import repair
+from mechdesign.mechanism.table.dataset import certified_scale, make_mechanism
 from mechdesign.output.page import contents as carried
+from mechdesign.output.sentences import number
+from mechdesign.utility.loss.true_position import position_loss
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the proof is JavaScript")
 COLUMNS = "factored, columns"
@@ -161,6 +166,119 @@ FORGED = {
 }  # fmt: skip
 
 
+def told(name: str, old: str, new: str) -> Texts:
+    """The page with other words in its first sentences."""
+    template = json.loads(honest(name).contents)["saying"]["template"]
+    assert old in template
+    return honest(name).changed(said={"saying/template": template.replace(old, new, 1)})
+
+
+def meant(name: str, figure: str, share: float) -> Texts:
+    """The page that means, and shows, a figure times `share`."""
+    value = share * json.loads(honest(name).contents)["saying"]["values"][figure]
+    return honest(name).changed(said={f"saying/values/{figure}": value, f"saying/texts/{figure}": number(value, up=True)})
+
+
+def shown(name: str, figure: str, text: str) -> Texts:
+    return honest(name).changed(said={f"saying/texts/{figure}": text})
+
+
+SIDES = "euclidean, points"
+SAID = {
+    "positions for cells": (lambda: told("park", "cells of 200 m, not positions", "any two positions"), "claims are about"),
+    "smaller cells": (lambda: told("park", "cells of 200 m", "cells of 20 m"), "claims are about"),
+    "another unit": (lambda: told("park", "cells of 200 m", "cells of 200 km"), "in km"),
+    "no word of cells": (lambda: told("park", ", not positions", ""), "none that this page knows"),
+    "more words": (lambda: told("plane", "Reports are", "Nobody is found. Reports are"), "none that this page knows"),
+    "a lower factor of cells": (lambda: meant("park", "factor", 0.999), "says factor"),
+    "a factor that none has": (lambda: meant("park", "factor", 1.01), "no two have more"),
+    "a lower factor of points": (lambda: meant(SIDES, "factor", 0.999), "says factor"),
+    "a larger radius of points": (lambda: meant(SIDES, "within", 3), "says factor"),
+    "a lower factor of streets": (lambda: meant("roads", "factor", 0.999), "says factor"),
+    "a larger radius of streets": (lambda: meant("roads", "within", 1.1), "says factor"),
+    "a lower factor of neighbours": (lambda: meant("graph", "factor", 0.999), "says factor"),
+    "a lower factor of factors": (lambda: meant("factored", "factor", 0.999), "says factor"),
+    "a lower factor of columns": (lambda: meant(COLUMNS, "factor", 0.999), "says factor"),
+    "a lower factor of positions": (lambda: meant("any position", "factor", 0.9999), "says factor"),
+    "a larger radius of positions": (lambda: meant("any position", "within", 1.001), "says factor"),
+    "a lower factor along paths": (lambda: meant("any position", "path", 0.9999), "says path"),
+    "no word of paths": (
+        lambda: told("any position", ", along paths inside the area by at most {path}", ""), "along paths"
+    ),
+    "nothing is told": (
+        lambda: told("park", ": between two people however close, one report changes the odds by a factor of up to "
+                     "{factor}.", ": a report tells nothing about anybody."), "says factor 1",
+    ),
+    "a factor rounded down": (lambda: shown("any position", "factor", "2"), "shows factor"),
+    "a loss rounded down": (lambda: shown("plane", "loss", "1.166 cells"), "shows loss"),
+    "a loss in metres": (lambda: shown("plane", "loss", "1.167 m"), "shows loss"),
+    "a bound rounded up": (lambda: shown("plane", "bound", "1.167 cells"), "shows bound"),
+    "a loss between centres": (lambda: told("plane", "off the true position", "off"), "true positions"),
+    "a lower loss at positions": (lambda: meant("any position", "loss", 0.99), "says loss"),
+    "a smaller gap": (lambda: told("query", "(gap 3.6 %)", "(gap 0.036 %)"), "says gap"),
+    "a bound that was not checked": (
+        lambda: honest("plane").changed(said={"verification/lower_bound_checked": None}), "was not checked"
+    ),
+    "no checksum of a file": (
+        lambda: honest("line").changed(said={"facts/provenance/sha256sum of the file": "0"}), "sha256sum"
+    ),
+    "another ratio": (lambda: honest("line").changed(said={"verification/ratio": 0.5}), "ratio"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def refused_sentences(tmp_path_factory):
+    found = proved_in_node(tmp_path_factory.mktemp("said"), [maker() for maker, _ in SAID.values()])
+    return dict(zip(SAID, found, strict=True))
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_sentences_that_say_more_than_the_file_are_refused(refused_sentences, name):
+    said = [fault["text"] for fault in refused_sentences[name]["faults"]]
+    assert any(SAID[name][1] in text for text in said), said
+
+
+def test_bounds_on_constraints_of_ones_own_are_said_to_be_unchecked(tmp_path):
+    """Neither the sentence nor a figure has the bound; a page that claims it was checked is refused."""
+    problem = md.load_problem("line", cells=4)
+    given = md.programs.Constrained(problem=problem, constraints=[lambda table: [table[0, 0] >= 0.2]])
+    texts = texts_of(md.solve(given))
+    contents = json.loads(texts.contents)
+    assert "lower_bound" in contents["attrs"]
+    assert "does better" not in contents["saying"]["template"]
+    assert "lower_bound" not in [figure["key"] for figure in contents["facts"]["figures"]]
+    claimed = texts.changed(said={"verification/lower_bound_checked": True})
+    good, bad = proved_in_node(tmp_path, [texts, claimed])
+    assert good["faults"] == []
+    assert any("was not checked" in text for text in good["given"])
+    assert any("does not hold what it rests on" in fault["text"] for fault in bad["faults"])
+
+
+def test_both_banks_of_a_river_have_the_factor_of_python(tmp_path):
+    """Two banks, a bridge at one end: the radius reaches across, the way inside is far longer. Python's maker finds the
+    factor from the same squares with NumPy; the sentence is refused a thousandth below it.
+    """
+    river = np.ones((5, 5), bool)
+    river[2, :4] = False
+    domain = md.Domain.grid((5, 5), cell=1.0, unit="cell", mask=river)
+    prior, loss = md.priors.uniform(domain), md.losses.Distance()
+    level = md.Eikonal(md.PrivacyLevel.constant(0.5, "cell"))
+    problem = md.DesignProblem(domain=domain, metric=level, prior=prior, loss=loss)
+    found = patches(domain, level, corner_levels(domain, level))
+    mass = repair(np.exp(-problem.distances), found)
+    made = make_mechanism(problem, mass, program="kernel", scale=certified_scale(problem, mass), positions=found)
+    texts = texts_of(made)
+    values = json.loads(texts.contents)["saying"]["values"]
+    assert values["factor"] > 1.2 * values["path"] > 2
+    lower = 0.999 * values["factor"]
+    forged_ = texts.changed(said={"saying/values/factor": lower, "saying/texts/factor": number(lower, up=True)})
+    good, bad = proved_in_node(tmp_path, [texts, forged_])
+    assert good["faults"] == []
+    assert any("Around the holes" in text for text in good["proved"])
+    (fault,) = bad["faults"]
+    assert float(fault["text"].split("found ")[1]) == pytest.approx(values["factor"], rel=LINEAR_ALGEBRA)
+
+
 ANYWHERE, QUARTERS = "any position", "any position, quarters"
 LEVELS = {ANYWHERE: "corner_level", QUARTERS: "quarter_level"}
 
@@ -235,7 +353,7 @@ PLACED = {
     ),
     "a claim shown": (lambda: honest(ANYWHERE).changed(said={"facts/position_claim": "private"}), "position_claim:"),
     "a sentence about places": (
-        lambda: honest(ANYWHERE).changed(said={"saying/template": "within {radius} units"}),
+        lambda: told(ANYWHERE, "any two positions", "these 7 places"),
         "the sentence does not say what the claims are about",
     ),
 }
@@ -251,7 +369,7 @@ def refused_positions(tmp_path_factory):
 def test_forged_positions_are_found_though_every_checksum_is_right(refused_positions, name):
     said = [fault["text"] for fault in refused_positions[name]["faults"]]
     assert any(PLACED[name][1] in text for text in said), said
-    assert not any("altered" in text or "checksum of the file" in text for text in said)
+    assert not any("altered" in text or "seal of the file" in text for text in said)
 
 
 @pytest.mark.parametrize("kind", LEVELS)
@@ -261,7 +379,8 @@ def test_positions_are_proved_and_what_is_given_is_listed(outcomes, kind):
     assert outcome["found"]["gradients"] == outcome["found"]["exact"] == cells * cells
     assert any(text.startswith("Between any two positions the claim holds") for text in outcome["proved"])
     assert any("nowhere below the interpolant" in text for text in outcome["given"])
-    assert any("loss to the true position" in text for text in outcome["given"])
+    lost = position_loss(mechanism_of(kind))
+    assert outcome["found"]["position_loss"] == pytest.approx(lost, rel=LINEAR_ALGEBRA)
     assert "gradients" not in outcomes["eikonal, masked"]["found"]
     assert "any two positions" in json.loads(honest(kind).contents)["saying"]["template"]
 
@@ -314,7 +433,7 @@ def refused(tmp_path_factory):
 def test_forgeries_are_found_though_every_checksum_is_right(refused, name):
     said = [fault["text"] for fault in refused[name]["faults"]]
     assert any(text.startswith(FORGED[name][1]) or FORGED[name][1] in text for text in said), said
-    assert not any("altered" in text or "checksum of the file" in text for text in said)
+    assert not any("altered" in text or "seal of the file" in text for text in said)
 
 
 @pytest.mark.parametrize("name", ["line", "all pairs", "discrete", "holes", "levels", "park", "roads"])

@@ -4,8 +4,11 @@ Written to a temporary file beside the target, flushed to the disk, then renamed
 replaced: not a link, which leads to a file of another name, nor a FIFO, device or folder. Read by rules (`netcdf`),
 without masking or scaling.
 
-Behind the last byte that NetCDF knows of, where readers do not look, stands a mark with the SHA-256 of the file. It is
-checked before the file is parsed: one wrong bit can send the HDF5 library into an endless loop.
+Behind the last byte that NetCDF knows of, where readers do not look, stands a mark with the SHA-256 of the bytes before
+it. It is checked before the file is parsed: one wrong bit can send the HDF5 library into an endless loop.
+
+Three SHA-256, then: the seal (attribute sha256), of the contents, whatever bytes they are written in; that mark; and the
+checksum of the file (`file_checksum`), of every byte of it, mark included, which is what `sha256sum` prints.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from mechdesign.mechanism.storage.netcdf import read_netcdf
 from mechdesign.mechanism.table.dataset import checksum
 
 _MARK = b"mechdesign sha256"
+_KNOWN = "mechdesign file"  # in the encoding of a Dataset: its seal, and the checksum of its file
 _BLOCK = 1 << 20  # bytes that are hashed at a time
 _LONGEST = 255  # bytes of a file name, where the file system does not say
 _TEMPORARY = len(".12345678.part") + 1  # bytes that the name of the temporary file adds
@@ -108,18 +112,7 @@ def save(mechanism: xr.Dataset, path: str | Path, *, overwrite: bool = False) ->
 
 def write_dataset(mechanism: xr.Dataset, target: Path) -> None:
     """Write any Dataset as `save` does, sealed or not."""
-    encoding = {
-        str(name): {"_FillValue": None, "fletcher32": True, "zlib": True, "complevel": 1}
-        for name in mechanism.variables
-    }
-
-    def write(temporary: Path) -> None:
-        mechanism.to_netcdf(temporary, engine="h5netcdf", format="NETCDF4", encoding=encoding)
-        with temporary.open("r+b") as stream:
-            digest = _digest(stream, stream.seek(0, os.SEEK_END))
-            stream.write(_MARK + digest)
-
-    write_atomically(target, write)
+    write_atomically(target, lambda temporary: _write(mechanism, temporary))
 
 
 def _check_seal(mechanism: xr.Dataset) -> None:
@@ -132,6 +125,41 @@ def _check_seal(mechanism: xr.Dataset) -> None:
             value="a Dataset whose checksum does not match its content" if stated else "a Dataset without a checksum",
             remedy="save what md.solve or md.load returned, and change a copy of it: dataset.copy(deep=True)",
         )
+
+
+def file_checksum(held: xr.Dataset) -> str:
+    """What `sha256sum` prints of the file of a sealed Dataset: of the one that it was read from or saved as, else of the
+    one that `save` would write here. Cost: that of writing it, where it was neither read nor saved.
+    """
+    sealed, found = held.encoding.get(_KNOWN, ("", ""))
+    if sealed and sealed == held.attrs.get("sha256"):
+        return str(found)
+    with tempfile.TemporaryDirectory() as folder:
+        _write(held, Path(folder) / "file.nc")
+    return str(held.encoding[_KNOWN][1])
+
+
+def path_checksum(path: str | Path) -> str:
+    """What `sha256sum` prints of a file."""
+    with open_regular(path, field="file", remedy="give the path of a file") as stream:
+        return _hashed(stream, stream.seek(0, os.SEEK_END)).hexdigest()
+
+
+def _write(held: xr.Dataset, path: Path) -> None:
+    """Write a Dataset with its mark, and remember the checksum of the file with the seal that it belongs to."""
+    encoding = {
+        str(name): {"_FillValue": None, "fletcher32": True, "zlib": True, "complevel": 1} for name in held.variables
+    }
+    held.to_netcdf(path, engine="h5netcdf", format="NETCDF4", encoding=encoding)
+    with path.open("r+b") as stream:
+        mark = _MARK + _hashed(stream, stream.seek(0, os.SEEK_END)).digest()
+        stream.write(mark)
+        _remember(held, _hashed(stream, stream.tell()).hexdigest())
+
+
+def _remember(held: xr.Dataset, checksum_of_file: str) -> None:
+    """Only with its seal: a Dataset that is made of this one keeps its encoding, and has another seal."""
+    held.encoding[_KNOWN] = (held.attrs.get("sha256"), checksum_of_file)
 
 
 def write_atomically(target: Path, write: Callable[[Path], None], *, mode: int | None = None) -> None:
@@ -202,6 +230,7 @@ def load_sealed(path: str | Path, *schemas: Schema, what: str) -> xr.Dataset:
             with within_memory("file", path):
                 _check_mark(stream)
                 mechanism = read_netcdf(stream)
+                _remember(mechanism, _hashed(stream, stream.seek(0, os.SEEK_END)).hexdigest())
         except MechdesignError:
             raise
         except Exception as error:
@@ -222,7 +251,7 @@ def load_sealed(path: str | Path, *schemas: Schema, what: str) -> xr.Dataset:
     return mechanism
 
 
-def _digest(stream: BinaryIO, size: int) -> bytes:
+def _hashed(stream: BinaryIO, size: int) -> hashlib._Hash:
     """The SHA-256 of the first `size` bytes of a file, read in blocks."""
     digest, left = hashlib.sha256(), size
     stream.seek(0)
@@ -232,7 +261,7 @@ def _digest(stream: BinaryIO, size: int) -> bytes:
             raise ValueError("the file became shorter")
         digest.update(block)
         left -= len(block)
-    return digest.digest()
+    return digest
 
 
 def _check_mark(stream: BinaryIO) -> None:
@@ -241,5 +270,5 @@ def _check_mark(stream: BinaryIO) -> None:
     if body >= 0:
         stream.seek(body)
         ending = stream.read()
-        if ending.startswith(_MARK) and ending[len(_MARK) :] != _digest(stream, body):
+        if ending.startswith(_MARK) and ending[len(_MARK) :] != _hashed(stream, body).digest():
             raise ValueError("the content is not the one that was written")

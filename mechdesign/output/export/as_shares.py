@@ -82,7 +82,7 @@ def _comments(result: xr.Dataset) -> dict[str, Any]:
     kept = ("schema", "problem", "reports", "confidence", "simultaneous", "interval", "fit_p", "reports_sha256")
     told = {name: attrs[name] for name in kept if name in attrs}
     if "mechanisms" in attrs:
-        told["mechanisms"] = ", ".join(each["sha256"] for each in json.loads(attrs["mechanisms"]))
+        told["mechanism_seals"] = ", ".join(each["sha256"] for each in json.loads(attrs["mechanisms"]))
     return told
 
 

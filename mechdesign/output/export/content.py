@@ -1,6 +1,6 @@
 """Content: what every export says, whatever its format.
 
-The comments (claim, budget, units, losses, the checksum of the mechanism it came from, sizes), the coordinates, the
+The comments (claim, budget, units, losses, the checksum of the file it came from, sizes), the coordinates, the
 edges of the claim, and the masses row by row. From these a reader can check the claim without this package.
 
 A text export ends in a line that holds the SHA-256 of every byte before that line, so that damage shows.
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import InputError
 from mechdesign.mechanism.sampling.sampler import rows_of
+from mechdesign.mechanism.storage.files import file_checksum
 from mechdesign.mechanism.stored import Stored
 from mechdesign.mechanism.table.dataset import COST, stored_points
 from mechdesign.setting.space.domain import AXES
@@ -29,7 +30,7 @@ from mechdesign.setting.space.plane import Plane
 
 DEGREES = ("x", "y", "longitude", "latitude")  # x and y in `unit`
 
-_KEPT = ("problem", "program", "loss", "sha256")
+_KEPT = ("problem", "program", "loss")
 _OF_POSITIONS = ("position_claim", "position_rule")
 
 
@@ -107,7 +108,7 @@ class Content:
 
     @property
     def comments(self) -> dict[str, str | int | float]:
-        """What is said beside the table, by name. sha256 is the checksum of the mechanism that is exported."""
+        """What is said beside the table, by name. sha256 is what `sha256sum` prints of the mechanism's file."""
         attrs = self.mechanism.attrs
         return {
             **({name: str(attrs[name]) for name in _OF_POSITIONS} if self.patches else {}),
@@ -116,6 +117,7 @@ class Content:
             **({} if self.plane is None else {"plane": self.plane.words(), "coordinates": ", ".join(DEGREES)}),
             **({} if self.report_unit == self.unit else {"report_unit": self.report_unit}),
             **{name: str(attrs[name]) for name in _KEPT},
+            "sha256": file_checksum(self.mechanism),
             **self.figures,
             "secrets": len(self.secrets),
             "reports": len(self.reports),

@@ -30,12 +30,13 @@ from numpy.typing import NDArray
 from mechdesign.errors import InputError
 from mechdesign.mechanism.stored import Stored
 from mechdesign.mechanism.table.dataset import stored_points
-from mechdesign.output.page.sentence import saying_of
+from mechdesign.output.sentences import Saying, bound_sentence, error_sentence, joined, protects, stopped_sentence
 from mechdesign.output.tables.compare import AT_CLAIM, Row
 from mechdesign.output.tables.files import documented
 from mechdesign.output.tables.sweep import baseline_names
 from mechdesign.setting.metric.shortest_paths import Edges
 from mechdesign.setting.space.domain import Domain
+from mechdesign.utility.loss.true_position import position_loss
 from mechdesign.verification.verify import Verification
 
 FORMAT = "mechdesign/page/1"
@@ -62,6 +63,26 @@ class Arrays:
     def packed(self) -> bytes:
         """All of them, compressed; the same bytes for the same arrays."""
         return gzip.compress(b"".join(self._parts), 6, mtime=0)
+
+
+def saying_of(stored: Stored, checked: Verification) -> Saying:
+    """What a page begins with: what is protected, how far off reports are, the lower bound where `verify` found it
+    again, and what a design that was stopped may be missing.
+    """
+    assert checked.protection is not None
+    attrs, at_position = stored.mechanism.attrs, position_loss(stored.mechanism)
+    parts = [protects(checked.protection), error_sentence(stored, at_position=at_position)]
+    value, gap = float(attrs.get("objective", attrs["expected_loss"])), None
+    if checked.lower_bound_checked:
+        gap = (value - float(attrs["lower_bound"])) / value if value > 0 else 0.0
+        if "objective" not in attrs or stored.positions is not None:
+            parts.append(bound_sentence(stored, at_position=at_position, gap=gap))
+    said = joined([*parts, stopped_sentence(attrs.get("stopped"), gap)])
+    return Saying(
+        template=said.template,
+        values={name: value for name, value in said.values.items() if f"{{{name}}}" in said.template},
+        texts=said.texts,
+    )
 
 
 def mechanism_contents(
@@ -108,7 +129,7 @@ def mechanism_part(stored: Stored, checked: Verification, arrays: Arrays) -> dic
         "beside": {name: arrays.place(values) for name, values in beside.items()},
         "edges": len(stored.edges.tail),
         "network": stored.metric.network,
-        "saying": saying_of(stored).as_dict(),
+        "saying": saying_of(stored, checked).as_dict(),
         "verification": checked.as_dict(),
         "comparison": None,
     }

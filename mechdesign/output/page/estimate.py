@@ -16,21 +16,23 @@ import numpy as np
 import xarray as xr
 
 from mechdesign.base.streams import visible
-from mechdesign.mechanism.stored import Stored, read, stored_domain
+from mechdesign.mechanism.protection import Protection, lengths
+from mechdesign.mechanism.stored import read, stored_domain
 from mechdesign.output.page.contents import FORMAT, MOST_MASSES, Arrays, degrees_of, file_part, mechanism_part
 from mechdesign.output.page.facts import MOST_LISTED, exact, mechanism_facts, said_of
-from mechdesign.output.page.sentence import Saying, lengths, promise_to_people
+from mechdesign.output.sentences import Saying, protects
 from mechdesign.output.tables.shares import share_rows
-from mechdesign.utility.population.evidence import bound_weights, in_order
+from mechdesign.utility.population.evidence import bound_weights, fit_found, in_order
 from mechdesign.utility.population.goodness_of_fit import REFUSED
 from mechdesign.verification.verify import certified
 
 MOST_WEIGHTS = 1_000_000  # of bounds in a page: 8 MB
 _LONGEST = 60  # characters of an area's name in a sentence
 _FIGURES = (
-    *("reports", "confidence", "z", "interval", "method", "stop", "iterations", "log_likelihood", "gap"),
-    *("fit_statistic", "fit_freedom", "fit_p", "against_reports", "against_fit_p", "reports_sha256"),
-)
+    *("reports", "confidence", "z", "interval", "log_likelihood", "gap"),
+    *("fit_statistic", "fit_freedom", "fit_p", "reports_sha256"),
+)  # that the browser finds again, or bounds
+_OF_THE_MAXIMUM = ("gap", "fit_statistic")  # which it does not where the distribution is another
 
 
 def estimate_contents(
@@ -59,7 +61,8 @@ def estimate_contents(
     degrees = degrees_of(domain, domain.points)
     if degrees is not None:
         beside["degrees"] = arrays.place(degrees)
-    saying, area = board_saying(estimate, stored)
+    fit = fit_found(estimate, ordered) if ordered else float(estimate.attrs["fit_p"])
+    saying, area = board_saying(estimate, [found.protection for found in checked], fit)
     carried = [
         mechanism_part(held, found, arrays) | {"facts": mechanism_facts(held, found)}
         for held, found in zip(stored, checked, strict=True)
@@ -76,14 +79,15 @@ def estimate_contents(
         "verification": {},
         "comparison": None,
         "refused_below": REFUSED,
+        "fit_p": fit,
         "given_mechanisms": len(ordered),
         "mechanisms": carried,
     }
     return contents, arrays.packed(), _facts(estimate, saying)
 
 
-def board_saying(estimate: xr.Dataset, mechanisms: Sequence[Stored]) -> tuple[Saying, int | None]:
-    """Two sentences: the interval of the largest share that has one, and what any report gives away at most.
+def board_saying(estimate: xr.Dataset, mechanisms: Sequence[Protection | None], fit: float) -> tuple[Saying, int | None]:
+    """The interval of the largest share that has one, and what reports protect; fit, the p value of the test of fit.
 
     Returns: them, and the number of the area that the first speaks of; None where no area has an interval.
     """
@@ -105,24 +109,24 @@ def board_saying(estimate: xr.Dataset, mechanisms: Sequence[Stored]) -> tuple[Sa
         first = "No area's share can be told with an interval from these {reports} reports."
     else:
         first = f"{{reports}} reports tell how people were distributed over {estimate.sizes['secret']:,} places."
-    if attrs["fit_p"] < REFUSED:
+    if fit < REFUSED:
         which = "this mechanism" if len(json.loads(attrs["mechanisms"])) == 1 else "these mechanisms"
         first = f"Do not trust these shares, the reports cannot have come from {which}. {first}"
-    promised, promises = [], [promise_to_people(stored) for stored in mechanisms]
+    promises = [protects(protection) for protection in mechanisms if protection is not None]
     if promises and all((said.template, said.texts) == (promises[0].template, promises[0].texts) for said in promises):
         promises = [max(promises, key=lambda said: said.values.get("factor", 0.0))]
+    promised = []
     for k, said in enumerate(promises):
-        ending = f"_{k}" if len(promises) > 1 else ""
-        words = said.template
+        ending, who = "", "Every report"
+        if len(promises) > 1:
+            ending, who = f"_{k}", f"Mechanism {k + 1} ({json.loads(attrs['mechanisms'])[k]['made']:,} reports)"
+        words = f"{who} {said.template[0].lower()}{said.template[1:]}"
         for name in said.values:
             words = words.replace(f"{{{name}}}", f"{{{name}{ending}}}")
-        values |= {f"{name}{ending}": value for name, value in said.values.items()}
+        values |= {f"{name}{ending}": value for name, value in said.values.items() if f"{{{name}}}" in said.template}
         texts |= {f"{name}{ending}": text for name, text in said.texts.items()}
-        made = json.loads(attrs["mechanisms"])[k]["made"]
-        promised.append(words + (f" ({made:,} reports)" if ending else ""))
-    second = "Whatever was reported, " + "; ".join(promised) + "."
-    if not promised:
-        second = "What a report gives away at most stands in the claim below."
+        promised.append(words)
+    second = " ".join(promised) or "What a report gives away at most stands in the claim below."
     return Saying(template=f"{first} {second}", values=values, texts=texts), area
 
 
@@ -145,7 +149,7 @@ def _facts(estimate: xr.Dataset, saying: Saying) -> dict[str, Any]:
         estimate,
         "estimate",
         "",
-        **{name: f"{visible(each['program'])}, SHA-256 {visible(each['sha256'])}" for name, each in told.items()},
+        **{name: f"{visible(each['program'])}, seal of contents {visible(each['sha256'])}" for name, each in told.items()},
     ) | {
         "sentence": visible(saying.sentence),
         "subtitle": f"{int(attrs['reports']):,} reports, {domain.size:,} places"
@@ -158,7 +162,7 @@ def _facts(estimate: xr.Dataset, saying: Saying) -> dict[str, Any]:
         "figures": [
             {"key": name, "name": name.replace("_", " "), "text": exact(attrs[name]), "unit": ""}
             for name in _FIGURES
-            if name in attrs
+            if name in attrs and not (name in _OF_THE_MAXIMUM and attrs["method"].startswith("expectation"))
         ],
         "listed": _listed(estimate),
     }

@@ -10,10 +10,13 @@ import numpy as np
 import xarray as xr
 
 from mechdesign.base.streams import visible
+from mechdesign.mechanism.protection import lengths
 from mechdesign.mechanism.sampling.sampler import drawn_rows
+from mechdesign.mechanism.storage.files import file_checksum
 from mechdesign.mechanism.stored import Stored
 from mechdesign.mechanism.table.dataset import stored_points, versions
-from mechdesign.output.page.sentence import TIMES, lengths, saying_of, short
+from mechdesign.output.page.contents import saying_of
+from mechdesign.output.sentences import TIMES, length, number
 from mechdesign.output.tables.sweep import columns, sweep_rows
 from mechdesign.setting.objective.losses import LOSSES
 from mechdesign.utility.loss.loss import loss_matrix
@@ -22,6 +25,7 @@ from mechdesign.verification.verify import Verification
 _CITED = {"mechanism": "a certified privacy mechanism", "map": "a certified privacy map"}
 _CITED |= {"sweep": "a certified privacy sweep"}
 _UNPROVED = ("cell_lower_bound", "price")  # of parameters: told by the run that found them alone
+CHECKSUM, SEAL = "sha256sum of the file", "seal of its contents"  # names of the provenance
 MOST_LISTED = 60  # places in the table for readers without scripts
 
 
@@ -30,23 +34,26 @@ def mechanism_facts(stored: Stored, checked: Verification) -> dict[str, Any]:
     mechanism = stored.mechanism
     attrs, domain = mechanism.attrs, stored.domain
     judged = _unit(stored.loss.unit(domain.unit))
+    placed = checked.position_claim is not None
+    bound = attrs["lower_bound"] if checked.lower_bound_checked else None
     told = {
-        "expected_loss": (checked.expected_loss, judged),
-        "lower_bound": (attrs["lower_bound"] if checked.lower_bound_checked else None, judged),
-        "objective": (attrs.get("objective"), ""),
-        "effective_epsilon": (checked.effective_epsilon, "of the claim"),
-        "violations": (checked.violations, ""),
-        "lower_bound_checked": (checked.lower_bound_checked, ""),
-        "lower_bound_reason": (checked.lower_bound_reason, ""),
-        "rebuilt": (checked.rebuilt, ""),
-        "worst": (checked.worst, ""),
+        "expected_loss": ("loss between centres" if placed else "expected loss", checked.expected_loss, judged),
+        "objective": ("objective", attrs.get("objective"), ""),
+        "lower_bound": ("lower bound", bound, judged),
+        "ratio": ("ratio", checked.ratio, "of the claim"),
+        "violations": ("violations", checked.violations, ""),
+        "position_breaches": ("gradients too steep", checked.position_breaches, ""),
+        "rebuilt": ("rebuilt from", checked.rebuilt, ""),
+        "lower_bound_checked": ("lower bound checked", checked.lower_bound_checked, ""),
+        "lower_bound_reason": ("why it was not", checked.lower_bound_reason, ""),
+        "worst": ("closest to the claim of rows" if placed else "closest to the claim", checked.worst, ""),
+        "row_ratio": ("ratio of rows, which are not drawn alone", checked.row_ratio, "of the claim of rows"),
     }
     said = said_of(mechanism, "mechanism", checked.claim or "", parameters=_parameters(mechanism))
     if checked.position_claim is not None:
         said["position_claim"] = visible(checked.position_claim)
-        told["position_breaches"] = (checked.position_breaches, "")
     return said | {
-        "sentence": saying_of(stored).sentence,
+        "sentence": saying_of(stored, checked).sentence,
         "subtitle": f"{_places(stored)} · {visible(attrs['program']).replace('_', ' ')} mechanism",
         "unit": lengths(domain.unit),
         "loss_unit": judged,
@@ -55,8 +62,8 @@ def mechanism_facts(stored: Stored, checked: Verification) -> dict[str, Any]:
         "domain": json.loads(domain.describe_json())
         | ({} if domain.plane is None else {"plane": domain.plane.words()}),
         "figures": [
-            {"key": key, "name": key.replace("_", " "), "text": exact(value), "unit": unit}
-            for key, (value, unit) in told.items()
+            {"key": key, "name": name, "text": exact(value), "unit": unit}
+            for key, (name, value, unit) in told.items()
             if value is not None
         ],
         "listed": _listed(stored),
@@ -70,8 +77,8 @@ def curve_facts(curve: xr.Dataset) -> dict[str, Any]:
     loss = LOSSES.get(attrs["loss"])
     judged = _unit("1" if loss is None else loss.unit(unit))
     first, last = rows[0], rows[-1]
-    ends = _ends(attrs["loss"], [float(first["loss"]), float(last["loss"])], judged, lengths(unit))
-    sentence = f"From {short(first['scale'])} to {short(last['scale'])} times the privacy level, {ends}."
+    ends = _ends(attrs["loss"], [float(first["loss"]), float(last["loss"])], judged, unit)
+    sentence = f"From {number(first['scale'])} to {number(last['scale'])} times the privacy level, {ends}."
     return said_of(curve, "sweep", "", parameters=_parameters(curve)) | {
         "sentence": visible(sentence),
         "subtitle": f"{attrs['secrets']} secrets · sweep of {len(rows)} levels",
@@ -88,22 +95,26 @@ def curve_facts(curve: xr.Dataset) -> dict[str, Any]:
 
 def _ends(loss: str, values: list[float], judged: str, unit: str) -> str:
     """What becomes of the best loss from one end of a sweep to the other."""
-    if loss == "squared":
-        high, low = (short(math.sqrt(value)) for value in values)
-        return f"the best mechanism's reports go from {high} to {low} {unit} off (root mean square)"
-    if loss == "distance":
-        return f"the best mechanism's reports go from {short(values[0])} to {short(values[1])} {unit} off on average"
+    if loss in ("squared", "distance"):
+        values = [math.sqrt(value) for value in values] if loss == "squared" else values
+        high, low = (length(value, unit, up=True) for value in values)
+        end = "(root mean square)" if loss == "squared" else "on average"
+        return f"the best mechanism's reports go from {high} to {low} off {end}"
     if loss == "zero-one":
-        high, low = (short(100 * (1 - value)) for value in values)
+        high, low = (number(100 * (1 - value), up=False) for value in values)
         return f"the best mechanism's reports are right with probability {high} to {low} %"
-    high, low = (f"{short(value)} {judged}".strip() for value in values)
+    high, low = (f"{number(value, up=True)} {judged}".strip() for value in values)
     return f"the least loss falls from {high} to {low}"
 
 
-def said_of(held: xr.Dataset, kind: str, claim: str, **beside: str) -> dict[str, Any]:
-    """Name, claim, provenance and how to cite a file of this kind; beside, more of the provenance, by name."""
+def said_of(
+    held: xr.Dataset, kind: str, claim: str, *, checksum: str | None = None, **beside: str
+) -> dict[str, Any]:
+    """Name, claim, provenance and how to cite a file of this kind; checksum, that of the file where it is no NetCDF;
+    beside, more of the provenance, by name.
+    """
     attrs = held.attrs
-    name, digest = visible(attrs["problem"]), visible(attrs["sha256"])
+    name, digest = visible(attrs["problem"]), file_checksum(held) if checksum is None else checksum
     made, now = json.loads(attrs["versions"]), json.loads(versions())
     with_ = ", ".join(f"{visible(key)} {visible(value)}" for key, value in made.items())
     version = visible(made.get("mechdesign", "?"))
@@ -116,7 +127,8 @@ def said_of(held: xr.Dataset, kind: str, claim: str, **beside: str) -> dict[str,
             **beside,
             "made with": with_,
             "page by": f"mechdesign {now['mechdesign']}",
-            f"checksum of the {kind}": digest,
+            CHECKSUM: digest,
+            SEAL: visible(attrs["sha256"]),
         },
         "cite": f"{name[:80]} ({kind}, SHA-256 {digest[:16]}…), made with mechdesign {version}.",
         "bibtex": (
@@ -156,7 +168,7 @@ def _places(stored: Stored) -> str:
     if domain.shape is None:
         return f"{domain.size:,} {'places' if domain.kind == 'points' or stored.metric.network else 'secrets'}"
     grid = f" {TIMES} ".join(map(str, domain.shape))
-    cell = f" {TIMES} ".join(dict.fromkeys(short(h) for h in domain.cell or ()))
+    cell = f" {TIMES} ".join(dict.fromkeys(number(h) for h in domain.cell or ()))
     inside = "" if np.prod(domain.shape) == domain.size else f", {domain.size:,} of them secrets"
     return f"{grid} cells of {cell} {lengths(domain.unit, 1 + (cell != '1'))}{inside}"
 

@@ -39,7 +39,7 @@ from mechdesign.verification.verify import certified
 SUFFIXES = (".html", ".htm")
 _PROOF = (
     *("arrays", "checksum", "exponential", "fractions", "claim", "pairs", "table", "positions", "figures", "factors"),
-    *("counted", "shares", "rows", "region", "prove", "open"),
+    *("protection", "sentence", "counted", "shares", "rows", "region", "prove", "open"),
 )  # of handover/page/proof, in the order in which they are read
 _REGION = ("errors", "sha256", "table", "region", "ball", "plane", "places")  # of handover/client, in pages of maps
 _VIEW = (

@@ -6,7 +6,7 @@ level, of several the one nearest to the middle; `levels_per`, of the unit, the 
 
 from __future__ import annotations
 
-import math
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,13 @@ import xarray as xr
 from mechdesign.base.streams import visible
 from mechdesign.mechanism.compact.file import packed
 from mechdesign.mechanism.compact.map import CompactMap
+from mechdesign.mechanism.protection import lengths
 from mechdesign.mechanism.table.dataset import versions
 from mechdesign.output.page.contents import FORMAT, Arrays
 from mechdesign.output.page.facts import exact, said_of
-from mechdesign.output.page.sentence import TIMES, USUAL, Saying, lengths, short
+from mechdesign.output.sentences import TIMES, Saying, joined, number, protects
 from mechdesign.verification.verify import Verification
 
-_KINDS = ((1, 0), (0, 1), (1, 1), (2, 1), (1, 2))
 _SHARES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)  # of the cells, in the table for readers without scripts
 
 
@@ -38,21 +38,12 @@ def region_contents(compact: CompactMap, checked: Verification) -> tuple[dict[st
         "beside": {},
         "first": _first(compact),
         "levels_per": _per(compact.unit)[0],
-        "saying": _saying(compact).as_dict(),
+        "saying": _saying(compact, checked).as_dict(),
         "verification": checked.as_dict(),
         "comparison": None,
-        "facts": _facts(compact, checked, content[-32:].hex()),
+        "facts": _facts(compact, checked, content),
     }
     return contents, arrays.packed()
-
-
-def stretch(cell: tuple[float, ...], stencil: int) -> float:
-    """How far the distance of a stencil graph on a whole rectangle of cells (h1, h2) exceeds the Euclidean one at most,
-    at a constant level: 1 / cos(a / 2), a the largest angle between neighbouring steps.
-    """
-    steps = _KINDS[: 3 if stencil == 8 else 5]
-    angles = np.sort([math.atan2(b * cell[1], a * cell[0]) for a, b in steps])
-    return float(1 / math.cos(np.diff(angles).max() / 2))
 
 
 def _per(unit: str) -> tuple[float, str]:
@@ -74,40 +65,36 @@ def _first(compact: CompactMap) -> int:
     return int(i[at]) * compact.cells[1] + int(j[at])
 
 
-def _saying(compact: CompactMap) -> Saying:
-    """The sentence: what a report changes odds by within a radius, wherever somebody is, and the range of levels."""
-    levels, (per, name) = _levels(compact), _per(compact.unit)
-    rate = float(levels.max()) / per * stretch(compact.cell, compact.stencil)
-    radius = math.log(USUAL) / rate
-    return Saying(
-        template=f"Within {{radius}} {lengths(compact.unit)}, wherever somebody is, a report changes an attacker's "
-        f"odds by no more than a factor of {{factor}}; levels fall from {{most}} to {{least}} nats per {name}.",
-        values={"radius": radius, "factor": USUAL, "most": float(levels.max()), "least": float(levels.min())},
-        texts={
-            "radius": short(radius, upwards=False),
-            "factor": short(USUAL, upwards=True),
-            "most": short(float(levels.max())),
-            "least": short(float(levels.min())),
-        },
+def _saying(compact: CompactMap, checked: Verification) -> Saying:
+    """The sentence: what is protected, and the range of levels."""
+    assert checked.protection is not None
+    levels, name = _levels(compact), _per(compact.unit)[1]
+    most, least = float(levels.max()), float(levels.min())
+    fall = Saying(
+        template=f"Levels fall from {{most}} to {{least}} nats per {name}.",
+        values={"most": most, "least": least},
+        texts={"most": number(most, up=True), "least": number(least, up=False)},
     )
+    return joined([protects(checked.protection), fall])
 
 
-def _facts(compact: CompactMap, checked: Verification, digest: str) -> dict[str, Any]:
+def _facts(compact: CompactMap, checked: Verification, content: bytes) -> dict[str, Any]:
     """Texts of the page; every one is one line that shows what it is."""
     unit, levels, (_, per) = lengths(compact.unit), _levels(compact), _per(compact.unit)
-    held = xr.Dataset(attrs={"problem": compact.problem, "sha256": digest, "versions": versions()})
-    said = said_of(held, "map", checked.claim or "", program=visible(compact.program))
+    held = xr.Dataset(attrs={"problem": compact.problem, "sha256": content[-32:].hex(), "versions": versions()})
+    checksum = hashlib.sha256(content).hexdigest()
+    said = said_of(held, "map", checked.claim or "", checksum=checksum, program=visible(compact.program))
     provenance = {name: text for name, text in said["provenance"].items() if name != "made with"}
-    side = f" {TIMES} ".join(dict.fromkeys(short(h) for h in compact.cell))
+    side = f" {TIMES} ".join(dict.fromkeys(number(h) for h in compact.cell))
     told = {
-        "effective_epsilon": (checked.effective_epsilon, "of the claim"),
+        "ratio": (checked.ratio, "of the claim"),
         "violations": (checked.violations, ""),
         "rebuilt": (checked.rebuilt, ""),
         "worst": (checked.worst, ""),
     }
     return said | {
-        "provenance": {**provenance, "checksum of the design": compact.mechanism},
-        "sentence": _saying(compact).sentence,
+        "provenance": {**provenance, "seal of the design": compact.mechanism},
+        "sentence": _saying(compact, checked).sentence,
         "subtitle": f"{compact.cells[0]:,} {TIMES} {compact.cells[1]:,} cells of {side} {unit} · map",
         "unit": unit,
         "per": per,

@@ -51,6 +51,8 @@ def print_verification(result: Verification, stored: Stored | None = None, *, ve
             "expected loss": None if result.expected_loss is None else number(result.expected_loss, up=True, digits=9),
             "lower bound": f"{said}: {why}" if why else said if result.lower_bound_checked else None,
             **{_WINDOWS.get(words, words): _window(told) for words, told in (result.windows or {}).items()},
+            "sha256sum": result.sha256,
+            "seal of contents": stored.mechanism.attrs["sha256"] if verbose and stored is not None else None,
             "claim": result.claim if verbose else None,
             "claim of positions": result.position_claim if verbose else None,
         }

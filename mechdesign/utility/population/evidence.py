@@ -7,6 +7,7 @@ around the prior, follow from the mechanisms and the areas alone.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,11 +17,15 @@ from numpy.typing import NDArray
 from mechdesign.errors import InputError, VerificationError
 from mechdesign.setting.space.areas import Areas
 from mechdesign.utility.population.affine_bounds import affine_weights
-from mechdesign.utility.population.intervals import affine_intervals, linear_intervals
+from mechdesign.utility.population.estimation import maximum_likelihood
+from mechdesign.utility.population.goodness_of_fit import fit_test
+from mechdesign.utility.population.intervals import affine_intervals, linear_intervals, quantile
 from mechdesign.utility.population.linear_estimator import linear_weights
 from mechdesign.utility.population.shares import collected
 
 SHARE = 1e-9  # of a share: sums in another order
+EFFECTIVE = 1e-6  # relative, of effective reports
+FIT = 1e-3  # relative, of a p value: a statistic of some hundred nats is right to the gap of its likelihood times N
 ERRORS = 1e-6  # of a standard error: weights of nearly singular channels in another order of operations
 _COMPARED = ("share", "low", "high", "standard_error", "bias")
 
@@ -57,6 +62,9 @@ def bound_weights(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset]) -> tup
     channel, _, numbers = collected(ordered, np.split(estimate["count"].values, ends[:-1]))
     areas = Areas(names=tuple(json.loads(attrs["areas"])), label=estimate["area_of"].values)
     prior, z = np.asarray(ordered[0]["prior"].values, float), float(attrs["z"])
+    together = len(areas.names) if attrs["simultaneous"] else 1
+    if not math.isclose(z, quantile(float(attrs["confidence"]), intervals=together), rel_tol=SHARE):
+        raise _unfounded("z", z)
     if attrs["interval"] == "linear":
         weights = linear_weights(channel, areas.indicator, prior)
         found = linear_intervals(channel, numbers, weights, z, strict=False)
@@ -68,10 +76,36 @@ def bound_weights(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset]) -> tup
     for name in _COMPARED:
         own, said = getattr(found, name), estimate[name].values
         if not ((abs(own - said) <= slack) | (np.isnan(own) & np.isnan(said))).all():
-            raise VerificationError(
-                "does not follow from the counts and the mechanisms",
-                field=name,
-                value=said.tolist()[:3],
-                remedy="estimate again from the reports",
-            )
+            raise _unfounded(name, said.tolist()[:3])
+    told = found.standard_error > SHARE
+    if not np.isclose(found.effective, estimate["effective"].values, rtol=EFFECTIVE, atol=0)[told].all():
+        raise _unfounded("effective", estimate["effective"].values.tolist()[:3])
     return lower, upper
+
+
+def fit_found(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset]) -> float:
+    """The p value of the test of fit, found again from the counts, or that of the file where it is smaller: its halves
+    were drawn with a seed that a file need not keep.
+
+    Raises: InputError for other mechanisms; VerificationError where the file says more than all reports allow.
+    Cost: two maximum-likelihood solutions.
+    """
+    attrs = estimate.attrs
+    ordered = in_order(estimate, mechanisms)
+    ends = np.cumsum([each["reports"] for each in json.loads(attrs["mechanisms"])])
+    channel, _, numbers = collected(ordered, np.split(estimate["count"].values, ends[:-1]))
+    best = maximum_likelihood(numbers, channel.table)
+    fit = fit_test(channel, numbers, log_likelihood=best.log_likelihood, gap=best.gap, seed=int(attrs.get("seed", 0)))
+    said = float(attrs["fit_p"])
+    if not 0 <= said <= min(1.0, 2 * fit.p_all) * (1 + FIT):
+        raise _unfounded("fit_p", said)
+    return min(said, fit.p_value)
+
+
+def _unfounded(name: str, value: object) -> VerificationError:
+    return VerificationError(
+        "does not follow from the counts and the mechanisms",
+        field=name,
+        value=value,
+        remedy="estimate again from the reports",
+    )

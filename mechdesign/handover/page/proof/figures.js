@@ -1,7 +1,6 @@
 // Figures that are found again in floating point, and compared with what the file and the page say.
 
 const AGREE = 1e-9; // relative, of sums in another order
-const SHOWN = 1.01e-2; // relative, of a figure of three digits, rounded up or down
 
 function agree(found, said, most = AGREE) {
   return found === said || Math.abs(found - said) <= most * Math.abs(said);
@@ -66,6 +65,9 @@ function figureFaults(page, found) {
       faults.push({ text: `${name}: the page says ${shown}, the file ${attribute(page, name)}` });
     }
   }
+  const placed = attribute(page, "position_claim") !== undefined;
+  if (verified.ratio !== null && !agree(verified.ratio, placed ? 1 : attribute(page, "effective_epsilon")))
+    faults.push({ text: `ratio: the page says ${verified.ratio}, the file another` });
   if (found.violations !== undefined && verified.violations !== found.violations) {
     faults.push({ text: `violations: the page says ${verified.violations}, found ${found.violations}` });
   }
@@ -77,50 +79,25 @@ function figureFaults(page, found) {
   if (facts.claim !== attribute(page, "claim")) faults.push({ text: "claim: the page shows another than the file" });
   if (facts.position_claim !== attribute(page, "position_claim"))
     faults.push({ text: "position_claim: the page shows another than the file" });
-  if (facts.provenance["checksum of the mechanism"] !== attribute(page, "sha256")) {
-    faults.push({ text: "checksum: the page shows another than the file" });
-  }
+  faults.push(...checksumFaults(page));
   if (verified.claim !== attribute(page, "claim")) faults.push({ text: "claim: the page says another than the file" });
   if (verified.certified !== true) faults.push({ text: "the page says that the mechanism is not certified" });
   if (found.worst !== undefined && verified.worst && !(found.worst !== null && agree(found.worst, found.value))) {
     faults.push({ text: `worst: ${JSON.stringify(verified.worst)} is not where the table comes closest to its claim` });
   }
-  return [...faults, ...sentenceFaults(page)];
+  const own = JSON.parse(attribute(page, "parameters")).own_constraints ?? [];
+  if (verified.lower_bound_checked && (own.length || attribute(page, "lower_bound") === undefined))
+    faults.push({ text: "lower_bound: the page says that it was checked, and the file does not hold what it rests on" });
+  return [...faults, ...sentenceFaults(page, found)];
 }
 
-/** The number in a text of the sentence, thousands apart, or times a raised power of ten. */
-function readNumber(text) {
-  const [digits, power = ""] = text.replaceAll(",", "").split(" × 10");
-  const lowered = [...power].map((c) => (c === "⁻" ? "-" : "⁰¹²³⁴⁵⁶⁷⁸⁹".indexOf(c))).join("");
-  return digits === "inf" ? Infinity : Number(`${digits}e${lowered || 0}`);
-}
-
-/** Faults of the sentence: every figure in it follows from those of the file, and its text from the figure. */
-function sentenceFaults(page) {
-  const { values, texts } = page.contents.saying;
-  const [faults, loss] = [[], attribute(page, "loss")];
-  const told = { squared: Math.sqrt, "zero-one": (share) => 100 * (1 - share) }[loss] ?? ((value) => value);
-  const placed = POSITIONS.exec(attribute(page, "position_claim") ?? "")?.groups;
-  const lost = placed ? attribute(page, "objective") : attribute(page, "expected_loss");
-  const wanted = { bound: told(attribute(page, "lower_bound")) };
-  if (lost !== undefined) wanted.loss = told(lost);
-  if (/any two positions/.test(page.contents.saying.template) !== (placed !== undefined))
-    faults.push({ text: "the sentence does not say what the claims are about" });
-  for (const [name, value] of Object.entries(values)) {
-    if (name in wanted && !agree(value, wanted[name])) {
-      faults.push({ text: `the sentence says ${name} ${value}, the file ${wanted[name]}` });
-    }
-    const read = readNumber(texts[name]);
-    if (!(read === value || Math.abs(read - value) <= SHOWN * Math.abs(value))) {
-      faults.push({ text: `the sentence shows ${name} as ${texts[name]}, and means ${value}` });
-    }
-  }
-  const parts = placed ? { ...placed, kind: "euclidean" } : claimParts(attribute(page, "claim"));
-  if (parts && (parts.kind === "euclidean" || parts.kind === "streets") && "radius" in values) {
-    const rate = Number(parts.most) * Number(parts.times ?? 1);
-    if (!(Math.exp(rate * values.radius) <= values.factor * (1 + 1e-6))) {
-      faults.push({ text: `within ${values.radius} the claim allows a factor of ${Math.exp(rate * values.radius)}` });
-    }
-  }
+/** Faults of what the page shows of checksums: the seal of the contents, and 64 digits of the file. */
+function checksumFaults(page) {
+  const { provenance } = page.contents.facts;
+  const faults = [];
+  if (provenance["seal of its contents"] !== attribute(page, "sha256"))
+    faults.push({ text: "seal: the page shows another than the file" });
+  if (!/^[0-9a-f]{64}$/.test(provenance["sha256sum of the file"] ?? ""))
+    faults.push({ text: "sha256sum: the page shows no checksum of the file" });
   return faults;
 }

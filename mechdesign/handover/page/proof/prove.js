@@ -23,9 +23,10 @@ function* prove(page, { all = false, around } = {}) {
   yield { words: "adding up the checksum", share: 0 };
   if (contents.complete) {
     if (fileChecksum(page) !== attribute(page, "sha256")) {
-      outcome.faults.push({ text: "the checksum of the file is not that of its arrays and attributes" });
+      outcome.faults.push({ text: "the seal of the file is not that of its arrays and attributes" });
     } else {
-      outcome.proved.push("This page carries the whole file, whose checksum was found again.");
+      outcome.proved.push("This page carries all contents of the file, whose seal was found again.");
+      outcome.given.push("The sha256sum of the file is as mechdesign found it: compare it with that of your file.");
     }
   }
   const proofs = {
@@ -40,18 +41,33 @@ function* prove(page, { all = false, around } = {}) {
   if (claims) yield* proveClaim(page, outcome);
   yield* proofs[contents.kind](page, outcome, all, around);
   if (claims && speaksOfPositions(page))
-    yield* part(provePositions(page, outcome), "comparing gradients between positions", 0.9, 1);
+    yield* part(provePositions(page, outcome), "comparing gradients between positions", 0.9, 0.96);
+  if (claims && outcome.faults.length === 0) yield* part(proveSentence(page, outcome), "finding the factor of the sentence", 0.96, 1);
   if (claims) {
     outcome.faults.push(...priorFaults(array(page, "prior")), ...figureFaults(page, outcome.found));
     outcome.given.push("Coordinates, units, prior and what the sentence calls things are as the file has them.");
     if (contents.comparison) outcome.given.push("Figures of other mechanisms are those of mechdesign compare.");
-    if (speaksOfPositions(page))
+    if (outcome.found.position_loss === undefined)
       outcome.given.push("The loss to the true position was found by mechdesign when this page was made, not here.");
     if (attribute(page, "lower_bound") !== undefined) {
-      outcome.given.push("The lower bound was found again by mechdesign verify when this page was made, not here.");
+      const checked = contents.verification.lower_bound_checked === true;
+      outcome.given.push(
+        checked
+          ? "The lower bound was found again by mechdesign verify when this page was made, not here."
+          : `The lower bound that the file names was not checked: ${contents.verification.lower_bound_reason ?? "what it rests on is not in the file"}.`,
+      );
     }
   }
   return outcome;
+}
+
+/** The factor of the first sentence, and the loss to true positions. */
+function* proveSentence(page, outcome) {
+  const mass = page.contents.kind === "factors" ? null : array(page, "mass");
+  const count = array(page, "prior").length;
+  const rows = mass && (has(page, "carried") ? places(page, "carried") : Int32Array.from({ length: count }, (_, u) => u));
+  outcome.found.position_loss = positionLoss(page, mass);
+  outcome.faults.push(...(yield* protectionFaults(page, outcome, rows, mass)));
 }
 
 /** The edges of the claim: those of the file, or those that were rebuilt from its geometry. */
@@ -151,7 +167,7 @@ function* proveTable(page, outcome) {
   else outcome.proved.push(`${counted(found.compared)} of them were compared in whole numbers, the others ${rest}`);
   if (partly)
     outcome.given.push(
-      "The other rows, and the checksum of the file, were checked by mechdesign verify when this page was made.",
+      "The other rows, and the seal of the contents, were checked by mechdesign verify when this page was made.",
     );
   if (losses === null) outcome.given.push("The loss is one that this page does not know.");
 }

@@ -5,6 +5,7 @@
 // are added up, or all of them when that is asked for, or there are few.
 
 const PATCH = 15; // cells along either side of what is proved at once
+const LEVELS_FALL = /^Levels fall from \{most\} to \{least\} nats per [A-Za-z0-9]+\.$/;
 const FEW_ROWS = 2500; // of a map that is proved whole
 const REGION_CLAIM = new RegExp(
   "^One report satisfies P\\(y\\|u\\) <= exp\\(d\\(u,u'\\)\\) P\\(y\\|u'\\) for every report y and all (?<secrets>[0-9]+) secrets " +
@@ -106,7 +107,7 @@ function* proveRegion(page, outcome, all, around = page.contents.first) {
   if (!whole) outcome.found.cells = asked;
   outcome.found.told = { whole, verdict: whole ? "Proved in this browser" : "Proved around one place", words: told };
   outcome.proved.push(
-    "The map, whose checksum was found again, has the kernel, the lengths of steps and the levels that its claim speaks of.",
+    "The map, whose checksums were found again, has the kernel, the lengths of steps and the levels that its claim speaks of.",
     `${whole ? "All rows were" : "The rows of the cells around the place were"} added up in whole numbers, ${counted(asked.length)} of ` +
       `${counted(count)}, over all places nearer than the cap, and none exceeds its bound, or is below a quarter of it.`,
     `${counted(2 * edges)} inequalities between row sums hold, two for each of ${counted(edges)} edges, each for all reports` +
@@ -120,7 +121,7 @@ function* proveRegion(page, outcome, all, around = page.contents.first) {
     "The figures of mechdesign verify.",
     "That the plane, the unit and the levels suit the people who live there is as the map has it.",
   );
-  faultsOfWords(page, outcome);
+  faultsOfWords(page, outcome, region);
 }
 
 /** Every edge between the secrets whose sums are there: how many, and how many inequalities do not hold. */
@@ -151,38 +152,51 @@ function* regionEdges(region, sums, faults) {
 }
 
 /** Faults of the sentence and of what the page shows beside the map. */
-function faultsOfWords(page, outcome) {
+function faultsOfWords(page, outcome, region) {
   const { contents, map } = page;
-  const { values, texts } = contents.saying;
+  const { template, values, texts } = contents.saying;
+  const { cell, domain, unit } = map.header;
   const { most, least } = REGION_CLAIM.exec(map.header.claim).groups;
   const kilo = contents.levels_per; // of the unit, that the sentence speaks of levels per
   const says = (holds, text) => holds || outcome.faults.push({ text });
+  const said = PROTECTS.exec(template)?.groups;
+  const sides = said?.sides?.split(" x ").map(Number) ?? [];
+  const own = cell.every((side, k) => agree(sides[k] ?? sides[0] ?? NaN, side, 1e-5));
+  const words = lengthWords(unit).includes(said?.of) && said.exactly && said.near === "however close";
+  says(own && words, "the sentence does not say what the claims are about");
+  says(LEVELS_FALL.test(template.replace(PROTECTS, "").trim()), "the sentence is none that this page knows");
+  const factor = Math.exp(longestStep(region, domain.shape));
+  says(values.factor >= factor * (1 - AGREE), `the sentence says factor ${values.factor}, found ${factor}`);
   const wanted = { most: Number(most) * kilo, least: Number(least) * kilo };
   for (const [name, value] of Object.entries(wanted)) {
     says(agree(values[name], value, 1e-8), `the sentence says ${name} ${values[name]}, the map ${value}`);
   }
   for (const [name, value] of Object.entries(values)) {
-    const read = readNumber(texts[name]);
-    says(Math.abs(read - value) <= SHOWN * Math.abs(value), `the sentence shows ${name} as ${texts[name]}, and means ${value}`);
+    const shown = showsRounded(readNumber(texts[name]), value, name !== "least");
+    says(shown, `the sentence shows ${name} as ${texts[name]}, and means ${value}`);
   }
-  const rate = Number(most) * stretchOf(map.header.cell, map.header.stencil);
-  says(Math.exp(rate * values.radius) <= values.factor * (1 + 1e-6), `within ${values.radius} the claim allows another factor`);
   says(contents.facts.claim === map.header.claim, "claim: the page shows another than the map");
   says(contents.verification.claim === map.header.claim, "claim: the page says another than the map");
   says(contents.verification.certified === true, "the page says that the map is not certified");
-  says(contents.facts.provenance["checksum of the map"] === mapChecksum(page), "checksum: the page shows another than the map");
+  const { provenance } = contents.facts;
+  says(provenance["seal of its contents"] === mapChecksum(page), "seal: the page shows another than the map");
+  says(provenance["sha256sum of the file"] === sha256(array(page, "compact")), "sha256sum: the page shows another than the map");
+}
+
+/** The nats of the longest edge between two secrets whose cells touch. */
+function longestStep(region, [across, along]) {
+  let longest = 0;
+  for (const [which, [down, right]] of region.steps.entries()) {
+    if (down > 1 || Math.abs(right) > 1) continue;
+    for (let i = 0; i + down < across; i++) {
+      for (let j = Math.max(0, -right); j + right < along && j < along; j++) {
+        longest = Math.max(longest, region.lengthOf(region.placeOf(i * along + j), which));
+      }
+    }
+  }
+  return longest * 2 ** -STEP_BITS;
 }
 
 function mapChecksum(page) {
   return Array.from(array(page, "compact").subarray(-32), (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
-/** How far the graph distance exceeds the Euclidean one at most, at a constant level: 1 / cos(a / 2), a the largest angle
- * between neighbouring steps. */
-function stretchOf([across, along], stencil) {
-  const angles = [[1, 0], [0, 1], [1, 1], [2, 1], [1, 2]].slice(0, stencil === 8 ? 3 : 5)
-    .map(([a, b]) => Math.atan2(b * along, a * across))
-    .sort((a, b) => a - b);
-  const widest = angles.slice(1).reduce((most, angle, k) => Math.max(most, angle - angles[k]), 0);
-  return 1 / Math.cos(widest / 2);
 }

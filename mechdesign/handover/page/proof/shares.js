@@ -13,6 +13,7 @@
 const SHARE = 1e-9;
 const ERRORS = 1e-6; // of a standard error
 const KNOWN = 1e-6; // of |P a - g|, for a share that reports tell
+const SHOWN = 1.01e-2; // relative, of a figure of three digits
 const EFFECTIVE = 20; // effective reports of a 95 % interval
 const LAID_IN = 0.01; // of the uniform law in the law fixed beforehand
 const NOT_TOLD = /^not identifiable: /;
@@ -26,6 +27,7 @@ function* proveShares(page, outcome) {
     "That every report is of another person, made independently by one of these mechanisms, and that coordinates, names and areas are as the file has them.",
   );
   const areas = areasOf(page);
+  outcome.faults.push(...confidenceFaults(page, areas));
   const carried = page.contents.mechanisms;
   if (carried.length === 0) {
     const why = page.contents.given_mechanisms ? "are too large for a page" : "were not given";
@@ -63,7 +65,7 @@ function* proveShares(page, outcome) {
   if (has(page, "difference"))
     outcome.given.push("Differences: the file keeps no counts of the other period, so they are as it has them.");
   const whole = !own.partial && (bounds !== null || !areas.length);
-  const fits = attribute(page, "fit_p") >= page.contents.refused_below;
+  const fits = fitOf(page) >= page.contents.refused_below;
   outcome.found.told = {
     whole: whole && fits,
     verdict: `Proved in ${whole ? "this browser" : "part"}${fits ? "" : ", but the reports do not fit"}`,
@@ -194,7 +196,7 @@ function likelihoodFaults(page, channel, outcome) {
   const all = tailBound(said("fit_statistic"), freedom);
   if (!(said("fit_p") >= 0 && said("fit_p") <= Math.min(1, 2 * all) * (1 + 1e-6)))
     faults.push({ text: `fit_p: the file says ${said("fit_p")}, the statistic allows ${2 * all} at most` });
-  outcome.given.push("What the test of fit found in two halves of the reports, drawn when the estimate was made.");
+  outcome.given.push("What the test of fit found in two halves of the reports: mechdesign tried it again when this page was made, not here.");
   if (said("method").startsWith("expectation")) {
     outcome.given.push("Where the distribution was stopped on its way to the most likely one, and the statistic of the test of fit.");
     return faults;
@@ -212,13 +214,19 @@ function likelihoodFaults(page, channel, outcome) {
   return faults;
 }
 
+/** Faults of the confidence. */
+function confidenceFaults(page, names) {
+  if (!names.length) return [];
+  const z = attribute(page, "z");
+  const together = attribute(page, "simultaneous") ? names.length : 1;
+  const fits = agree(normalTail(z), (1 - attribute(page, "confidence")) / 2 / together);
+  return fits ? [] : [{ text: `z: ${z} is not that of this confidence` }];
+}
+
 /** Faults of shares and intervals. */
 function* intervalFaults(page, channel, names, [lows, highs]) {
   const faults = [];
   const z = attribute(page, "z");
-  const together = attribute(page, "simultaneous") ? names.length : 1;
-  if (!agree(normalTail(z), (1 - attribute(page, "confidence")) / 2 / together))
-    faults.push({ text: `z: ${z} is not that of this confidence` });
   const affine = attribute(page, "interval") === "affine";
   const [label, prior, n] = [places(page, "area_of"), array(page, "prior"), channel.secrets];
   const law = channel.law(prior.map((p) => (1 - LAID_IN) * p + LAID_IN / n));
@@ -278,13 +286,17 @@ function affineEnds(channel, lows, highs, law, z) {
   return { share: (low + high) / 2, low, high, standard_error: Math.max(below.error, above.error), effective, bias: 0 };
 }
 
+/** The p value of the test of fit: that of the file, or what was found when the page was made, where that is smaller. */
+function fitOf(page) {
+  return Math.min(attribute(page, "fit_p"), page.contents.fit_p);
+}
+
 /** Faults of what the page shows: the first sentence, checksums and claims. */
 function shownFaults(page, told) {
   const { facts, saying, mechanisms } = page.contents;
   const faults = [];
   const wrong = (text) => faults.push({ text });
-  if (facts.provenance["checksum of the estimate"] !== attribute(page, "sha256"))
-    wrong("checksum: the page shows another than the file");
+  faults.push(...checksumFaults(page));
   told.forEach(({ claim, sha256: own }, k) => {
     const name = told.length > 1 ? `mechanism ${k + 1}` : "mechanism";
     if (facts.claims[k] !== claim) wrong("claim: the page shows another than the file");
@@ -294,7 +306,7 @@ function shownFaults(page, told) {
   const { values, texts, area } = saying;
   if (values.reports !== attribute(page, "reports") || readNumber(texts.reports) !== values.reports)
     wrong(`the sentence says ${texts.reports} reports`);
-  const refused = attribute(page, "fit_p") < page.contents.refused_below;
+  const refused = fitOf(page) < page.contents.refused_below;
   if (page.contents.refused_below !== 1e-3 || refused !== saying.template.startsWith("Do not trust"))
     wrong("the sentence does not say whether the reports fit");
   if (area === null) return faults;
@@ -311,15 +323,25 @@ function shownFaults(page, told) {
   return faults;
 }
 
-/** Faults of the second sentence: its figures are those of every mechanism, said once where all have the same. */
+/** Faults of the sentences after the first: those of every mechanism, said once where all have the same. */
 function promiseFaults(page, pages) {
   const { saying } = page.contents;
-  return pages.flatMap((held, k) => {
-    const own = held.contents.saying;
-    return ["factor", "radius"].filter((name) => name in own.values).flatMap((name) => {
-      const said = name in saying.values ? name : `${name}_${k}`;
-      const same = agree(saying.values[said], own.values[name], AGREE) && saying.texts[said] === own.texts[name];
-      return same ? [] : [{ text: `the sentence says ${said} ${saying.texts[said]}, the mechanism ${own.texts[name]}` }];
-    });
+  const own = pages.map((held) => {
+    const { template, values, texts } = held.contents.saying;
+    const words = PROTECTS.exec(template)?.[0].trim() ?? "";
+    return { words: `${words.charAt(0).toLowerCase()}${words.slice(1)}`, values, texts };
   });
+  const made = JSON.parse(attribute(page, "mechanisms")).map((each) => each.made);
+  const once = saying.template.endsWith(` Every report ${own[0].words}`);
+  const named = (words, k) => (once ? words : words.replace(/\{(\w+)\}/g, `{$1_${k}}`));
+  const all = own.map(({ words }, k) => `Mechanism ${k + 1} (${counted(made[k])} reports) ${named(words, k)}`);
+  if (!once && !saying.template.endsWith(` ${all.join(" ")}`)) return [{ text: "the sentence says other than the mechanisms" }];
+  return own.flatMap(({ words, values, texts }, k) =>
+    [...words.matchAll(/\{(\w+)\}/g)].flatMap(([, name]) => {
+      const said = once ? name : `${name}_${k}`;
+      const same = once && name === "factor" ? saying.values[said] >= values[name] : agree(saying.values[said], values[name], AGREE);
+      if (same && saying.texts[said] === texts[name]) return [];
+      return [{ text: `the sentence says ${said} ${saying.texts[said]}, the mechanism ${texts[name]}` }];
+    }),
+  );
 }

@@ -122,7 +122,7 @@ function areaRows(page) {
 function showFit(place, page) {
   const several = JSON.parse(attribute(page, "mechanisms")).length > 1;
   const from = several ? "these mechanisms" : "this mechanism";
-  const p = attribute(page, "fit_p");
+  const p = fitOf(page);
   const other = attribute(page, "against_fit_p");
   const bad = [p, other].some((value) => value < page.contents.refused_below);
   place.className = `fit ${bad ? "refused" : ""}`;
