@@ -176,7 +176,9 @@ def told(name: str, old: str, new: str) -> Texts:
 def meant(name: str, figure: str, share: float) -> Texts:
     """The page that means, and shows, a figure times `share`."""
     value = share * json.loads(honest(name).contents)["saying"]["values"][figure]
-    return honest(name).changed(said={f"saying/values/{figure}": value, f"saying/texts/{figure}": number(value, up=True)})
+    return honest(name).changed(
+        said={f"saying/values/{figure}": value, f"saying/texts/{figure}": number(value, up=True)}
+    )
 
 
 def shown(name: str, figure: str, text: str) -> Texts:

@@ -27,7 +27,9 @@ from mechdesign.mechanism.factored.row_sums import join_words
 from mechdesign.output.page.page import page_text
 from mechdesign.solvers.factored.sums import row_sums
 
-POSITIONS = "Protects any two positions: within {factor} m, one report changes anybody's odds by a factor of at most {factor}."
+POSITIONS = (
+    "Protects any two positions: within {factor} m, one report changes anybody's odds by a factor of at most {factor}."
+)
 WITHIN = "within {factor} cells"
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the proof is JavaScript")
 SUMS = """

@@ -105,9 +105,7 @@ def _promises(problem: DesignProblem, found: Design, floor: ClosedForm, deadline
     return total_cost(found.mass, problem.weighted_loss) < floor.loss and time.monotonic() < deadline
 
 
-def _levelled(
-    problem: DesignProblem, found: Design, deadline: float, sweeps: float
-) -> tuple[NDArray[np.float64], str]:
+def _levelled(problem: DesignProblem, found: Design, deadline: float, sweeps: float) -> tuple[NDArray[np.float64], str]:
     """The table of a design, rows of sum 1, near one that is private over all pairs; and why the search stopped. A
     levelling takes `sweeps` seconds, about.
     """
