@@ -156,7 +156,7 @@ def test_the_promise_is_that_of_the_claim(tmp_path) -> None:
     level = metric["epsilon"] * metric["multiplier"]
     said = header["about"]["promise"]
     assert f"Within {np.log(2) / level:.4g} m, one report changes anybody's odds" in said
-    assert "a factor of at most 2. A report is wrong with probability" in said
+    assert "a factor of at most 2. A report is the true one with probability" in said
     readme = (tmp_path / "web" / "README.md").read_text()
     assert said in readme
     assert loose.attrs["claim"] in readme

@@ -183,7 +183,10 @@ def epsilon_untruths(file, claim, mass, lengths, lists, printed):
         ends = ((lengths, steepest), (short, largest))
         if not any(figures.close(figures.steepest(column, sums, {pair: d[pair]}), most) for d, most in ends):
             yield f"worst {worst}, log-ratios over lengths reach {steepest!r}"
-    said, multiple = printed["effective_epsilon"], file.attribute("multiple", float)
+    rows = printed.get("row_ratio")  # of a file with a claim about positions, whose own ratio is 1
+    if rows is not None and printed["ratio"] not in (None, 1.0):
+        yield f"ratio {printed['ratio']!r} of certified positions"
+    said, multiple = printed["effective_epsilon"] if rows is None else rows, file.attribute("multiple", float)
     if said is None:
         return
     own = figures.problem_metric(file)

@@ -179,7 +179,7 @@ def certified_scale(problem: DesignProblem, mass: NDArray[np.uint64]) -> float:
 @asked
 def probabilities(mechanism: xr.Dataset) -> xr.DataArray:
     """P(y|u) = mass / 2^62 in floating point, dims (secret, report): for looking at, never for certifying."""
-    return (mechanism["mass"] / float(ROW_SUM)).rename("probability")
+    return (mechanism["mass"] / float(ROW_SUM)).rename("probability").assign_attrs(units="1")
 
 
 def stored_edges(mechanism: xr.Dataset) -> Edges:

@@ -110,12 +110,12 @@ class Content:
         """What is said beside the table, by name. sha256 is the checksum of the mechanism that is exported."""
         attrs = self.mechanism.attrs
         return {
+            **({name: str(attrs[name]) for name in _OF_POSITIONS} if self.patches else {}),
             "claim": self.stored.claim,
             "budget": COST,
             **({} if self.plane is None else {"plane": self.plane.words(), "coordinates": ", ".join(DEGREES)}),
             **({} if self.report_unit == self.unit else {"report_unit": self.report_unit}),
             **{name: str(attrs[name]) for name in _KEPT},
-            **({name: str(attrs[name]) for name in _OF_POSITIONS} if self.patches else {}),
             **self.figures,
             "secrets": len(self.secrets),
             "reports": len(self.reports),

@@ -75,8 +75,7 @@ class Plane(Shown):
 
         Raises: InputError beyond 0.1 %.
         """
-        t = radius * METRES[self.unit] / _MINOR_AXIS
-        bound = t * t / 6 * (1 + t * t / 8) if t <= 0.8 else math.inf
+        bound = self.any_excess(radius)
         if not bound <= LARGEST_EXCESS:
             raise InputError(
                 f"reaches {radius:.6g} {self.unit} from the centre of its plane, which would stretch lengths by more "
@@ -86,6 +85,11 @@ class Plane(Shown):
                 remedy="use a smaller area, or put the centre in its middle",
             )
         return bound
+
+    def any_excess(self, radius: float) -> float:
+        """`excess` without a limit; inf beyond 5,000 km, where the bound ends."""
+        t = radius * METRES[self.unit] / _MINOR_AXIS
+        return t * t / 6 * (1 + t * t / 8) if t <= 0.8 else math.inf
 
     def decimals(self, cell: float) -> int:
         """The fewest decimals of degrees that move no place by more than a tenth of `cell`, in `unit`: 111.7 km or less
