@@ -16,6 +16,7 @@ from tolerances import REORDERED
 
 import mechdesign as md
 from mechdesign.errors import InputError
+from mechdesign.handover.verify_positions import main as check_positions
 from mechdesign.handover.verify_table import main as check_table
 from mechdesign.mechanism.positions.snapping import snapped, step_weights
 from mechdesign.mechanism.stored import stored_domain
@@ -160,8 +161,8 @@ def setting(cells, nats, kind="euclidean"):
         (1681, 0.7, "euclidean", "planar-laplace"),
         (400, 0.31, "euclidean", "optimal"),
         (576, 0.31, "euclidean", "planar-laplace"),
-        (225, 0.01, "euclidean", "optimal"),
-        (256, 0.01, "euclidean", "planar-laplace"),
+        (100, 0.01, "euclidean", "optimal"),
+        (121, 0.01, "euclidean", "planar-laplace"),
         (1600, 0.7, "eikonal", "optimal"),
         (1681, 0.7, "eikonal", "eikonal"),
         (225, 0.1, "eikonal", "optimal"),
@@ -710,3 +711,42 @@ def test_what_is_drawn_keeps_the_claim_on_the_ground():
     rounding = 2 * epsilon * 60_000 * 2.0**-16
     assert (rise <= epsilon * ground + rounding).all()
     assert (rise > 0.5 * epsilon * ground).any()
+
+
+CITIES = {
+    "Cape Town": ["--box", "18.41,-33.935,18.44,-33.915", "--cell", "300", "--within", "300", "--factor", "3"],
+    "Taveuni, across the antimeridian": [
+        "--box",
+        "179.98,-16.82,-179.98,-16.79",
+        "--cell",
+        "400",
+        "--epsilon",
+        "0.003",
+    ],
+    "Istanbul, both shores": ["--box", "28.97,41.00,29.02,41.04", "--cell", "400", "--within", "500", "--factor", "2"],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("city", CITIES)
+def test_a_city_from_its_box_to_reports_pages_and_proofs_of_others(run, run_json, tmp_path, city):
+    words, file = ["area", *CITIES[city], "--gap", "0.01"], tmp_path / "city.nc"
+    if "shores" in city:
+        strait = [[28.975, 40.99], [29.0, 41.0], [29.03, 41.05], [29.01, 41.05], [28.985, 41.015], [28.975, 40.99]]
+        (tmp_path / "water.geojson").write_text(json.dumps({"type": "Polygon", "coordinates": [strait]}))
+        words += ["--forbidden", tmp_path / "water.geojson"]
+    code, made = run_json(*words, "-o", file)
+    assert (code, made["positions"], made["certified"]) == (0, "any", True)
+    checked = run_json("verify", file)[1]
+    assert (checked["certified"], checked["lower_bound_checked"]) == (True, True)
+    mechanism = md.load(file)
+    assert largest_odds(mechanism, made["within"]) <= made["factor_within"]
+    plane = stored_domain(mechanism).plane
+    lon, lat = (at[0] for at in plane.backward(points_of(mechanism, "secret")[7:8] + 31.0))
+    drawn = run_json("sample", file, "--lon", lon, "--lat", lat, "-n", 400, "--seed", 1)[1]
+    away = GEOD.inv(np.full(400, lon), np.full(400, lat), drawn["report_longitude"], drawn["report_latitude"])[2]
+    assert np.mean(away) < 3 * made["position_loss"]
+    assert run_json("export", file, "--degrees", "-o", tmp_path / "t.csv")[0] == 0
+    assert check_positions([str(tmp_path / "t.csv")]) == 0
+    assert run("page", file, "-o", tmp_path / "p.html")[0] == 0
+    assert run("client", file, "-o", tmp_path / "web")[0] == 0

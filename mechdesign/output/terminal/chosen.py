@@ -36,7 +36,7 @@ from mechdesign.setting.space.domain import Domain
 from mechdesign.solvers.positions.positions import Method, operations
 
 MINUTE = {  # metric: (least nats between neighbours, cells), from the longest edges to the shortest
-    "euclidean": ((0.5, 1600), (0.3, 400), (0.0, 225)),
+    "euclidean": ((0.5, 1600), (0.3, 400), (0.0, 100)),
     "eikonal": ((0.5, 1600), (0.2, 576), (0.0, 225)),
 }
 CONES, COLUMNS = 3e10, 2.5e11  # multiplications of a step
