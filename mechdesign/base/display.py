@@ -35,7 +35,7 @@ class Shown:
         if "__repr__" not in cls.__dict__:  # there, `dataclass` leaves it alone
             cls.__repr__ = Shown.__repr__  # type: ignore[method-assign]
         if "__post_init__" in cls.__dict__:
-            cls.__post_init__ = _then_own(cls.__post_init__)  # type: ignore[method-assign]
+            cls.__post_init__ = _then_own(cls.__post_init__)  # type: ignore[assignment,method-assign]
 
     def __post_init__(self) -> None:
         _own_arrays(self)
@@ -75,9 +75,10 @@ def _then_own(check: Callable[[Any], None]) -> Callable[[Any], None]:
 
 def _own_arrays(made: Any) -> None:
     """Replace every array among the fields of a dataclass by its own; lists too, where a field is of numbers."""
-    listed = array_fields(type(made))
+    kind: type = type(made)
+    listed = array_fields(kind)
     for field in fields(made):
-        value = getattr(made, field.name, None)
+        value: Any = getattr(made, field.name, None)
         told = field.name in listed and not (value is None or np.isscalar(value))
         if told or isinstance(value, np.ndarray):
             object.__setattr__(made, field.name, own_array(value, field.name))

@@ -126,14 +126,7 @@ class PrivacyLevel(Shown):
     @classmethod
     @asked
     def elastic(
-        cls,
-        density: Raster,
-        *,
-        people: float = 2000.0,
-        nats: float = 2.0,
-        least: float,
-        most: float,
-        extend: bool = False,
+        cls, density: Raster, *, people: float = 2000.0, nats: float = 2.0, least: float, most: float
     ) -> PrivacyLevel:
         """eps(v) = nats / r(v) at the nodes v: r(v), from `least` to `most`, holds so many people around v.
 
@@ -150,7 +143,7 @@ class PrivacyLevel(Shown):
         """
         radii = elastic_radii(density, people=people, least=least, most=most)
         values = check_epsilon(nats, "nats") * ROUND_DOWN / radii
-        return cls(raster=_level_raster([density.x, density.y, density.z], values, density.unit), extend=extend)
+        return cls(raster=_level_raster([density.x, density.y, density.z], values, density.unit))
 
     @classmethod
     @asked
