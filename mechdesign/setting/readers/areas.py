@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base.memory import within_memory
 from mechdesign.base.opening import open_lines
+from mechdesign.base.spreadsheets import text_of
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.setting.objective.queries import Query
 from mechdesign.setting.readers.geojson import read_features
@@ -147,7 +148,7 @@ def _of_cells(path: Path, domain: Domain, rest: str | None) -> Areas:
             raise InputError(
                 "a cell is listed twice", field="areas", value=f"{place}, line {line}", remedy="list every cell once"
             )
-        words[place] = area.strip()
+        words[place] = text_of(area.strip())
     missed = np.flatnonzero([word is None for word in words])
     if len(missed) and rest is None:
         raise _missed(missed)
