@@ -21,7 +21,7 @@ from mechdesign.output.page.contents import FORMAT, MOST_MASSES, Arrays, degrees
 from mechdesign.output.page.facts import MOST_LISTED, exact, mechanism_facts, said_of
 from mechdesign.output.page.sentence import Saying, lengths, promise_to_people
 from mechdesign.output.tables.shares import share_rows
-from mechdesign.utility.population.evidence import bound_weights, in_order
+from mechdesign.utility.population.evidence import bound_weights, check_estimate, in_order
 from mechdesign.utility.population.goodness_of_fit import REFUSED
 from mechdesign.verification.verify import certified
 
@@ -47,6 +47,7 @@ def estimate_contents(
         raise ValueError(f"the mechanisms have {reports} reports, the counts {estimate.sizes['report']}")
     ordered = in_order(estimate, mechanisms) if mechanisms else []
     checked = [certified(mechanism) for mechanism in ordered]
+    check_estimate(estimate, ordered)
     stored = [read(mechanism) for mechanism in ordered]
     parts = file_part(estimate, arrays)
     masses = reports * domain.size
