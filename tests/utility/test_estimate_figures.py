@@ -33,7 +33,7 @@ ATTRIBUTES = {  # estimate, what is altered, the field that is named
     "z": ("linear", {"z": 1.9}, "confidence"),
     "fit": ("misfit", {"fit_p": 0.5}, "fit_p"),
     "fit of halves": ("linear", of_one("linear", "fit_p", 0.5), "fit_p"),
-    "statistic": ("linear", of_one("linear", "fit_statistic", 1.01), "fit_statistic"),
+    "statistic": ("misfit", of_one("misfit", "fit_statistic", 1.01), "fit_statistic"),
     "freedom": ("linear", {"fit_freedom": 3}, "fit_freedom"),
     "method": ("stopped", {"method": "newton"}, "stop"),  # the rule of that method
     "the other method": ("linear", {"method": "expectation maximization"}, "stop"),
