@@ -20,6 +20,7 @@ from mechdesign.utility.population.shares import estimate_shares
 HOSTILE = "</script><img src=x onerror='window.hacked = 1'>{low}{{ 7 * 7 }}<!--"
 WHOLE = ("linear", "simultaneous", "affine", "two", "same", "stopped", "few", "cells", "factored", "lost", "hostile")
 PARTLY = ("pilot", "sealed", "misfit")
+NAMES_OF_ALL = (*WHOLE, *PARTLY)
 
 
 @cache

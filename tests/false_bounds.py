@@ -14,6 +14,7 @@ from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import LOSSES
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain
+from mechdesign.solvers.positions.symmetry import position_orbits
 
 LEVEL = 1e-25  # at all corners: equal rows alone are within it
 AWAY = 1100  # reports at a corner of the area, so many that every mass is below 2^52 and equal rows are certified
@@ -30,29 +31,33 @@ def flat_program(side: int = 3, level: float = LEVEL) -> Positions:
 
 
 def noise(program: Positions, wanted: float, *, tries: int, seed: int) -> np.ndarray:
-    """Multipliers (3 k m,) that a sum in doubles takes for as much of the bound `wanted` as any of so many did.
+    """Multipliers (3 k r,) that a sum in doubles takes for as much of the bound `wanted` as any of so many did.
 
-    The reports away are served by multipliers that hold; that at the centre by the best noise.
+    The report that is best where all rows are equal is served by the best noise, all others by multipliers that hold.
     """
-    cost, cones, random = program.cost, program.cones, np.random.default_rng(seed)
+    group, cones = position_orbits(program)
+    cost, random = program.cost[:, group.reports], np.random.default_rng(seed)
+    best = int(cost.sum(axis=0).argmin())
     slopes = np.vstack([cones.slope_x.toarray(), cones.slope_y.toarray()]).T
     void = np.linalg.svd(slopes)[2][np.linalg.matrix_rank(slopes) :]
     found = np.linalg.pinv(slopes) @ (cost - wanted / len(cost))
     drawn = random.standard_normal((tries, len(void))) * 2.0 ** random.uniform(40, 56, (tries, 1))
-    tried = found[:, :1] + (drawn @ void).T
+    tried = found[:, best, None] + (drawn @ void).T
     slack = _stacked(tried)
     taken = cones.bound.T @ slack[0] + cones.slope_x.T @ slack[1] + cones.slope_y.T @ slack[2]
-    reached = np.minimum(cost[:, :1] - taken, wanted / len(cost)).sum(axis=0)
-    found[:, 0] = tried[:, reached.argmax()]
+    reached = np.minimum(cost[:, best, None] - taken, wanted / len(cost)).sum(axis=0)
+    found[:, best] = tried[:, reached.argmax()]
     return _stacked(found).ravel()
 
 
 def in_doubles(program: Positions, multipliers: np.ndarray) -> float:
     """The bound that sums which nothing was taken off seem to prove."""
-    cones, slack = program.cones, multipliers.reshape(3, program.cones.size, -1)
+    group, cones = position_orbits(program)
+    slack = multipliers.reshape(3, cones.size, -1)
     first = np.maximum(slack[0], np.hypot(slack[1], slack[2]))
     taken = cones.bound.T @ first + cones.slope_x.T @ slack[1] + cones.slope_y.T @ slack[2]
-    return float((program.cost - taken).min(axis=1).sum())
+    least = (program.cost[:, group.reports] - taken).min(axis=1)
+    return float(np.min([least[way] for way in group.ways], axis=0).sum())
 
 
 def _stacked(slopes: np.ndarray) -> np.ndarray:

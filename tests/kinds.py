@@ -32,6 +32,7 @@ from mechdesign.mechanism.positions.patches import corner_levels, patches
 from mechdesign.mechanism.positions.raising import quarter_levels
 from mechdesign.mechanism.positions.repair import repair
 from mechdesign.mechanism.table.dataset import certified_scale, make_mechanism
+from mechdesign.programs.optimal.positions import Positions
 
 
 def _release(problem: md.DesignProblem) -> xr.Dataset:
@@ -80,6 +81,10 @@ def _placed(problem: md.DesignProblem, levels: Callable[..., np.ndarray] = corne
     return make_mechanism(problem, mass, program="kernel", scale=certified_scale(problem, mass), positions=found)
 
 
+def _positions(problem: md.DesignProblem) -> xr.Dataset:
+    return md.solve(Positions(replace(problem, loss=md.losses.SquaredDistance())), gap=1e-3)
+
+
 _four, _three, _two = SMALL["euclidean line"], lambda: line(3), lambda: line(2)
 KINDS: dict[str, tuple[Callable[[], md.DesignProblem], Callable[[md.DesignProblem], xr.Dataset]]] = {
     "eikonal": (SMALL["eikonal"], PROGRAMS["optimal"].solve),
@@ -88,6 +93,7 @@ KINDS: dict[str, tuple[Callable[[], md.DesignProblem], Callable[[md.DesignProble
     "euclidean": (SMALL["euclidean lattice"], PROGRAMS["optimal"].solve),
     "any position": (SMALL["eikonal, masked"], _placed),
     "any position, quarters": (SMALL["eikonal, masked"], partial(_placed, levels=quarter_levels)),
+    "positions": (lambda: lattice((2, 2)), _positions),
     "euclidean, near pairs": (lambda: lattice((3, 3)), PROGRAMS["optimal, near pairs"].solve),
     "euclidean, points": (SMALL["scattered points"], PROGRAMS["optimal"].solve),
     "reports apart from secrets": (SMALL["reports apart from secrets"], PROGRAMS["optimal"].solve),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -18,7 +18,11 @@ import xarray as xr
 from columns import other_generators
 from consistent import remade
 from drafts import Draft
+from false_bounds import in_doubles, noise
 from kinds import FACTORED, KINDS, made
+
+from mechdesign.mechanism.stored import read
+from mechdesign.programs.optimal.positions import Positions
 
 _WORDS = (
     *("km", "m", "cell", "1", "degree", "USD", "metres", "nan", "0", "-1", "1e400", "edge", "secret", "report"),
@@ -304,6 +308,34 @@ def _bound(draft: Draft, random: Random) -> None:
         draft.attrs["metric"] = json.dumps(metric, sort_keys=True)
 
 
+def _bound_of_positions(draft: Draft, random: Random) -> None:
+    """Multipliers of any size, at levels next to nothing too, and the bound that sums in doubles make of them."""
+    if draft.attrs.get("program") != "positions" or "corner_level" not in draft.variables:
+        raise ValueError("no design between positions")
+    honest, factor = read(made(draft.kind)), random.choice((1.0, 0.5, 1e-6, 1e-12, 1e-25))
+    problem, level = honest.problem, draft.variables["corner_level"][1]
+    if factor != 1 and level.shape == (problem.domain.size, 4):
+        draft.put("corner_level", level * factor)
+    program = Positions(replace(problem, metric=honest.asked), corner_level=draft.variables["corner_level"][1])
+    seed = random.getrandbits(32)
+    multipliers = noise(program, random.uniform(0.5, 3.0) * draft.attrs["objective"], tries=200, seed=seed)
+    if random.random() < 0.3:
+        multipliers = draft.variables["multiplier"][1] * random.choice((*_FACTORS, 1.001, 1.1))
+    draft.put("multiplier", multipliers)
+    draft.attrs["lower_bound"] = in_doubles(program, multipliers)
+
+
+def _own_constraints(draft: Draft, random: Random) -> None:
+    """Constraints that a file cannot hold, which nobody asked for, and a bound that is nearly what it bounds."""
+    parameters = json.loads(draft.attrs["parameters"])
+    parameters["own_constraints"] = random.choice((["P[0, 0] <= 1"], True, 1, "", [], {"x": 1}))
+    draft.attrs["parameters"] = json.dumps(parameters)
+    if random.random() < 0.3:
+        draft.attrs["program"] = "constrained"
+    most = draft.attrs.get("objective", draft.attrs.get("expected_loss", 1.0))
+    draft.attrs["lower_bound"] = most * random.choice((1.0, 0.999, 0.9, 0.5))
+
+
 def _wrapping(draft: Draft, random: Random) -> None:
     """A step and units whose product is a multiple of 2^64, or close to one."""
     units = random.choice((2**13, 2**14, 2**15))
@@ -347,6 +379,8 @@ MUTATIONS: dict[str, Callable[[Draft, Random], None]] = {
     "resized": _resized,
     "selected": _selected,
     "bound of another level": _bound,
+    "bound of positions": _bound_of_positions,
+    "own constraints": _own_constraints,
     "wrapping": _wrapping,
     "step": _step,
     "weights": _weights,
@@ -356,6 +390,8 @@ _OFTEN = ("leaf", "leaf", "leaf", "entry", "entry", "attribute", "multiplier", "
 _ONLY = {
     "moved": False,
     "bound of another level": False,
+    "bound of positions": False,
+    "own constraints": False,
     "wrapping": True,
     "step": True,
     "weights": True,

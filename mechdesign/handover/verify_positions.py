@@ -15,8 +15,8 @@ because |grad P| <= e P on every cell. Both sides are polynomials; the coefficie
 those of e P, on the cell or on its four quarters, in whole numbers; on the quarters where levels are listed for them.
 
 Found again: which rows lie around which cell, the list that the sentence names, that levels at corners are at most the
-largest that it speaks of, and the least no larger, what it says of units, paths and rounding. Trusted: coordinates, unit,
-place on Earth, and that a level that varies is nowhere below e. `mechdesign verify` finds that too.
+largest that it speaks of, and the least no larger, what it says of units, paths and rounding. Trusted: coordinates,
+unit, place on Earth, and that a level that varies is nowhere below e. `mechdesign verify` finds that too.
 
 Exit code: 0 proved, 1 refused, 2 no such table. Cost: some 10 microseconds for each of n m cells and reports at one
 level, twice that where levels vary, and up to half a millisecond where floats do not tell the cones of a cell.

@@ -237,6 +237,15 @@ def bound_untruths(file, printed, prior, loss, rows, true, lengths):
     bound = file.attribute("lower_bound", float)
     if not bound <= float(value) * _SLACK:
         yield f"lower_bound {bound!r} over {float(value)!r}"
+    program = file.attribute("program", str)
+    if printed["lower_bound_checked"] is not True and not printed.get("lower_bound_reason"):
+        yield "a bound was not checked, and nothing says why"
+    if printed["lower_bound_checked"] is not True and "mass" in file.variables and program != "constrained":
+        yield f"a bound of program {program!r} was not checked"
+    if program == "positions":
+        least = min(map(sum, zip(*figures.position_costs(file), strict=True)))  # equal rows are within any cones
+        if printed["lower_bound_checked"] and not bound <= float(least) * (1 + figures.BOUND_AGREE):
+            yield f"lower_bound {bound!r}, the best constant report has {float(least)!r}"
     weights = figures.bound_weights(file, prior)
     if printed["lower_bound_checked"] and weights is not None:
         independent = figures.independent_bound(file, weights, loss, lengths)

@@ -101,7 +101,43 @@ def true_objective(file: File, rows: Sequence[Fraction], loss: Fraction) -> Frac
         return loss
     if program == "statistical":
         return None
+    if program == "positions":
+        mass = file.values("mass", ("secret", "report"), "uint64")
+        cost = position_costs(file)
+        return (
+            sum(
+                (m * c for row, costs in zip(mass, cost, strict=True) for m, c in zip(row, costs, strict=True)),
+                Fraction(0),
+            )
+            / _LIMIT
+        )
     raise Unreadable(f"an objective of program {program!r}")
+
+
+def position_costs(file: File) -> Table:
+    """C (n, m) by which the mean squared loss to a true position is the sum of C P, from the moments of the weights of
+    the quadratic B-spline on a cell.
+    """
+    if file.attribute("loss", str) != "squared":
+        raise Unreadable("a mean over positions of another loss")
+    moments = {
+        -1: (Fraction(1, 6), Fraction(-1, 24), Fraction(1, 60)),
+        0: (Fraction(2, 3), Fraction(0), Fraction(1, 20)),
+    }
+    moments[1] = (moments[-1][0], -moments[-1][1], moments[-1][2])
+    around = file.values("around_row", ("secret", "around"), "int64")
+    secrets, reports, prior = file.points("secret"), file.points("report"), read_prior(file)
+    sides = [Fraction(h) for h in file.described("domain")["cell"]]
+    found = [[Fraction(0)] * len(reports) for _ in secrets]
+    for u, place in enumerate(secrets):
+        for row, step in zip(around[u], product((-1, 0, 1), repeat=2), strict=True):
+            own = [moments[one] for one in step]
+            for y, report in enumerate(reports):
+                for axis in (0, 1):
+                    gap, h, (whole, first, second) = place[axis] - report[axis], sides[axis], own[axis]
+                    square = whole * gap**2 + 2 * h * first * gap + h * h * second
+                    found[row][y] += prior[u] * square * own[1 - axis][0]
+    return found
 
 
 def bound_weights(file: File, prior: Sequence[Fraction]) -> Sequence[Fraction] | None:

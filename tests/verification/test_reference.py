@@ -121,7 +121,8 @@ def printed(mechanism: xr.Dataset) -> dict[str, Any]:
     """What would be printed of a file that is believed."""
     figures = {name: mechanism.attrs[name] for name in ("claim", "expected_loss", "effective_epsilon")}
     figures |= {"position_claim": mechanism.attrs.get("position_claim")}
-    return figures | {"lower_bound_checked": "dual" in mechanism, "worst": None, "rebuilt": None}
+    bound = {"lower_bound_checked": "dual" in mechanism, "lower_bound_reason": "not asked"}
+    return figures | bound | {"worst": None, "rebuilt": None}
 
 
 def with_values(mechanism: xr.Dataset, **values: object) -> xr.Dataset:

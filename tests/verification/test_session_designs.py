@@ -19,6 +19,7 @@ from sessions import RULES, design, ruled, table
 import mechdesign as md
 from mechdesign.base.descriptions import json_sha256
 from mechdesign.errors import InputError, MechdesignError, VerificationError
+from mechdesign.mechanism.session import design_files
 from mechdesign.mechanism.table.dataset import seal
 from mechdesign.verification.verify import Verification
 
@@ -155,6 +156,21 @@ def test_a_table_that_was_replaced_is_refused(files: Path, tmp_path: Path) -> No
     (tmp_path / "clock-0.nc").unlink()
     with pytest.raises(MechdesignError):
         md.verify(tmp_path / "clock.json")
+
+
+def test_a_table_that_is_named_999_times_is_proved_by_nobody(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Attack: a document of 100 kB, and a proof for every name in it. Nothing is read of the tables."""
+    told = json.loads((files / "clock.json").read_text())
+    read: list[Path] = []
+    monkeypatch.setattr(design_files, "load", read.append)
+    for count in (2, 999):
+        file = sealed(tmp_path, told | {"tables": told["tables"] + told["tables"][:1] * (count - 1)})
+        for command in (md.verify, md.traces.load_design):
+            with pytest.raises(VerificationError, match="names a table twice"):
+                command(file)
+    assert read == []
 
 
 def test_a_table_that_is_not_private_is_refused_whatever_its_seal_says(tmp_path: Path) -> None:

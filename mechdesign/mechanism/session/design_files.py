@@ -114,7 +114,7 @@ def rebuilt(told: Mapping[str, Any], folder: Path) -> SessionDesign:
     Raises: VerificationError for what contradicts itself, and a table with another SHA-256.
     """
     try:
-        tables = [_table(each, folder) for each in _listed(told["tables"])]
+        tables = [_table(folder, *each) for each in _named(told["tables"])]
         rule = told["rule"]
         kind = rule.get("kind") if isinstance(rule, dict) else None
         if kind not in RULES:
@@ -145,26 +145,33 @@ def _offsets(held: Any) -> Offsets:
     return Offsets(p=tuple(held["p"]), q=tuple(held["q"]), far=held["far"])
 
 
-def _table(told: Any, folder: Path) -> Any:
-    if not isinstance(told, dict) or set(told) != {"file", "sha256"} or not isinstance(told["file"], str):
-        raise _damaged("must be a file and its sha256", "tables")
-    if not _NAME.fullmatch(told["file"]) or told["file"] in (".", ".."):
-        raise _damaged("must be the name of a file beside the design", ascii(told["file"]))
-    table = load(folder / told["file"])
-    if table.attrs["sha256"] != told["sha256"]:
+def _table(folder: Path, name: str, sha256: object) -> Any:
+    table = load(folder / name)
+    if table.attrs["sha256"] != sha256:
         raise VerificationError(
             "is another table than the design was made with",
             field="tables",
-            value=told["file"],
+            value=name,
             remedy="put the files of one design side by side, unaltered",
         )
     return table
 
 
-def _listed(value: object) -> list[Any]:
+def _named(value: object) -> list[tuple[str, object]]:
+    """The names of the files and their SHA-256. No file is named twice: every name costs a proof."""
     if not isinstance(value, list) or not 1 <= len(value) <= 1000:
         raise _damaged("must be a list of tables", "tables")
-    return value
+    found = []
+    for told in value:
+        if not isinstance(told, dict) or set(told) != {"file", "sha256"} or not isinstance(told["file"], str):
+            raise _damaged("must be a file and its sha256", "tables")
+        if not _NAME.fullmatch(told["file"]) or told["file"] in (".", ".."):
+            raise _damaged("must be the name of a file beside the design", ascii(told["file"]))
+        found.append((told["file"], told["sha256"]))
+    names = [name for name, _ in found]
+    if len(set(names)) < len(names):
+        raise _damaged("names a table twice", next(name for name in names if names.count(name) > 1))
+    return found
 
 
 def _damaged(problem: str, value: object) -> VerificationError:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+from mechdesign.base.spreadsheets import escaped
 from mechdesign.output.export.content import Content, SealedText, as_json
 
 
@@ -29,7 +30,8 @@ def write_csv(content: Content, path: Path) -> None:
         stream.write(f"# mechdesign mechanism table; probability = mass / {'row_sum' if sums else '2^62'}\n")
         stream.write(f"# unit: {content.unit}\n")
         for name, value in content.comments.items():
-            stream.write(f"# {name}: {as_json(value)}\n")
+            told = as_json(value)
+            stream.write(f"# {name}: {escaped(told) if isinstance(value, str) else told}\n")
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(["secret", *secret, "report", *report, "mass", *sums])
         for u, masses, total in content.masses():

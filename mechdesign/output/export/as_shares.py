@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from mechdesign.base.spreadsheets import cells_of, comment_of
 from mechdesign.errors import InputError
 from mechdesign.mechanism.storage.files import check_target, save, write_atomically
 from mechdesign.mechanism.stored import stored_domain
@@ -89,10 +90,10 @@ def _comments(result: xr.Dataset) -> dict[str, Any]:
 def _write_csv(path: Path, rows: list[dict[str, Any]], comments: dict[str, Any]) -> None:
     with path.open("w", newline="", encoding="utf-8") as stream:
         for name, value in comments.items():
-            stream.write(f"# {name}: {value}\n")
-        writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
+            stream.write(f"# {name}: {comment_of(str(value))}\n")
+        writer = csv.DictWriter(stream, list(cells_of(rows[0])), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows(map(cells_of, rows))
 
 
 def _features(estimate: xr.Dataset, domain: Domain) -> dict[str, Any]:

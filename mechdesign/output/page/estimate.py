@@ -22,7 +22,7 @@ from mechdesign.output.page.contents import FORMAT, MOST_MASSES, Arrays, degrees
 from mechdesign.output.page.facts import MOST_LISTED, exact, mechanism_facts, said_of
 from mechdesign.output.sentences import Saying, protects
 from mechdesign.output.tables.shares import share_rows
-from mechdesign.utility.population.evidence import bound_weights, fit_found, in_order
+from mechdesign.utility.population.evidence import bound_weights, check_estimate, in_order
 from mechdesign.utility.population.goodness_of_fit import REFUSED
 from mechdesign.verification.verify import certified
 
@@ -49,6 +49,7 @@ def estimate_contents(
         raise ValueError(f"the mechanisms have {reports} reports, the counts {estimate.sizes['report']}")
     ordered = in_order(estimate, mechanisms) if mechanisms else []
     checked = [certified(mechanism) for mechanism in ordered]
+    check_estimate(estimate, ordered)
     stored = [read(mechanism) for mechanism in ordered]
     parts = file_part(estimate, arrays)
     masses = reports * domain.size
@@ -61,7 +62,7 @@ def estimate_contents(
     degrees = degrees_of(domain, domain.points)
     if degrees is not None:
         beside["degrees"] = arrays.place(degrees)
-    fit = fit_found(estimate, ordered) if ordered else float(estimate.attrs["fit_p"])
+    fit = float(estimate.attrs["fit_p"])
     saying, area = board_saying(estimate, [found.protection for found in checked], fit)
     carried = [
         mechanism_part(held, found, arrays) | {"facts": mechanism_facts(held, found)}

@@ -11,6 +11,7 @@ from typing import Any, TextIO
 
 import xarray as xr
 
+from mechdesign.base.spreadsheets import cell_of, cells_of
 from mechdesign.errors import InputError
 from mechdesign.mechanism.storage.files import check_target, save, write_atomically
 from mechdesign.output.tables.compare import Row, columns, printed
@@ -108,6 +109,6 @@ def _write(target: Path, write: Callable[[TextIO], None]) -> Path:
 
 
 def _write_csv(stream: TextIO, rows: Sequence[dict[str, Any]], names: Sequence[str]) -> None:
-    writer = csv.DictWriter(stream, names, lineterminator="\n")
+    writer = csv.DictWriter(stream, [cell_of(name) for name in names], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows(map(cells_of, rows))

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base.memory import within_memory
 from mechdesign.base.opening import open_lines
+from mechdesign.base.spreadsheets import text_of
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.setting.objective.queries import Query
 from mechdesign.setting.readers.geojson import read_features
@@ -183,7 +184,7 @@ def _of_cells(path: Path, domain: Domain, rest: str | None) -> Areas:
                     raise InputError(
                         "has no name", field="areas", value=f"cell {place}, line {line}", remedy="name every area"
                     )
-                words[place] = area
+                words[place] = text_of(area)
     except (ValueError, OSError, EOFError, csv.Error) as error:
         raise FileFormatError(f"cannot be read ({error})", field="areas", value=path, remedy=remedy) from error
     missed = np.flatnonzero([word is None for word in words])

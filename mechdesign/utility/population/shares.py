@@ -126,6 +126,7 @@ def estimate_shares(
         "reports": int(numbers.sum()),
         "fit_freedom": fit.freedom,
         "iterations": shown.iterations,
+        "seed": int(seed),
     }
     if areas is not None:
         if len(areas.label) != domain.size:
@@ -144,7 +145,7 @@ def estimate_shares(
             own = channel.reshared(main)
             lower, upper, law = affine_weights(own, wanted, guessed, int(main.sum()), z)
             found = affine_intervals(own, main, lower, upper, law, z)
-            attrs |= {"guess": kind, "seed": int(seed)} | ({} if pilot is None else {"pilot": float(pilot)})
+            attrs |= {"guess": kind} | ({} if pilot is None else {"pilot": float(pilot)})
         variables |= {"area_of": ("secret", areas.label)}
         variables |= _per_area(found, shown.distribution @ wanted)
         attrs |= {

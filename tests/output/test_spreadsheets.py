@@ -1,0 +1,105 @@
+"""CSV files open in spreadsheets: no text of anybody's becomes a formula there, and names read back as they were."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cases import SMALL
+from exported import made
+from hypothesis import example, given, settings
+from hypothesis import strategies as some
+
+import mechdesign as md
+from mechdesign.base.spreadsheets import cell_of, comment_of, escaped, text_of
+from mechdesign.handover import verify_table
+from mechdesign.mechanism.table.dataset import seal
+from mechdesign.output.export.as_shares import save_shares
+from mechdesign.output.tables.compare import compare
+from mechdesign.output.tables.files import write_rows
+from mechdesign.setting.readers.areas import read_areas
+from mechdesign.setting.space.areas import Areas
+from mechdesign.utility.population.shares import estimate_shares
+
+NAMES = ("=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "'=1", "''@x", "'quoted'", "north, =1", "-5", "\t=1")
+
+
+def starts_formulas(path: Path) -> list[str]:
+    """The cells of a file that a spreadsheet runs, numbers aside: of every line, comments too."""
+    with path.open(encoding="utf-8", newline="") as stream:
+        cells = [cell.strip() for row in csv.reader(stream) for cell in row]
+    return [cell for cell in cells if cell[:1] in "=+-@" and cell[:1] and not _is_number(cell)]
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell.strip('] "'))
+    except ValueError:
+        return False
+    return True
+
+
+@given(text=some.text(alphabet="'=+-@ a1,\t\"", max_size=8))
+@example(text="=1")
+@settings(max_examples=300, derandomize=True, deadline=None)
+def test_every_text_is_read_back_and_none_is_a_formula(text: str) -> None:
+    assert text_of(cell_of(text)) == text
+    assert not cell_of(text).startswith(("=", "+", "-", "@", "\t"))
+    assert not any(
+        cell.strip(' "\t').startswith(("=", "+", "-", "@")) for cell in comment_of(f"# {text}").split(",")[1:]
+    )
+    assert json.loads(escaped(json.dumps(text))) == text
+
+
+def test_numbers_stay_numbers() -> None:
+    for number in (-1.5, 0, -3, None, np.float64(-2), True):
+        assert cell_of(number) is number
+
+
+def test_an_estimate_names_its_areas_and_runs_none(tmp_path: Path) -> None:
+    mechanism = made("plane")
+    domain = md.load_problem("flat", cells=3).domain
+    printable = [name for name in NAMES if name.isprintable()]
+    for start in range(0, len(printable), 3):
+        names = printable[start : start + 3]
+        areas = Areas(names=tuple(names), label=np.arange(domain.size) % 3)
+        counts = np.full(mechanism.sizes["report"], 40)
+        found = estimate_shares([mechanism], [counts], areas)
+        found = seal(found.assign_attrs(problem="rome,=1+1,@x"))
+        path = save_shares(found, tmp_path / f"{start}.csv")
+        assert starts_formulas(path) == []
+        lines = [line for line in path.read_text(encoding="utf-8").splitlines(keepends=True) if line[0] != "#"]
+        assert tuple(text_of(row["area"]) for row in csv.DictReader(lines)) == areas.names
+
+
+def test_areas_are_read_back_by_their_names(tmp_path: Path) -> None:
+    domain = md.load_problem("flat", cells=3).domain
+    path = tmp_path / "cells.csv"
+    kept = [name for name in NAMES if name == name.strip()]
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["cell", "area"])
+        writer.writerows([cell, cell_of(kept[cell % len(kept)])] for cell in range(domain.size))
+    assert set(read_areas(path, domain).names) == set(kept[: domain.size])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_comparison_names_its_mechanisms_and_runs_none(tmp_path: Path) -> None:
+    problem = SMALL["discrete"]()
+    table = np.full((problem.domain.size, problem.reports.size), 1 / problem.reports.size)
+    rows = compare(problem, mechanisms={"=HYPERLINK(1)": table, "-1": table}).to_dict("records")
+    path = write_rows(rows, tmp_path / "c.csv")
+    assert starts_formulas(path) == []
+    with path.open(encoding="utf-8", newline="") as stream:
+        assert {"=HYPERLINK(1)", "-1"} <= {text_of(row["mechanism"]) for row in csv.DictReader(stream)}
+
+
+def test_an_export_says_its_problem_and_runs_none(tmp_path: Path) -> None:
+    name = 'x,=1+1,"@y, -z;=2'
+    path = md.export(seal(made("line").assign_attrs(problem=name)), tmp_path / "t.csv")
+    assert starts_formulas(path) == []
+    assert verify_table.main([str(path)]) == 0
+    assert verify_table.read(path).told["problem"] == name
