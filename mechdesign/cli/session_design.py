@@ -60,7 +60,11 @@ def design(
             on_progress=on_progress,
         )
     save_design(found.design, output, overwrite=overwrite)
-    document = proposal_document(found) | {"file": str(output), "seconds": time.monotonic() - started, "stopped": found.stopped or None}
+    document = proposal_document(found) | {
+        "file": str(output),
+        "seconds": time.monotonic() - started,
+        "stopped": found.stopped or None,
+    }
     if as_json:
         printing.print_json(document)
     else:

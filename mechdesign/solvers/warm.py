@@ -22,9 +22,8 @@ _done = False
 
 
 def compile_kernels(program: Program, *, verbose: bool = False) -> None:
-    """Compile what optimal programs and eikonal weights run, where the package keeps none of it yet; verbose, say so."""
-    global _done
-    if _done or compiled():
+    """Compile what optimal programs and eikonal weights run, where the package keeps none of it yet; verbose, say
+    so.""" global _done if _done or compiled():
         return
     if verbose:
         note_compiling()

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.threads import OutOfTime
+from mechdesign.closed_forms.mechanisms import geometric, planar_laplace, randomized_response
 from mechdesign.closed_forms.mechanisms.build import lattice_problem
 from mechdesign.closed_forms.mechanisms.clamped_lattice import displacements
-from mechdesign.closed_forms.mechanisms import geometric, planar_laplace, randomized_response
 from mechdesign.errors import SizeError, SolverError, UnsuitableError
 from mechdesign.mechanism.table.certificate import certifying_seconds, violations
 from mechdesign.mechanism.table.dataset import total_cost

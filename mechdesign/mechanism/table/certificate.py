@@ -5,8 +5,8 @@ A[u, y] 2^s <= R A[v, y] for all y, with integers R 2^-s <= e^{d_e}. Then P = A 
 P[u, y] <= e^{d(u, v)} P[v, y] for all u, v, d the shortest-path distance: multiply along a shortest path. The same
 holds for every set of reports and after any post-processing. The check is one of integers. Most edges of a large table
 hold with room, and single precision tells which: with x' = x (1 + r), |r| <= 2^-24, for every number that is rounded,
-A[u, y]' <= ((1 - 2^-20) R 2^-s)' A[v, y]', a product that is rounded too, implies A[u, y] < R 2^-s A[v, y]. On the other
-edges every report is compared as integers.
+A[u, y]' <= ((1 - 2^-20) R 2^-s)' A[v, y]', a product that is rounded too, implies A[u, y] < R 2^-s A[v, y]. On the
+other edges every report is compared as integers.
 """
 
 from __future__ import annotations

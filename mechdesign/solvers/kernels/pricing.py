@@ -230,9 +230,7 @@ def anchor_bound(pricer: ConePricer, cost: NDArray[np.float64]) -> Bound:
 
     because g(v) >= e^{-d(a, v)} g(a) in the cone. cost (n, m) >= 0. Cost: one product of matrices and a few pricings.
     """
-    return homogeneous_bound(
-        pricer, cost, _anchored(pricer, cost), loss=max(float(cost.sum(axis=0).min()), _SMALLEST)
-    )
+    return homogeneous_bound(pricer, cost, _anchored(pricer, cost), loss=max(float(cost.sum(axis=0).min()), _SMALLEST))
 
 
 def anchor_multipliers(pricer: ConePricer, cost: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:

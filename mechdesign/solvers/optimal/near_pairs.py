@@ -47,8 +47,8 @@ def solve_near_pairs(
 ) -> Design:
     """A design certified over all pairs, with the bound, multipliers and cuts of the program of near pairs.
 
-    Parameters: as `aggregate`; on_progress is called with the loss and bound of the program of near pairs, as method "near
-    pairs", and once, as method "graph", with the certified loss.
+    Parameters: as `aggregate`; on_progress is called with the loss and bound of the program of near pairs, as method
+    "near pairs", and once, as method "graph", with the certified loss.
     Returns: the design; `stopped` is "gap", "relaxation" (near pairs are solved to a third of their excess or half the
     gap, whichever is more, and the bound stays further apart), "time", "interrupt" or "precision".
     Raises: UnsuitableError where near pairs cannot stand for all.
@@ -105,9 +105,7 @@ def _promises(problem: DesignProblem, found: Design, floor: ClosedForm, deadline
     return total_cost(found.mass, problem.weighted_loss) < floor.loss and time.monotonic() < deadline
 
 
-def _levelled(
-    problem: DesignProblem, found: Design, deadline: float, sweeps: float
-) -> tuple[NDArray[np.float64], str]:
+def _levelled(problem: DesignProblem, found: Design, deadline: float, sweeps: float) -> tuple[NDArray[np.float64], str]:
     """The table of a design, rows of sum 1, near one that is private over all pairs; and why the search stopped. A
     levelling takes `sweeps` seconds, about.
     """
