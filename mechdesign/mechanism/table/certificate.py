@@ -30,7 +30,7 @@ _WORKING_BITS = 160  # of the Taylor sum: 98 more than are kept
 _ROOM = 1 - 2.0**-20  # of a ratio: more than single precision takes, which rounds four times by 2^-24
 _EDGES = 1 << 14  # that a thread takes at a time
 _REPORTS = 256  # that are compared in single precision before any is looked at more closely
-_SAMPLED = 2  # times as many edges, a thread, that an estimate of the time takes
+_SAMPLED = 2  # blocks of edges, a thread, that an estimate of the time takes
 _VACUOUS = 80.0  # e^80 > 2^115 exceeds every ratio of two masses, so longer edges need no better bound
 
 
@@ -153,11 +153,14 @@ def violations(mass: NDArray[np.uint64], edges: Edges, *, deadline: float = math
 
 def certifying_seconds(mass: NDArray[np.uint64], edges: Edges) -> float:
     """The seconds that `violations` will take, about, of one block of edges in some: at the machine's load of now."""
-    every = max(1, len(edges.tail) // (_EDGES * WORKERS * _SAMPLED))
-    some = Edges(tail=edges.tail[::every], head=edges.head[::every], length=edges.length[::every])
-    work, started = _counter(mass, some, []), time.monotonic()
-    in_blocks(work, len(some.tail), _EDGES)
-    return (time.monotonic() - started) * every
+    starts = range(0, len(edges.tail), _EDGES)
+    every = max(1, len(starts) // (WORKERS * _SAMPLED))
+    own = np.concatenate([np.arange(start, min(start + _EDGES, len(edges.tail))) for start in starts[::every]])
+    some = Edges(tail=edges.tail[own], head=edges.head[own], length=edges.length[own])
+    work = _counter(mass, some, [])
+    started = time.monotonic()
+    in_blocks(work, len(own), _EDGES)
+    return (time.monotonic() - started) * len(edges.tail) / len(own)
 
 
 def _counter(mass: NDArray[np.uint64], edges: Edges, found: list[int]) -> Callable[[int, int], None]:
