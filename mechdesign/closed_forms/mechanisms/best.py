@@ -31,6 +31,7 @@ from mechdesign.setting.problems.problem import DesignProblem
 
 REMAPPED = 1000  # secrets up to which every closed form is remapped, beyond them the one of the least loss alone
 CERTIFICATES = 2.2  # that a table returned takes, in the time of one: the mechanism and its ratio are computed too
+_OVER = 1.2  # times the time left that a certificate may take: more than a limit is kept to
 _SMALL = 10_000_000  # edges times reports, certified in a fraction of a second
 _SOON = 2.0  # seconds of certifying that are not worth an estimate
 
@@ -88,7 +89,7 @@ def _require_time(problem: DesignProblem, mass: NDArray[np.uint64], now: float, 
     if left == math.inf or len(problem.edges.tail) * mass.shape[1] < _SMALL:
         return
     need = CERTIFICATES * certifying_seconds(mass, problem.edges)
-    if need > max(left, _SOON):
+    if need > max(_OVER * left, _SOON):
         raise SolverError(
             f"is too short to certify any table of {mass.shape[0]:,} x {mass.shape[1]:,} on "
             f"{len(problem.edges.tail):,} pairs, which takes about {math.ceil(need):,} s here",
