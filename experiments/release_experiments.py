@@ -14,7 +14,7 @@ from experiments.release_study import ReleaseStudy, expected_errors, release_ban
 from experiments.releases import print_claims, print_rankings, print_releases, release_table
 from experiments.studies import write_study
 from mechdesign.output.pictures.plot import check_plot_target, save_figure
-from mechdesign.output.terminal.printing import steps
+from mechdesign.output.terminal.printing import progress
 
 Setting = tuple[ReleaseStudy, Mapping[str, float]]
 
@@ -48,7 +48,7 @@ def simulate(
     so that their curves deviate from the expected ones alike. Progress on stderr.
     """
     panels, expected = {}, {}
-    with steps(title, total=len(settings)) as advance:
+    with progress(title) as advance:
         for name, (study, figures) in settings.items():
             simulated = release_study(study, repetitions=repetitions)
             panels[name] = release_bands(simulated).assign_attrs(**figures)

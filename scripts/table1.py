@@ -9,6 +9,7 @@ of a core.
 """
 
 import argparse
+import math
 
 import numpy as np
 import xarray as xr
@@ -57,7 +58,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="*", default=[])
     parser.add_argument("--stencils", type=int, nargs="*", default=[8, 16])
     parser.add_argument("--gap", type=float, default=1e-2)
-    parser.add_argument("--time-limit", type=float)
+    parser.add_argument("--time-limit", type=float, default=math.inf)
     given = parser.parse_args()
     console, file = Console(width=118), read_problem_file("philadelphia")
     if given.sizes:

@@ -1,7 +1,7 @@
 """The one line of progress: on standard error, where something takes more than two seconds.
 
-On a terminal it is live and goes away; elsewhere the state is a line of its own, at most one every ten seconds. Lines fit
-80 columns. What is watched may be nested, as a solve in a command is: the innermost is told of.
+On a terminal it is live and goes away; elsewhere the state is a line of its own, at most one every ten seconds. Lines
+fit 80 columns. What is watched may be nested, as a solve in a command is: the innermost is told of.
 """
 
 from __future__ import annotations

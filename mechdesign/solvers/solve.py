@@ -17,9 +17,9 @@ from mechdesign.programs.program import Program
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.solvers.kernels.design import Design, Targets
 from mechdesign.solvers.kernels.progress import Reported
-from mechdesign.solvers.warm import compile_kernels
 from mechdesign.solvers.table import TABLES as TABLES
 from mechdesign.solvers.table import Entry, entry_of
+from mechdesign.solvers.warm import compile_kernels
 
 
 @asked
@@ -63,10 +63,11 @@ def solve(
     Parameters: gap, target of (loss - lower_bound) / loss, not used for weights; time_limit in seconds; method, for
     `Optimal`: "auto", "graph" (of near pairs), "pool" (of columns) or one of solvers/optimal/attempts.py, for
     `EikonalWeights`: "auto", "table" or "factored"; on_progress, called with where the solve stands, after every round,
-    iteration or block; verbose, a line of that on standard error. For the factored form of weights: rounds of weights and lengths, 24 by default; work, a folder
-    for this run alone that keeps finished blocks, so that the same call goes on where a run ended, and at last
-    mechanism.nc: delete it once the mechanism is saved; scheduler, the address of a dask scheduler whose workers
-    compute the blocks; bound, whether a lower bound is computed, by default from 1,601 to 50,000 secrets.
+    iteration or block; verbose, a line of that on standard error. For the factored form of weights: rounds of weights
+    and lengths, 24 by default; work, a folder for this run alone that keeps finished blocks, so that the same call goes
+    on where a run ended, and at last mechanism.nc: delete it once the mechanism is saved; scheduler, the address of a
+    dask scheduler whose workers compute the blocks; bound, whether a lower bound is computed, by default from 1,601 to
+    50,000 secrets.
     Returns: the mechanism Dataset; attrs expected_loss and lower_bound enclose the optimum, stopped says why it ended:
         "gap", "time", "interrupt" (a Ctrl-C; what was found by then is certified), "precision" (the accuracy of every
         method is exhausted), "relaxation" (`Constrained`, and `Optimal` by near pairs: the bound leaves constraints
@@ -75,9 +76,10 @@ def solve(
         the claim to 2e-5) or "rounds" (all are done)
         instead of "gap". Where attrs hold an objective, that and lower_bound enclose the optimum, and objective_of says
         what it is.
-    The time limit is counted from after compilation, and time for the last certificate is kept. The optimal program, and
-    those with limits of their own that it keeps, starts from the best closed form (closed_forms/mechanisms/best.py):
-    the mechanism is that where no better table was found, its name the parameter closed_form.
+    The time limit is counted from after compilation, and time for the last certificate is kept. The optimal program,
+    and those with limits of their own that it keeps, starts from the best closed form
+    (closed_forms/mechanisms/best.py): the mechanism is that where no better table was found, its name the parameter
+    closed_form.
     Raises: SolverError, with an estimate, where the time limit is too short for any certified table; InputError for a
         gap or limit that is not positive, or a method or option that the program has no use for;
         UnsuitableError for a program without a factored form, or for "graph" a metric without near pairs;

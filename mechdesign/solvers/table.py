@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import partial
 from typing import Any, get_args
 
 import xarray as xr
 
 from mechdesign.base.memory import require_memory
-from mechdesign.closed_forms.mechanisms.best import best_closed_form
+from mechdesign.closed_forms.mechanisms.best import ClosedForm, best_closed_form
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.programs.eikonal.dictionary import Dictionary
 from mechdesign.programs.eikonal.query_weights import QueryWeights
@@ -38,7 +38,7 @@ from mechdesign.solvers.eikonal.dictionary import solve_dictionary
 from mechdesign.solvers.eikonal.query import solve_query
 from mechdesign.solvers.eikonal.weights import solve_weights
 from mechdesign.solvers.factored.run import Run, solve_factored, suits
-from mechdesign.solvers.kernels.design import Design, Targets
+from mechdesign.solvers.kernels.design import Design, Targets, with_floor
 from mechdesign.solvers.matching.matched_optimal import solve_matched_optimal
 from mechdesign.solvers.optimal.aggregation import aggregate
 from mechdesign.solvers.optimal.attempts import Method
@@ -47,6 +47,7 @@ from mechdesign.solvers.optimal.coupled import solve_coupled
 from mechdesign.solvers.optimal.edge_average import solve_edge_average
 from mechdesign.solvers.optimal.near_pairs import solve_near_pairs
 from mechdesign.solvers.pool.run import LARGEST, POOLED, solve_pool
+from mechdesign.solvers.pool.run import LARGEST_TABLE as SMALLEST_FACTORED
 from mechdesign.solvers.pool.run import suits as suits_pool
 from mechdesign.solvers.positions.positions import METHODS as POSITION_METHODS
 from mechdesign.solvers.positions.positions import solve_positions
@@ -118,15 +119,29 @@ def _optimal(program: Optimal, targets: Targets) -> Design | xr.Dataset:
     large = POOLED < program.problem.domain.size <= LARGEST
     if targets.method == "pool" or (targets.method == "auto" and large and suits_pool(program.problem) is None):
         _check_no_options(targets)
-        return solve_pool(program, targets)
+        if program.problem.domain.size > SMALLEST_FACTORED:
+            return solve_pool(program, targets)
+        floor, targets = _with_floor(program, targets)
+        found = solve_pool(program, targets)
+        return with_floor(found, floor) if isinstance(found, Design) else found
     return _tabled(_optimal_table)(program, targets)
 
 
-def _optimal_table(program: Optimal, targets: Targets) -> Design:
+def _with_floor(program: Optimal, targets: Targets) -> tuple[ClosedForm, Targets]:
+    """The best closed form, and the targets with the time that is left."""
     started = time.monotonic()
     floor = best_closed_form(program.problem, deadline=started + targets.time_limit)
-    left = max(targets.time_limit - (time.monotonic() - started), _LEAST_TIME)
-    given: dict[str, Any] = {"gap": targets.gap, "time_limit": left, "floor": floor, "on_progress": targets.on_progress}
+    return floor, replace(targets, time_limit=max(targets.time_limit - (time.monotonic() - started), _LEAST_TIME))
+
+
+def _optimal_table(program: Optimal, targets: Targets) -> Design:
+    floor, targets = _with_floor(program, targets)
+    given: dict[str, Any] = {
+        "gap": targets.gap,
+        "time_limit": targets.time_limit,
+        "floor": floor,
+        "on_progress": targets.on_progress,
+    }
     if takes_near_pairs(program.problem, targets.method):
         return solve_near_pairs(program.problem, **given)
     return aggregate(program.problem, method=targets.method, **given)  # type: ignore[arg-type]

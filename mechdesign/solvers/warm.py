@@ -22,7 +22,7 @@ _done = False
 
 
 def compile_kernels(program: Program, *, verbose: bool = False) -> None:
-    """Compile what optimal programs and eikonal weights run, where the package keeps none of it yet; verbose, say so."""
+    """Compile what optimal programs and eikonal weights run, where none of it is kept yet; verbose, say so."""
     global _done
     if _done or compiled():
         return

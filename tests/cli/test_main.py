@@ -84,6 +84,7 @@ def test_an_interrupt_in_start_up(moment, tmp_path):
     name = moment.removeprefix("import ")
     script = (
         "import sys, os, signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a caller may ignore interrupts, as nohup does
         "class Interrupt:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
         f"        if name == {name!r}:\n"
@@ -105,7 +106,8 @@ def test_a_real_interrupt_of_the_console_script():
     words = [
         sys.executable,
         "-c",
-        "import time, sys; from mechdesign.cli.main import main; print('!', flush=True); main()",
+        "import signal, sys; from mechdesign.cli.main import main; "
+        "signal.signal(signal.SIGINT, signal.default_int_handler); print('!', flush=True); main()",
     ]
     with subprocess.Popen([*words, "solve", "flat"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         assert run.stdout.readline() == "!\n"

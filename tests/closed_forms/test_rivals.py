@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -236,3 +237,13 @@ def test_refusals_name_the_field(make, field):
     with pytest.raises(UnsuitableError) as caught:
         make()
     assert caught.value.field == field
+
+
+@pytest.mark.parametrize("n", [2, 3, 7, 20, 41])
+def test_the_size_of_subsets_is_the_best_of_all(n: int) -> None:
+    """Against the error of every size, in fractions of e^eps; at n = 7 and 1.3 nats it gains 2.4 % on the nearest."""
+    for epsilon in (0.01, 0.3, 0.8, 1.3, 2.0, 4.0, 50.0, 900.0):
+        odds = Fraction(math.exp(min(epsilon, 300.0)))
+        error = {k: (k * odds + n - k) ** 2 / (k * (n - k)) for k in range(1, n)}
+        assert error[subset_selection.subset_size(n, epsilon)] <= min(error.values()) * (1 + Fraction(1, 10**12))
+    assert subset_selection.subset_size(7, 1.3) == 2

@@ -42,3 +42,18 @@ def test_a_script_starts_in_another_folder(script: Path, tmp_path: Path) -> None
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "usage" in done.stdout
+
+
+def test_table_one_on_several_sizes_ends_without_a_time_limit() -> None:
+    """As docs/large-maps.md has it, at tiny sizes: a row for each stencil, the bound below both losses."""
+    words = [sys.executable, str(ROOT / "scripts" / "table1.py"), "--sizes", "5", "--gap", "1e-3"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines() if line.strip().startswith("5 x 5")]
+    assert [row[3] for row in rows] == ["8", "16"]
+    for row in rows:
+        laplace, eikonal, optimal, bound = map(float, row[4:8])
+        assert bound <= optimal <= eikonal * (1 + SHOWN) < laplace
+
+
+SHOWN = 1e-5  # the table has six digits

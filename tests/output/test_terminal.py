@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import replace
 
 import pytest
 from cases import CASES
 from placed import placed
 
+import mechdesign as md
+from mechdesign.base import progress as progress_of_base
 from mechdesign.closed_forms.mechanisms import exponential
 from mechdesign.mechanism.stored import read
 from mechdesign.mechanism.table.dataset import seal
@@ -202,26 +203,71 @@ def test_a_verification_is_told_in_a_sentence_first(verbose, capsys):
     assert capsys.readouterr().out.startswith("Not certified: expected_loss: ")
 
 
-def test_where_a_round_takes_long_the_last_state_is_told_again(monkeypatch, capsys):
-    """A line at every round, and between them one whenever none was written for long; none once it is over."""
-    monkeypatch.setattr(printing, "_REMINDER", 0.05)
-    state = Progress(
-        method="blocks", round=0, iteration=None, loss=2.0, lower_bound=1.0, gap=0.5, variables=3, constraints=4,
-        seconds=1.0, memory_mb=5.0,
-    )  # fmt: skip
-    with printing.progress("a problem") as report:
+STATE = Progress(
+    method="blocks", round=0, iteration=None, loss=2.0, lower_bound=1.0, gap=0.125, variables=3, constraints=4,
+    seconds=1.0, memory_mb=5.0,
+)  # fmt: skip
+
+
+def lines_of(capsys, monkeypatch, *, first, every, seconds):
+    """What is written while a solve runs that reports at once, and then no more."""
+    monkeypatch.setattr(progress_of_base, "_FIRST", first)
+    monkeypatch.setattr(progress_of_base, "_EVERY", every)
+    with printing.progress("a problem", target=1e-3, limit=90.0) as report:
+        report(STATE)
+        time.sleep(seconds)
+    time.sleep(2 * every)
+    return capsys.readouterr().err.splitlines()
+
+
+def test_the_last_state_is_told_after_a_while_and_then_again_until_it_is_over(monkeypatch, capsys):
+    lines = lines_of(capsys, monkeypatch, first=0.05, every=0.1, seconds=0.4)
+    assert len(lines) >= 2
+    assert {line.rsplit(",", 1)[0] for line in lines} == {"a problem: gap 12 % -> 0.1 %, blocks"}
+    assert all(line.endswith(" s of 90 s") for line in lines)
+
+
+def test_what_is_soon_over_is_not_told_of(monkeypatch, capsys):
+    assert lines_of(capsys, monkeypatch, first=5.0, every=0.01, seconds=0.0) == []
+
+
+def test_off_a_terminal_there_is_at_most_a_line_every_ten_seconds():
+    assert (progress_of_base._FIRST, progress_of_base._EVERY) == (2.0, 10.0)
+
+
+def test_the_innermost_is_told_of_and_lines_fit_80_columns(monkeypatch, capsys):
+    monkeypatch.setattr(progress_of_base, "_FIRST", 0.02)
+    monkeypatch.setattr(progress_of_base, "_EVERY", 0.05)
+    with printing.progress("outer"):
         time.sleep(0.2)
-        report(state)
-        report(replace(state, iteration=7))
-        time.sleep(0.3)
-    time.sleep(0.1)
+        with printing.progress("inner \x1b" + "x" * 200, limit=12_345.0) as report:
+            report("3 of 8: NAME")
+            time.sleep(0.3)
+        time.sleep(0.2)
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0].startswith("a problem, ")
-    told = [line for line in lines if "round 1, 3 variables" in line]
-    again = [line for line in lines if "round 1, iteration 7" in line]
-    assert len(told) == 1
-    assert len(again) >= 2
-    assert lines[-1] in again
-    with printing.progress("a problem") as report:
-        report(state)
-    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert [lines[0].rstrip("0123456789 s"), lines[-1].rstrip("0123456789 s")] == ["outer,", "outer,"]
+    inner = [line for line in lines if line.startswith("inner")]
+    assert inner
+    assert all(len(line) <= 79 and line.endswith(" s of 12,345 s") and "\x1b" not in line for line in inner)
+
+
+@pytest.mark.parametrize(
+    ("share", "said"), [(0.12345, "12 %"), (0.001, "0.1 %"), (0.0008, "0.08 %"), (1e-8, "0.000001 %"), (1.0, "100 %")]
+)
+def test_shares_are_plain_digits(share, said):
+    assert progress_of_base.percent(share) == said
+
+
+def test_verbose_tells_in_python_and_the_callback_too(monkeypatch, capsys):
+    monkeypatch.setattr(progress_of_base, "_FIRST", 0.0)
+    monkeypatch.setattr(progress_of_base, "_EVERY", 0.01)
+    problem, seen = CASES["euclidean lattice"](), []
+    md.solve(problem, method="blocks", verbose=True, on_progress=seen.append)
+    assert seen
+    assert capsys.readouterr().err.startswith(f"{problem.name}, optimal")
+    md.solve(problem)
+    assert capsys.readouterr().err == ""
+    md.compare(problem, verbose=True)
+    assert capsys.readouterr().err.startswith(problem.name)
+    md.sweep(problem, [1.0, 2.0], verbose=True)
+    assert capsys.readouterr().err.startswith(problem.name)

@@ -1,7 +1,8 @@
 """The best closed form that keeps the claim of a problem, remapped under its prior: no design may lose more.
 
 Planar Laplace and geometric noise with what falls outside moved to the border, the exponential mechanism, randomized
-response and the constant report are private by theorem, and remapping keeps that. Each is made for lengths a little
+response and the constant report are private by theorem, rows of geometric noise divided by their sums where these are
+alike, and remapping keeps that. Each is made for lengths a little
 shorter than claimed, so that its integers are certified at the claim itself, where `BASELINES` keep their level and
 certify the scale that their rounding left.
 """
@@ -17,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.threads import OutOfTime
+from mechdesign.closed_forms.mechanisms import geometric, planar_laplace, randomized_response
 from mechdesign.closed_forms.mechanisms.build import lattice_problem
 from mechdesign.closed_forms.mechanisms.clamped_lattice import displacements
-from mechdesign.closed_forms.mechanisms import geometric, planar_laplace, randomized_response
 from mechdesign.errors import SizeError, SolverError, UnsuitableError
 from mechdesign.mechanism.table.certificate import certifying_seconds, violations
 from mechdesign.mechanism.table.dataset import total_cost
@@ -30,6 +31,8 @@ from mechdesign.setting.problems.problem import DesignProblem
 
 REMAPPED = 1000  # secrets up to which every closed form is remapped, beyond them the one of the least loss alone
 CERTIFICATES = 2.2  # that a table returned takes, in the time of one: the mechanism and its ratio are computed too
+_OVER = 1.2  # times the time left that a certificate may take: more than a limit is kept to
+_SMALL = 10_000_000  # edges times reports, certified in a fraction of a second
 _SOON = 2.0  # seconds of certifying that are not worth an estimate
 
 Table = NDArray[np.float64]
@@ -83,10 +86,10 @@ def certified_closed_forms(problem: DesignProblem) -> Iterator[ClosedForm]:
 def _require_time(problem: DesignProblem, mass: NDArray[np.uint64], now: float, deadline: float) -> None:
     """Raises: SolverError where certifying the integers would take longer than there is."""
     left = deadline - now
-    if left == math.inf:
+    if left == math.inf or len(problem.edges.tail) * mass.shape[1] < _SMALL:
         return
     need = CERTIFICATES * certifying_seconds(mass, problem.edges)
-    if need > max(left, _SOON):
+    if need > max(_OVER * left, _SOON):
         raise SolverError(
             f"is too short to certify any table of {mass.shape[0]:,} x {mass.shape[1]:,} on "
             f"{len(problem.edges.tail):,} pairs, which takes about {math.ceil(need):,} s here",
@@ -119,6 +122,8 @@ def _tables(problem: DesignProblem) -> Iterator[tuple[str, Callable[[float], Tab
         noise = True
         yield "planar_laplace", lambda share: planar_laplace.clamped_table(problem, level * share)
         yield "geometric_clamped", lambda share: geometric.clamped_table(problem, level * share)
+    if level is not None and level > 0 and problem.domain.size <= REMAPPED:  # private where all rows are alike
+        yield "geometric_normalised", lambda share: geometric.normalised_table(problem, level * share)
     if not (noise and problem.domain.size > REMAPPED and _level(problem, 2 * level)):
         yield "exponential", lambda share: _exponential(problem, share)
     if problem.reports is problem.domain:

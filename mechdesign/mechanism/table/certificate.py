@@ -5,8 +5,8 @@ A[u, y] 2^s <= R A[v, y] for all y, with integers R 2^-s <= e^{d_e}. Then P = A 
 P[u, y] <= e^{d(u, v)} P[v, y] for all u, v, d the shortest-path distance: multiply along a shortest path. The same
 holds for every set of reports and after any post-processing. The check is one of integers. Most edges of a large table
 hold with room, and single precision tells which: with x' = x (1 + r), |r| <= 2^-24, for every number that is rounded,
-A[u, y]' <= ((1 - 2^-20) R 2^-s)' A[v, y]', a product that is rounded too, implies A[u, y] < R 2^-s A[v, y]. On the other
-edges every report is compared as integers.
+A[u, y]' <= ((1 - 2^-20) R 2^-s)' A[v, y]', a product that is rounded too, implies A[u, y] < R 2^-s A[v, y]. On the
+other edges every report is compared as integers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _WORKING_BITS = 160  # of the Taylor sum: 98 more than are kept
 _ROOM = 1 - 2.0**-20  # of a ratio: more than single precision takes, which rounds four times by 2^-24
 _EDGES = 1 << 14  # that a thread takes at a time
 _REPORTS = 256  # that are compared in single precision before any is looked at more closely
-_SAMPLED = 2  # times as many edges, a thread, that an estimate of the time takes
+_SAMPLED = 2  # blocks of edges, a thread, that an estimate of the time takes
 _VACUOUS = 80.0  # e^80 > 2^115 exceeds every ratio of two masses, so longer edges need no better bound
 
 
@@ -153,11 +153,14 @@ def violations(mass: NDArray[np.uint64], edges: Edges, *, deadline: float = math
 
 def certifying_seconds(mass: NDArray[np.uint64], edges: Edges) -> float:
     """The seconds that `violations` will take, about, of one block of edges in some: at the machine's load of now."""
-    every = max(1, len(edges.tail) // (_EDGES * WORKERS * _SAMPLED))
-    some = Edges(tail=edges.tail[::every], head=edges.head[::every], length=edges.length[::every])
-    work, started = _counter(mass, some, []), time.monotonic()
-    in_blocks(work, len(some.tail), _EDGES)
-    return (time.monotonic() - started) * every
+    starts = range(0, len(edges.tail), _EDGES)
+    every = max(1, len(starts) // (WORKERS * _SAMPLED))
+    own = np.concatenate([np.arange(start, min(start + _EDGES, len(edges.tail))) for start in starts[::every]])
+    some = Edges(tail=edges.tail[own], head=edges.head[own], length=edges.length[own])
+    work = _counter(mass, some, [])
+    started = time.monotonic()
+    in_blocks(work, len(own), _EDGES)
+    return (time.monotonic() - started) * len(edges.tail) / len(own)
 
 
 def _counter(mass: NDArray[np.uint64], edges: Edges, found: list[int]) -> Callable[[int, int], None]:

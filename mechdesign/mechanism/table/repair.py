@@ -226,9 +226,10 @@ def spare(edges: Edges, reports: int) -> float:
 
 
 def round_private(table: Table, edges: Edges) -> NDArray[np.uint64]:
-    """The integers of a table (n, m) that is private for lengths shorter by `spare`, with that share of every row spread
-    evenly over the reports: a share x makes entries of x 2^62 / m and more, so that the rounding, 2 units of each, is at
-    most 4 m / (x 2^62) <= x d / 4 nats. No certificate: that is the caller's. Raises: as `round_to_integers`.
+    """The integers of a table (n, m) that is private for lengths shorter by `spare`, with that share of every row
+    spread evenly over the reports: a share x makes entries of x 2^62 / m and more, so that the rounding, 2 units of
+    each, is at most 4 m / (x 2^62) <= x d / 4 nats. No certificate: that is the caller's. Raises: as
+    `round_to_integers`.
     """
     even = min(spare(edges, table.shape[1]), 1.0)
     return round_to_integers((1 - even) * table + even / table.shape[1], edges)

@@ -203,9 +203,10 @@ def compare(
     best place to read it as, and left out where their reports are too many for a table. positions: with the design
     that is private between any two positions and not between centres of cells alone.
     time_limit in seconds, of the whole: solves get
-    a share of what is left, and rows that no time is left for are left out. verbose: a line of progress on standard error.
-    The lower bound is the best one proved for the optimal program; it stands in every row whose mechanism satisfies the
-    problem's claim, so that `gap` = (loss - lower_bound) / loss says how far that mechanism is from optimal.
+    a share of what is left, and rows that no time is left for are left out. verbose: a line of progress on standard
+    error. The lower bound is the best one proved for the optimal program; it stands in every row whose mechanism
+    satisfies the problem's claim, so that `gap` = (loss - lower_bound) / loss says how far that mechanism is from
+    optimal.
     Returns: a DataFrame with the columns of `Row`, missing figures NaN.
     Raises: InputError for a mechanism that is none, or not over the secrets; what `solve` raises.
     """

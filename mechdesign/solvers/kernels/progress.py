@@ -56,8 +56,8 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Streaming:
-    """Where a design that streams rows stands: the stage, rows (or what `unit` says) done of all; kappa, the largest log-ratio over claimed
-    length of a full pass, None within one; seconds so far, resident memory of the process in MB.
+    """Where a design that streams rows stands: the stage, rows (or what `unit` says) done of all; kappa, the largest
+    log-ratio over claimed length of a full pass, None within one; seconds so far, resident memory of the process in MB.
     """
 
     stage: str

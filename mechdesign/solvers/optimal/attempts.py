@@ -39,7 +39,9 @@ DENSE = 700  # secrets up to which the boxed master is tried: its columns are de
 
 
 def attempts_for(problem: DesignProblem, method: Method) -> list[str]:
-    """The methods to try in turn: the one that was asked for, before rays where that is by HiGHS and priors are zero; for `auto` those in the order of the module docstring."""
+    """The methods to try in turn: the one that was asked for, before rays where that is by HiGHS and priors are zero;
+    for `auto` those in the order of the module docstring.
+    """
     edges, size = len(problem.edges.tail), problem.domain.size
     network = problem.domain.kind != "grid" and edges < NETWORK_EDGES * size
     small = 2 * edges * problem.reports.size <= (NETWORK_LIMIT if network else WHOLE_LIMIT)

@@ -41,6 +41,7 @@ _SHARE = 0.5  # of the time limit for rays, where the whole program can follow
 _DESIGNS = 0.8  # the same for designs of changing priors
 _BETTER = 0.9  # a mixture of this share of the best objective is certified before the end
 _TRIALS = 8
+_SOON = 2.0  # seconds that closed forms get in any case
 _LEAST_TIME = 1.0  # seconds for the proof that limits contradict each other
 
 
@@ -120,7 +121,7 @@ class _Search:
             excess, value = self.task.judged(form.mass)
             if not excess.any() and value < self.value:
                 self.mass, self.value, self.closed_form = form.mass, value, form.name
-            if self.left <= 0:
+            if self.left <= min(0.0, self.time_limit - _SOON):
                 break
 
     def by_rays(self, share: float, *, designs: bool = False) -> None:

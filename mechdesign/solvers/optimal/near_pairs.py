@@ -47,8 +47,8 @@ def solve_near_pairs(
 ) -> Design:
     """A design certified over all pairs, with the bound, multipliers and cuts of the program of near pairs.
 
-    Parameters: as `aggregate`; on_progress is called with the loss and bound of the program of near pairs, as method "near
-    pairs", and once, as method "graph", with the certified loss.
+    Parameters: as `aggregate`; on_progress is called with the loss and bound of the program of near pairs, as method
+    "near pairs", and once, as method "graph", with the certified loss.
     Returns: the design; `stopped` is "gap", "relaxation" (near pairs are solved to a third of their excess or half the
     gap, whichever is more, and the bound stays further apart), "time", "interrupt" or "precision".
     Raises: UnsuitableError where near pairs cannot stand for all.

@@ -1,0 +1,259 @@
+"""No design loses more than the best closed form that keeps its claim, and no search goes on after its time."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from cases import CASES, grid
+from designs import COUPLED, problem_of, program_of
+from tolerances import CERTIFIED, ORACLE, SOLVED, SPARED
+
+import mechdesign as md
+from mechdesign.closed_forms.mechanisms import best
+from mechdesign.closed_forms.mechanisms.baselines import BASELINES
+from mechdesign.closed_forms.mechanisms.best import best_closed_form, certified_closed_forms
+from mechdesign.errors import SolverError, UnsuitableError
+from mechdesign.mechanism.table.certificate import reference_violations, row_sums_exact
+from mechdesign.output.tables.compare import AT_CLAIM
+from mechdesign.setting.objective import priors
+from mechdesign.solvers.eikonal import edge_budget as budgets
+from mechdesign.solvers.eikonal.frame import framed
+from mechdesign.solvers.factored import run as factored
+from mechdesign.solvers.kernels.pricing import ConePricer, anchor_multipliers, lower_bound
+from mechdesign.solvers.optimal import block_interior_point, near_pairs
+from mechdesign.solvers.optimal.aggregation import aggregate
+from mechdesign.solvers.optimal.coupled_task import task_of
+from mechdesign.utility.loss.remap import remapped_loss
+
+NO_TIME = 1e-9  # seconds
+METHODS = ("auto", "rays", "boxed", "whole", "blocks", "aggregation")
+ALL = pytest.mark.parametrize("case", CASES)
+
+
+def private_losses(problem: md.DesignProblem) -> dict[str, float]:
+    """The remapped losses of the public baselines that keep the claim of a problem."""
+    found = {}
+    for name, make in BASELINES.items():
+        try:
+            made = make(problem)
+        except UnsuitableError:
+            continue
+        if made.attrs["effective_epsilon"] <= AT_CLAIM:
+            found[name] = remapped_loss(made)
+    return found
+
+
+def plane(side: int) -> md.DesignProblem:
+    """Cells of 100 m at 0.005 nats per m, more people in a corner."""
+    domain = md.Domain.grid((side, side), cell=100.0, unit="m")
+    where = domain.points / domain.points.max()
+    own = priors.proportional(np.exp(-4 * (where**2).sum(axis=1)) + 0.2)
+    return md.DesignProblem(
+        domain=domain, metric=md.Euclidean(epsilon=0.005, unit="m"), prior=own, loss=md.losses.Distance()
+    )
+
+
+@ALL
+def test_the_best_closed_form_is_as_good_as_the_public_ones_and_certified(case: str) -> None:
+    problem = CASES[case]()
+    found = best_closed_form(problem)
+    assert found.loss <= min(private_losses(problem).values()) * (1 + SPARED)
+    assert reference_violations(found.mass, problem.edges) == 0
+    assert row_sums_exact(found.mass)
+    every = {form.name: form.loss for form in certified_closed_forms(problem)}
+    assert found.loss <= min(every.values()) * (1 + SPARED)
+
+
+@ALL
+@pytest.mark.parametrize("method", METHODS)
+def test_without_time_the_design_is_no_worse_and_its_bound_holds(case: str, method: str) -> None:
+    problem = CASES[case]()
+    design = md.solve(problem, method=method, time_limit=NO_TIME)
+    optimum = md.solve(problem, gap=SOLVED).attrs["expected_loss"]
+    assert design.attrs["expected_loss"] <= best_closed_form(problem).loss
+    assert 0 < design.attrs["lower_bound"] <= optimum * (1 + CERTIFIED)
+    checked = md.verify(design)
+    assert checked.certified
+    assert checked.lower_bound_checked
+
+
+def test_what_was_returned_is_said() -> None:
+    design = md.solve(plane(8), method="blocks", time_limit=NO_TIME)
+    assert design.attrs["stopped"] == "time"
+    assert '"closed_form": "geometric_clamped"' in design.attrs["parameters"]
+    assert "closed_form" not in md.solve(plane(4)).attrs["parameters"]
+
+
+@pytest.mark.parametrize("method", ["graph", "pool"])
+def test_the_other_routes_of_tables(method: str) -> None:
+    problem = plane(6)
+    if method == "pool":
+        level = md.PrivacyLevel.constant(0.005, unit="m")
+        problem = replace(problem, metric=md.Eikonal(level=level, stencil=8))
+    design = md.solve(problem, method=method, time_limit=NO_TIME)
+    assert design.attrs["expected_loss"] <= best_closed_form(problem).loss
+    assert 0 < design.attrs["lower_bound"] <= md.solve(problem).attrs["expected_loss"]
+    assert md.verify(design).certified
+
+
+def test_a_map_whose_best_report_is_constant_gets_it() -> None:
+    """At next to no level nothing beats the constant report, and the interior-point method need not find that."""
+    problem = replace(plane(6), metric=md.Euclidean(epsilon=1e-6, unit="m"))
+    design = md.solve(problem, method="blocks", gap=0.5)
+    assert design.attrs["expected_loss"] <= problem.constant_loss * (1 + SPARED)
+
+
+@COUPLED
+def test_a_coupled_program_starts_from_the_closed_forms_that_meet_its_limits(program: str) -> None:
+    case = "line, zero-one"
+    stated = program_of(case, program)
+    task, wanted = task_of(stated), math.inf
+    for form in certified_closed_forms(stated.problem):
+        excess, value = task.judged(form.mass)
+        wanted = wanted if excess.any() else min(wanted, value)
+    try:
+        attrs = md.solve(stated, time_limit=NO_TIME).attrs
+    except SolverError:
+        assert wanted == math.inf
+        return
+    assert attrs["objective"] <= wanted
+    assert attrs["lower_bound"] <= md.solve(stated).attrs["objective"] * (1 + ORACLE)
+
+
+@pytest.mark.parametrize("case", ["euclidean lattice", "scattered points", "graph, table loss"])
+def test_the_bound_without_a_pricing_is_one(case: str) -> None:
+    problem = CASES[case]()
+    pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
+    value, dual = anchor_multipliers(pricer, problem.weighted_loss)
+    priced = pricer.price(problem.weighted_loss, dual).value
+    assert 0 < value <= lower_bound(dual, priced)
+    assert value <= md.solve(problem).attrs["expected_loss"]
+
+
+def test_too_short_a_limit_is_refused_with_an_estimate(monkeypatch) -> None:
+    monkeypatch.setattr(best, "certifying_seconds", lambda mass, edges: 100.0)
+    monkeypatch.setattr(best, "_SMALL", 0)
+    with pytest.raises(SolverError, match=r"time_limit: is too short to certify any table of 36 x 36 .* about 221 s"):
+        md.solve(plane(6), time_limit=60.0)
+    assert md.solve(plane(6), time_limit=1000.0).attrs["stopped"] == "gap"
+
+
+class Clock:
+    """A clock that only what is called moves on."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize(("limit", "iterations"), [(math.inf, 20), (6.0, 5), (5.5, 4), (0.0, 0)])
+def test_blocks_begin_no_iteration_that_would_end_late(monkeypatch, limit: float, iterations: int) -> None:
+    """Every factorisation takes a second: as many as fit, and one more would end after the deadline."""
+    clock, taken = Clock(), []
+    factor = block_interior_point.BlockAlgebra.factor
+
+    def slow(algebra, weights):
+        clock.now += 1.0
+        taken.append(clock.now)
+        return factor(algebra, weights)
+
+    monkeypatch.setattr(block_interior_point.BlockAlgebra, "factor", slow)
+    monkeypatch.setattr(block_interior_point, "time", clock)
+    problem = replace(plane(5), metric=md.Eikonal(level=md.PrivacyLevel.constant(0.005, unit="m"), stencil=8))
+    monkeypatch.setattr("mechdesign.solvers.optimal.aggregation.time", clock)
+    aggregate(problem, gap=1e-4, method="blocks", time_limit=limit)
+    assert len(taken) >= iterations if limit == math.inf else len(taken) <= limit
+    assert all(at <= max(limit, 0.0) for at in taken)
+
+
+def test_edge_budgets_end_in_time_with_a_private_table(monkeypatch) -> None:
+    clock, rounds = Clock(), []
+    monkeypatch.setattr(budgets, "time", clock)
+    levelled = budgets._level_rows
+
+    def slow(kernel, weights):
+        clock.now += 1.0
+        rounds.append(clock.now)
+        return levelled(kernel, weights)
+
+    monkeypatch.setattr(budgets, "_level_rows", slow)
+    problem = md.load_problem("philadelphia", cells=6, extent=3.0)
+    table, late = budgets.edge_budget(problem, framed(problem), deadline=6.0)
+    assert late
+    assert len(rounds) <= 6 + 1
+    tail, head, length = problem.edges.both_ways()
+    assert (np.log(table[tail] / table[head]) <= length[:, None] + CERTIFIED).all()
+
+
+def test_weights_of_tables_and_of_factors_obey_a_limit() -> None:
+    problem = md.load_problem("philadelphia", cells=8, extent=5.0)
+    for method in ("table", "factored"):
+        made = md.solve(md.EikonalWeights(problem=problem), method=method, time_limit=NO_TIME)
+        assert made.attrs["stopped"] == "time"
+        assert md.verify(made).certified
+
+
+def test_factors_too_many_for_the_limit_are_refused_with_an_estimate(monkeypatch) -> None:
+    monkeypatch.setattr(factored, "_FEW", 1)
+    slow = factored.row_block
+
+    def late(judged, start, stop):
+        time.sleep(0.2)
+        return slow(judged, start, stop)
+
+    monkeypatch.setattr(factored, "row_block", late)
+    program = md.EikonalWeights(problem=md.load_problem("philadelphia", cells=8))
+    with pytest.raises(SolverError, match=r"time_limit: is too short to certify 64 rows, which takes about \d+ s"):
+        md.solve(program, method="factored", time_limit=1.0)
+
+
+def test_near_pairs_keep_time_for_their_repair(monkeypatch) -> None:
+    """A closed form that took a minute to certify: no repair of ten is begun where five are left."""
+    repaired = []
+    monkeypatch.setattr(near_pairs, "repair", lambda *given, **more: repaired.append(1))
+    problem = plane(6)
+    floor = replace(best_closed_form(problem), seconds=60.0)
+    design = near_pairs.solve_near_pairs(problem, gap=1e-9, time_limit=300.0, floor=floor)
+    assert (design.loss, repaired, design.stopped) == (floor.loss, [], "time")
+
+
+@pytest.mark.parametrize("method", ["whole", "aggregation"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_rows_without_a_prior_are_designed_too(method: str, seed: int) -> None:
+    """HiGHS alone leaves them wrong; the optimum is that of rays."""
+    built = md.load_problem("philadelphia", cells=8)
+    prior = built.prior_array * (np.random.default_rng(seed).random(64) > 0.6)
+    problem = replace(built, prior=prior / prior.sum())
+    design, known = md.solve(problem, method=method), md.solve(problem, method="rays")
+    assert design.attrs["stopped"] == "gap"
+    assert md.verify(design).certified
+    assert design.attrs["lower_bound"] <= known.attrs["expected_loss"]
+    assert known.attrs["lower_bound"] <= design.attrs["expected_loss"]
+
+
+def test_the_floor_is_under_every_scale_of_a_sweep() -> None:
+    problem = plane(6)
+    curve = md.sweep(problem, [0.5, 1.0], time_limit=NO_TIME)
+    for scale, loss in zip(curve["multiplier"].values, curve["loss"].values, strict=True):
+        assert loss <= best_closed_form(replace(problem, metric=float(scale) * problem.metric)).loss
+
+
+def test_a_comparison_leaves_out_what_no_time_is_left_for() -> None:
+    table = md.compare(problem_of("line, zero-one"), time_limit=NO_TIME)
+    assert list(table["mechanism"]) == ["optimal"]
+
+
+def test_grids_of_other_shapes_have_a_floor() -> None:
+    for shape, loss in itertools.product(((7,), (3, 4), (2, 2, 2)), (md.losses.Distance(), md.losses.ZeroOne())):
+        domain = grid(shape)
+        problem = md.DesignProblem(
+            domain=domain, metric=md.Euclidean(epsilon=1.0, unit="cell"), prior=priors.uniform(domain), loss=loss
+        )
+        assert best_closed_form(problem).loss <= min(private_losses(problem).values()) * (1 + SPARED)
