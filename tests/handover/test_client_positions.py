@@ -160,3 +160,35 @@ def test_hostile_tables_are_refused(tmp_path, altered):
       console.log(JSON.stringify(said));
     """
     assert run(folder, script) == "table"
+
+
+LANDED = """
+import { readFileSync } from "node:fs";
+import { openClient, memoryStorage } from "./web/report.mjs";
+const table = new Uint8Array(readFileSync("./web/report.bin"));
+let day = 0;
+const client = await openClient({ table, storage: memoryStorage(), now: () => (day += 1e8) });
+const reports = [];
+for (let k = 0; k < 60; k++) {
+  await client.forget();
+  reports.push((await client.report(179.996, 41.9)).report);
+}
+const cells = Array.from({ length: 12 }, (_, report) => client.cellOfReport(report));
+console.log(JSON.stringify({ reports, cells, degrees: cells.map((cell) => client.places.degrees(client.places.point(cell))) }));
+"""
+
+
+def test_reports_on_land_have_degrees_and_are_cells_of_the_rectangle(tmp_path) -> None:
+    """Secrets are all cells of a rectangle, reports those on land: what an area with water is designed as."""
+    folder = write_client(made_once.placed("land"), tmp_path / "web")
+    told = run(folder, LANDED)
+    land = np.flatnonzero(made_once.LAND.ravel())
+    assert told["cells"] == land.tolist()
+    points = made_once.domain_of("land").points
+    for report in told["reports"]:
+        place = told["cells"][report["number"]]
+        assert [report["x"], report["y"]] == points[place].tolist()
+        assert {name: report[name] for name in ("longitude", "latitude")} == told["degrees"][report["number"]]
+    assert len({report["number"] for report in told["reports"]}) > 3
+    readme = (folder / "README.md").read_text()
+    assert "Protects any two positions: within" in readme

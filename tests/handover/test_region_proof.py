@@ -135,7 +135,7 @@ def forgeries() -> dict[str, tuple[Texts, str]]:
         "a shown factor": (texts.changed(said={"saying/texts/factor": "1.01"}), "shows factor"),
         "positions": (texts.changed(said={"saying/template": POSITIONS}), "what the claims are about"),
         "a radius": (texts.changed(said={"saying/template": template.replace("however close", WITHIN)}), "claims are about"),
-        "larger cells": (texts.changed(said={"saying/template": template.replace("cells of 1 ", "cells of 2 ")}), "claims"),
+        "larger cells": (texts.changed(said={"saying/template": template.replace("cells of 0.5 ", "cells of 0.9 ")}), "claims"),
         "more words": (texts.changed(said={"saying/template": template + " Nobody is ever found."}), "none that this page"),
         "a figure": (texts.changed(said={"saying/texts/most": "0.1"}), "shows most"),
         "the level": (texts.changed(said={"saying/values/least": 1e-3, "saying/texts/least": "0.001"}), "says least"),
