@@ -59,6 +59,7 @@ _UP = 1 + 2.0**-50
 _FINE = (4, 2, 1)  # f of the module docstring, the first that is not too much work
 _ROOM = 40_000_000  # Bezier coefficients that are held at a time
 _SEARCHED = 256  # cells that are searched from at a time
+_PAIRS = 50_000_000  # of cells that are looked at one by one; beyond, all pairs of the map are
 
 Kind = Literal["positions", "cells", "places"]
 
@@ -200,9 +201,9 @@ def near_steps(domain: Domain, radius: Fraction, stretch: Fraction) -> tuple[NDA
     radius = min(radius, across)  # every gap is shorter
     most = radius * stretch
     reach = [min(count - 1, math.floor(most / side) + 1) for count, side in zip(domain.shape, sides, strict=True)]
-    axes = np.meshgrid(*(np.arange(-k, k + 1) for k in reach), indexing="ij")
-    steps = np.stack([axis.ravel() for axis in axes], axis=1)
-    steps = steps[len(steps) // 2 + 1 :]  # later than the origin, which is in the middle
+    ranges = [np.arange(-k if axis else 0, k + 1) for axis, k in enumerate(reach)]
+    steps = np.stack([axis.ravel() for axis in np.meshgrid(*ranges, indexing="ij")], axis=1)
+    steps = steps[math.prod(2 * k + 1 for k in reach[1:]) // 2 + 1 :]  # later than the origin
     gap = np.maximum(np.abs(steps) - 1, 0)
     square = ((gap * np.asarray(domain.cell)) ** 2).sum(axis=1)
     limit = float(most) ** 2
@@ -251,7 +252,7 @@ def _farthest(stored: Stored, steps: NDArray[np.int64]) -> Fraction | None:
     """The largest claimed distance in nats of two cells at these displacements, or more; None where it is not known."""
     metric, domain = stored.metric, stored.domain
     assert domain.cell is not None and domain.shape is not None
-    if len(steps) == 0:
+    if len(steps) == 0 or not stored.edges.length.any():
         return Fraction(0)
     if isinstance(metric, Discrete):
         return Fraction(metric.epsilon) * Fraction(metric.scale)
@@ -262,14 +263,18 @@ def _farthest(stored: Stored, steps: NDArray[np.int64]) -> Fraction | None:
         return _along_steps(stored.edges, domain, steps)
     if domain.size > MOST_CELLS:
         return None
-    pairs = [displaced_pairs(domain, tuple(step)) for step in steps.tolist()]
-    tail, head = (np.concatenate(ends) for ends in zip(*pairs, strict=True))
     graph, found = stored.edges.matrix(domain.size), 0.0
-    order = np.argsort(tail, kind="stable")
-    for part in np.array_split(order, -(-domain.size // _SEARCHED)):
-        sources, place = np.unique(tail[part], return_inverse=True)
+    pairs = []
+    if len(steps) * domain.size <= _PAIRS:
+        pairs = [displaced_pairs(domain, tuple(step)) for step in steps.tolist()]
+    for start in range(0, domain.size, _SEARCHED):
+        sources = np.arange(start, min(start + _SEARCHED, domain.size))
         ways = np.asarray(dijkstra(graph, directed=False, indices=sources))
-        found = max(found, float(ways[place, head[part]].max(initial=0.0)))
+        if not pairs:
+            found = max(found, float(ways.max()))
+        for tail, head in pairs:
+            here = (tail >= start) & (tail < start + _SEARCHED)
+            found = max(found, float(ways[tail[here] - start, head[here]].max(initial=0.0)))
     return Fraction(found * (1 + 2.0**-40))
 
 

@@ -176,8 +176,11 @@ def test_the_choice_is_told_with_what_the_other_one_costs(run, run_json, tmp_pat
     assert other["chosen"] == "planar-laplace, as --program says"
     assert (other["alternative"], other["alternative_loss"]) == ("optimal", None)
     said = " ".join(run(*words, "-o", tmp_path / "c.nc")[1].split())
-    assert "Within 200 m it changes an attacker's odds by a factor of 2 at most. Made by the optimal program" in said
-    assert f"The planar Laplace mechanism would have a loss of {other['loss']:.3g} m." in said
+    assert said.startswith(
+        "Protects cells of 400 m, not positions: between two people within 200 m, one report changes"
+    )
+    assert " off the true position on average. Between centres of cells that is " in said
+    assert f"The planar Laplace mechanism would have a loss of {math.ceil(10 * other['loss']) / 10:.1f} m." in said
 
 
 def test_levels_that_vary_may_be_given_eikonal_weights(run_json, tmp_path):

@@ -26,19 +26,20 @@ AT_CLAIM = 1e-9  # relative; edge lengths are rounded down and tables rounded to
 ENCLOSED = 2e-6  # absolute; the reference optimum has six digits
 
 SUMMARY = [
-    "problem", "program", "secrets", "reports", "claim", "loss", "objective", "objective_of", "lower_bound",
-    "gap", "remapped_loss", "remapped_gap", "within_cell_error", "position_loss", "position_claim", "cell_lower_bound",
-    "price", "method", "claimed_epsilon", "smallest_epsilon", "effective_epsilon", "certified", "stopped", "seconds",
-    "peak_mb", "file", "fallback", "remedy", "diagnosis", "published", "remark",
+    "problem", "program", "secrets", "reports", "protects", "within", "factor_within", "claim", "loss",
+    "objective", "objective_of", "lower_bound", "gap", "remapped_loss", "remapped_gap", "within_cell_error",
+    "position_loss", "position_claim", "cell_lower_bound",
+    "price", "method", "claimed_epsilon", "smallest_epsilon", "effective_epsilon", "ratio", "row_ratio", "certified",
+    "stopped", "seconds", "peak_mb", "file", "fallback", "remedy", "diagnosis", "published", "remark",
 ]  # fmt: skip
 ROW = [
     "mechanism", "loss", "lower_bound", "gap", "remapped_loss", "expected_distance", "claimed_epsilon",
     "smallest_epsilon", "effective_epsilon", "least_epsilon", "rank", "asymptotic_mse", "position_loss",
-    "claim_over", "true_epsilon", "criterion",
+    "claim_over", "row_ratio", "true_epsilon", "criterion",
 ]  # fmt: skip
 VERIFIED = [
     "certified", "violations", "claim", "rebuilt", "effective_epsilon", "worst", "expected_loss", "lower_bound_checked",
-    "reasons", "position_claim", "position_breaches",
+    "reasons", "position_claim", "position_breaches", "ratio", "row_ratio", "protects", "within", "factor_within",
 ]  # fmt: skip
 
 
@@ -97,7 +98,8 @@ def test_solve_prints_the_documented_figures(solved):
     assert summary["lower_bound"] <= summary["loss"]
     assert summary["gap"] == pytest.approx((summary["loss"] - summary["lower_bound"]) / summary["loss"])
     assert summary["remapped_loss"] <= summary["loss"]
-    assert 1 - AT_CLAIM < summary["effective_epsilon"] <= 1
+    assert 1 - AT_CLAIM < summary["effective_epsilon"] == summary["ratio"] <= 1
+    assert (summary["protects"], summary["within"]) == ("cells of 1 km, not positions", 0)
     assert (summary["certified"], summary["stopped"]) == (True, "gap")
     assert (0 < summary["seconds"] < 60, summary["peak_mb"] > 50) == (True, True)
     absent = ("within_cell_error", "objective", "objective_of", "remedy", "fallback", "diagnosis", "claimed_epsilon")
@@ -146,7 +148,8 @@ def test_solve_then_verify(solved, run, run_json):
     assert list(result) == VERIFIED
     assert (result["certified"], result["violations"], result["reasons"]) == (True, 0, [])
     assert (result["rebuilt"], result["lower_bound_checked"]) == ("geometry", True)
-    assert result["claim"] == summary["claim"]
+    for name in ("claim", "protects", "within", "factor_within", "ratio", "row_ratio"):
+        assert result[name] == summary[name], name
     assert result["effective_epsilon"] == summary["effective_epsilon"]
     worst = result["worst"]
     assert set(worst) == {"secret", "other", "report"}
@@ -283,6 +286,6 @@ def test_solve_says_where_a_method_ends_short_of_the_gap(run, monkeypatch, bound
     monkeypatch.setattr(table, "aggregate", short)
     code, out, err = run("solve", "line", "--method", "blocks")
     assert code == expected
-    assert "A report is wrong" in out
+    assert "A report is the true one with probability" in " ".join(out.split())
     assert "use --method auto" in err
     assert ("no lower bound above 0" in err) == (bound == 0)

@@ -142,7 +142,7 @@ def test_ends_are_rounded_outwards(percent, wide, ends):
 def test_the_two_sentences():
     html = shown("linear")
     assert "% of people were in " in html
-    assert "(95 % interval, 3,000 reports). Every report protects cells of 1 cell, not positions: between two" in html
+    assert "(95 % interval, 3,000 reports). Every report protects cells, not positions: between two" in html
     assert "all areas together" in shown("simultaneous")
     assert "stands in the claim below" in shown("sealed")
     promises = [

@@ -377,5 +377,5 @@ def test_without_scripts_a_table_is_there(folder, browser):
     page.goto((folder / "plane.html").as_uri())
     assert page.locator("noscript table tbody tr").count() == 9 or page.locator("table tbody tr").count() == 9
     assert "Nothing was proved" in page.inner_text("body")
-    assert page.inner_text("#sentence").startswith("Protects cells of 1 cell, not positions")
+    assert page.inner_text("#sentence").startswith("Protects cells, not positions")
     context.close()
