@@ -17,10 +17,12 @@ from mechdesign.errors import InputError
 from mechdesign.mechanism.positions.patches import patches
 from mechdesign.mechanism.positions.repair import repair
 from mechdesign.mechanism.positions.snapping import HALF, snapped
+from mechdesign.mechanism.protection import protection
 from mechdesign.mechanism.sampling.sampler import Sampler
 from mechdesign.mechanism.stored import read
 from mechdesign.mechanism.table.dataset import certified_scale, make_mechanism
 from mechdesign.output.client.client import write_client
+from mechdesign.output.sentences import protects
 from mechdesign.setting.space.locate import place_at
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the client is JavaScript")
@@ -117,7 +119,10 @@ def test_what_is_remembered_and_shown(told):
 def test_the_words_are_about_positions(tmp_path):
     folder = write_client(placed(), tmp_path / "web")
     words = (folder / "README.md").read_text(encoding="utf-8")
-    assert "between two positions" in words
+    promised = protects(protection(read(placed()))).sentence
+    assert promised.startswith("Protects any two positions: within ")
+    assert " in a straight line, one report changes" in promised  # cells are masked: paths inside may be longer
+    assert promised in words
     assert placed().attrs["position_claim"] in words
     assert "The claim is about cells" not in words
 
@@ -174,7 +179,8 @@ for (let k = 0; k < 60; k++) {
   reports.push((await client.report(179.996, 41.9)).report);
 }
 const cells = Array.from({ length: 12 }, (_, report) => client.cellOfReport(report));
-console.log(JSON.stringify({ reports, cells, degrees: cells.map((cell) => client.places.degrees(client.places.point(cell))) }));
+const degrees = cells.map((cell) => client.places.degrees(client.places.point(cell)));
+console.log(JSON.stringify({ reports, cells, degrees }));
 """
 
 

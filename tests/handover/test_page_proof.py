@@ -175,7 +175,9 @@ def told(name: str, old: str, new: str) -> Texts:
 def meant(name: str, figure: str, share: float) -> Texts:
     """The page that means, and shows, a figure times `share`."""
     value = share * json.loads(honest(name).contents)["saying"]["values"][figure]
-    return honest(name).changed(said={f"saying/values/{figure}": value, f"saying/texts/{figure}": number(value, up=True)})
+    return honest(name).changed(
+        said={f"saying/values/{figure}": value, f"saying/texts/{figure}": number(value, up=True)}
+    )
 
 
 def shown(name: str, figure: str, text: str) -> Texts:
@@ -184,7 +186,9 @@ def shown(name: str, figure: str, text: str) -> Texts:
 
 SIDES = "euclidean, points"
 SAID = {
-    "positions for cells": (lambda: told("park", "cells of 200 m, not positions", "any two positions"), "claims are about"),
+    "positions for cells": (
+        lambda: told("park", "cells of 200 m, not positions", "any two positions"), "claims are about"
+    ),
     "smaller cells": (lambda: told("park", "cells of 200 m", "cells of 20 m"), "claims are about"),
     "another unit": (lambda: told("park", "cells of 200 m", "cells of 200 km"), "in km"),
     "no word of cells": (lambda: told("park", ", not positions", ""), "none that this page knows"),

@@ -158,7 +158,9 @@ def test_the_promise_is_that_of_the_one_maker_of_sentences(tmp_path) -> None:
     largest = max((rows[u] / rows[v]).max() for u, v in np.argwhere(apart == 1))
     shown = f"{np.ceil(largest * 1000) / 1000:.4g}"
     said = header["about"]["promise"]
-    assert said.startswith("Protects cells of 150 m, not positions: between two people however close, one report changes")
+    assert said.startswith(
+        "Protects cells of 150 m, not positions: between two people however close, one report changes"
+    )
     assert f"the odds by a factor of up to {shown}. A report is the true one with probability" in said
     readme = (tmp_path / "web" / "README.md").read_text()
     assert said in readme

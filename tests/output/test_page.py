@@ -20,8 +20,8 @@ from mechdesign.mechanism.storage.files import save
 from mechdesign.mechanism.stored import read
 from mechdesign.mechanism.table.dataset import seal
 from mechdesign.output.page import contents as carried
-from mechdesign.output.page.page import page_text, save_page
 from mechdesign.output.page.contents import saying_of
+from mechdesign.output.page.page import page_text, save_page
 from mechdesign.output.tables.sweep import SWEEP
 from mechdesign.verification.verify import verify
 
@@ -57,7 +57,7 @@ def test_what_was_stopped_says_so_with_what_may_be_missing():
 
 
 def test_what_was_asked_for_is_what_is_said(tmp_path, run):
-    """200 m, as the command line was given them, and the largest ratio of rows of cells that hold two positions so near:
+    """200 m, as the command line was given them, and the largest ratio of rows of cells with two positions so near:
     squares of 200 m whose gap is below 200 m and the excess of the plane, found here over all pairs.
     """
     box = ["area", "--box", "12.47,41.89,12.485,41.90", "--cell", "200", "--within", "200", "--factor", "2"]
@@ -75,7 +75,7 @@ def test_what_was_asked_for_is_what_is_said(tmp_path, run):
 
 
 def test_the_checksum_of_a_page_is_that_of_its_file(tmp_path, run, run_json):
-    """As `sha256sum` computes it: of pages by the run that saved the file, of the file, and of a Dataset never saved."""
+    """As `sha256sum` computes it: of pages by the run that saved a file, of the file, of a Dataset never saved."""
     problem = ["solve", "line", "--cells", "4"]
     assert run(*problem, "-o", tmp_path / "m.nc", "--page", tmp_path / "solve.html")[0] == 0
     digest = hashlib.sha256((tmp_path / "m.nc").read_bytes()).hexdigest()

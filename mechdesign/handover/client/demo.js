@@ -38,7 +38,7 @@
   element("claim").textContent = client.claim;
   const { problem, program, mechanism } = client.about;
   const made = `Problem ${problem}, program ${program}, ${places.count} cells`;
-  element("about").textContent = `${made}; mechanism ${mechanism}.`;
+  element("about").textContent = `${made}; seal of the contents of the mechanism ${mechanism}.`;
 
   function bounds(values, margin) {
     const wider = ([low, high], value) => [Math.min(low, value), Math.max(high, value)];

@@ -86,7 +86,9 @@ def estimate_contents(
     return contents, arrays.packed(), _facts(estimate, saying)
 
 
-def board_saying(estimate: xr.Dataset, mechanisms: Sequence[Protection | None], fit: float) -> tuple[Saying, int | None]:
+def board_saying(
+    estimate: xr.Dataset, mechanisms: Sequence[Protection | None], fit: float
+) -> tuple[Saying, int | None]:
     """The interval of the largest share that has one, and what reports protect; fit, the p value of the test of fit.
 
     Returns: them, and the number of the area that the first speaks of; None where no area has an interval.
@@ -149,7 +151,10 @@ def _facts(estimate: xr.Dataset, saying: Saying) -> dict[str, Any]:
         estimate,
         "estimate",
         "",
-        **{name: f"{visible(each['program'])}, seal of contents {visible(each['sha256'])}" for name, each in told.items()},
+        **{
+            name: f"{visible(each['program'])}, seal of contents {visible(each['sha256'])}"
+            for name, each in told.items()
+        },
     ) | {
         "sentence": visible(saying.sentence),
         "subtitle": f"{int(attrs['reports']):,} reports, {domain.size:,} places"

@@ -105,9 +105,7 @@ def _ends(loss: str, values: list[float], judged: str, unit: str) -> str:
     return f"the least loss falls from {high} to {low}"
 
 
-def said_of(
-    held: xr.Dataset, kind: str, claim: str, *, checksum: str | None = None, **beside: str
-) -> dict[str, Any]:
+def said_of(held: xr.Dataset, kind: str, claim: str, *, checksum: str | None = None, **beside: str) -> dict[str, Any]:
     """Name, claim, provenance and how to cite a file of this kind; checksum, that of the file where it is no NetCDF;
     beside, more of the provenance, by name.
     """
