@@ -60,9 +60,9 @@ class Verification(Shown):
     recomputed, None where the file has no prior; lower_bound_checked: True if the stored bound follows from the stored
     multipliers, None if there is none, or if it rests on constraints that a file cannot hold, or if that was not asked;
     sha256: of every byte of the file, as `sha256sum` prints it, None for what is no file; reasons: why it is not
-    certified; windows, of a session design alone: for a calendar day and any 24 hours the most that they cost on any transcript,
-    an exact multiple of the metric, and how many transcripts were walked through one by one, None where they are too
-    many.
+    certified; windows, of a session design alone: for a calendar day and any 24 hours the most that they cost on any
+    transcript, an exact multiple of the metric, and how many transcripts were walked through one by one, None where
+    they are too many.
     """
 
     certified: bool
