@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from mechdesign.output.sentences import cell
 from mechdesign.output.tables.compare import COLUMNS
 from mechdesign.output.tables.sweep import baseline_names, baselines_of, sweep, sweep_rows
 from mechdesign.output.terminal.printing import print_table
@@ -18,6 +19,7 @@ from mechdesign.setting.problems.problem_files import load_problem
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+FIGURES = r"\d[-+.,%<\de ]*"
 
 
 def _curve_block(text: str) -> str:
@@ -35,13 +37,15 @@ def test_the_first_script_prints_the_table_of_the_readme(
     exec(compile(script[1], "README.md", "exec"), {})
     first, certified, _, *rows = capsys.readouterr().out.splitlines()
     assert certified == "True"
-    table = {name: figures.split() for name, figures in re.findall(r"^([a-z]\w+) +(\d[-+.\de ]*)$", text, re.M)}
+    table = {name: figures.split() for name, figures in re.findall(rf"^([a-z]\w+) +({FIGURES})$", text, re.M)}
     assert len(rows) == len(table) == 8
     for row in rows:
         name, loss, effective = row.split()
-        assert f"{float(loss):.6g}" == table[name][0]
-        assert f"{float(effective):.4f}" == table[name][-3]
-    assert [f"{float(x):.6g}" for x in first.split()] == table["optimal"][:2]
+        assert cell(float(loss), "up 6") == table[name][0]
+        assert cell(float(effective), "up 5") == table[name][-3]
+    assert [cell(float(x), way) for x, way in zip(first.split(), ("up 6", "down 6"), strict=True)] == (
+        table["optimal"][:2]
+    )
 
 
 def test_the_tables_of_the_readme_are_laid_out_as_they_are_printed(
@@ -49,7 +53,7 @@ def test_the_tables_of_the_readme_are_laid_out_as_they_are_printed(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     text = README.read_text(encoding="utf-8")
-    rows = [line.split() for line in re.findall(r"^[a-z]\w+ +\d[-+.\de ]*$", text, re.M)]
+    rows = [line.split() for line in re.findall(rf"^[a-z]\w+ +{FIGURES}$", text, re.M)]
     print_table(["mechanism", *(heading for heading, _, _ in COLUMNS)], rows)
     assert capsys.readouterr().out.strip("\n") in text
     curve = _curve_block(text)
@@ -59,7 +63,7 @@ def test_the_tables_of_the_readme_are_laid_out_as_they_are_printed(
         [c if not s or c.endswith("*") else f"{c} " for c, s in zip(line, starred, strict=True)] for line in lines
     ]
     names = [name.replace("_", " ") for name in baseline_names()]
-    print_table(["scale", "loss", "lower bound", "gap", *names], padded)
+    print_table(["scale", "loss", "lower bound", "gap", "position loss", *names], padded)
     assert capsys.readouterr().out.strip("\n") in curve
 
 
@@ -69,10 +73,10 @@ def test_the_curve_of_the_readme_is_the_computed_one() -> None:
     assert list(table) == ["0.5", "0.7071", "1", "1.414", "2"]
     gap = 1e-3
     for row in sweep_rows(sweep(load_problem("philadelphia", cells=12), [0.5, 2.0], gap=gap)):
-        loss, bound, _, *baselines = table[f"{row['multiplier']:g}"]
+        loss, bound, _, _, *baselines = table[f"{row['multiplier']:g}"]
         assert [float(loss), float(bound)] == pytest.approx([row["loss"], row["lower_bound"]], rel=gap)
         assert baselines == [
-            f"{row[f'{name}_loss']:.4g}" + "*" * bool(baselines_of(row)[name]) for name in baselines_of(row)
+            cell(row[f"{name}_loss"], "up 4") + "*" * bool(baselines_of(row)[name]) for name in baselines_of(row)
         ]
 
 

@@ -313,9 +313,9 @@ def _of_places(stored: Stored, within: float | None) -> Protection:
     if isinstance(metric, Euclidean):
         level = Fraction(metric.epsilon) * Fraction(metric.scale)
         radius = _radius(within, level, domain.spacing)
-        factor = _near_places(stored, radius)
-        exact = factor is not None
-        factor = factor_of(level * Fraction(radius) * _stretch(domain)) if factor is None else factor
+        by_rows = _near_places(stored, radius)
+        factor = factor_of(level * Fraction(radius) * _stretch(domain)) if by_rows is None else by_rows
+        exact = by_rows is not None
         return Protection(kind="places", subject=subject, unit=unit, within=radius, factor=factor, exact=exact)
     edges = stored.edges
     tail, head = edges.tail, edges.head

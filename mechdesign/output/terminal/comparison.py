@@ -57,9 +57,14 @@ def _sentence(rows: Sequence[Row], problem: DesignProblem) -> str:
         least = min(row["loss"] for row in private)
         best = next(row for row in private if row["loss"] <= least + _TIED * abs(least))
         loss = amount(best["loss"], unit, up=True)
+        if best["position_loss"] is not None:
+            loss = f"{amount(best['position_loss'], unit, up=True)} at true positions ({loss} between centres of cells)"
         said.append(f"Of those that are private as claimed, {best['mechanism']} has the least loss, {loss}.")
+        between = "" if best["position_loss"] is None else " between centres"
         if best["lower_bound"] is not None and best["lower_bound"] > 0:
-            said.append(f"No mechanism with this claim does better than {amount(best['lower_bound'], unit, up=False)}.")
+            said.append(
+                f"No mechanism with this claim has less than {amount(best['lower_bound'], unit, up=False)}{between}."
+            )
     losses = [(row["position_loss"], row["mechanism"]) for row in anywhere if row["position_loss"] is not None]
     if losses:
         least, name = min(losses)

@@ -47,7 +47,7 @@ def print_verification(
             "rebuilt from": result.rebuilt,
             "any position": None if result.position_claim is None else f"{result.position_breaches} cones broken",
             "ratio": None if result.ratio is None else number(result.ratio, up=True, digits=9),
-            "ratio of rows": number(result.row_ratio, up=True, digits=9) if rows and verbose else None,
+            "ratio of rows": number(result.row_ratio or 0.0, up=True, digits=9) if rows and verbose else None,
             "worst": f"report {worst['report']}, from secret {worst['secret']} beside {worst['other']}"
             if worst is not None and (verbose or not rows)
             else None,
