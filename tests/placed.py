@@ -4,6 +4,7 @@ a design by levels of quarters.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from itertools import product
 
@@ -17,13 +18,14 @@ from mechdesign.mechanism.table.dataset import certified_scale, make_mechanism
 
 HOLES = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 1, 1], [1, 0, 0, 1, 1], [1, 1, 1, 1, 0], [0, 1, 1, 1, 1]], bool)
 PLANE = md.geo.Plane(latitude=41.9, longitude=179.995)
-SIDES = {"square": 0.5, "holes": 2.0, "levels": 1.0, "quarters": 1.0, "plane": 200.0}
+LAND = np.array([[1, 1, 1, 1], [1, 0, 0, 1], [1, 1, 0, 0], [1, 1, 1, 1]], bool)  # of "land": where reports lie
+SIDES = {"square": 0.5, "holes": 2.0, "levels": 1.0, "quarters": 1.0, "plane": 200.0, "land": 200.0}
 _FAR = 40  # cells beyond the grid that a kernel reaches
 
 
 def domain_of(name: str) -> md.Domain:
     """The places of a case."""
-    if name == "plane":
+    if name in ("plane", "land"):
         return md.Domain.grid((4, 4), cell=200.0, unit="m", origin=-400.0, plane=PLANE)
     mask = HOLES if name == "holes" else None
     return md.Domain.grid((5, 5), cell=SIDES[name], unit="km", origin=(-3.0, 1.25), mask=mask)
@@ -59,11 +61,24 @@ def placed(name: str) -> xr.Dataset:
     problem = md.DesignProblem(
         domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.losses.SquaredDistance(), name=name
     )
+    if name == "land":
+        return _on_land(problem)
     if name == "quarters":
         return md.solve(md.programs.Positions(problem=problem), gap=0.01)
     found = patches(domain, metric)
     share = 0.8 if name == "holes" else 0.94
     mass = repair(kernel_rows(domain, share * metric.smallest_level), found)
+    return make_mechanism(problem, mass, program="kernel", scale=certified_scale(problem, mass), positions=found)
+
+
+def _on_land(problem: md.DesignProblem) -> xr.Dataset:
+    """Any position of a rectangle is protected, and reports are its cells on land."""
+    domain, land = problem.domain, LAND.ravel()
+    reports = md.Domain.points_at(domain.points[land], unit=domain.unit)
+    problem = replace(problem, reports=reports, loss=md.losses.Distance())
+    rows = kernel_rows(domain, 0.8 * problem.metric.smallest_level)[:, land]
+    found = patches(domain, problem.metric)
+    mass = repair(rows / rows.sum(axis=1, keepdims=True), found)
     return make_mechanism(problem, mass, program="kernel", scale=certified_scale(problem, mass), positions=found)
 
 

@@ -216,5 +216,5 @@ def test_exchanged_degrees_are_named_as_in_python(tmp_path, name, longitude, lat
         assert (code, "longitude and latitude seem to be exchanged" in message) == ("outside", True)
     assert outside[0] == ["outside", "the position lies outside the area of this table: nothing is reported"]
     assert outside[1] == 9
-    with pytest.raises(md.errors.InputError, match="the two seem to be exchanged|a latitude within 90 degrees"):
+    with pytest.raises(md.errors.InputError, match=r"the two seem to be exchanged|a latitude within 90 degrees"):
         sample_document(mechanism(name), degrees=(latitude, longitude))

@@ -17,10 +17,12 @@ from mechdesign.errors import InputError
 from mechdesign.mechanism.positions.patches import patches
 from mechdesign.mechanism.positions.repair import repair
 from mechdesign.mechanism.positions.snapping import HALF, snapped
+from mechdesign.mechanism.protection import protection
 from mechdesign.mechanism.sampling.sampler import Sampler
 from mechdesign.mechanism.stored import read
 from mechdesign.mechanism.table.dataset import certified_scale, make_mechanism
 from mechdesign.output.client.client import write_client
+from mechdesign.output.sentences import protects
 from mechdesign.setting.space.locate import place_at
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the client is JavaScript")
@@ -117,7 +119,10 @@ def test_what_is_remembered_and_shown(told):
 def test_the_words_are_about_positions(tmp_path):
     folder = write_client(placed(), tmp_path / "web")
     words = (folder / "README.md").read_text(encoding="utf-8")
-    assert "between two positions" in words
+    promised = protects(protection(read(placed()))).sentence
+    assert promised.startswith("Protects any two positions: within ")
+    assert " in a straight line, one report changes" in promised  # cells are masked: paths inside may be longer
+    assert promised in words
     assert placed().attrs["position_claim"] in words
     assert "The claim is about cells" not in words
 
@@ -160,3 +165,36 @@ def test_hostile_tables_are_refused(tmp_path, altered):
       console.log(JSON.stringify(said));
     """
     assert run(folder, script) == "table"
+
+
+LANDED = """
+import { readFileSync } from "node:fs";
+import { openClient, memoryStorage } from "./web/report.mjs";
+const table = new Uint8Array(readFileSync("./web/report.bin"));
+let day = 0;
+const client = await openClient({ table, storage: memoryStorage(), now: () => (day += 1e8) });
+const reports = [];
+for (let k = 0; k < 60; k++) {
+  await client.forget();
+  reports.push((await client.report(179.996, 41.9)).report);
+}
+const cells = Array.from({ length: 12 }, (_, report) => client.cellOfReport(report));
+const degrees = cells.map((cell) => client.places.degrees(client.places.point(cell)));
+console.log(JSON.stringify({ reports, cells, degrees }));
+"""
+
+
+def test_reports_on_land_have_degrees_and_are_cells_of_the_rectangle(tmp_path) -> None:
+    """Secrets are all cells of a rectangle, reports those on land: what an area with water is designed as."""
+    folder = write_client(made_once.placed("land"), tmp_path / "web")
+    told = run(folder, LANDED)
+    land = np.flatnonzero(made_once.LAND.ravel())
+    assert told["cells"] == land.tolist()
+    points = made_once.domain_of("land").points
+    for report in told["reports"]:
+        place = told["cells"][report["number"]]
+        assert [report["x"], report["y"]] == points[place].tolist()
+        assert {name: report[name] for name in ("longitude", "latitude")} == told["degrees"][report["number"]]
+    assert len({report["number"] for report in told["reports"]}) > 3
+    readme = (folder / "README.md").read_text()
+    assert "Protects any two positions: within" in readme

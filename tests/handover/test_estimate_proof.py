@@ -136,7 +136,11 @@ FORGERIES = {
     "sha256sum": lambda: honest_estimate("linear").changed(said={"facts/provenance/sha256sum of the file": "none"}),
     "confidence where nothing was given": lambda: forged_estimate("sealed", confidence=0.99),
     "a promise of positions": lambda: honest_estimate("linear").changed(
-        said={"saying/template": promised().replace("protects cells of", "protects places of")}
+        said={
+            "saying/template": promised().replace(
+                "protects cells of 150 m, not positions", "protects any two positions"
+            )
+        }
     ),
     "a fit that was found to fail": lambda: honest_estimate("linear").changed(said={"fit_p": 1e-9}),
 }

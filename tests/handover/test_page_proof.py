@@ -27,17 +27,16 @@ from pages import (
     proved_in_node,
     texts_of,
 )
+from placed import placed
 from tolerances import LINEAR_ALGEBRA
 
 import mechdesign as md
 from mechdesign.handover import verify_table
 from mechdesign.mechanism.factored.rows import FactoredMechanism
 from mechdesign.mechanism.table.certificate import exp_lower
-from mechdesign.mechanism.positions.patches import corner_levels, patches
-from mechdesign.mechanism.positions.repair import repair
-from mechdesign.mechanism.table.dataset import certified_scale, make_mechanism
 from mechdesign.output.page import contents as carried
 from mechdesign.output.sentences import number
+from mechdesign.programs.optimal.positions import Positions
 from mechdesign.utility.loss.true_position import position_loss
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the proof is JavaScript")
@@ -187,7 +186,9 @@ def shown(name: str, figure: str, text: str) -> Texts:
 
 SIDES = "euclidean, points"
 SAID = {
-    "positions for cells": (lambda: told("park", "cells of 200 m, not positions", "any two positions"), "claims are about"),
+    "positions for cells": (
+        lambda: told("park", "cells of 200 m, not positions", "any two positions"), "claims are about"
+    ),
     "smaller cells": (lambda: told("park", "cells of 200 m", "cells of 20 m"), "claims are about"),
     "another unit": (lambda: told("park", "cells of 200 m", "cells of 200 km"), "in km"),
     "no word of cells": (lambda: told("park", ", not positions", ""), "none that this page knows"),
@@ -260,15 +261,12 @@ def test_both_banks_of_a_river_have_the_factor_of_python(tmp_path):
     """Two banks, a bridge at one end: the radius reaches across, the way inside is far longer. Python's maker finds the
     factor from the same squares with NumPy; the sentence is refused a thousandth below it.
     """
-    river = np.ones((5, 5), bool)
-    river[2, :4] = False
-    domain = md.Domain.grid((5, 5), cell=1.0, unit="cell", mask=river)
-    prior, loss = md.priors.uniform(domain), md.losses.Distance()
-    level = md.Eikonal(md.PrivacyLevel.constant(0.5, "cell"))
-    problem = md.DesignProblem(domain=domain, metric=level, prior=prior, loss=loss)
-    found = patches(domain, level, corner_levels(domain, level))
-    mass = repair(np.exp(-problem.distances), found)
-    made = make_mechanism(problem, mass, program="kernel", scale=certified_scale(problem, mass), positions=found)
+    river = np.ones((5, 4), bool)
+    river[2, :3] = False
+    domain = md.Domain.grid((5, 4), cell=1.0, unit="cell", mask=river)
+    prior, level = md.priors.uniform(domain), md.Euclidean(epsilon=0.6, unit="cell")
+    problem = md.DesignProblem(domain=domain, metric=level, prior=prior, loss=md.losses.Distance())
+    made = md.solve(Positions(problem=problem), gap=0.05)
     texts = texts_of(made)
     values = json.loads(texts.contents)["saying"]["values"]
     assert values["factor"] > 1.2 * values["path"] > 2
@@ -385,6 +383,16 @@ def test_positions_are_proved_and_what_is_given_is_listed(outcomes, kind):
     assert outcome["found"]["position_loss"] == pytest.approx(lost, rel=LINEAR_ALGEBRA)
     assert "gradients" not in outcomes["eikonal, masked"]["found"]
     assert "any two positions" in json.loads(honest(kind).contents)["saying"]["template"]
+
+
+def test_reports_on_land_alone_are_proved_for_positions_anywhere(tmp_path):
+    texts = texts_of(placed("land"))
+    (outcome,) = proved_in_node(tmp_path, [texts])
+    assert outcome["faults"] == []
+    assert outcome["found"]["position_loss"] == pytest.approx(position_loss(placed("land")), rel=LINEAR_ALGEBRA)
+    saying = json.loads(texts.contents)["saying"]
+    assert saying["template"].startswith("Protects any two positions: within {within} m, one report")
+    assert "path" not in saying["values"]
 
 
 def test_a_page_has_levels_of_cells_or_of_quarters(tmp_path):

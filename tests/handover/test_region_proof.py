@@ -12,7 +12,6 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-import numpy as np
 import pytest
 from compact_maps import with_digest
 from pages import NODE, RUN, Texts, in_node, proof_script
@@ -30,7 +29,6 @@ from mechdesign.solvers.factored.sums import row_sums
 POSITIONS = (
     "Protects any two positions: within {factor} m, one report changes anybody's odds by a factor of at most {factor}."
 )
-WITHIN = "within {factor} cells"
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the proof is JavaScript")
 SUMS = """
 const maps = JSON.parse(require("node:fs").readFileSync("maps.json", "utf8"));
@@ -122,6 +120,10 @@ def forgeries() -> dict[str, tuple[Texts, str]]:
     higher = replace(compact, bound=(compact.bound[0], compact.bound[1] + 2))
     assert loose(higher, join_words(row_sums(compact.factors))) > 0
     claim, template = header["claim"], json.loads(texts.contents)["saying"]["template"]
+
+    def reworded(old: str, new: str) -> Texts:
+        return texts.changed(said={"saying/template": template.replace(old, new)})
+
     level = compact.level.copy()
     level.flat[compact.inner[0]] += 1
     moved = bounded(level=level)
@@ -136,12 +138,12 @@ def forgeries() -> dict[str, tuple[Texts, str]]:
         "a claim of others": (carrying(with_header(claim=claim.replace("all 63", "all 64")), texts), "other cells"),
         "a larger claim": (carrying(with_header(claim=claim.replace(" to ", " to 9")), texts), "other levels"),
         "no claim": (carrying(with_header(claim="Nobody is hidden."), texts), "no sentence"),
-        "the factor": (texts.changed(said={"saying/values/factor": 1.01, "saying/texts/factor": "1.01"}), "says factor"),
+        "the factor": (texts.changed(said={"saying/values/factor": 1.1, "saying/texts/factor": "1.1"}), "says factor"),
         "a shown factor": (texts.changed(said={"saying/texts/factor": "1.01"}), "shows factor"),
         "positions": (texts.changed(said={"saying/template": POSITIONS}), "what the claims are about"),
-        "a radius": (texts.changed(said={"saying/template": template.replace("however close", WITHIN)}), "claims are about"),
-        "larger cells": (texts.changed(said={"saying/template": template.replace("cells of 1 ", "cells of 2 ")}), "claims"),
-        "more words": (texts.changed(said={"saying/template": template + " Nobody is ever found."}), "none that this page"),
+        "a radius": (reworded("however close", "within {factor} cells"), "what the claims are about"),
+        "larger cells": (reworded("cells of 0.5 ", "cells of 0.9 "), "what the claims are about"),
+        "more words": (reworded(" Levels fall", " Nobody is found. Levels fall"), "none that this page knows"),
         "a figure": (texts.changed(said={"saying/texts/most": "0.1"}), "shows most"),
         "the level": (texts.changed(said={"saying/values/least": 1e-3, "saying/texts/least": "0.001"}), "says least"),
         "the verdict": (texts.changed(said={"verification/certified": False}), "not certified"),

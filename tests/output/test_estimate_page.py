@@ -142,13 +142,11 @@ def test_ends_are_rounded_outwards(percent, wide, ends):
 def test_the_two_sentences():
     html = shown("linear")
     assert "% of people were in " in html
-    assert "(95 % interval, 3,000 reports). Whatever was reported, a report changes anybody&#39;s odds between" in html
+    assert "(95 % interval, 3,000 reports). Every report protects cells of 150 m, not positions: between two" in html
     assert "all areas together" in shown("simultaneous")
     assert "stands in the claim below" in shown("sealed")
-    promises = [
-        shown(name).split("<h1")[1].split("</h1>")[0].count("no more than a factor") for name in ("two", "same")
-    ]
-    assert promises == [2, 1]
+    promises = [shown(name).split("<h1")[1].split("</h1>")[0].count("by a factor of") for name in ("two", "same")]
+    assert promises == [2, 2]
     assert estimate_of("linear").attrs["sha256"] in html
 
 

@@ -12,77 +12,88 @@ import numpy as np
 import pytest
 from exported import MAKERS, made
 from pages import Texts, honest, mechanism_of
+from tolerances import LINEAR_ALGEBRA
 
 import mechdesign as md
 from mechdesign.errors import InputError, VerificationError
+from mechdesign.mechanism.storage.files import save
 from mechdesign.mechanism.stored import read
 from mechdesign.mechanism.table.dataset import seal
 from mechdesign.output.page import contents as carried
+from mechdesign.output.page.contents import saying_of
 from mechdesign.output.page.page import page_text, save_page
-from mechdesign.output.page.sentence import TIMES, saying_of, short
 from mechdesign.output.tables.sweep import SWEEP
+from mechdesign.verification.verify import verify
 
 SENTENCES = {
-    "line": "Between neighbouring values, 1 km apart, a report changes an attacker's odds by no more than a factor of "
-    "2.46; a report is the true one with probability 53.8 %; no mechanism could do better than 53.8 %.",
-    "discrete": "Between any two secrets, a report changes an attacker's odds by no more than a factor of",
-    "nothing": "A report tells an attacker nothing at all",
-    "roads": "Within ",
-    "park": "Within ",
-    "graph": "Between places that an edge joins, ",
+    "line": "Protects cells of 1 km, not positions: between two people however close, one report changes the odds by a "
+    "factor of up to 2.46. A report is the true one with probability 53.75 %. No mechanism with this claim does better "
+    "than 53.76 % (gap ",
+    "discrete": "Protects these 4 inputs: between any two of them, one report changes the odds by a factor of up to ",
+    "nothing": "Protects cells of 1 km, not positions: a report tells nothing about anybody. A report",
+    "roads": "Protects these 4 places: between two of them within 132.8 m along the streets, one report changes",
+    "park": "Protects cells of 200 m, not positions: between two people however close, ",
+    "graph": "Protects these 7 inputs: between two of them that an edge joins, ",
 }
-NUMBERS = [
-    (498.3, "498", "499", "498"),
-    (0.034567, "0.0346", "0.0346", "0.0345"),
-    (1234.5, "1,230", "1,240", "1,230"),
-    (99.96, "100", "100", "99.9"),
-    (2.0, "2", "2", "2"),
-    (12345678.0, f"1.23 {TIMES} 10⁷", f"1.24 {TIMES} 10⁷", f"1.23 {TIMES} 10⁷"),
-    (2.5e-5, *[f"2.50 {TIMES} 10⁻⁵"] * 3),
-    (0.0, "0", "0", "0"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("value", "near", "up", "down"), NUMBERS)
-def test_numbers_have_three_digits(value, near, up, down):
-    assert (short(value), short(value, upwards=True), short(value, upwards=False)) == (near, up, down)
 
 
 @pytest.mark.parametrize("name", SENTENCES)
 def test_sentences(name):
-    assert saying_of(read(made(name))).sentence.startswith(SENTENCES[name])
+    checked = verify(made(name))
+    assert saying_of(read(made(name)), checked).sentence.startswith(SENTENCES[name])
+
+
+def test_what_was_stopped_says_so_with_what_may_be_missing():
+    """By hand: (loss - bound) / loss is 20 % of a loss of 1 km."""
+    given = seal(made("line").assign_attrs(stopped="time"))
+    loss, bound = (float(given.attrs[name]) for name in ("expected_loss", "lower_bound"))
+    saying = saying_of(read(given), verify(given))
+    assert saying.template.endswith(
+        "Stopped at its time limit: up to {avoidable} of the loss may be avoidable; a longer --time-limit goes on."
+    )
+    assert saying.values["avoidable"] == pytest.approx(100 * (loss - bound) / loss)
+    unbounded = replace(verify(given), lower_bound_checked=None)
+    assert "was not found" in saying_of(read(given), unbounded).sentence
 
 
 def test_what_was_asked_for_is_what_is_said(tmp_path, run):
-    """200 m and a factor of 2, as the command line was given them; a place is promised what its distance gives it."""
+    """200 m, as the command line was given them, and the largest ratio of rows of cells with two positions so near:
+    squares of 200 m whose gap is below 200 m and the excess of the plane, found here over all pairs.
+    """
     box = ["area", "--box", "12.47,41.89,12.485,41.90", "--cell", "200", "--within", "200", "--factor", "2"]
     code, _, _ = run(*box, "--program", "planar-laplace", "-o", tmp_path / "a.nc", "--page", tmp_path / "a.html")
     assert code == 0
     saying = json.loads(Texts.in_page((tmp_path / "a.html").read_text()).contents)["saying"]
-    texts = saying["texts"]
     stored = read(md.load(tmp_path / "a.nc"))
-    points, nats = stored.domain.points, stored.problem.distances
-    apart = np.sqrt(((points[:, None] - points[None, :]) ** 2).sum(axis=2))
-    assert nats[apart <= saying["values"]["radius"]].max() <= np.log(saying["values"]["factor"])
-    assert texts["radius"] == "200" or stored.metric.scale != 1
-    assert "m off on average" in saying["template"]
+    index, mass = stored.domain.index, stored.mechanism["mass"].values.astype(float)
+    gap = 200 * np.sqrt((np.maximum(np.abs(index[:, None] - index[None]) - 1, 0) ** 2).sum(axis=2))
+    near = gap < 200 * (1 + stored.domain.plane.excess(stored.domain.farthest))
+    largest = max((mass[u] / mass[v]).max() for u, v in np.argwhere(near))
+    assert saying["texts"]["within"] == "200"
+    assert saying["values"]["factor"] == pytest.approx(largest, rel=LINEAR_ALGEBRA)
+    assert "off the true position on average" in saying["template"]
 
 
-def test_the_radius_of_a_level_map_holds_for_every_pair():
-    level = md.PrivacyLevel.constant(0.3, "cell")
-    domain = md.Domain.grid((7, 7), cell=1.0, unit="cell")
-    problem = md.DesignProblem(
-        domain=domain,
-        metric=md.Eikonal(level),
-        prior=md.priors.uniform(domain),
-        loss=md.losses.Distance(),
-    )
-    mechanism = md.baselines.planar_laplace(problem)
-    values = saying_of(read(mechanism)).values
-    stored = read(mechanism)
-    apart = domain.euclidean_to(domain)
-    inside = stored.problem.distances[apart <= values["radius"]]
-    assert 0 < inside.max() <= np.log(values["factor"])
+def test_the_checksum_of_a_page_is_that_of_its_file(tmp_path, run, run_json):
+    """As `sha256sum` computes it: of pages by the run that saved a file, of the file, of a Dataset never saved."""
+    problem = ["solve", "line", "--cells", "4"]
+    assert run(*problem, "-o", tmp_path / "m.nc", "--page", tmp_path / "solve.html")[0] == 0
+    digest = hashlib.sha256((tmp_path / "m.nc").read_bytes()).hexdigest()
+    assert run("page", tmp_path / "m.nc", "-o", tmp_path / "page.html")[0] == 0
+    held = md.load(tmp_path / "m.nc")
+    never = seal(held.assign_attrs(problem="another name"))
+    save_page(never, tmp_path / "never.html")
+    texts = {name: (tmp_path / f"{name}.html").read_text() for name in ("solve", "page", "never")}
+    found = {name: json.loads(Texts.in_page(text).contents)["facts"]["provenance"] for name, text in texts.items()}
+    assert found["solve"]["sha256sum of the file"] == found["page"]["sha256sum of the file"] == digest
+    assert found["page"]["seal of its contents"] == held.attrs["sha256"] != digest
+    save(never, tmp_path / "never.nc")
+    other = hashlib.sha256((tmp_path / "never.nc").read_bytes()).hexdigest()
+    assert found["never"]["sha256sum of the file"] == other != digest
+    assert run_json("verify", tmp_path / "m.nc")[1]["sha256"] == digest
+    assert digest in run("verify", tmp_path / "m.nc")[1]
+    for name in ("t.csv", "t.json"):
+        assert digest in md.export(held, tmp_path / name).read_text()
 
 
 @pytest.mark.parametrize("name", MAKERS)

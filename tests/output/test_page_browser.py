@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from browsers import check_layout, needs_browser
 from pages import Texts, forged, honest, mechanism_of
+from placed import LAND, placed
 from regions import chances, region
 
 import mechdesign as md
@@ -70,11 +71,12 @@ def test_figures_are_those_of_verify(folder, opened, tmp_path, run_json):
     md.save(mechanism_of("plane"), tmp_path / "m.nc")
     _, verified = run_json("verify", tmp_path / "m.nc")
     shown = opened(folder / "plane.html").page
-    for name in ("expected_loss", "effective_epsilon", "violations", "lower_bound_checked", "rebuilt"):
+    for name in ("expected_loss", "ratio", "violations", "lower_bound_checked", "rebuilt"):
         said = shown.inner_text(f'[data-figure="{name}"]')
         assert said == (verified[name] if isinstance(verified[name], str) else json.dumps(verified[name]))
     assert shown.inner_text('[data-fact="claim"]') == verified["claim"]
-    assert shown.inner_text('[data-provenance="checksum of the mechanism"]') == mechanism_of("plane").attrs["sha256"]
+    assert shown.inner_text('[data-provenance="seal of its contents"]') == mechanism_of("plane").attrs["sha256"]
+    assert shown.inner_text('[data-provenance="sha256sum of the file"]') == verified["sha256"]
 
 
 def forgeries():
@@ -208,6 +210,27 @@ def test_a_click_is_a_position_that_reports_are_drawn_for(folder, opened):
     assert found[3] == list(point)
 
 
+def test_reports_on_land_are_cells_of_the_map(tmp_path, opened):
+    save_page(placed("land"), tmp_path / "land.html")
+    shown = opened(tmp_path / "land.html")
+    page = shown.page
+    assert "proved" in page.get_attribute("#proof", "class"), page.inner_text("#proof")
+    assert page.inner_text("#tabs").startswith("Expected loss")
+    assert "Reports from here" in page.inner_text("#tabs")
+    spread, cells = page.evaluate("""async () => {
+      const [contents, packed] = ["data", "arrays"].map((id) => document.getElementById(id).textContent);
+      const model = new Model(await opened({ contents, packed }));
+      return [Array.from(model.spread(model.row(5)), (p) => (p >= 0 ? p : -1)), Array.from(model.cellOf)];
+    }""")
+    assert cells == np.flatnonzero(LAND.ravel()).tolist()
+    assert [k for k, p in enumerate(spread) if p >= 0] == cells
+    assert sum(p for p in spread if p >= 0) == pytest.approx(1)
+    page.click("#draw")
+    assert "off by" in page.inner_text("#report")
+    page.mouse.click(*[page.locator("#map").bounding_box()[axis] + 150 for axis in ("x", "y")])
+    assert shown.complaints == []
+
+
 def test_draws_follow_the_masses(folder, opened):
     """2,000 draws from the browser's random source: every report within six standard deviations."""
     page = opened(folder / "plane.html").page
@@ -281,7 +304,7 @@ def test_the_slider_of_odds_tells_its_reach(folder, opened):
       factor.value = factor.max;
       factor.dispatchEvent(new Event("input"));
     }""")
-    assert "8 other places by no more" in page.inner_text("#reach")
+    assert "8 other cells by no more" in page.inner_text("#reach")
 
 
 def test_the_slider_of_a_sweep(folder, opened):
@@ -354,5 +377,5 @@ def test_without_scripts_a_table_is_there(folder, browser):
     page.goto((folder / "plane.html").as_uri())
     assert page.locator("noscript table tbody tr").count() == 9 or page.locator("table tbody tr").count() == 9
     assert "Nothing was proved" in page.inner_text("body")
-    assert page.inner_text("#sentence").startswith("Between neighbouring cells")
+    assert page.inner_text("#sentence").startswith("Protects cells, not positions")
     context.close()

@@ -20,6 +20,7 @@ export class Client {
   #rows;
   #header;
   #reportPoints;
+  #reportCells; // of every report, where each is a cell; null where reports are the cells, or none
   #positions; // whether positions are drawn, not cells
   #ledger;
   #outside;
@@ -34,6 +35,7 @@ export class Client {
     [this.#header, this.#reportPoints, this.#outside, this.#bits] = [header, arrays.report_points, outside, bits];
     this.#answerAfter = answerAfter ?? (Rows === RegionRows ? ANSWER_AFTER : 0);
     this.places = new Places(header, arrays);
+    this.#reportCells = this.#cellsOfReports();
     this.claim = header.position_claim ?? header.claim;
     this.cost = header.cost;
     this.unit = header.unit;
@@ -79,6 +81,11 @@ export class Client {
     return this.#ledger.forget();
   }
 
+  /** The cell that a report is, by its number; -1 where reports are no cells. */
+  cellOfReport(report) {
+    return this.#reportPoints ? (this.#reportCells?.[report] ?? -1) : report;
+  }
+
   /** P(report | cell) of every report, in floating point: for looking at. */
   probabilities(cell) {
     return this.#rows.probabilities(cell);
@@ -103,14 +110,26 @@ export class Client {
     return Object.freeze({ report: Object.freeze(this.#placed(report)), ...rest });
   }
 
-  #placed(report) {
+  #reportPoint(report) {
     const axes = this.#header.report_axes ?? this.places.axes;
-    const point = this.#reportPoints
-      ? Array.from(this.#reportPoints.subarray(report * axes, (report + 1) * axes))
-      : this.places.point(report);
+    return Array.from(this.#reportPoints.subarray(report * axes, (report + 1) * axes));
+  }
+
+  /** The cells that reports apart from the cells are; null unless every one is. */
+  #cellsOfReports() {
+    const { report_axes: axes, report_unit: unit, reports } = this.#header;
+    const { places } = this;
+    if (!this.#reportPoints || axes !== places.axes || unit !== places.unit || places.kind !== "grid") return null;
+    const found = Int32Array.from({ length: reports }, (_, report) => places.cellAt(this.#reportPoint(report)));
+    const exact = (cell, report) => cell >= 0 && places.point(cell).every((x, axis) => isClose(x, this.#reportPoint(report)[axis], places.sides[axis]));
+    return found.every(exact) ? found : null;
+  }
+
+  #placed(report) {
+    const point = this.#reportPoints ? this.#reportPoint(report) : this.places.point(report);
     const { digits } = this.#header;
     const named = Object.fromEntries(point.map((value, axis) => ["xyz"[axis], rounded(value, digits[axis])]));
-    const degrees = this.places.plane && !this.#reportPoints ? this.places.degrees(point) : {};
+    const degrees = this.places.plane && this.cellOfReport(report) >= 0 ? this.places.degrees(point) : {};
     return { number: report, ...named, unit: this.#header.report_unit, ...degrees };
   }
 }
@@ -151,6 +170,11 @@ export function checkOptions(options, known) {
     const wrong = options[name] !== undefined && typeof options[name] !== "function";
     if (wrong) throw new ReportError("option", `${name} is a function`);
   }
+}
+
+/** Whether two coordinates are one, but for the rounding of doubles, beside the side of a cell. */
+function isClose(one, other, side) {
+  return Math.abs(one - other) <= 1e-9 * side;
 }
 
 /** Whether two names are a letter apart, two that are next to each other exchanged, or their capitals. */

@@ -38,7 +38,7 @@
   element("claim").textContent = client.claim;
   const { problem, program, mechanism } = client.about;
   const made = `Problem ${problem}, program ${program}, ${places.count} cells`;
-  element("about").textContent = `${made}; mechanism ${mechanism}.`;
+  element("about").textContent = `${made}; seal of the contents of the mechanism ${mechanism}.`;
 
   function bounds(values, margin) {
     const wider = ([low, high], value) => [Math.min(low, value), Math.max(high, value)];
@@ -66,8 +66,8 @@
 
   function draw() {
     context.clearRect(0, 0, view.width, view.height);
-    const chances = you && (you.chances ??= client.probabilities(you.cell));
-    const most = chances && chances.length === points.length ? chances.reduce((a, b) => Math.max(a, b)) : 0;
+    const chances = you && (you.chances ??= ofCells(client.probabilities(you.cell)));
+    const most = chances ? chances.reduce((a, b) => Math.max(a, b)) : 0;
     const [wide, high] = sides.map((side) => side * view.scale);
     const gap = wide > 7 ? 1 : 0;
     const shade = colour("--shade").replaceAll(" ", ",");
@@ -88,6 +88,17 @@
     }
     if (report) diamond(toScreen([report.x, report.y ?? 0]));
     scaleBar();
+  }
+
+  /** Chances of reports as chances of cells; null where reports are no cells. */
+  function ofCells(chances) {
+    const found = new Float64Array(points.length);
+    for (let report = 0; report < chances.length; report++) {
+      const cell = client.cellOfReport(report);
+      if (cell < 0) return null;
+      found[cell] += chances[report];
+    }
+    return found;
   }
 
   function mark(point, wide, high, gap) {

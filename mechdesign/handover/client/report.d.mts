@@ -97,6 +97,8 @@ export class Client {
   status(): Promise<Status>;
   /** Forget what was reported where; what was paid stays paid. */
   forget(): Promise<void>;
+  /** The cell that a report is, by its number; -1 where reports are no cells. */
+  cellOfReport(report: number): number;
   /** P(report | cell), in floating point: for looking at. */
   probabilities(cell: number): Float64Array;
 }

@@ -7,8 +7,8 @@ without masking or scaling.
 Behind the last byte that NetCDF knows of, where readers do not look, stands a mark with the SHA-256 of the bytes before
 it. It is checked before the file is parsed: one wrong bit can send the HDF5 library into an endless loop.
 
-Three SHA-256, then: the seal (attribute sha256), of the contents, whatever bytes they are written in; that mark; and the
-checksum of the file (`file_checksum`), of every byte of it, mark included, which is what `sha256sum` prints.
+Three SHA-256, then: the seal (attribute sha256), of the contents, whatever bytes they are written in; that mark; and
+the checksum of the file (`file_checksum`), of every byte of it, mark included, which is what `sha256sum` prints.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ def _check_seal(mechanism: xr.Dataset) -> None:
 
 
 def file_checksum(held: xr.Dataset) -> str:
-    """What `sha256sum` prints of the file of a sealed Dataset: of the one that it was read from or saved as, else of the
-    one that `save` would write here. Cost: that of writing it, where it was neither read nor saved.
+    """What `sha256sum` prints of the file of a sealed Dataset: of the one that it was read from or saved as, else of
+    the one that `save` would write here. Cost: that of writing it, where it was neither read nor saved.
     """
     sealed, found = held.encoding.get(_KNOWN, ("", ""))
     if sealed and sealed == held.attrs.get("sha256"):

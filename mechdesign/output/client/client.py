@@ -16,6 +16,7 @@ from mechdesign.mechanism.admission import prove
 from mechdesign.mechanism.compact.file import load_compact
 from mechdesign.mechanism.compact.file import packed as packed_map
 from mechdesign.mechanism.compact.map import CompactMap
+from mechdesign.mechanism.protection import protection_of_map
 from mechdesign.mechanism.session.design import SessionDesign
 from mechdesign.mechanism.session.design_files import load_design
 from mechdesign.mechanism.stored import read
@@ -25,6 +26,7 @@ from mechdesign.output.client.packed_session import packed_session
 from mechdesign.output.client.promise import promise, what_is_drawn
 from mechdesign.output.client.region_map import region_map, room
 from mechdesign.output.export.export import handed_over, handed_script
+from mechdesign.output.sentences import protects
 from mechdesign.solvers.kernels.progress import Reported
 from mechdesign.verification.verify import certified, verify
 
@@ -50,10 +52,11 @@ def write_client(mechanism: xr.Dataset, folder: str | Path, *, overwrite: bool =
     target = check_folder(folder, overwrite=overwrite)
     checked = certified(mechanism)
     stored = read(mechanism)
+    assert checked.protection is not None
     about: dict[str, str | float] = {
         "problem": str(mechanism.attrs["problem"]),
         "program": str(mechanism.attrs["program"]),
-        "promise": promise(stored, loss=checked.expected_loss),
+        "promise": promise(stored, checked.protection),
     }
     table = packed(stored, prove(mechanism), about)
     words = {
@@ -116,6 +119,7 @@ def region_contents(compact: CompactMap) -> dict[str, bytes]:
     frame = compact.shape[0] * compact.shape[1] - compact.secrets
     words = {
         "claim": compact.claim,
+        "promise": protects(protection_of_map(compact)).sentence,
         "flat": size_words(len(flat)),
         "frame": str(frame),
         "room": size_words(room(compact)),

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
-from mechdesign.closed_forms.noise.privacy_radius import odds_factor
+from mechdesign.mechanism.protection import Protection
 from mechdesign.mechanism.stored import Stored
-from mechdesign.output.sentences import error_sentence
-from mechdesign.setting.metric.euclidean import Euclidean
+from mechdesign.output.sentences import error_sentence, joined, protects
 
 _CELLS = """\
 * **The claim is about cells.** A position becomes the cell around it, on a border the higher one. Two people in one
@@ -24,28 +21,9 @@ _POSITIONS = """\
   metre away is drawn and paid anew. Give a resting device one position, or report less often."""
 
 
-def promise(stored: Stored, *, loss: float | None) -> str:
-    """The sentence, about positions where these are drawn, else cells. For the Euclidean metric it names the radius
-    that was asked for (else that of a factor of 2), and the factor that the level of the claim gives within it, to four
-    digits; on a plane the radius is on the ground. For other metrics it refers to the claim.
-    """
-    metric, domain = stored.metric, stored.domain
-    said = "" if loss is None else error_sentence(stored).sentence
-    whose = "cells" if stored.positions is None else "positions"
-    by_claim = f"One report changes anybody's odds between two {whose} by a factor of at most e^d, d as claimed. {said}"
-    if not isinstance(metric, Euclidean):
-        return by_claim.strip()
-    level = metric.epsilon * float(metric.scale)
-    if domain.plane is not None:
-        level *= 1 + domain.plane.excess(domain.reach if stored.positions is None else domain.farthest)
-    asked = stored.parameters["knobs"].get("radius")
-    own = isinstance(asked, (int, float)) and 0 < asked < math.inf
-    radius = float(asked) if own else math.log(2) / level if level > 0 else math.inf
-    if not 0 < level * radius < 100:
-        return by_claim.strip()
-    unit = "" if domain.unit == "1" else f" {domain.unit}"
-    within = f"Within {radius:.4g}{unit}, one report changes anybody's odds between two {whose} by a factor of at most"
-    return f"{within} {odds_factor(level * radius):.4g}. {said}".strip()
+def promise(stored: Stored, protection: Protection) -> str:
+    """What is protected, and how far off reports are: the sentences of a page, without the bound."""
+    return joined([protects(protection), error_sentence(stored)]).sentence
 
 
 def what_is_drawn(stored: Stored) -> str:

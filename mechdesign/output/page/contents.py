@@ -71,7 +71,7 @@ def saying_of(stored: Stored, checked: Verification) -> Saying:
     """
     assert checked.protection is not None
     attrs, at_position = stored.mechanism.attrs, position_loss(stored.mechanism)
-    parts = [protects(checked.protection), error_sentence(stored, at_position=at_position)]
+    parts: list[Saying | None] = [protects(checked.protection), error_sentence(stored, at_position=at_position)]
     value, gap = float(attrs.get("objective", attrs["expected_loss"])), None
     if checked.lower_bound_checked:
         gap = (value - float(attrs["lower_bound"])) / value if value > 0 else 0.0

@@ -116,8 +116,6 @@ def board_saying(
         which = "this mechanism" if len(json.loads(attrs["mechanisms"])) == 1 else "these mechanisms"
         first = f"Do not trust these shares, the reports cannot have come from {which}. {first}"
     promises = [protects(protection) for protection in mechanisms if protection is not None]
-    if promises and all((said.template, said.texts) == (promises[0].template, promises[0].texts) for said in promises):
-        promises = [max(promises, key=lambda said: said.values.get("factor", 0.0))]
     promised = []
     for k, said in enumerate(promises):
         ending, who = "", "Every report"

@@ -44,7 +44,7 @@ def in_order(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset]) -> list[xr.
             "are not those that the reports were made by",
             field="mechanisms",
             value=missing,
-            remedy="give each mechanism file of the estimate, by its SHA-256",
+            remedy="give each mechanism file of the estimate: verify -v prints its seal",
         )
     return [held[digest] for digest in wanted]
 

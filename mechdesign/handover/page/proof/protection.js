@@ -14,7 +14,7 @@ const CUTS = [4, 2, 1]; // f, the first that is not too much work
 const MOST_RATIOS = 4e9;
 const MOST_COEFFICIENTS = 4e7;
 const PROTECTS = new RegExp(
-  "^Protects (?<subject>any two positions|cells of (?<sides>[-+.0-9e]+(?: x [-+.0-9e]+){0,2}) (?<of>[A-Za-z0-9]+), not positions|" +
+  "^Protects (?<subject>any two positions|cells(?: of (?<sides>[-+.,0-9e]+(?: x [-+.,0-9e]+){0,2}) (?<of>[A-Za-z0-9]+))?, not positions|" +
     "these (?<count>[0-9,]+) (?<what>values|inputs|places))(?:" +
     "(?<unknown>; by what factor odds change between two people is not known)|(?<nothing>: a report tells nothing about anybody)|: " +
     "(?:between two people (?<near>within \\{within\\} (?<nearUnit>[A-Za-z0-9]+)|however close), one report changes the odds|" +
@@ -87,9 +87,11 @@ class Setting {
     const other = "the sentence does not say what the claims are about";
     if ((subject === "any two positions") !== (this.placed !== null)) return other;
     if (this.placed) return null;
-    if (this.cells !== (sides !== undefined)) return other;
+    if (this.cells !== (count === undefined)) return other;
     if (count !== undefined) return Number(count.replaceAll(",", "")) === this.count ? null : other;
-    const told = sides.split(" x ").map(Number);
+    if ((sides === undefined) !== (this.domain.unit === "cell")) return other;
+    if (sides === undefined) return null;
+    const told = sides.replaceAll(",", "").split(" x ").map(Number);
     const own = told.length === 1 ? this.domain.cell.map(() => told[0]) : told;
     return this.domain.cell.every((side, k) => agree(own[k] ?? NaN, side, 1e-5)) ? null : other;
   }
@@ -107,6 +109,7 @@ class Setting {
     const reach = this.points[0].reduce((far, x, u) => Math.max(far, Math.hypot(x, this.points[1][u])), 0);
     const corner = this.domain.cell ? Math.hypot(...this.domain.cell) / 2 : 0;
     const t = ((reach + corner) * (1 + 2 ** -50) * METRES[this.domain.unit]) / MINOR_AXIS;
+    if (t > 0.8) throw new RangeError("the area is too wide for a plane");
     const [p, q] = times(exactly(((t * t) / 6) * (1 + (t * t) / 8)), [(1n << 40n) + 1n, 1n << 40n]);
     return [p + q, q];
   }

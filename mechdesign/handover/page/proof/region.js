@@ -160,7 +160,7 @@ function faultsOfWords(page, outcome, region) {
   const kilo = contents.levels_per; // of the unit, that the sentence speaks of levels per
   const says = (holds, text) => holds || outcome.faults.push({ text });
   const said = PROTECTS.exec(template)?.groups;
-  const sides = said?.sides?.split(" x ").map(Number) ?? [];
+  const sides = said?.sides?.replaceAll(",", "").split(" x ").map(Number) ?? [];
   const own = cell.every((side, k) => agree(sides[k] ?? sides[0] ?? NaN, side, 1e-5));
   const words = lengthWords(unit).includes(said?.of) && said.exactly && said.near === "however close";
   says(own && words, "the sentence does not say what the claims are about");

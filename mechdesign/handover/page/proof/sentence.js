@@ -34,8 +34,10 @@ function showsRounded(shown, value, up) {
   return over >= -1e-9 && over <= STEP_SHOWN;
 }
 
-/** Whether a percentage is shown rounded up to two digits. */
-function showsShare(shown, value) {
+/** Whether a text shows a percentage rounded up to two digits, or says that it is under 0.0001. */
+function showsShare(text, value) {
+  if (text.startsWith("under ")) return text === "under 0.0001" && value < 1e-4;
+  const shown = readNumber(text);
   return shown >= value * (1 - 1e-6) - 1e-9 && shown <= value * 1.101 + 1e-9;
 }
 
@@ -60,7 +62,7 @@ function sentenceFaults(page, found) {
   if (at !== undefined || loss !== "squared") wanted.bound = told(bound + (loss === "squared" && at !== null && !ofForm ? (at - own) * (1 - 1e-12) : 0));
   if (page.contents.verification.lower_bound_checked !== true && said && (said.bound || "avoidable" in values))
     wrong("the sentence speaks of a lower bound that was not checked");
-  if (said?.gap !== undefined && !showsShare(readNumber(said.gap), Math.max(wanted.avoidable, 0)))
+  if (said?.gap !== undefined && !showsShare(said.gap, Math.max(wanted.avoidable, 0)))
     wrong(`the sentence says gap ${said.gap} %, the file ${wanted.avoidable} %`);
   const units = shownUnits(page);
   const named = [...template.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
@@ -71,8 +73,8 @@ function sentenceFaults(page, found) {
     const { value: shown, unit } = readFigure(texts[name] ?? "");
     const scale = unit === "km" && units.domain === "m" ? 1000 : 1;
     const up = UPWARDS[name] !== (loss === "zero-one" && (name === "loss" || name === "bound"));
-    const fits = name === "avoidable" ? showsShare(shown, value) : showsRounded(shown * scale, value, up);
-    if (!(name in UPWARDS && fits && units.of(name).includes(unit)))
+    const fits = name === "avoidable" ? showsShare(texts[name].replace(" %", ""), value) : showsRounded(shown * scale, value, up);
+    if (!(name in UPWARDS && fits && (units.of(name).includes(unit) || texts[name] === "under 0.0001 %")))
       wrong(`the sentence shows ${name} as ${texts[name]}, and means ${value}`);
   }
   return faults;

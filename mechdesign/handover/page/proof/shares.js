@@ -323,7 +323,7 @@ function shownFaults(page, told) {
   return faults;
 }
 
-/** Faults of the sentences after the first: those of every mechanism, said once where all have the same. */
+/** Faults of the sentences after the first: those of every mechanism. */
 function promiseFaults(page, pages) {
   const { saying } = page.contents;
   const own = pages.map((held) => {
@@ -332,15 +332,15 @@ function promiseFaults(page, pages) {
     return { words: `${words.charAt(0).toLowerCase()}${words.slice(1)}`, values, texts };
   });
   const made = JSON.parse(attribute(page, "mechanisms")).map((each) => each.made);
-  const once = saying.template.endsWith(` Every report ${own[0].words}`);
-  const named = (words, k) => (once ? words : words.replace(/\{(\w+)\}/g, `{$1_${k}}`));
-  const all = own.map(({ words }, k) => `Mechanism ${k + 1} (${counted(made[k])} reports) ${named(words, k)}`);
-  if (!once && !saying.template.endsWith(` ${all.join(" ")}`)) return [{ text: "the sentence says other than the mechanisms" }];
+  const one = own.length === 1;
+  const of = (k) => (one ? "Every report" : `Mechanism ${k + 1} (${counted(made[k])} reports)`);
+  const named = (words, k) => (one ? words : words.replace(/\{(\w+)\}/g, `{$1_${k}}`));
+  const all = own.map(({ words }, k) => `${of(k)} ${named(words, k)}`);
+  if (!saying.template.endsWith(` ${all.join(" ")}`)) return [{ text: "the sentence says other than the mechanisms" }];
   return own.flatMap(({ words, values, texts }, k) =>
     [...words.matchAll(/\{(\w+)\}/g)].flatMap(([, name]) => {
-      const said = once ? name : `${name}_${k}`;
-      const same = once && name === "factor" ? saying.values[said] >= values[name] : agree(saying.values[said], values[name], AGREE);
-      if (same && saying.texts[said] === texts[name]) return [];
+      const said = one ? name : `${name}_${k}`;
+      if (agree(saying.values[said], values[name], AGREE) && saying.texts[said] === texts[name]) return [];
       return [{ text: `the sentence says ${said} ${saying.texts[said]}, the mechanism ${texts[name]}` }];
     }),
   );

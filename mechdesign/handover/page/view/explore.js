@@ -14,7 +14,7 @@ class Explore {
     Object.assign(this, { model, parts, report: null, posterior: null, tab: "reports" });
     const { domain } = model.facts;
     this.ground = groundOf(model.secrets, domain, model.page.contents.network, model.edges);
-    this.reportGround = model.same ? this.ground : groundOf(model.reports, { kind: "points" }, false, null);
+    this.reportGround = model.located ? this.ground : groundOf(model.reports, { kind: "points" }, false, null);
     this.map = new PlaceMap(
       parts.canvas,
       (place, how) => this.chosen(place, how),
@@ -50,7 +50,7 @@ class Explore {
     this.buttons = new Map();
     for (const [name, text] of Object.entries(TABS)) {
       if (there[name] === false) continue;
-      const button = element("button", name === "reports" && !model.same ? "Answers from here" : text);
+      const button = element("button", name === "reports" && !model.located ? "Answers from here" : text);
       button.type = "button";
       button.addEventListener("click", () => this.turn(name));
       this.buttons.set(name, button);
@@ -71,7 +71,7 @@ class Explore {
 
   /** A place that was clicked at coordinates, or the next one in a direction. */
   chosen(place, how) {
-    const onReports = this.tab === "reports" && !this.model.same;
+    const onReports = this.tab === "reports" && !this.model.located;
     if (onReports && place !== null) return this.choose(this.secret);
     if (place === null) return this.choose(this.ground.step(this.secret, ...how));
     this.choose(place, this.model.placed ? this.model.pointIn(place, how) : undefined);
@@ -114,7 +114,7 @@ class Explore {
     if (this.tab === "level")
       return { values: model.level, words: `privacy level, nats per ${model.facts.unit.replace(/s$/, "")}` };
     return {
-      values: this.row ?? all(() => NaN),
+      values: this.row ? model.spread(this.row) : all(() => NaN),
       depth: DEPTH,
       words: "probability that a person here reports it",
       reports: true,
@@ -130,12 +130,13 @@ class Explore {
     const bars = ground.kind === "bars";
     const scale = bars && depth !== null ? { ...scaleOf(values), least: 0 } : scaleOf(values, depth);
     const marks = onSecrets ? [{ place: secret, kind: "person", at: model.placed ? model.coordinates(secret, point) : null }] : [];
-    if (this.report !== null && (model.same || reports)) marks.push({ place: this.report, kind: "report" });
+    const reported = this.report !== null && model.located ? model.cellOf[this.report] : this.report;
+    if (this.report !== null && (model.located || reports)) marks.push({ place: reported, kind: "report" });
     this.factor = Math.exp(Math.exp(Number(parts.factor.value)));
     const nats = model.nats(secret);
     const inside = Array.from(nats, (d) => d <= Math.log(this.factor) * (1 + 1e-9));
     const round = model.straight() && ground.kind !== "bars" && onSecrets;
-    const radius = round ? Math.log(this.factor) / model.rate() : null;
+    const radius = round ? model.reach(this.factor) : null;
     this.map.show({
       ground,
       values,
@@ -144,24 +145,28 @@ class Explore {
       unit: model.facts.unit,
       circle: round && Number.isFinite(radius) ? { place: secret, at: marks[0]?.at, radius } : null,
       inside: onSecrets ? inside : null,
-      axis: reports && !model.same ? "answer" : model.facts.unit,
+      axis: reports && !model.located ? "answer" : model.facts.unit,
     });
     for (const [name, button] of this.buttons) button.setAttribute("aria-pressed", String(name === this.tab));
     this.#legend(scale, words, bars);
     parts.title.textContent = where(model, secret);
     describe(parts.place, placeFacts(model, secret, this.row, point));
     const within = inside.filter(Boolean).length - 1;
-    const reach = radius === null ? "" : `, all within ${measured(radius, model.facts.unit)}`;
-    const others = `${counted(within)} other ${within === 1 ? "place" : "places"}`;
+    const far = radius === null ? "" : rounded(radius, !model.placed); // cells within it are counted, positions promised
+    const factor = rounded(this.factor, true);
+    const cells = model.facts.domain?.kind === "grid" && model.secrets.length > 1;
+    const reach = radius === null ? "" : `, all within ${far} ${model.facts.unit}`;
+    const others = `${counted(within)} other ${cells ? "cell" : "place"}${within === 1 ? "" : "s"}`;
+    const from = model.placed ? "here" : cells ? "this cell" : "here";
     const told =
       model.placed && radius !== null
-        ? `any position within ${measured(radius, model.facts.unit)} by no more`
+        ? `any position within ${far} ${model.facts.unit} by no more`
         : within === 0
-          ? "any other place by more"
+          ? `any other ${cells ? "cell" : "place"} by more`
           : `${others} by no more`;
-    parts.reach.textContent = `A report changes the odds between here and ${told} than a factor of ${short(this.factor)}${model.placed ? "" : reach}.`;
-    parts.factor.setAttribute("aria-valuetext", `factor ${short(this.factor)}`);
-    parts.factorText.textContent = short(this.factor);
+    parts.reach.textContent = `A report changes the odds between ${from} and ${told} than a factor of ${factor}${model.placed || within === 0 ? "" : reach}.`;
+    parts.factor.setAttribute("aria-valuetext", `factor ${factor}`);
+    parts.factorText.textContent = factor;
     parts.reportBox.hidden = this.report === null;
     if (this.report !== null) describe(parts.report, reportFacts(model, secret, this.report, this.posterior, point));
     parts.missing.hidden = this.row !== null;

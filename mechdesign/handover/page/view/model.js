@@ -6,8 +6,7 @@ class Model {
     this.page = page;
     this.facts = contents.facts;
     this.secrets = axesOf(page, "secret");
-    this.same = this.facts.same_places;
-    this.reports = this.same ? this.secrets : axesOf(page, "report");
+    this.reports = this.facts.same_places ? this.secrets : axesOf(page, "report");
     this.prior = array(page, "prior");
     this.level = has(page, "level") ? array(page, "level") : null;
     this.degrees = has(page, "degrees") ? array(page, "degrees") : null;
@@ -15,6 +14,8 @@ class Model {
     this.count = this.prior.length;
     this.width = this.reports[0].length;
     this.losses = null; // from the proof
+    this.cellOf = this.#reportPlaces(); // of every report the place that it is; null where reports are no places
+    this.located = this.cellOf !== null;
     if (contents.kind === "factors") {
       this.factors = new Factors(page);
       this.kernel = Float64Array.from(this.factors.kernel, Number);
@@ -26,6 +27,23 @@ class Model {
     }
     this.placed = POSITIONS.exec(attribute(page, "position_claim") ?? "")?.groups ?? null; // the claim about positions
     this.around = this.placed ? places(page, "around_row") : null;
+  }
+
+  #reportPlaces() {
+    if (this.facts.same_places) return Int32Array.from({ length: this.count }, (_, u) => u);
+    if (this.reports.length !== this.secrets.length || this.facts.report_unit !== this.facts.unit) return null;
+    const name = (axes, k) => axes.map((axis) => axis[k]).join();
+    const at = new Map(Array.from({ length: this.count }, (_, u) => [name(this.secrets, u), u]));
+    const found = Array.from({ length: this.width }, (_, y) => at.get(name(this.reports, y)));
+    return found.includes(undefined) ? null : Int32Array.from(found);
+  }
+
+  /** A row (m,) as values of places, no number where a place is no report; as it is where reports are no places. */
+  spread(row) {
+    if (!this.located) return row;
+    const found = new Float64Array(this.count).fill(NaN);
+    this.cellOf.forEach((u, y) => (found[u] = row[y]));
+    return found;
   }
 
   /** The masses of a row in the order of their drawing, [mass, report], and their sum. */
@@ -171,6 +189,13 @@ class Model {
     return Number(said.most) * Number(said.times ?? 1);
   }
 
+  /** The radius within which odds change by a factor of at most, along straight lines: with positions on the ground. */
+  reach(factor) {
+    const nats = Math.log(factor) - (this.placed ? Number(this.placed.r) : 0);
+    const [p, q] = this.placed ? new Setting(this.page, null, null).stretch : [1n, 1n];
+    return Math.max(nats, 0) / this.rate() / (Number(p) / Number(q));
+  }
+
   /** Whether the claim is at most its rate times the distance. */
   straight() {
     if (this.placed) return isConvex(this.placed, this.count);
@@ -191,14 +216,14 @@ class Model {
 
   /** How far secret u, or a point of its cell, and report y are apart; null where reports are no places. */
   apart(u, y, point = undefined) {
-    if (!this.same) return null;
+    if (!this.located) return null;
     const from = this.coordinates(u, point);
-    return Math.hypot(...this.secrets.map((axis, k) => from[k] - axis[y]));
+    return Math.hypot(...this.secrets.map((axis, k) => from[k] - axis[this.cellOf[y]]));
   }
 
   /** The radius around a secret that holds a report with this probability; null where reports are no places. */
   radius(u, row, share, point = undefined) {
-    if (!this.same) return null;
+    if (!this.located) return null;
     const far = Array.from(row, (p, y) => [this.apart(u, y, point), p]).sort((a, b) => a[0] - b[0]);
     let held = 0;
     for (const [distance, p] of far) if ((held += p) >= share) return distance;

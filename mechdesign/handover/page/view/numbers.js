@@ -12,6 +12,15 @@ function short(value) {
   return Number(value.toPrecision(3)).toLocaleString("en", { maximumSignificantDigits: 3 });
 }
 
+/** Four digits, rounded up or down, thousands apart. */
+function rounded(value, up) {
+  if (!Number.isFinite(value) || value === 0) return short(value);
+  const power = 10 ** (Math.floor(Math.log10(Math.abs(value))) - 3);
+  const near = Math.round(value / power);
+  const count = Math.abs(value / power - near) < 1e-9 ? near : up ? Math.ceil(value / power) : Math.floor(value / power);
+  return (count * power).toLocaleString("en", { maximumSignificantDigits: 4 });
+}
+
 /** A probability: a percentage, or one in so many. */
 function chance(p) {
   if (p === 0) return "0";

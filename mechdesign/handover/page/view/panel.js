@@ -39,8 +39,9 @@ function placeFacts(model, u, row, point) {
   if (model.level) facts["privacy level"] = `${short(model.level[u])} nats per ${model.facts.unit.replace(/s$/, "")}`;
   if (model.losses?.has(u)) facts["expected loss"] = measured(model.losses.get(u), model.facts.loss_unit);
   if (!row) return facts;
-  if (model.same) {
-    facts["reported truly"] = chance(row[u]);
+  if (model.located) {
+    const own = model.cellOf.indexOf(u);
+    facts["reported truly"] = own < 0 ? "never: no report lies here" : chance(row[own]);
     if (model.facts.domain?.kind !== "nodes" || model.secrets.length > 1) {
       facts["95 % of reports within"] = measured(model.radius(u, row, 0.95, point), model.facts.unit);
     }
@@ -59,7 +60,7 @@ function besideCentre(model, point) {
 
 /** What a report tells an attacker of the person. */
 function reportFacts(model, u, y, posterior, point) {
-  const facts = { reported: model.same ? where(model, y) : where(model, y, model.reports, model.facts.report_unit) };
+  const facts = { reported: model.located ? where(model, model.cellOf[y]) : where(model, y, model.reports, model.facts.report_unit) };
   const apart = model.apart(u, y, point);
   if (apart !== null && (model.facts.domain?.kind !== "nodes" || model.secrets.length > 1))
     facts["off by"] = measured(apart, model.facts.unit);
