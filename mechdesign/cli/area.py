@@ -263,7 +263,7 @@ def designed(asked: Asked, domain: Domain, stated: Callable[..., DesignProblem],
     if asked.positions != "cells" and reason is None:
         problem = stated(positions=True)
         try:
-            mechanism, method = _between_positions(asked, problem)
+            mechanism, method = _between_positions(asked, problem, ends)
         except (SizeError, UnsuitableError) as error:
             if asked.positions == "any":
                 raise
@@ -291,8 +291,11 @@ def designed(asked: Asked, domain: Domain, stated: Callable[..., DesignProblem],
     return Made(mechanism=mechanism, problem=problem, program=program, why=why, positions=False, reason=reason)
 
 
-def _between_positions(asked: Asked, problem: DesignProblem) -> tuple[xr.Dataset, str]:
-    """The design between any two positions, and its method. Raises: SizeError, UnsuitableError where there is none."""
+def _between_positions(asked: Asked, problem: DesignProblem, ends: float) -> tuple[xr.Dataset, str]:
+    """The design between any two positions by the time that the command ends, and its method.
+
+    Raises: SizeError, UnsuitableError where there is none.
+    """
     from mechdesign.base.memory import require_memory
     from mechdesign.output.terminal.chosen import positions_method
     from mechdesign.programs.optimal.positions import Positions
@@ -305,7 +308,7 @@ def _between_positions(asked: Asked, problem: DesignProblem) -> tuple[xr.Dataset
     mechanism = solve(
         program,
         gap=asked.gap,
-        time_limit=asked.time_limit,
+        time_limit=max(ends - time.monotonic(), _LEAST_SECONDS),
         method=method,
         on_progress=asked.on_progress,
         bound=False,

@@ -185,7 +185,7 @@ def test_command_and_file_say_how_it_was_made(run, tmp_path) -> None:
     given = ["solve", "philadelphia", "--cells", 4, "--extent", 2, "--program", "positions", "--method", "columns"]
     code, said, _ = run(*given, "-o", path)
     assert code == 0
-    assert "made of weights of certified columns, its distance from the optimum is not known" in " ".join(said.split())
+    assert "Made of weights of certified columns: how much better the best is was not found." in " ".join(said.split())
     mechanism, checked = md.load(path), md.verify(path)
     assert (checked.certified, checked.position_breaches) == (True, 0)
     assert mechanism.attrs["stopped"] == "columns"

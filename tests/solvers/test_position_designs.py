@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from types import SimpleNamespace
 
@@ -10,9 +11,11 @@ import psutil
 import pytest
 from tolerances import ORACLE
 
+from mechdesign.closed_forms.mechanisms import spline_laplace
 from mechdesign.errors import InputError, SizeError, UnsuitableError
 from mechdesign.mechanism.positions.cones import breaches
 from mechdesign.mechanism.table.certificate import ROW_SUM
+from mechdesign.mechanism.table.dataset import total_cost
 from mechdesign.programs.optimal.positions import Positions
 from mechdesign.setting.metric.discrete import Discrete
 from mechdesign.setting.metric.eikonal import Eikonal
@@ -168,3 +171,40 @@ def test_what_positions_cost_on_twenty_by_twenty_cells(epsilon: float, most: flo
     assert bound is not None
     assert 0 < 100 * (found.objective / bound - 1) <= most
     assert found.parameters.get("cell_lower_bound", bound) == pytest.approx(bound, rel=1e-3)  # in time or not
+
+
+def test_levels_above_four_nats_a_cell_count_as_four() -> None:
+    """The check of whole numbers takes them for four: cones beyond would lose all of what they gain, and more."""
+    wide, four = (solve_positions(Positions(square(4, epsilon)), gap=GAP, priced=False) for epsilon in (9.0, 4.0))
+    assert wide.stopped == "gap"
+    assert wide.objective == pytest.approx(four.objective, rel=RESIDUAL)
+
+
+@pytest.mark.parametrize("seconds", [1e-9, 0.1])
+def test_a_design_that_is_stopped_is_no_worse_than_what_is_known_without_it(seconds: float) -> None:
+    """Clamped noise and the best constant report, from their own tables; no bound below 0 is kept."""
+    program = Positions(square(7))
+    found = solve_positions(program, gap=GAP, time_limit=seconds)
+    clamped = spline_laplace.mechanism(program.problem)["mass"].values
+    known = total_cost(clamped, program.cost), float(program.cost.sum(axis=0).min())
+    assert found.stopped == "time"
+    assert found.objective <= min(known) * (1 + RESIDUAL)
+    assert breaches(found.mass, program.patches) == 0
+    assert (found.lower_bound > 0) == (len(found.dual) > 0)
+
+
+def test_reports_may_be_some_of_the_cells() -> None:
+    """A rectangle whose corner nobody lives in, and that is not reported: beside Clarabel, by cones and by columns."""
+    whole, mask = square(0, shape=(3, 4), loss="distance"), np.ones((3, 4), bool)
+    mask[0, 2:] = False
+    prior = mask.ravel() / mask.sum()
+    problem = replace(whole, prior=prior, reports=Domain.grid((3, 4), cell=1.0, unit="cell", mask=mask))
+    program = Positions(problem)
+    found, beside = (solve_positions(program, gap=GAP, method=method) for method in ("cones", "columns"))
+    stated = program.statement()
+    stated.solve(solver="CLARABEL")
+    assert found.mass.shape == beside.mass.shape == (12, 10)
+    assert found.lower_bound <= stated.value * (1 + ORACLE)
+    assert stated.value * (1 - ORACLE) <= found.objective <= stated.value * (1 + 3 * GAP)
+    assert found.lower_bound <= beside.objective <= 1.2 * found.objective
+    assert breaches(found.mass, program.patches) == breaches(beside.mass, program.patches) == 0
