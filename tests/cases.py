@@ -32,7 +32,7 @@ def varying_level(low: float = 0.5, high: float = 1.5, seed: int = 0) -> Privacy
     """A kinked bilinear level over [0, 4]^2, in nats per cell."""
     values = np.random.default_rng(seed).uniform(low, high, (5, 4))
     axis = np.linspace(0.2, 3.9, 5), np.linspace(0.1, 3.7, 4)
-    return PrivacyLevel(raster=Raster(x=axis[0], y=axis[1], values=values, unit="cell"))
+    return PrivacyLevel(raster=Raster(x=axis[0], y=axis[1], values=values, unit="cell"), extend=True)
 
 
 def grid(shape: int | tuple[int, ...], **given: object) -> Domain:
@@ -65,7 +65,7 @@ def _two_floors() -> DesignProblem:
     deep = Raster(
         x=flat.x, y=flat.y, z=np.array([0.7, 1.4]), values=flat.values[:, :, None] * np.array([0.6, 1.3]), unit="cell"
     )
-    metric = Eikonal(level=PrivacyLevel(raster=deep), stencil=26)
+    metric = Eikonal(level=PrivacyLevel(raster=deep, extend=True), stencil=26)
     return _on(grid((3, 3, 2), mask=mask), metric, SquaredDistance(), seed=8)
 
 
@@ -121,7 +121,7 @@ def _small_level(seed: int) -> PrivacyLevel:
     """Over [0.3, 2.6]^2, kinked between the nodes and constant beyond them, in nats per cell."""
     nodes = np.linspace(0.3, 2.6, 3)
     values = np.random.default_rng(seed).uniform(0.5, 1.5, (3, 3))
-    return PrivacyLevel(raster=Raster(x=nodes, y=nodes, values=values, unit="cell"))
+    return PrivacyLevel(raster=Raster(x=nodes, y=nodes, values=values, unit="cell"), extend=True)
 
 
 def _small_eikonal(stencil: int = 8) -> DesignProblem:
@@ -137,7 +137,7 @@ def _three_axes() -> DesignProblem:
     flat = _small_level(4).raster
     values = flat.values[:, :, None] * np.array([0.7, 1.2])
     deep = Raster(x=flat.x, y=flat.y, z=np.array([0.6, 1.3]), values=values, unit="cell")
-    metric = Eikonal(level=PrivacyLevel(raster=deep), stencil=26)
+    metric = Eikonal(level=PrivacyLevel(raster=deep, extend=True), stencil=26)
     return _small(grid((2, 2, 2)), metric, SquaredDistance(), 4)
 
 

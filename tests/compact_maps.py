@@ -31,7 +31,9 @@ def design(stencil: int = 16, *, aligned: bool = True) -> xr.Dataset:
     level = md.PrivacyLevel.from_values(domain, steps)
     if not aligned:
         held = level.raster
-        level = md.PrivacyLevel(raster=md.Raster(x=held.x + 0.3, y=held.y - 0.2, values=held.values, unit="cell"))
+        level = md.PrivacyLevel(
+            raster=md.Raster(x=held.x + 0.3, y=held.y - 0.2, values=held.values, unit="cell"), extend=True
+        )
     metric = md.Eikonal(level=level, stencil=stencil)
     problem = md.DesignProblem(
         domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.losses.Distance(), name="slope"

@@ -145,7 +145,9 @@ def _levelled(metric: Metric, factor: float, offset: float) -> Metric:
     if isinstance(metric, Eikonal):
         raster = metric.level.raster
         axes = {name: axis * factor + offset for name, axis in zip(AXES, raster.axes, strict=False)}
-        return replace(metric, level=PrivacyLevel(raster=replace(raster, values=raster.values / factor, **axes)))
+        return replace(
+            metric, level=PrivacyLevel(raster=replace(raster, values=raster.values / factor, **axes), extend=True)
+        )
     if isinstance(metric, Euclidean):
         return replace(metric, epsilon=metric.epsilon / factor)
     return metric
@@ -176,7 +178,7 @@ def _kinked(problem: DesignProblem, random: Random) -> DesignProblem:
     if random.random() < 0.3:
         values = values * 10.0 ** np.random.default_rng(random.getrandbits(32)).uniform(-9, 0, values.shape)
     changed = replace(raster, values=values, **{AXES[axis]: nodes})
-    return replace(problem, metric=replace(problem.metric, level=PrivacyLevel(raster=changed)))
+    return replace(problem, metric=replace(problem.metric, level=PrivacyLevel(raster=changed, extend=True)))
 
 
 def _inserted(

@@ -39,7 +39,7 @@ def _drawn(random: np.random.Generator, smallest: int, largest: int) -> DesignPr
         x, y = np.meshgrid(*(np.linspace(-1, 1, size) for size in shape), indexing="ij")
         values = low + (high - low) * np.exp(-3 * (x**2 + y**2))
     axes = [np.arange(size) + 0.5 for size in shape]
-    level = PrivacyLevel(raster=Raster(x=axes[0], y=axes[1], values=values, unit="cell"))
+    level = PrivacyLevel(raster=Raster(x=axes[0], y=axes[1], values=values, unit="cell"), extend=True)
     mask = random.random(shape) < (0.8 if random.random() < 0.4 else 2.0)
     domain = Domain.grid(shape, cell=1.0, unit="cell", mask=mask)
     weights = [random.random(domain.size), 10.0 ** random.uniform(-6, 0, domain.size), np.ones(domain.size)]

@@ -385,9 +385,8 @@ def test_enough_bad_inputs_are_tried():
 
 
 def test_units_of_metric_and_domain_must_agree():
-    metric = Euclidean(epsilon=1.0, unit="mi")
-    problem = DesignProblem(domain=GRID, metric=metric, prior=priors.uniform(GRID), loss=SquaredDistance())
-    with pytest.raises(InputError, match="per mi while the domain is in km"):
-        solve(Optimal(problem=problem))
+    metric = Euclidean(epsilon=1.0, unit="USD")
+    with pytest.raises(UnitError, match="is in USD while the domain is in km"):
+        DesignProblem(domain=GRID, metric=metric, prior=priors.uniform(GRID), loss=SquaredDistance())
     with pytest.raises(UnitError):
         Domain.grid((3, 3), cell=1.0, unit="parsec")

@@ -19,7 +19,7 @@ from test_sweep import command
 
 from mechdesign.errors import InputError, UnsuitableError, VerificationError
 from mechdesign.mechanism.factored.rows import FactoredMechanism
-from mechdesign.mechanism.storage.files import save
+from mechdesign.mechanism.storage.files import save, write_dataset
 from mechdesign.mechanism.table.dataset import probabilities, seal
 from mechdesign.output.pictures.diagnosis import plot_diagnosis
 from mechdesign.output.pictures.maps import plot_mechanism
@@ -329,7 +329,8 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
-    other = save(table(MASKED).assign_attrs(schema="other/1"), tmp_path / "other.nc")
+    other = tmp_path / "other.nc"
+    write_dataset(table(MASKED).assign_attrs(schema="other/1"), other)
     with pytest.raises(VerificationError, match="not a mechanism, sweep or diagnosis"):
         load_drawable(other)
 

@@ -48,7 +48,7 @@ def sharp_hill() -> DesignProblem:
     axis = np.arange(21) + 0.5
     x, y = np.meshgrid(axis, axis, indexing="ij")
     values = 0.4 + 1.2 / (1.0 + np.exp(2.0 * (np.hypot(x - 10.5, y - 10.5) - 5.0)))
-    level = PrivacyLevel(raster=Raster(x=axis, y=axis, values=values, unit="cell"))
+    level = PrivacyLevel(raster=Raster(x=axis, y=axis, values=values, unit="cell"), extend=True)
     return flat((21, 21), 1.0, Eikonal(level=level, stencil=16))
 
 
