@@ -205,6 +205,9 @@ def test_both_kinds_of_claim_stand_in_one_table(capsys):
     assert (centres["position_loss"] - centres["loss"]).to_numpy() == pytest.approx(0.25 / 6, rel=1e-9)
     assert set(found.index[found["claim_over"] == "positions"]) == {"positions", "spline_laplace"}
     assert found.loc["positions", "position_loss"] < found.loc["spline_laplace", "position_loss"]
+    bounded = found[found["lower_bound"].notna()]  # that of the loss between centres, not of another objective
+    assert (bounded["lower_bound"] <= found.loc["optimal", "loss"]).all()
+    assert (bounded["gap"] >= 0).all()
     print_rows(table.replace(np.nan, None).to_dict("records"), plane)
     said = " ".join(capsys.readouterr().out.split())
     assert "Of those that protect any two positions, positions has the least loss to the true position, " in said

@@ -235,7 +235,8 @@ def bounded(rows: Sequence[Row], made: Mapping[str, xr.Dataset | MechdesignError
     """The rows of `judged` with the best lower bound that was proved, where it holds, and the least epsilon."""
     tables = {row["mechanism"]: made[row["mechanism"]] for row in rows}
     attrs = [table.attrs for table in tables.values() if isinstance(table, xr.Dataset)]
-    bound = max((float(a["lower_bound"]) for a in attrs if "lower_bound" in a), default=None)
+    of_the_loss = [a for a in attrs if "lower_bound" in a and "objective" not in a]  # not of another objective
+    bound = max((float(a["lower_bound"]) for a in of_the_loss), default=None)
     least = next((float(a["least_epsilon"]) for a in attrs if "least_epsilon" in a), None)
     told = []
     for row in rows:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.programs.optimal.coupled import SideRows
-from mechdesign.solvers.kernels.pricing import ConePricer, Pricing, homogeneous_bound, lower_bound
+from mechdesign.solvers.kernels.pricing import ConePricer, Pricing, homogeneous_bound, lower_bound, sum_down
 
 _ADMISSIBLE = 1 - 2.0**-45  # total share of the multipliers: rounding of sum, quotient and product stays below 1
 
@@ -59,7 +59,8 @@ def best_bound(
 def project_dual(multipliers: NDArray[np.float64], share: NDArray[np.float64]) -> NDArray[np.float64]:
     """Multipliers (k,) made >= 0, and scaled until sum share mu is at most 1 exactly, and 1 up to rounding."""
     clipped = np.maximum(multipliers, 0.0)
-    total = math.fsum((clipped * share).tolist())
+    shared = clipped * share
+    total = -sum_down(-shared) if shared.any() else 0.0
     return clipped if total == 0 else np.where(share > 0, clipped * (_ADMISSIBLE / total), clipped)
 
 

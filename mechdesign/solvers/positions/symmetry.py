@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,7 +29,7 @@ from mechdesign.setting.problems.problem import DesignProblem
 
 Array = NDArray[np.float64]
 Cells = NDArray[np.int64]
-Turn = Callable[..., NDArray]  # of an array whose axes are those of the lattice, once or several times
+Turn = Callable[[NDArray[Any]], NDArray[Any]]  # of an array whose axes are those of the lattice, once or several times
 Image = Callable[[Turn, Cells], Array | None]
 
 SYMMETRIES = 8  # of a square at most
@@ -141,7 +142,7 @@ def row_multipliers(cost: Array, cones: SplineCones, group: Orbits, slack: Array
     return found
 
 
-def _turned(values: NDArray, *, exchanged: bool, steps: tuple[int, int]) -> NDArray:
+def _turned(values: NDArray[Any], *, exchanged: bool, steps: tuple[int, ...]) -> NDArray[Any]:
     """Values over pairs of axes, those of the lattice, of the ends of a cell along them and so on, turned alike."""
     pairs = range(0, values.ndim, 2)
     if exchanged:

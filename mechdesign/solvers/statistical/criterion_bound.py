@@ -31,13 +31,16 @@ from numpy.typing import NDArray
 
 from mechdesign.programs.statistical.statistical_design import StatisticalDesign
 from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.solvers.kernels.pricing import sum_down
 
 LARGEST = 36  # secrets: the semidefinite program takes half a minute there
 _FIRST, _ADDED = 60, 60  # products per secret to start with, and to add in a round
 _ROUNDS = 12
 _BROKEN = 1e-6  # a product below minus this is added
 _ACTIVE = 1e-9  # of the largest multiplier: products with less are left out of the next round
-_ROUNDING = 2.0**-40  # relative: what eigenvalues are lowered by, above the rounding of (n, n) products
+_ROUNDING = 2.0**-40  # relative: above the rounding of distances, exponentials and sums of them
+_EIGEN = 64  # times n units: above the rounding of eigenvalues of (n, n) matrices, relative to the sum of their entries
+_UNIT = 2.0**-52
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -109,27 +112,32 @@ def proved_bound(program: StatisticalDesign, dual: NDArray[np.float64], multipli
     outer = np.outer(dual, prior)
     matrix = outer - (one.T * weight) @ other
     size = float((abs(outer) + (abs(one).T * weight) @ abs(other)).sum())
+    n = len(prior)
+    off = (len(used) + _EIGEN * n) * _UNIT  # of sums of as many products, and of eigenvalues, relative to `size`
+    if not math.isfinite(size):
+        return 0.0
     value, vector = np.linalg.eigh((matrix + matrix.T) / 2)
-    total = float(dual.sum()) + (max(0.0, -float(value[0])) + _ROUNDING * size) * _largest_trace(problem)
+    total = -sum_down(-dual) + (max(0.0, -float(value[0])) + off * size) * _largest_trace(problem)
     if not total > 0:
         return 0.0
     root = _root(program.norm)
     inner = np.linalg.eigvalsh(root.T @ (vector * np.maximum(value, 0.0)) @ vector.T @ root)
-    trace = float(np.sqrt(np.maximum(inner - _ROUNDING * abs(inner).max(), 0.0)).sum())
-    return max(0.0, (trace**2 / total) * (1 - _ROUNDING) - program.offset)
+    lost = _EIGEN * n * _UNIT * float((root**2).sum()) * float(np.maximum(value, 0.0).sum())
+    trace = float(np.sqrt(np.maximum(inner - lost, 0.0)).sum())
+    return max(0.0, (trace**2 / total) * (1 - _ROUNDING) - program.offset * (1 + _ROUNDING))
 
 
 def _largest_trace(problem: DesignProblem) -> float:
     """The bound of tr I."""
     most = 1 / (np.exp(-problem.distances) @ problem.prior_array)
-    return float(most @ most)
+    return float(most @ most) * (1 + _ROUNDING * 4)
 
 
 def sides(problem: DesignProblem) -> NDArray[np.float64]:
     """The rows a_i (k, n) of the module docstring: every edge, then every edge turned."""
     tail, head, length = problem.edges.both_ways()
     rows, found = np.arange(len(tail)), np.zeros((len(tail), problem.domain.size))
-    found[rows, tail], found[rows, head] = -np.exp(-length), 1.0
+    found[rows, tail], found[rows, head] = -np.exp(-length) * (1 - 4 * _UNIT), 1.0  # what is still true of every ray
     return found
 
 
