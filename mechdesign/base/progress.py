@@ -20,6 +20,7 @@ from mechdesign.base.streams import visible
 
 COLUMNS = 79
 _FIRST, _EVERY, _LIVE = 2.0, 10.0, 0.5  # seconds to the first line, between lines, and between states of a live one
+_TICK = 0.05  # seconds between looks
 
 
 @dataclass(kw_only=True, eq=False)
@@ -29,6 +30,7 @@ class _Watched:
     title: str
     target: float | None
     limit: float
+    patient: bool
     state: Any = None
     started: float = field(default_factory=time.monotonic)
 
@@ -39,12 +41,15 @@ _shown = 0  # characters of the live line
 
 
 @contextmanager
-def progress(title: str, *, target: float | None = None, limit: float = math.inf) -> Iterator[Callable[[Any], None]]:
+def progress(
+    title: str, *, target: float | None = None, limit: float = math.inf, patient: bool = False
+) -> Iterator[Callable[[Any], None]]:
     """Watch what runs inside; gives the function that is told of states: words, or what has a property `brief`.
 
-    target, the relative gap, and limit, the seconds, at which it ends.
+    target, the relative gap, and limit, the seconds, at which it ends; patient, whether off a terminal the first line
+    comes after ten seconds too, as of a command that may only be starting.
     """
-    watched = _Watched(title=title, target=target, limit=limit)
+    watched = _Watched(title=title, target=target, limit=limit, patient=patient)
 
     def report(state: Any) -> None:
         watched.state = state
@@ -122,14 +127,16 @@ def percent(share: float) -> str:
 
 def _watch(ended: threading.Event) -> None:
     global _shown
-    live = sys.stderr is not None and sys.stderr.isatty()
-    wait = _FIRST
-    while not ended.wait(wait):
-        wait = _LIVE if live else _EVERY
+    live, last = sys.stderr is not None and sys.stderr.isatty(), -math.inf
+    while not ended.wait(_TICK):
         with _lock:
             if not _under_way or sys.stderr is None:
                 continue
-            told = line(_under_way[-1], time.monotonic())
+            now, watched = time.monotonic(), _under_way[-1]
+            early = now - watched.started < (_FIRST if live or not watched.patient else _EVERY)
+            if early or now - last < (_LIVE if live else _EVERY):
+                continue
+            told, last = line(watched, now), now
             if live:
                 sys.stderr.write("\r" + told.ljust(_shown))
                 _shown = len(told)

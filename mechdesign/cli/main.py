@@ -56,7 +56,7 @@ def _run() -> int:
 
     named = " ".join(word for word in sys.argv[1:3] if word.isalpha()) or "mechdesign"
     try:
-        with progress(named):
+        with progress(named, patient=True):
             code = command()(sys.argv[1:] or ["--help"], prog_name="mechdesign", standalone_mode=False)
     except typer.Abort as error:
         raise KeyboardInterrupt from error

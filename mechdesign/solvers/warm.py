@@ -28,8 +28,8 @@ def compile_kernels(program: Program, *, verbose: bool = False) -> None:
         return
     if verbose:
         note_compiling()
-    domain = Domain.grid((4, 4), cell=1.0)
-    metric = Eikonal(level=PrivacyLevel.constant(1.0), stencil=8)
+    domain = Domain.grid((4, 4), cell=1.0, unit="cell")
+    metric = Eikonal(level=PrivacyLevel.constant(1.0, unit="cell"), stencil=8)
     problem = DesignProblem(
         domain=domain, metric=metric, prior=np.asarray(uniform(domain)), loss=Distance(), name="compiling"
     )

@@ -262,6 +262,7 @@ def test_shares_are_plain_digits(share, said):
 def test_verbose_tells_in_python_and_the_callback_too(monkeypatch, capsys):
     monkeypatch.setattr(progress_of_base, "_FIRST", 0.0)
     monkeypatch.setattr(progress_of_base, "_EVERY", 0.01)
+    monkeypatch.setattr(progress_of_base, "_TICK", 0.001)
     problem, seen = CASES["euclidean lattice"](), []
     md.solve(problem, method="blocks", verbose=True, on_progress=seen.append)
     assert seen

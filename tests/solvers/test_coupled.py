@@ -20,6 +20,7 @@ from designs import (
 from tolerances import ORACLE, SOLVED
 
 import mechdesign as md
+from mechdesign.closed_forms.mechanisms.best import certified_closed_forms
 from mechdesign.errors import DesignError, InfeasibleError, SizeError, SolverError
 from mechdesign.mechanism.table.certificate import ROW_SUM
 from mechdesign.mechanism.table.dataset import seal
@@ -185,13 +186,18 @@ def test_what_does_not_fit_is_refused_before_it_is_allocated(monkeypatch: pytest
         md.solve(md.programs.Dictionary(problem=load_problem("philadelphia", cells=250)))
 
 
-def test_without_time_the_exponential_mechanism_is_kept_where_it_meets_the_limits() -> None:
-    problem = problem_of("discrete")
-    optimum = solved("discrete", "minimax").attrs["objective"]
+def test_without_time_the_best_closed_form_is_kept_where_it_meets_the_limits() -> None:
+    case = "line, zero-one"
+    problem = problem_of(case)
+    optimum = solved(case, "minimax").attrs["objective"]
     found = solve_coupled(md.programs.Minimax(problem=problem), gap=1e-3, time_limit=-1.0)
     assert found.stopped == "time"
-    assert 0 < found.lower_bound <= optimum < found.objective
-    tight = md.programs.Bounded(problem=problem, worst_loss=optimum * 1.01)
+    assert 0 < found.lower_bound <= optimum <= found.objective
+    assert found.objective <= min(
+        float(task_of(md.programs.Minimax(problem=problem)).value(form.mass))
+        for form in certified_closed_forms(problem)
+    )
+    tight = md.programs.Bounded(problem=problem, worst_loss=optimum * (1 + ORACLE))
     with pytest.raises(SolverError, match="before any table"):
         solve_coupled(tight, gap=1e-3, time_limit=-1.0)
 

@@ -124,7 +124,7 @@ def _tables(problem: DesignProblem) -> Iterator[tuple[str, Callable[[float], Tab
         yield "geometric_clamped", lambda share: geometric.clamped_table(problem, level * share)
     if level is not None and level > 0 and problem.domain.size <= REMAPPED:  # private where all rows are alike
         yield "geometric_normalised", lambda share: geometric.normalised_table(problem, level * share)
-    if not (noise and problem.domain.size > REMAPPED and _level(problem, 2 * level)):
+    if not (noise and problem.domain.size > REMAPPED and _level(problem, 2 * (level or 0.0))):
         yield "exponential", lambda share: _exponential(problem, share)
     if problem.reports is problem.domain:
         shortest = float(lengths.min())

@@ -34,7 +34,7 @@ from mechdesign.base.memory import require_memory
 from mechdesign.base.progress import verbosely
 from mechdesign.closed_forms.mechanisms.baselines import BASELINES
 from mechdesign.closed_forms.mechanisms.best import best_closed_form
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, MechdesignError
 from mechdesign.mechanism.schema import DESCRIBED, Array, Schema
 from mechdesign.mechanism.storage.files import load_sealed
 from mechdesign.mechanism.table.certificate import max_log_ratio
@@ -210,7 +210,7 @@ def _row(problem: DesignProblem, multiplier: float, design: Design, gap: float) 
     return row | _figures(made, scale=multiplier) | {"stopped": design.stopped}
 
 
-def _figures(made: Mapping[str, xr.Dataset | InputError], scale: float = 1.0) -> Row:
+def _figures(made: Mapping[str, xr.Dataset | MechdesignError], scale: float = 1.0) -> Row:
     """Loss and level of each mechanism, made for a problem at `scale`; None for those that do not fit."""
     row: Row = {}
     for name, mechanism in made.items():

@@ -68,6 +68,7 @@ FINISHED = ("kappa", "rounds")  # why a run ends that has nothing left to do
 _STATE = "state"  # its name in the work folder
 _FEW = 128  # rows that an estimate of the time takes
 _CERTIFICATES = 3.0  # passes over exact sums that certifying takes, about, with those of the edges that are tried alone
+_BOUND = 0.9  # of the time limit, until which a bound is sought: blocks under way end, and the file is made
 _SOON = 2.0  # seconds that rounds get in any case
 _PER_PLACE, _PER_EDGE = 400, 200  # bytes of a design, at its peak
 
@@ -278,7 +279,7 @@ class _Search:
         """A lower bound, if there is time for one, and why the run ends; none after an interrupt, or by one."""
         if stopped == "interrupt":
             return None, stopped
-        deadline = self.run.started + self.run.time_limit
+        deadline = self.run.started + _BOUND * self.run.time_limit
 
         def tell(stage: str, done: int, total: int) -> None:
             self._told(stage, done, total, None)
