@@ -27,7 +27,7 @@ from mechdesign.mechanism.positions.cones import breaches
 from mechdesign.mechanism.protection import Protection, protection, protection_of_map
 from mechdesign.mechanism.session.design import SessionDesign
 from mechdesign.mechanism.session.design_files import is_design
-from mechdesign.mechanism.storage.files import file_checksum, load, path_checksum
+from mechdesign.mechanism.storage.files import known_checksum, load, path_checksum
 from mechdesign.mechanism.stored import Stored, contradiction, read
 from mechdesign.mechanism.table.certificate import max_log_ratio, row_sums_exact, violations
 from mechdesign.mechanism.table.dataset import checksum_faults
@@ -153,7 +153,7 @@ def verify(
             reasons += found["reasons"]
             found |= _ratios(found, stored.positions is not None, not reasons)
             found["protection"] = None if reasons else protection(stored)
-            found["sha256"] = None if given else file_checksum(mechanism)
+            found["sha256"] = None if given and reasons else known_checksum(mechanism)
     except Exception as error:
         raise contradiction(error) from error
     return Verification(**{**found, "certified": not reasons, "reasons": reasons})

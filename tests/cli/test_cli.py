@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import re
 import shutil
@@ -39,8 +40,8 @@ ROW = [
 ]  # fmt: skip
 VERIFIED = [
     "certified", "violations", "claim", "rebuilt", "effective_epsilon", "worst", "expected_loss", "lower_bound_checked",
-    "lower_bound_reason", "reasons", "position_claim", "position_breaches", "ratio", "row_ratio", "protects", "within",
-    "factor_within",
+    "lower_bound_reason", "reasons", "position_claim", "position_breaches", "sha256", "ratio", "row_ratio", "protects",
+    "within", "factor_within",
 ]  # fmt: skip
 
 
@@ -147,6 +148,7 @@ def test_solve_then_verify(solved, run, run_json):
     code, result = run_json("verify", path)
     assert code == 0
     assert list(result) == VERIFIED
+    assert result["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
     assert (result["certified"], result["violations"], result["reasons"]) == (True, 0, [])
     assert (result["rebuilt"], result["lower_bound_checked"]) == ("geometry", True)
     for name in ("claim", "protects", "within", "factor_within", "ratio", "row_ratio"):

@@ -131,12 +131,18 @@ def file_checksum(held: xr.Dataset) -> str:
     """What `sha256sum` prints of the file of a sealed Dataset: of the one that it was read from or saved as, else of
     the one that `save` would write here. Cost: that of writing it, where it was neither read nor saved.
     """
-    sealed, found = held.encoding.get(_KNOWN, ("", ""))
-    if sealed and sealed == held.attrs.get("sha256"):
-        return str(found)
+    known = known_checksum(held)
+    if known is not None:
+        return known
     with tempfile.TemporaryDirectory() as folder:
         _write(held, Path(folder) / "file.nc")
     return str(held.encoding[_KNOWN][1])
+
+
+def known_checksum(held: xr.Dataset) -> str | None:
+    """The checksum of the file that a sealed Dataset was read from or saved as; None where it was neither."""
+    sealed, found = held.encoding.get(_KNOWN, ("", ""))
+    return str(found) if sealed and sealed == held.attrs.get("sha256") else None
 
 
 def path_checksum(path: str | Path) -> str:
