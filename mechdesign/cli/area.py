@@ -92,6 +92,7 @@ def area(
     """Design a mechanism for an area on Earth: any two positions are protected, by their distance on the ground."""
     started = time.monotonic()
     from mechdesign.base.memory import require_memory
+    from mechdesign.mechanism.positions.claim import rounding_length
     from mechdesign.mechanism.storage.files import check_target, save
     from mechdesign.output.page.page import check_page_target, save_page
     from mechdesign.output.terminal import printing
@@ -152,10 +153,14 @@ def area(
         name="box" if area is None else area.stem,
         parameters={**claimed, "cell": cell, "unit": domain.unit},
     )
+    between = partial(stated, positions=True)
+    if levels is None and "radius" in claimed:  # so that the factor holds within the radius, rounding included
+        between = partial(between, epsilon=eps / (1 + 1.01 * rounding_length(cell) / claimed["radius"]))
     printing.note_compiling()
     with printing.progress("box" if area is None else area.stem) as on_progress:
         asked = Asked(program=program, positions=positions, gap=gap, time_limit=time_limit, on_progress=on_progress)
-        made = designed(asked, domain, stated, loss=loss, varies=levels is not None or varying is not None)
+        varies = levels is not None or varying is not None
+        made = designed(asked, domain, stated, between, loss=loss, varies=varies)
         problem = made.problem
         checked = proved(made.mechanism)
         summary = summarise(made.mechanism, checked, seconds=time.monotonic() - started, file=output)
@@ -248,10 +253,18 @@ class Made:
     reason: str | None
 
 
-def designed(asked: Asked, domain: Domain, stated: Callable[..., DesignProblem], *, loss: str, varies: bool) -> Made:
+def designed(
+    asked: Asked,
+    domain: Domain,
+    stated: Callable[[], DesignProblem],
+    between: Callable[[], DesignProblem],
+    *,
+    loss: str,
+    varies: bool,
+) -> Made:
     """The mechanism of an area, between any two positions where that is to be had and nobody asked for cells.
 
-    stated, the problem of the area between cells and, with positions=True, between positions.
+    stated, the problem of the area between cells; between, that between positions.
     Raises: what a design raises; InputError for cells wider than the radius within which they are to protect people.
     """
     from mechdesign.errors import SizeError, UnsuitableError
@@ -261,7 +274,7 @@ def designed(asked: Asked, domain: Domain, stated: Callable[..., DesignProblem],
     ends, unit = time.monotonic() + asked.time_limit, domain.unit
     reason = None if asked.positions else cells_instead(domain, loss, varies=varies, program=asked.program)
     if asked.positions != "cells" and reason is None:
-        problem = stated(positions=True)
+        problem = between()
         try:
             mechanism, method = _between_positions(asked, problem, ends)
         except (SizeError, UnsuitableError) as error:

@@ -64,7 +64,12 @@ def position_sentence(metric: Metric, domain: Domain, patches: Patches) -> str:
 
 def rounding_nats(metric: Metric, side: float) -> float:
     """What rounding two positions to 2^-16 of a cell of this side adds to D: r of the claim, with 1 % to spare."""
-    return 1.01 * math.sqrt(2) * level_range(metric)[1] * metric.scale * side / 2**STEP_BITS
+    return level_range(metric)[1] * metric.scale * rounding_length(side)
+
+
+def rounding_length(side: float) -> float:
+    """By how much rounding two positions to 2^-16 of a cell of this side parts them at most, with 1 % to spare."""
+    return 1.01 * math.sqrt(2) * side / 2**STEP_BITS
 
 
 def _fingerprint(patches: Patches) -> str:
