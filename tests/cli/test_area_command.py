@@ -504,10 +504,10 @@ def test_too_many_cells_for_any_position_are_told_before_anything_is_made():
         (400, "distance", False, "auto", None),
         (9999, "squared", False, "auto", None),
         (9999, "squared", False, "optimal", None),
-        (1600, "distance", True, "auto", None),
+        (250, "distance", True, "auto", None),
         (400, "zero-one", False, "auto", "the zero-one loss counts cells"),
         (400, "distance", False, "eikonal", "--program eikonal protects cells alone"),
-        (9216, "distance", True, "auto", "9,216 cells with levels that vary are more than the 1,600 .*--cell 490"),
+        (9216, "distance", True, "auto", "9,216 cells with levels that vary are more than the 250 .*--cell 1300"),
     ],
 )
 def test_why_cells_are_protected_instead(size, loss, varies, program, why):

@@ -3,9 +3,9 @@
 Between positions. Any two positions are protected wherever a design of them ends: by the program of cones where a step
 of it takes at most `CONES` multiplications (a core about three seconds, and a design some 25 of them: 310 cells, 700 of
 a rectangle with one level and one prior), else by weights of columns, up to `COLUMNS` in a step and what fits in
-memory. Where levels vary both take far more, and cost far more on cells that are coarse for them: up to `_VARYING`
-cells, and not where reports would be `_SANE` times as far off as by eikonal weights between cells. Where that is not to
-be had cells are protected, and the reason is told first.
+memory. Where levels vary columns take longer than cones and do worse, and any position costs far more on cells that are
+coarse for its levels: cones alone, up to `_VARYING` cells, and not where reports would be `_SANE` times as far off as
+by eikonal weights between cells. Where that is not to be had cells are protected, and the reason is told first.
 
 Between cells. The optimal program takes longer the more cells there are and the fewer nats lie between neighbours.
 `MINUTE` has the cells up to which it ends in about a minute of one processor, as measured on square maps with a
@@ -41,7 +41,7 @@ MINUTE = {  # metric: (least nats between neighbours, cells), from the longest e
 }
 CONES, COLUMNS = 3e10, 2.5e11  # multiplications of a step
 _MOST, _ORBIT = 12_000, 8  # cells of a table of 1.2 GB, of which seven are held; symmetries of a square
-_VARYING = 1600  # cells
+_VARYING = 250  # cells
 _SANE = 1.5
 TABLES = 4096  # cells up to which all pairs are checked within a minute or two
 _PRICE = 0.075  # times the square of the nats along a cell: what any two positions cost beside cells, by the distance
@@ -97,13 +97,22 @@ def positions_method(program: Positions, *, asked: bool) -> Method:
         raise _too_many(problem)
     if operations(program, "cones") <= CONES:
         return "cones"
-    if operations(program, "columns") <= (np.inf if asked else COLUMNS):
+    low, high = level_range(problem.metric)
+    if operations(program, "columns") <= (np.inf if asked else COLUMNS if low == high else 0.0):
         return "columns"
     raise _too_many(problem)
 
 
 def _too_many(problem: DesignProblem) -> SizeError:
     """The refusal of a design between positions."""
+    low, high = level_range(problem.metric)
+    if low < high:
+        return SizeError(
+            f"{problem.domain.size:,} cells with levels that vary are too many for that{_larger(problem.domain, 150)}",
+            field="cell",
+            value=problem.domain.spacing,
+            remedy="use a larger --cell, a smaller box, or --positions cells",
+        )
     symmetric = problem.reports is problem.domain and np.ptp(problem.prior_array) == 0
     return SizeError(
         f"{problem.domain.size:,} cells are too many for that{_larger(problem.domain, 10_000 if symmetric else 4_000)}",
