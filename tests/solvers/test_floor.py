@@ -31,7 +31,11 @@ from mechdesign.solvers.optimal.coupled_task import task_of
 from mechdesign.utility.loss.remap import remapped_loss
 
 NO_TIME = 1e-9  # seconds
-METHODS = ("auto", "rays", "boxed", "whole", "blocks", "aggregation")
+METHODS = (
+    "auto",
+    *(pytest.param(m, marks=pytest.mark.slow) for m in ("rays", "boxed", "whole", "aggregation")),
+    "blocks",
+)
 ALL = pytest.mark.parametrize("case", CASES)
 
 
