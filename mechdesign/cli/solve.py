@@ -79,8 +79,8 @@ def solve(
     beside = {"published": file.published(built.parameters), "remark": file.remark(built)}
     if program == Optimal.name and (said := outlook(built)) is not None:
         printing.note(said)
-    closing = {"target": gap} if program != "eikonal" else {}
-    with printing.progress(f"{built.name}, {program}", limit=time_limit, **closing) as on_progress:
+    target = gap if program != "eikonal" else None
+    with printing.progress(f"{built.name}, {program}", limit=time_limit, target=target) as on_progress:
         route: Any = method
         mechanism = solve_program(
             stated(built),

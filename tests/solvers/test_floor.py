@@ -31,7 +31,11 @@ from mechdesign.solvers.optimal.coupled_task import task_of
 from mechdesign.utility.loss.remap import remapped_loss
 
 NO_TIME = 1e-9  # seconds
-METHODS = ("auto", "rays", "boxed", "whole", "blocks", "aggregation")
+METHODS = (
+    "auto",
+    *(pytest.param(m, marks=pytest.mark.slow) for m in ("rays", "boxed", "whole", "aggregation")),
+    "blocks",
+)
 ALL = pytest.mark.parametrize("case", CASES)
 
 
@@ -104,7 +108,7 @@ def test_the_other_routes_of_tables(method: str) -> None:
 def test_a_map_whose_best_report_is_constant_gets_it() -> None:
     """At next to no level nothing beats the constant report, and the interior-point method need not find that."""
     problem = replace(plane(6), metric=md.Euclidean(epsilon=1e-6, unit="m"))
-    design = md.solve(problem, method="blocks", gap=0.5)
+    design = md.solve(problem, method="blocks", gap=0.5, time_limit=NO_TIME)
     assert design.attrs["expected_loss"] <= problem.constant_loss * (1 + SPARED)
 
 
@@ -224,8 +228,10 @@ def test_near_pairs_keep_time_for_their_repair(monkeypatch) -> None:
     assert (design.loss, repaired, design.stopped) == (floor.loss, [], "time")
 
 
-@pytest.mark.parametrize("method", ["whole", "aggregation"])
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(
+    ("method", "seed"),
+    [("whole", 0), *(pytest.param(*own, marks=pytest.mark.slow) for own in (("whole", 1), ("aggregation", 0)))],
+)
 def test_rows_without_a_prior_are_designed_too(method: str, seed: int) -> None:
     """HiGHS alone leaves them wrong; the optimum is that of rays."""
     built = md.load_problem("philadelphia", cells=8)

@@ -56,6 +56,8 @@ def best_closed_form(problem: DesignProblem, *, deadline: float = math.inf) -> C
     Cost: O(n m^2) and one certificate, O(e m). deadline, of time.monotonic().
     Raises: SolverError where certifying would end after the deadline, with an estimate.
     """
+    constant = _constant(problem)
+    _require_time(problem, constant, time.monotonic(), deadline)  # at least as long for any other, which costs to make
     for name, table in _by_loss(problem):
         mass = round_private(table, problem.edges)
         started = time.monotonic()
@@ -67,8 +69,7 @@ def best_closed_form(problem: DesignProblem, *, deadline: float = math.inf) -> C
                 return ClosedForm(name=name, mass=mass, loss=loss, seconds=seconds)
         except OutOfTime:
             break
-    mass = _constant(problem)
-    return ClosedForm(name="constant", mass=mass, loss=total_cost(mass, problem.weighted_loss))
+    return ClosedForm(name="constant", mass=constant, loss=total_cost(constant, problem.weighted_loss))
 
 
 def certified_closed_forms(problem: DesignProblem) -> Iterator[ClosedForm]:
