@@ -14,6 +14,7 @@ from conftest import ROOT
 
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.table.dataset import probabilities
+from mechdesign.output.sentences import cell
 from mechdesign.output.tables.compare import compare, each_mechanism, rows
 from mechdesign.output.tables.files import write_rows
 from mechdesign.output.tables.matched import matched_family, smallest_epsilon
@@ -90,7 +91,7 @@ def test_every_row_stands_at_one_distance(tmp_path: Path, capsys: pytest.Capture
     print_rows(table, problem)
     shown = capsys.readouterr()
     for row in table:
-        assert f"{row['smallest_epsilon']:.6g}" in shown.out
+        assert cell(row["smallest_epsilon"], "up 6") in shown.out
         assert row["mechanism"] in shown.out
     assert f"{table[0]['least_epsilon']:.6g} nats per m" in shown.err
 

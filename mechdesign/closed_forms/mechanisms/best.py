@@ -123,7 +123,8 @@ def _tables(problem: DesignProblem) -> Iterator[tuple[str, Callable[[float], Tab
         noise = True
         yield "planar_laplace", lambda share: planar_laplace.clamped_table(problem, level * share)
         yield "geometric_clamped", lambda share: geometric.clamped_table(problem, level * share)
-    if level is not None and level > 0 and problem.domain.size <= REMAPPED:  # private where all rows are alike
+    alike = (problem.domain.unit, problem.domain.dimension) == (problem.reports.unit, problem.reports.dimension)
+    if alike and level is not None and level > 0 and problem.domain.size <= REMAPPED:  # private where rows sum alike
         yield "geometric_normalised", lambda share: geometric.normalised_table(problem, level * share)
     if not (noise and problem.domain.size > REMAPPED and _level(problem, 2 * (level or 0.0))):
         yield "exponential", lambda share: _exponential(problem, share)
