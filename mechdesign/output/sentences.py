@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 
 from mechdesign.mechanism.protection import Protection, lengths
 from mechdesign.mechanism.stored import Stored
+from mechdesign.programs.optimal.bounded import Bounded
+from mechdesign.programs.optimal.constrained import Constrained
 from mechdesign.programs.optimal.positions import Positions
 from mechdesign.setting.objective.losses import Distance, SquaredDistance, ZeroOne
 from mechdesign.setting.space.plane import METRES
@@ -197,7 +199,8 @@ def _error(stored: Stored, value: float, place: str | None, name: str = "loss") 
 
 
 def bound_sentence(stored: Stored, *, at_position: float | None = None, gap: float | None = None) -> Saying | None:
-    """What no mechanism does better than, beside the loss that it bounds; None where nothing was proved.
+    """What no mechanism does better than, beside the loss that it bounds; None where nothing was proved. A program with
+    limits of its own bounds mechanisms that keep these too.
 
     gap, (loss - bound) / loss of these two where it was computed already. The bound of a design between centres of
     cells is one of the loss between centres. Of squared distances it says the same at true positions: those add the
@@ -213,7 +216,8 @@ def bound_sentence(stored: Stored, *, at_position: float | None = None, gap: flo
         return None
     value, at = headline_loss(stored, at_position=at_position)
     told = float(attrs.get("objective", attrs["expected_loss"]))
-    whose = "no mechanism of this form" if by_form else "no mechanism with this claim"
+    limited = attrs["program"] in (Bounded.name, Constrained.name)
+    whose = f"no mechanism {'of this form' if by_form else 'with this claim'}{' and its limits' * limited}"
     share = (told - bound) / told if gap is None else gap
     end = f" (gap {percent(max(share, 0.0), up=True)})." if told > 0 else "."
     if "objective" in attrs and not by_form:
@@ -259,14 +263,6 @@ def stopped_sentence(stopped: str | None, gap: float | None, *, limit: float | N
     return Saying(
         template=f"{why}: up to {{avoidable}} of the loss may be avoidable; {on}.", values=values, texts=texts
     )
-
-
-def saying_of(stored: Stored, p: Protection) -> Saying:
-    """What a page begins with: protection, error, bound."""
-    at_position = position_loss(stored.mechanism)
-    told = "objective" not in stored.mechanism.attrs or stored.positions is not None
-    bound = bound_sentence(stored, at_position=at_position) if told else None
-    return joined([protects(p), error_sentence(stored, at_position=at_position), bound])
 
 
 def _of_length(template: str, name: str, value: float, unit: str, *, up: bool) -> Saying:

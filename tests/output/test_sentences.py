@@ -14,8 +14,8 @@ from placed import placed
 
 import mechdesign as md
 from mechdesign.closed_forms.mechanisms import exponential
-from mechdesign.mechanism.protection import protection
 from mechdesign.mechanism.stored import read
+from mechdesign.output.page.contents import saying_of
 from mechdesign.output.sentences import (
     TIMES,
     amount,
@@ -25,7 +25,6 @@ from mechdesign.output.sentences import (
     length,
     number,
     percent,
-    saying_of,
     stopped_sentence,
 )
 from mechdesign.utility.loss.true_position import position_loss
@@ -95,13 +94,19 @@ def test_a_bound_of_a_design_between_positions_is_of_its_own_loss():
     assert bound_sentence(read(mechanism)) is None  # a kernel has none
     problem = replace(CASES["euclidean lattice"](), name="positions")
     solved = md.solve(md.programs.Positions(problem=problem), gap=0.02)
-    said = saying_of(read(solved), protection(read(solved)))
+    said = saying_of(read(solved), md.verify(solved))
     assert said.sentence.startswith("Protects any two positions: within ")
     assert "No mechanism of this form does better than " in said.sentence
     assert said.values["bound"] ** 2 == pytest.approx(solved.attrs["lower_bound"])
     assert said.values["loss"] ** 2 == pytest.approx(solved.attrs["objective"])
     assert not re.search(r"spline|cone|multiplier|e[-+]\d", said.sentence)
     assert said.sentence == said.template.format(**said.texts)
+
+
+def test_a_bound_among_mechanisms_with_limits_of_their_own_says_so():
+    problem = replace(CASES["euclidean lattice"](), name="limits")
+    bounded = md.solve(md.programs.Bounded(problem=problem, worst_loss=1.2 * md.solve(problem).attrs["expected_loss"]))
+    assert bound_sentence(read(bounded)).sentence.startswith("No mechanism with this claim and its limits has less than ")
 
 
 def test_what_was_stopped_says_so_and_what_goes_on():

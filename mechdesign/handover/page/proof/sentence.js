@@ -3,7 +3,7 @@
 
 const STEP_SHOWN = 1.01e-3; // relative, of the last of four digits
 const OFF = "(?:Reports|Answers) are \\{loss\\} off(?<at> the true position)?(?: on average| \\(root mean square\\))\\.";
-const BETTER = "mechanism (?:of this form|with this claim) (?:does better than|has less than) \\{bound\\}(?: \\(gap (?<gap>[^()]+) %\\))?\\.";
+const BETTER = "mechanism (?<whose>of this form|with this claim(?: and its limits)?) (?:does better than|has less than) \\{bound\\}(?: \\(gap (?<gap>[^()]+) %\\))?\\.";
 const FORMS = new RegExp(
   `^(?:${OFF}|A report is the true one with probability \\{loss\\}\\.|(?:Reports|Answers) have a loss of \\{loss\\} on average\\.)` +
     `(?<bound> (?:Between centres of cells that is \\{cell_loss\\}, and no|No) ${BETTER})?` +
@@ -62,6 +62,9 @@ function sentenceFaults(page, found) {
   if (at !== undefined || loss !== "squared") wanted.bound = told(bound + (loss === "squared" && at !== null && !ofForm ? (at - own) * (1 - 1e-12) : 0));
   if (page.contents.verification.lower_bound_checked !== true && said && (said.bound || "avoidable" in values))
     wrong("the sentence speaks of a lower bound that was not checked");
+  const limited = ["bounded", "constrained"].includes(attribute(page, "program"));
+  const whose = ofForm ? "of this form" : `with this claim${limited ? " and its limits" : ""}`;
+  if (said?.bound && said.whose !== whose) wrong(`the lower bound is one of mechanisms ${whose}, the sentence says ${said.whose}`);
   if (said?.gap !== undefined && !showsShare(said.gap, Math.max(wanted.avoidable, 0)))
     wrong(`the sentence says gap ${said.gap} %, the file ${wanted.avoidable} %`);
   const units = shownUnits(page);
