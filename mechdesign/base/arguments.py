@@ -61,7 +61,7 @@ def check_construction(kind: type, args: tuple[Any, ...], given: Mapping[str, An
 @functools.cache
 def array_fields(kind: type) -> frozenset[str]:
     """The fields of a dataclass that hold numbers, arrays or lists of them."""
-    several = (Sequence, list, tuple)
+    several = (Sequence, list, tuple, dict)
     hints = _hints(kind).items()
     return frozenset(name for name, hint in hints if _is_array(hint) and typing.get_origin(hint) not in several)
 

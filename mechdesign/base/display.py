@@ -79,8 +79,8 @@ def _own_arrays(made: Any) -> None:
     listed = array_fields(kind)
     for field in fields(made):
         value: Any = getattr(made, field.name, None)
-        told = field.name in listed and not (value is None or np.isscalar(value))
-        if told or isinstance(value, np.ndarray):
+        rows = isinstance(value, (list, tuple)) or (hasattr(value, "__array__") and not np.isscalar(value))
+        if isinstance(value, np.ndarray) or (rows and field.name in listed):
             object.__setattr__(made, field.name, own_array(value, field.name))
 
 
