@@ -106,7 +106,9 @@ def test_a_bound_of_a_design_between_positions_is_of_its_own_loss():
 def test_a_bound_among_mechanisms_with_limits_of_their_own_says_so():
     problem = replace(CASES["euclidean lattice"](), name="limits")
     bounded = md.solve(md.programs.Bounded(problem=problem, worst_loss=1.2 * md.solve(problem).attrs["expected_loss"]))
-    assert bound_sentence(read(bounded)).sentence.startswith("No mechanism with this claim and its limits has less than ")
+    assert bound_sentence(read(bounded)).sentence.startswith(
+        "No mechanism with this claim and its limits has less than "
+    )
 
 
 def test_what_was_stopped_says_so_and_what_goes_on():

@@ -154,7 +154,8 @@ def path_checksum(path: str | Path) -> str:
 def _write(held: xr.Dataset, path: Path) -> None:
     """Write a Dataset with its mark, and remember the checksum of the file with the seal that it belongs to."""
     encoding = {
-        str(name): {"_FillValue": None, "fletcher32": True, "zlib": True, "complevel": 1} for name in held.variables
+        str(name): {"_FillValue": None, "fletcher32": True, "zlib": True, "shuffle": True, "complevel": 1}
+        for name in held.variables
     }
     held.to_netcdf(path, engine="h5netcdf", format="NETCDF4", encoding=encoding)
     with path.open("r+b") as stream:

@@ -48,7 +48,9 @@ def print_verification(result: Verification, stored: Stored | None = None, *, ve
             "worst": f"report {worst['report']}, from secret {worst['secret']} beside {worst['other']}"
             if worst is not None and (verbose or not rows)
             else None,
-            "expected loss": None if result.expected_loss is None else number(result.expected_loss, up=True, digits=9),
+            "expected loss": number(result.expected_loss, up=True, digits=9)
+            if result.expected_loss is not None and (verbose or not rows)
+            else None,
             "lower bound": f"{said}: {why}" if why else said if result.lower_bound_checked else None,
             **{_WINDOWS.get(words, words): _window(told) for words, told in (result.windows or {}).items()},
             "sha256sum": result.sha256,

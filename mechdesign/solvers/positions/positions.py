@@ -103,7 +103,8 @@ def solve_positions(
     if point.stopped in ("time", "interrupt"):
         first = _first_table(program, gap=gap, deadline=np.inf)[0] if first is None else first
         mass = min(mass, first, key=lambda table: total_cost(table, cost))
-    dual = row_multipliers(cost, cones, group, point.slack)
+    slack = point.slack.astype(np.float32).astype(float)  # half the file; the bound is of these
+    dual = row_multipliers(cost, cones, group, slack)
     objective, bound = total_cost(mass, cost), sum_down(dual)
     stopped = "gap" if objective - bound <= gap * objective else point.stopped
     proved: dict[str, Any] = {}
@@ -112,7 +113,7 @@ def solve_positions(
             "lower_bound": bound,
             "lower_bound_of": _BOUNDED,
             "dual": dual,
-            "multipliers": point.slack.ravel(),
+            "multipliers": slack.ravel(),
         }
     return Design(
         mass=mass,
