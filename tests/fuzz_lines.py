@@ -202,10 +202,10 @@ CONSUMERS = {  # which commands read a file of a kind; the mutated one stands fo
     "area.nc": ["verify @", "sample @ --lon 2.34 --lat 48.86", "export @ --degrees -o x.csv"],
     "curve.nc": ["plot @ -o x.png", "page @ -o x.html", "verify @"],
     "map.nc": ["solve philadelphia --cells 2 --raster-unit m --raster @", "solve neighbourhoods --label-map @"],
-    "map.asc": ["solve philadelphia --cells 2 --raster @", "area park.geojson --cell 600 --radius 200 --level 0.7 "
+    "map.asc": ["solve philadelphia --cells 2 --raster @", "area park.geojson --cell 600 --radius 600 --level 0.7 "
                 "--levels @ --slope 1e-4 -o a.nc", "solve neighbourhoods --cells 4 --label-map @"],
     "map.tif": ["solve philadelphia --cells 2 --raster-unit m --raster @",
-                "area park.geojson --cell 600 --radius 200 --level 0.7 --prior @ -o a.nc"],
+                "area park.geojson --cell 600 --radius 600 --level 0.7 --prior @ -o a.nc"],
     "table.csv": ["audit @ --metric discrete --epsilon 1 -o x.nc", "audit table.csv --metric euclidean --epsilon 1 "
                   "--unit km --places @", "verify @"],
     "table.npy": ["compare line --cells 2 --with @", "audit @ --metric discrete --epsilon 1"],
@@ -218,8 +218,8 @@ CONSUMERS = {  # which commands read a file of a kind; the mutated one stands fo
     "edges.csv": ["solve streets --nodes-file nodes.csv --edges-file @"],
     "checkins.txt": ["solve paris --cells 2 --epsilon 0.004 --prior checkins --checkins @"],
     "exported.json": ["verify @", "audit @ --metric discrete --epsilon 1"],
-    "park.geojson": ["area @ --cell 600 --radius 200 --level 0.7 --program planar-laplace -o a.nc",
-                     "area park.geojson --cell 600 --radius 200 --level 0.7 --forbidden @ -o a.nc"],
+    "park.geojson": ["area @ --cell 600 --radius 600 --level 0.7 --program planar-laplace -o a.nc",
+                     "area park.geojson --cell 600 --radius 600 --level 0.7 --forbidden @ -o a.nc"],
     "reports.csv": ["estimate @ two.nc --areas areas.csv", "estimate reports.csv two.nc --areas areas.csv --against @"],
     "areas.csv": ["estimate reports.csv two.nc --areas @", "plan two.nc --areas @ --people 900"],
     "day.json": ["verify @", "client @ -o web", "session create x.session --design @ --limit 4"],

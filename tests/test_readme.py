@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mechdesign.output.sentences import cell
+from mechdesign.output.figures import cell
 from mechdesign.output.tables.compare import COLUMNS
 from mechdesign.output.tables.sweep import baseline_names, baselines_of, sweep, sweep_rows
 from mechdesign.output.terminal.printing import print_table

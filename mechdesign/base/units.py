@@ -100,3 +100,8 @@ def rounded_down(value: Fraction) -> float:
 def unit_word(unit: str) -> str:
     """One unit of length in a sentence: "km", or "unit" where lengths are dimensionless."""
     return "unit" if unit == "1" else unit
+
+
+def lengths(unit: str, count: float = 2) -> str:
+    """A unit of length after a number."""
+    return {"1": "units", "cell": "cells"}.get(unit, unit) if count != 1 else unit_word(unit)

@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 
-from mechdesign.base.units import unit_word
+from mechdesign.base.units import lengths
 from mechdesign.mechanism.compact.map import CompactMap
 from mechdesign.mechanism.positions.claim import rounding_nats
 from mechdesign.mechanism.positions.patches import Patches, level_range
@@ -140,11 +140,6 @@ def factor_of(nats: Fraction | float) -> float:
         return math.exp(raised) * (1 + 2.0**-40) if raised < 709 else math.inf
     digits, shift = exp_lower(raised)
     return 1.0 if raised == 0 else _up(Fraction(digits) / Fraction(2) ** shift * (1 + Fraction(1, 1 << 59)))
-
-
-def lengths(unit: str, count: float = 2) -> str:
-    """A unit of length after a number."""
-    return {"1": "units", "cell": "cells"}.get(unit, unit) if count != 1 else unit_word(unit)
 
 
 def _up(exact: Fraction) -> float:

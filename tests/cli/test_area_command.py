@@ -20,7 +20,7 @@ from mechdesign.handover.verify_positions import main as check_positions
 from mechdesign.handover.verify_table import main as check_table
 from mechdesign.mechanism.positions.snapping import snapped, step_weights
 from mechdesign.mechanism.stored import stored_domain
-from mechdesign.output.sentences import length
+from mechdesign.output.figures import length
 from mechdesign.output.terminal.chosen import cells_instead, check_pairs, chosen_for, dearer, positions_method
 from mechdesign.programs.optimal.positions import Positions
 from mechdesign.setting.problems.area import area_problem, plane_level

@@ -40,7 +40,7 @@ MADE = {  # files that other lines read, and the lines that make them
     "two.nc": "solve line --cells 2 -o two.nc",
     "factored.nc": "solve line --cells 3 --program eikonal --method factored --rounds 5 -o factored.nc",
     "curve.nc": "sweep line --cells 2 --points 2 -o curve.nc",
-    "area.nc": "area park.geojson --cell 600 --radius 200 --level 0.7 --program planar-laplace -o area.nc",
+    "area.nc": "area park.geojson --cell 600 --radius 600 --level 0.7 --program planar-laplace -o area.nc",
     "exported.json": "export line.nc -o exported.json",
     "day.session": "session create day.session --design day.json --limit 4",
 }

@@ -14,7 +14,7 @@ from conftest import ROOT
 
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.table.dataset import probabilities
-from mechdesign.output.sentences import cell
+from mechdesign.output.figures import cell
 from mechdesign.output.tables.compare import compare, each_mechanism, rows
 from mechdesign.output.tables.files import write_rows
 from mechdesign.output.tables.matched import matched_family, smallest_epsilon

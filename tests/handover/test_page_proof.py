@@ -34,8 +34,8 @@ import mechdesign as md
 from mechdesign.handover import verify_table
 from mechdesign.mechanism.factored.rows import FactoredMechanism
 from mechdesign.mechanism.table.certificate import exp_lower
+from mechdesign.output.figures import number
 from mechdesign.output.page import contents as carried
-from mechdesign.output.sentences import number
 from mechdesign.programs.optimal.positions import Positions
 from mechdesign.utility.loss.true_position import position_loss
 

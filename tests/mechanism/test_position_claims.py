@@ -110,7 +110,7 @@ def test_a_mechanism_with_positions_is_proved_stored_and_read_again(name, tmp_pa
     assert checked.position_claim == mechanism.attrs["position_claim"]
     path = md.save(mechanism, tmp_path / "placed.nc")
     assert md.verify(path).position_claim == checked.position_claim
-    plain = name in ("square", "plane")
+    plain = name in ("square", "plane", "land")
     assert ("the Euclidean distance" in checked.position_claim) == plain
     assert ("along paths inside" in checked.position_claim) == (name in ("levels", "quarters"))
     assert ("the length of the shortest path inside" in checked.position_claim) == (name == "holes")

@@ -15,18 +15,9 @@ from placed import placed
 import mechdesign as md
 from mechdesign.closed_forms.mechanisms import exponential
 from mechdesign.mechanism.stored import read
+from mechdesign.output.figures import TIMES, amount, cell, length, number, percent
 from mechdesign.output.page.contents import saying_of
-from mechdesign.output.sentences import (
-    TIMES,
-    amount,
-    bound_sentence,
-    cell,
-    error_sentence,
-    length,
-    number,
-    percent,
-    stopped_sentence,
-)
+from mechdesign.output.sentences import bound_sentence, error_sentence, stopped_sentence
 from mechdesign.utility.loss.true_position import position_loss
 
 FIGURES = [  # value, up, down

@@ -10,6 +10,7 @@ import pytest
 import mechdesign as md
 from mechdesign.errors import UnsuitableError, VerificationError
 from mechdesign.mechanism.factored.row_sums import LossData
+from mechdesign.output.figures import amount
 from mechdesign.output.pictures.captions import loss_words
 from mechdesign.output.pictures.maps import plot_mechanism
 from mechdesign.setting.problems.from_words import named_problem
@@ -61,7 +62,10 @@ def test_it_solves_verifies_stores_exports_and_is_drawn(tmp_path):
     assert checked.expected_loss == pytest.approx(expected, rel=1e-12)  # sums of 144 doubles
     md.export(mechanism, tmp_path / "huber.csv")
     assert '# loss: "huber"' in (tmp_path / "huber.csv").read_text()
-    assert f"mean Huber loss {checked.expected_loss:.5g} km²" in plot_mechanism(mechanism).get_suptitle()
+    assert (
+        f"Reports have a loss of {amount(checked.expected_loss, 'km^2', up=True)} on average"
+        in plot_mechanism(mechanism).get_suptitle()
+    )
 
 
 @pytest.mark.parametrize(

@@ -436,7 +436,8 @@ def test_the_picture_shows_nodes_and_streets():
         points = np.column_stack([mechanism["secret_x"].values, mechanism["secret_y"].values])
         assert np.array_equal(lines[0::3], points[mechanism["edge_tail"].values])
         assert np.array_equal(lines[1::3], points[mechanism["edge_head"].values])
-    assert "m along" not in figure.get_suptitle()
+    assert "Protects these" in figure.get_suptitle()
+    assert "m along the streets, one report changes the odds" in figure.get_suptitle()
     assert "streets, eps = 0.01 nats per m" in figure.get_suptitle()
     assert len([a for a in plot_mechanism(mechanism).axes if a.get_title(loc="left")]) == 5
     with pytest.raises(InputError):

@@ -38,7 +38,8 @@ def along_a_road(count: int) -> DesignProblem:
 
 
 def test_the_class_of_a_case(tmp_path: Path) -> None:
-    pairs = replace(places(144), domain=grid((12, 12)), metric=Euclidean(epsilon=1.0, unit="cell"))
+    cells = grid((12, 12))
+    pairs = replace(places(144), domain=cells, reports=cells, metric=Euclidean(epsilon=1.0, unit="cell"))
     for asked, expected in (
         (places(60), "all pairs of scattered places"),
         (along_a_road(60), "a network"),

@@ -7,6 +7,7 @@ import pytest
 
 from mechdesign.closed_forms.mechanisms import exponential, geometric
 from mechdesign.errors import VerificationError
+from mechdesign.mechanism.table import remap as table_remap
 from mechdesign.mechanism.table.dataset import probabilities
 from mechdesign.output.tables.compare import makers
 from mechdesign.setting.metric.discrete import Discrete
@@ -16,7 +17,6 @@ from mechdesign.setting.objective import priors
 from mechdesign.setting.objective.losses import LOSSES, TableLoss
 from mechdesign.setting.problems.problem import DesignProblem
 from mechdesign.setting.space.domain import Domain
-from mechdesign.utility.loss import remap
 from mechdesign.utility.loss.loss import expected_distance, loss_matrix, mechanism_loss
 from mechdesign.utility.loss.remap import bayes_remap, remap_targets, remapped_loss
 from mechdesign.verification.verify import verify
@@ -145,7 +145,7 @@ def test_two_reports(prior, targets, left):
 def test_remapping_in_blocks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     mechanism = makers(grid_problem())["geometric_normalised"]()
     whole, value = remap_targets(mechanism), remapped_loss(mechanism)
-    monkeypatch.setattr(remap, "_BLOCK", 5)
+    monkeypatch.setattr(table_remap, "_BLOCK", 5)
     assert (remap_targets(mechanism) == whole).all()
     assert remapped_loss(mechanism) == pytest.approx(value, rel=FLOAT)
     assert (whole != np.arange(len(whole))).any()

@@ -158,7 +158,8 @@ def _exponential(problem: DesignProblem, share: float) -> Table:
         distances = metric.smallest_level * problem.domain.euclidean_to(problem.domain)
     else:
         distances = problem.distances
-    weight = np.exp(distances[:, problem.anchors] * (-share / 2))
+    away = distances[:, problem.anchors]
+    weight = np.exp((away - away.min(axis=1, keepdims=True)) * (-share / 2))  # the nearest report never vanishes
     return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
 

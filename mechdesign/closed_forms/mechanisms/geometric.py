@@ -41,7 +41,8 @@ def mechanism(problem: DesignProblem, epsilon: float | None = None, *, border: B
 
 def normalised_table(problem: DesignProblem, epsilon: float) -> NDArray[np.float64]:
     """e^{-eps |u - y|} with each row divided by its sum, (n, m)."""
-    weight = np.exp(-epsilon * problem.domain.euclidean_to(problem.reports))
+    away = problem.domain.euclidean_to(problem.reports)
+    weight = np.exp(-epsilon * (away - away.min(axis=1, keepdims=True)))  # the nearest report never vanishes
     return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
 

@@ -28,6 +28,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mechdesign.errors import InputError
+from mechdesign.mechanism.storage.files import file_checksum
 from mechdesign.mechanism.stored import Stored
 from mechdesign.mechanism.table.dataset import stored_points
 from mechdesign.output.sentences import Saying, bound_sentence, error_sentence, joined, protects, stopped_sentence
@@ -130,7 +131,7 @@ def mechanism_part(stored: Stored, checked: Verification, arrays: Arrays) -> dic
         "edges": len(stored.edges.tail),
         "network": stored.metric.network,
         "saying": saying_of(stored, checked).as_dict(),
-        "verification": checked.as_dict(),
+        "verification": {**checked.as_dict(), "sha256": file_checksum(stored.mechanism)},
         "comparison": None,
     }
 

@@ -16,7 +16,8 @@ import numpy as np
 import xarray as xr
 
 from mechdesign.base.streams import visible
-from mechdesign.mechanism.protection import Protection, lengths
+from mechdesign.base.units import lengths
+from mechdesign.mechanism.protection import Protection
 from mechdesign.mechanism.stored import read, stored_domain
 from mechdesign.output.page.contents import FORMAT, MOST_MASSES, Arrays, degrees_of, file_part, mechanism_part
 from mechdesign.output.page.facts import MOST_LISTED, exact, mechanism_facts, said_of

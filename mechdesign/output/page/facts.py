@@ -10,13 +10,13 @@ import numpy as np
 import xarray as xr
 
 from mechdesign.base.streams import visible
-from mechdesign.mechanism.protection import lengths
+from mechdesign.base.units import lengths
 from mechdesign.mechanism.sampling.sampler import drawn_rows
 from mechdesign.mechanism.storage.files import file_checksum
 from mechdesign.mechanism.stored import Stored
 from mechdesign.mechanism.table.dataset import stored_points, versions
+from mechdesign.output.figures import TIMES, length, number
 from mechdesign.output.page.contents import saying_of
-from mechdesign.output.sentences import TIMES, length, number
 from mechdesign.output.tables.sweep import columns, sweep_rows
 from mechdesign.setting.objective.losses import LOSSES
 from mechdesign.utility.loss.loss import loss_matrix

@@ -13,13 +13,14 @@ import numpy as np
 import xarray as xr
 
 from mechdesign.base.streams import visible
+from mechdesign.base.units import lengths
 from mechdesign.mechanism.compact.file import packed
 from mechdesign.mechanism.compact.map import CompactMap
-from mechdesign.mechanism.protection import lengths
 from mechdesign.mechanism.table.dataset import versions
+from mechdesign.output.figures import TIMES, number
 from mechdesign.output.page.contents import FORMAT, Arrays
 from mechdesign.output.page.facts import exact, said_of
-from mechdesign.output.sentences import TIMES, Saying, joined, number, protects
+from mechdesign.output.sentences import Saying, joined, protects
 from mechdesign.verification.verify import Verification
 
 _SHARES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)  # of the cells, in the table for readers without scripts

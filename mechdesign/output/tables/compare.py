@@ -17,7 +17,7 @@ from mechdesign.base.progress import verbosely
 from mechdesign.closed_forms.mechanisms.baselines import ANYWHERE, BASELINES, RIVALS
 from mechdesign.errors import InputError, MechdesignError, SizeError, SolverError, UnsuitableError
 from mechdesign.mechanism.table.dataset import relative_gap
-from mechdesign.output.sentences import cell
+from mechdesign.output.figures import cell
 from mechdesign.output.tables.given import Given, given_mechanisms
 from mechdesign.output.tables.matched import matched_makers, smallest_epsilon
 from mechdesign.programs.eikonal.query_weights import QueryWeights

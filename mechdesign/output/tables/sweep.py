@@ -39,7 +39,7 @@ from mechdesign.mechanism.schema import DESCRIBED, Array, Schema
 from mechdesign.mechanism.storage.files import load_sealed
 from mechdesign.mechanism.table.certificate import max_log_ratio
 from mechdesign.mechanism.table.dataset import relative_gap, seal, total_cost, versions
-from mechdesign.output.sentences import cell
+from mechdesign.output.figures import cell
 from mechdesign.output.tables.compare import AT_CLAIM, each_mechanism
 from mechdesign.output.tables.given import Given, given_mechanisms
 from mechdesign.setting.objective.true_position import position_cost

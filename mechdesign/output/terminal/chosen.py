@@ -26,7 +26,7 @@ import numpy as np
 from mechdesign.closed_forms.mechanisms import planar_laplace
 from mechdesign.errors import InputError, SizeError
 from mechdesign.mechanism.positions.patches import level_range
-from mechdesign.output.sentences import amount, length, percent
+from mechdesign.output.figures import amount, length, percent
 from mechdesign.output.terminal.printing import note
 from mechdesign.programs.optimal.positions import Positions
 from mechdesign.setting.metric.euclidean import Euclidean

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mechdesign.base.units import unit_word
-from mechdesign.output.sentences import amount, length, number
+from mechdesign.output.figures import amount, length, number
 from mechdesign.output.tables.compare import POSITIONS, Row, columns, printed, private_between_cells
 from mechdesign.output.terminal.printing import note, print_table, say
 from mechdesign.output.terminal.words import judged

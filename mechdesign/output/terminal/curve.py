@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mechdesign.output.sentences import amount, cell, number, percent
+from mechdesign.output.figures import amount, cell, number, percent
 from mechdesign.output.tables.sweep import Row, baselines_of, columns, printed_losses
 from mechdesign.output.terminal.printing import print_table, say
 from mechdesign.output.terminal.words import judged

@@ -10,7 +10,7 @@ from mechdesign.base.units import canonical_unit, unit_word
 from mechdesign.closed_forms.noise.privacy_radius import epsilon_within, nats_of_factor, nats_within, odds_factor
 from mechdesign.closed_forms.noise.radial_laplace import mean_radius, radius_ppf
 from mechdesign.errors import InputError, UnitError
-from mechdesign.output.sentences import length, number, percent
+from mechdesign.output.figures import length, number, percent
 from mechdesign.output.terminal.printing import listing, say
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)

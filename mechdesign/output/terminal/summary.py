@@ -15,14 +15,12 @@ from mechdesign.errors import DesignError, VerificationError
 from mechdesign.mechanism.positions.patches import level_range
 from mechdesign.mechanism.stored import read, stored_domain
 from mechdesign.mechanism.table.dataset import relative_gap
+from mechdesign.output.figures import length, number, percent
 from mechdesign.output.sentences import (
     bound_sentence,
     error_sentence,
     joined,
-    length,
-    number,
     objective_sentence,
-    percent,
     protects,
     stopped_sentence,
 )

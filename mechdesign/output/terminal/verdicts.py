@@ -7,7 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from mechdesign.mechanism.stored import Stored
-from mechdesign.output.sentences import bound_sentence, error_sentence, joined, number, protects
+from mechdesign.output.figures import number
+from mechdesign.output.sentences import bound_sentence, error_sentence, joined, protects
 from mechdesign.output.terminal.printing import listing, print_table, say
 from mechdesign.utility.loss.true_position import position_loss
 from mechdesign.verification.audit import Audit
