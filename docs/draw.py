@@ -27,14 +27,14 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import mechdesign as md
-from mechdesign.base.entropy import source
-from mechdesign.closed_forms.noise.radial_laplace import mean_radius
-from mechdesign.mechanism.compact.draw import Drawing
-from mechdesign.mechanism.session.advance import begin, carried_out, planned, simulated
-from mechdesign.setting.space.locate import place_of_degrees
-from mechdesign.utility.traces.propose import session_design
-from mechdesign.utility.traces.sessions import Risky
-from mechdesign.utility.traces.setting import Setting
+from mechdesign.base.threads import source
+from mechdesign.closed_forms.radial_laplace import mean_radius
+from mechdesign.maps.compact_draw import Drawing
+from mechdesign.problem.locate import place_at, place_on_earth
+from mechdesign.sessions.advance import begin, carried_out, planned, simulated
+from mechdesign.sessions.propose import session_design
+from mechdesign.sessions.setting import Setting
+from mechdesign.sessions.simulated import Risky
 
 HERE = Path(__file__).parent
 TUTORIALS = {
@@ -62,10 +62,10 @@ TICKS = np.array([-10, -5, 0, 5, 10])
 def day():
     """A synthetic day: where somebody was, the reports of a session and its estimates, on a map and over the hours."""
     domain, ticks = md.Domain.grid((12, 12), cell=200.0, unit="m"), 50
-    public = md.traces.walks(domain, people=200, days=14, ticks=ticks, seed=1000)
-    setting = Setting(domain=domain, model=md.traces.fit_home_away(public), within=200.0)
+    public = md.sessions.walks(domain, people=200, days=14, ticks=ticks, seed=1000)
+    setting = Setting(domain=domain, model=md.sessions.fit_home_away(public), within=200.0)
     design = session_design(setting, Risky(above=373.0, costs=(4.0, 2.0, 2.0, 2.0)))
-    trace = md.traces.walks(domain, people=12, days=1, ticks=ticks, seed=1).places[9, 0]
+    trace = md.sessions.walks(domain, people=12, days=1, ticks=ticks, seed=1).places[9, 0]
     state, source, estimates, errors = begin(design), simulated(design, 7), [], []
     for tick, place in enumerate(trace):
         state = carried_out(design, planned(design, state, tick), int(place), source)
@@ -153,7 +153,7 @@ def positions() -> Figure:
     problem = md.DesignProblem(
         domain=domain, metric=level, prior=md.priors.uniform(domain), loss=md.losses.SquaredDistance()
     )
-    centres, anywhere = md.solve(problem, gap=1e-3), md.solve(md.programs.Positions(problem), gap=1e-3)
+    centres, anywhere = md.solve(problem, gap=1e-3), md.solve(md.positions.Positions(problem), gap=1e-3)
     report = 9 * 4 + 5
     along = np.linspace(0.05, 899.95, 1800)
     figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
@@ -187,7 +187,7 @@ class Region:
     @classmethod
     def read(cls, design: str, compact: str) -> "Region":
         """From a design and its compact map."""
-        mechanism, drawing = md.load(design), Drawing(compact=md.geo.load_compact(compact))
+        mechanism, drawing = md.load(design), Drawing(compact=md.maps.load_compact(compact))
         domain = drawing.compact.domain
         nats = json.loads(mechanism.attrs["parameters"])["knobs"]["nats"]
         radius, error = (
@@ -235,8 +235,9 @@ def region(design: str, compact: str) -> Figure:
     maps.axes[0].set(ylabel="km north")
     bits, spread = source(1)[0], np.random.default_rng(1)
     for ax, (kind, (name, *place)), colour in zip(near.subplots(1, 3), SOMEBODY.items(), COLOURS, strict=True):
-        secret, points = place_of_degrees(shown.domain, *place), shown.domain.points / 1000
-        drawn = [shown.drawing.compact.report_of(at) for at in shown.drawing.places(secret, CLOUD, bits)]
+        secret = place_at(shown.domain, place_on_earth(shown.domain, *place))
+        points = shown.domain.points / 1000
+        drawn = shown.drawing.compact.target[shown.drawing.places(secret, CLOUD, bits)].tolist()
         within = spread.uniform(-0.5, 0.5, (CLOUD, 2)) * np.array(shown.domain.cell) / 1000
         shown.image(ax, shown.radius, "cividis", alpha=0.3)
         away = points[drawn] - points[secret]

@@ -7,7 +7,16 @@ from typing import Any
 import lazy_loader
 
 _attached, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-_ROOMS = ("programs", "losses", "geo", "population", "release", "traces", "utility", "baselines", "errors")
+# Of the core, beside the names at the top.
+_PARTS = (
+    "baselines",
+    "losses",
+    "plot",
+    "priors",
+    "programs",
+    "read",
+    "utility",
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -18,20 +27,6 @@ def __getattr__(name: str) -> Any:
     except AttributeError:
         if name.startswith("_"):
             raise
-    return _moved(name)
-
-
-def _moved(name: str) -> Any:
-    """A name of version 0.1 that was at the top and is in a room below it. Raises: AttributeError."""
-    from warnings import warn
-
-    verb, _, rest = name.partition("_")
-    found = [(verb, rest)] if verb in ("read", "plot") and rest else [(room, name) for room in _ROOMS]
-    for room, inside in found:
-        module = import_module(f"{__name__}.{room}")
-        if hasattr(module, inside):
-            warn(f"mechdesign.{name} is mechdesign.{room}.{inside}", DeprecationWarning, stacklevel=3)
-            return getattr(module, inside)
     raise _unknown(name)
 
 
@@ -39,12 +34,12 @@ def _unknown(name: str) -> AttributeError:
     """The error for a name that is nowhere, with those that come close to it."""
     from difflib import get_close_matches
 
+    from mechdesign.base.registry import capabilities
     from mechdesign.errors import UnknownNameError
 
-    rooms = {room: import_module(f"{__name__}.{room}").__all__ for room in (*_ROOMS[:-1], "plot", "priors", "read")}
-    known = {f"md.{one}": one for one in __all__} | {
-        f"md.{r}.{one}": one for r, names in rooms.items() for one in names
-    }
+    known = {f"md.{one}": one for one in __all__}
+    for part in (*_PARTS, *capabilities()):
+        known |= {f"md.{part}.{one}": one for one in import_module(f"{__name__}.{part}").__all__}
     plain = {full: one.lower() for full, one in known.items()}
     close = [full for full, one in plain.items() if one == name.lower()]
     near = get_close_matches(name.lower(), plain.values(), n=3, cutoff=0.75)

@@ -5,14 +5,13 @@ mechanisms of the literature on estimating distributions, which `compare` runs w
 mechanism of probabilities (n, m), at the smallest scale of the problem's metric that they satisfy.
 """
 
-from mechdesign.closed_forms.mechanisms.baselines import BASELINES, RIVALS
-from mechdesign.closed_forms.mechanisms.build import closed_form_mechanism as from_table
-from mechdesign.closed_forms.mechanisms.constant import mechanism as constant
-from mechdesign.closed_forms.mechanisms.exponential import mechanism as exponential
-from mechdesign.closed_forms.mechanisms.geometric import mechanism as geometric
-from mechdesign.closed_forms.mechanisms.planar_laplace import mechanism as planar_laplace
-from mechdesign.closed_forms.mechanisms.randomized_response import mechanism as randomized_response
-from mechdesign.closed_forms.mechanisms.spline_laplace import mechanism as spline_laplace
+from mechdesign.closed_forms.baselines import BASELINES, RIVALS
+from mechdesign.closed_forms.build import closed_form_mechanism as from_table
+from mechdesign.closed_forms.build import constant_mechanism as constant
+from mechdesign.closed_forms.build import exponential_mechanism as exponential
+from mechdesign.closed_forms.build import mechanism as geometric
+from mechdesign.closed_forms.build import randomized_response_mechanism as randomized_response
+from mechdesign.closed_forms.planar_laplace import mechanism as planar_laplace
 from mechdesign.verification.audit import repaired
 
 __all__ = [
@@ -25,5 +24,4 @@ __all__ = [
     "planar_laplace",
     "randomized_response",
     "repaired",
-    "spline_laplace",
 ]

@@ -1,7 +1,7 @@
-"""What can go wrong, as a tree; every error names the field, the value and the remedy.
+"""What can go wrong, as a tree; the message of an error is one sentence.
 
 MechdesignError
-├── InputError            exit code 2: what was asked cannot be taken
+├── InputError            exit code 2: an argument, option or file that cannot be taken; a ValueError too
 │   ├── UnitError         a unit that is unknown, or not the one asked for
 │   ├── UnsuitableError   a problem of a kind that this mechanism or program is not for
 │   ├── FileFormatError   a file that is missing, cut short or not of its format
@@ -22,16 +22,18 @@ from typing import ClassVar
 
 
 class MechdesignError(Exception):
-    """An error of this package.
+    """An error of this package: what is wrong, and what to do where that is not obvious.
 
-    `message` says what is wrong, `field` which input it is about, `value` what was given (as text) and
-    `remedy` what to do next. `kind` and `exit_code` belong to the class.
+    `field` is the input that it is about, `value` what was given (as text), `remedy` what to do next; each may be left
+    out. `kind` and `exit_code` belong to the class.
     """
 
     kind: ClassVar[str] = "error"
     exit_code: ClassVar[int] = 1
 
-    def __init__(self, message: str, *, field: str, value: object = None, remedy: str) -> None:
+    def __init__(
+        self, message: str, *, field: str | None = None, value: object = None, remedy: str | None = None
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.field = field
@@ -39,21 +41,18 @@ class MechdesignError(Exception):
         self.remedy = remedy
 
     def __str__(self) -> str:
-        shown = "" if self.value is None else f" (got {self.value})"
-        return f"{self.field}: {self.message}{shown}; {self.remedy}"
+        about = "" if self.field is None else f"{self.field}: "
+        given = "" if self.value is None else f" (got {self.value})"
+        advice = "" if self.remedy is None else f"; {self.remedy}"
+        return f"{about}{self.message}{given}{advice}"
 
     def as_dict(self) -> dict[str, str | None]:
-        """The JSON form: kind, field, value, remedy, message."""
-        return {
-            "kind": self.kind,
-            "field": self.field,
-            "value": self.value,
-            "remedy": self.remedy,
-            "message": self.message,
-        }
+        """The JSON form: kind, field, value, message; the remedy ends the message."""
+        message = self.message if self.remedy is None else f"{self.message}; {self.remedy}"
+        return {"kind": self.kind, "field": self.field, "value": self.value, "message": message}
 
 
-class InputError(MechdesignError):
+class InputError(MechdesignError, ValueError):
     """An input outside its domain: a sign, a shape, a sum, a name."""
 
     kind = "input"
@@ -121,7 +120,7 @@ class OutputError(MechdesignError):
 
     kind = "output"
 
-    def __init__(self, message: str, *, field: str, remedy: str, closed: bool) -> None:
+    def __init__(self, message: str, *, field: str, remedy: str | None = None, closed: bool) -> None:
         super().__init__(message, field=field, remedy=remedy)
         self.closed = closed
 

@@ -1,13 +1,16 @@
-"""Losses: what a report costs."""
+"""Losses: what a report costs, of a place or of a number that is asked of it."""
 
-from mechdesign.setting.objective.losses import (
-    LOSSES,
-    Distance,
-    Loss,
-    SquaredDistance,
-    TableLoss,
-    ZeroOne,
-    named_loss,
-)
+from mechdesign.problem.losses import LOSSES, Distance, Loss, Query, SquaredDistance, TableLoss, ZeroOne, named_loss
+from mechdesign.problem.problem import query_problem
 
-__all__ = ["LOSSES", "Distance", "Loss", "SquaredDistance", "TableLoss", "ZeroOne", "named_loss"]
+__all__ = [
+    "LOSSES",
+    "Distance",
+    "Loss",
+    "Query",
+    "SquaredDistance",
+    "TableLoss",
+    "ZeroOne",
+    "named_loss",
+    "query_problem",
+]

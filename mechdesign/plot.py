@@ -5,24 +5,23 @@ from types import ModuleType
 from typing import NoReturn
 
 from mechdesign.errors import InputError
-from mechdesign.output.page.page import save_page as page
-from mechdesign.output.pictures.diagnosis import plot_diagnosis as diagnosis
-from mechdesign.output.pictures.maps import plot_mechanism as mechanism
-from mechdesign.output.pictures.plot import load_drawable as load
-from mechdesign.output.pictures.plot import save_plot as save
-from mechdesign.output.pictures.sweeps import plot_sweep as sweep
+from mechdesign.output.maps import plot_mechanism as mechanism
+from mechdesign.output.panels import plot_diagnosis as diagnosis
+from mechdesign.output.plot import load_drawable as load
+from mechdesign.output.plot import plot_sweep as sweep
+from mechdesign.output.plot import save_plot as save
 
-__all__ = ["diagnosis", "load", "mechanism", "page", "save", "sweep"]
+__all__ = ["diagnosis", "load", "mechanism", "save", "sweep"]
 
 
-class _Room(ModuleType):
+class _Functions(ModuleType):
     def __call__(self, *args: object, **given: object) -> NoReturn:
         """Raises: InputError: a picture is drawn by one of the functions."""
         raise InputError(
-            "is a room of functions, and no function",
+            "is a module of functions",
             field="plot",
             remedy="write md.plot.mechanism(mechanism), or md.plot.save(mechanism, 'picture.png') for a file",
         )
 
 
-sys.modules[__name__].__class__ = _Room
+sys.modules[__name__].__class__ = _Functions

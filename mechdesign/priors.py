@@ -1,5 +1,5 @@
 """Priors: the probability of each secret, for which losses are expected."""
 
-from mechdesign.setting.objective.priors import from_density, proportional, uniform
+from mechdesign.problem.losses import from_density, proportional, uniform
 
 __all__ = ["from_density", "proportional", "uniform"]

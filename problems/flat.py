@@ -6,7 +6,7 @@ exceeds the Euclidean one.
 """
 
 from mechdesign import DesignProblem, Domain, Eikonal, Euclidean, PrivacyLevel, priors
-from mechdesign.closed_forms.mechanisms import planar_laplace
+from mechdesign.closed_forms import planar_laplace
 from mechdesign.errors import InputError
 from mechdesign.losses import SquaredDistance
 

@@ -7,17 +7,18 @@ r"""Is a household's income above a threshold? One private answer on a grid of o
 
 The cells go to 1.2 million USD, ten bands and more from the threshold on either side; incomes beyond count for the last
 cell. Outputs beyond [0, 1] are for noise that is centred on the answer; the optimal mechanism does not need them.
-Claim: none in the paper, which has no optimal release; scripts/optimal_release.py sets its mechanisms beside it.
+Claim: none in the paper, which has no optimal release; scripts/liang_yi.py sets its mechanisms beside it.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign import DesignProblem, Domain, Euclidean, priors
+from mechdesign.base.arguments import check_whole, positive
 from mechdesign.base.memory import require_places
-from mechdesign.closed_forms.sensitivity import query_functions as queries
 from mechdesign.errors import InputError
-from mechdesign.setting.problems.release import release_problem
+from mechdesign.release import query_functions as queries
+from mechdesign.release.released import release_problem
 
 TOP = 1_200_000.0  # USD
 LOW, HIGH = -0.5, 1.5  # outputs
@@ -40,12 +41,9 @@ def problem(
 
     Parameters: threshold and epsilon_inverse in USD; cells up to 1.2 million USD; outputs, how many.
     """
-    if not (np.isfinite(epsilon_inverse) and epsilon_inverse > 0):
-        raise InputError(
-            "must be positive and finite", field="epsilon_inverse", value=epsilon_inverse, remedy="use 12000 USD"
-        )
-    if cells < 2 or outputs < 2:
-        raise InputError("must be at least 2", field="cells, outputs", value=(cells, outputs), remedy="use 120 and 41")
+    positive(epsilon_inverse, "epsilon_inverse")
+    check_whole(cells, "cells", least=2)
+    check_whole(outputs, "outputs", least=2)
     require_places(outputs, field="outputs")
     if not 0 < threshold < TOP:
         raise InputError(f"must be between 0 and {TOP:g}", field="threshold", value=threshold, remedy="use 500000 USD")

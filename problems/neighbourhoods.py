@@ -18,10 +18,11 @@ from pathlib import Path
 import numpy as np
 
 from mechdesign import DesignProblem, Domain, Eikonal, PrivacyLevel, priors
+from mechdesign.base.arguments import check_whole, positive
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
+from mechdesign.losses import Query, query_problem
 from mechdesign.read import raster as read_raster
-from mechdesign.release import Query, query_problem
 
 SHIPPED = Path(__file__).parent / "data" / "philadelphia_density_2000.asc"
 STEP = np.array([0.7548776662466927, 0.5698402909980532])  # 1/p and 1/p^2 for the real root p of p^3 = p + 1
@@ -41,14 +42,10 @@ def problem(
     the side of the square that the map is stretched to; loss, zero-one or distance; label_map, a file of whole numbers
     (ESRI ASCII or NetCDF, axes in miles) that is stretched like the density, or "constructed".
     """
-    if not 0 < extent < float("inf"):
-        raise InputError("must be positive and finite", field="extent", value=extent, remedy="use 20")
-    if cells < 2:
-        raise InputError("must be at least 2", field="cells", value=cells, remedy="one cell leaves nothing to protect")
+    positive(extent, "extent")
+    check_whole(cells, "cells", least=2)
     if not 2 <= labels <= cells**2:
-        raise InputError(
-            "must be at least 2 and at most the number of cells", field="labels", value=labels, remedy="use 6 labels"
-        )
+        raise InputError("must be at least 2 and at most the number of cells", field="labels", value=labels)
     density = read_raster(SHIPPED, unit="mi").stretched(extent, extent)
     domain = Domain.grid((cells, cells), cell=extent / cells, unit="1")
     if label_map == "constructed":

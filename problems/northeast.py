@@ -1,7 +1,7 @@
 r"""Approximate location for a region: 2,000 people around every place, from the north-east of the United States.
 
     secrets   the centres of cells x cells squares of side `cell` about a centre in degrees, on the plane about it
-    r(u)      the least radius from `least` to `most` that holds so many people, 1-Lipschitz (`PrivacyLevel.elastic`)
+    r(u)      the least radius from `least` to `most` that holds so many people, 1-Lipschitz (`elastic_level`)
     eps(u)    nats / r(u), per m of geodesic distance
     metric    eikonal: shortest paths of the stencil graph with line integrals of eps as lengths
     prior     proportional to the people
@@ -14,9 +14,10 @@ another file of the same columns (latitude, longitude, population) with its cent
 
 from pathlib import Path
 
-from mechdesign import DesignProblem, Domain, PrivacyLevel, read
-from mechdesign.errors import InputError
-from mechdesign.geo import Plane, area_problem
+from mechdesign import DesignProblem, Domain
+from mechdesign.base.arguments import check_whole
+from mechdesign.geo import Plane, area_problem, read_people
+from mechdesign.maps import elastic_level
 
 SHIPPED = Path(__file__).parent / "data" / "northeast_block_groups_2020.csv.gz"
 
@@ -39,12 +40,11 @@ def problem(
     centre in degrees; points, a CSV file of latitude, longitude and population, or "shipped"; cell, least and most in
     m; nats over the radius.
     """
-    if cells < 2:
-        raise InputError("must be at least 2", field="cells", value=cells, remedy="one cell leaves nothing to protect")
+    check_whole(cells, "cells", least=2)
     plane = Plane(latitude=latitude, longitude=longitude)
     domain = Domain.grid((cells, cells), cell=cell, unit="m", origin=-cells * cell / 2, plane=plane)
-    density = read.people(SHIPPED if points == "shipped" else points, domain, margin=most).density
-    level = PrivacyLevel.elastic(density, people=people, nats=nats, least=least, most=most)
+    density = read_people(SHIPPED if points == "shipped" else points, domain, margin=most).density
+    level = elastic_level(density, people=people, nats=nats, least=least, most=most)
     return area_problem(domain, epsilon=level, density=density, stencil=stencil, name="northeast")
 
 

@@ -7,7 +7,7 @@ r"""Central Paris at one expected distance: what randomized response and metric 
 
 `mechdesign compare paris` tunes every mechanism to the expected distance and sets their true levels side by side.
 Claim: reported. Paper 001 (section VI) prints three epsilons for 450 m under the prior of 750 check-ins that it does
-not print; under the uniform prior ours deviate from them by -0.09 %, +0.78 % and +1.30 % (scripts/paris_epsilons.py).
+not print; under the uniform prior ours deviate from them by -0.09 %, +0.78 % and +1.30 % (scripts/paris.py).
 """
 
 import csv
@@ -16,10 +16,11 @@ from pathlib import Path
 import numpy as np
 
 from mechdesign import DesignProblem, Domain, Euclidean, priors
+from mechdesign.base.arguments import check_whole
 from mechdesign.errors import InputError
+from mechdesign.geo import read_checkins
 from mechdesign.losses import Distance
-from mechdesign.read import checkins as read_checkins
-from mechdesign.solvers.matching.matched_distance import match_distance
+from mechdesign.solvers.matched import match_distance
 
 SHIPPED = Path(__file__).parent / "data" / "paris_checkins_30x30.csv"
 CELLS = 30  # per side, of the counted check-ins
@@ -42,8 +43,7 @@ def problem(
     """
     if prior not in ("uniform", "checkins"):
         raise InputError("unknown prior", field="prior", value=prior, remedy="use uniform or checkins")
-    if cells < 2:
-        raise InputError("must be at least 2", field="cells", value=cells, remedy="one cell leaves nothing to protect")
+    check_whole(cells, "cells", least=2)
     domain = Domain.grid((cells, cells), cell=CELL, unit="m", origin=-cells * CELL / 2)
     weights = priors.uniform(domain) if prior == "uniform" else priors.proportional(counts(domain, checkins))
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from mechdesign import DesignProblem, Domain, Eikonal, PrivacyLevel, priors
-from mechdesign.errors import InputError
+from mechdesign.base.arguments import check_whole, positive
 from mechdesign.losses import SquaredDistance
 from mechdesign.read import raster as read_raster
 
@@ -38,12 +38,8 @@ def problem(
     map is stretched to; raster_unit, the unit that the axes of the raster must be in: a raster that declares another
     one is refused.
     """
-    if not 0 < extent < float("inf"):
-        raise InputError(
-            "must be positive and finite", field="extent", value=extent, remedy="use 100 as paper 000 does"
-        )
-    if cells < 2:
-        raise InputError("must be at least 2", field="cells", value=cells, remedy="one cell leaves nothing to protect")
+    positive(extent, "extent")
+    check_whole(cells, "cells", least=2)
     density = read_raster(SHIPPED if raster == "shipped" else raster, unit=raster_unit).stretched(extent, extent)
     domain = Domain.grid((cells, cells), cell=extent / cells, unit="1")
     level = PrivacyLevel.affine(density, slope=slope, floor=floor)

@@ -1,147 +1,212 @@
-"""A day of reports at one certified total: how far off sessions and their rivals are, and whether homes are found.
+"""A day of reports at one certified total: how far off sessions and their baselines are.
 
-python scripts/day_of_reports.py [--full] [--ticks 50] [--totals 3 10 30] [--seeds 3] [--kept] [--late 0] [--states]
+python scripts/day_of_reports.py [--full] [--ticks 50] [--totals 3 10 30] [--seeds 3] [--late 0] [--states]
 
-Synthetic people on 12 x 12 cells of 200 m (utility/traces/walks.py). The model is fitted, and parameters are chosen, on
-other people than those measured; all tables are certified. Totals are nats per 200 m and day. Days are those of
-strangers; with --kept sessions last 14 days, with the rules chosen for one, and homes are attacked. --states: what a
-table designed for each belief gains. The default is a short run of one seed; --full has three seeds of 30 people for 14
-days, and 10, 50 and 200 ticks a day.
+Synthetic people on 12 x 12 cells of 200 m (mechdesign/sessions/walks.py), a session a day. The model is fitted,
+and parameters are chosen, on other people than those measured; all tables are certified. Totals are nats per 200 m and
+day. --late: minutes that departures are off from the model's. --states: what a table designed for each belief gains.
+The default is a short run of one seed; --full has three seeds of 30 people for 14 days.
+
+* one place: the best before anything is known; costs nothing.
+* every tick: a report at each, at a T-th of the total; remapped: each replaced by the place of least expected distance
+  options that report alone; with the filter: as a session estimates.
+* predictive: the last report is repeated while a test with fresh Laplace noise at every tick says that it is still
+  near, and else a new one is drawn (K. Chatzikokolakis, C. Palamidessi, M. Stronati, "A predictive
+  differentially-private mechanism for mobility traces", PETS 2014); reports remapped as above. Where too little of the
+  day is left, the last report stays.
+* remembered: a place that was reported that day is answered with the same report, a further one pays. Its total is a
+  claim about traces with the same pattern of equal places only; about others it says nothing.
 """
 
 import argparse
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import product
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 import mechdesign as md
-from mechdesign.output.terminal.printing import print_table
-from mechdesign.utility.traces import choose, rivals
-from mechdesign.utility.traces.attack import homes_found
-from mechdesign.utility.traces.fit import fit_home_away
-from mechdesign.utility.traces.sessions import moved_sessions, sessions
-from mechdesign.utility.traces.setting import Setting, draw
-from mechdesign.utility.traces.tables import loss_after, state_table
-from mechdesign.utility.traces.walks import walks
+from mechdesign.sessions.setting import Released, Setting, draw
+from mechdesign.sessions.simulated import (
+    COUNTS,
+    FIRST,
+    Clocked,
+    clocks,
+    even_hours,
+    mean_error,
+    ranked,
+    risks,
+    sessions,
+    split,
+)
 
 PUBLIC, OTHERS = 1_000, 1_001  # seeds of the people that the model and the parameters come from
 WITHIN = 200.0  # m
+Run = Callable[[NDArray[np.int64], np.random.Generator], Released]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sizes:
-    """How many people, and of them days, the model, the choice and the measurement take."""
-
-    public: int = 200
-    others: int = 12
-    people: int = 10
-    days: int = 7
-    seeds: int = 1
+def one_place(setting: Setting, places: NDArray[np.int64], rng: np.random.Generator) -> Released:
+    """The best place without any report."""
+    return Released(estimates=np.full(places.shape, setting.constant), nats=np.zeros(places.shape))
 
 
-def contenders(setting, other, total, at):  # type: ignore[no-untyped-def]
-    """Name -> (places, rng) -> Released in the setting `at`, with the parameters that are best for other people."""
-    predicting = choose.choose_predictive(setting, other, total, 1).rule
-    count = choose.choose_remembered(setting, other, total, 1).rule
-    run = {
-        "constant": lambda places, rng: rivals.constant(at, places),
-        "independent": lambda places, rng: rivals.independent(at, places, total, rng),
-        "  with static remap": lambda places, rng: rivals.independent(at, places, total, rng, remap=True),
-        "  with the filter": lambda places, rng: rivals.filtered(at, places, total, rng),
-        "predictive (2014)": lambda places, rng: rivals.predictive(at, places, total, predicting, rng),
-        "remembered (other claim)": lambda places, rng: rivals.remembered(at, places, total, count, rng),
+def every_tick(
+    setting: Setting, total: float, remap: bool, places: NDArray[np.int64], rng: np.random.Generator
+) -> Released:
+    """A report at every tick, of total / T nats each."""
+    cost = total / setting.ticks
+    reports = draw(setting.table(cost), places.ravel(), rng).reshape(places.shape)
+    return Released(estimates=targets(setting, cost)[reports] if remap else reports, nats=np.full(places.shape, cost))
+
+
+def predictive(
+    setting: Setting,
+    total: float,
+    above: float,
+    check: float,
+    cost: float,
+    places: NDArray[np.int64],
+    rng: np.random.Generator,
+) -> Released:
+    """Tests of `check` nats whether the last report is farther than `above`, in m, and reports of `cost` nats."""
+    people = len(places)
+    last, left = np.full(people, setting.constant), np.full(people, total)
+    estimates, nats = np.zeros_like(places), np.zeros(places.shape)
+    table, best = setting.table(cost), targets(setting, cost)
+    for tick, here in enumerate(places.T):
+        if tick % setting.ticks == 0:
+            left[:] = total
+        tested = left >= check + cost
+        away = setting.distances[here, last] > above + rng.laplace(scale=setting.within / check, size=people)
+        fresh = tested & away
+        if fresh.any():
+            last[fresh] = best[draw(table, here[fresh], rng)]
+        nats[:, tick] = tested * check + fresh * cost
+        left -= nats[:, tick]
+        estimates[:, tick] = last
+    return Released(estimates=estimates, nats=nats)
+
+
+def remembered(
+    setting: Setting, total: float, count: int, places: NDArray[np.int64], rng: np.random.Generator
+) -> Released:
+    """Reports of total / count nats for the first `count` places of every day; from further places the last report."""
+    everyone, cost = np.arange(len(places)), total / count
+    drawn = targets(setting, cost)[draw(setting.table(cost), places.ravel(), rng)].reshape(places.shape)
+    answer, used = np.full((len(places), setting.domain.size), -1), np.zeros(len(places), np.int64)
+    last = np.full(len(places), setting.constant)
+    estimates, nats = np.zeros_like(places), np.zeros(places.shape)
+    for tick, here in enumerate(places.T):
+        if tick % setting.ticks == 0:
+            answer[:], used[:] = -1, 0
+        fresh = (answer[everyone, here] < 0) & (used < count)
+        answer[everyone[fresh], here[fresh]] = drawn[fresh, tick]
+        used += fresh
+        last = np.where(answer[everyone, here] >= 0, answer[everyone, here], last)
+        estimates[:, tick], nats[:, tick] = last, fresh * cost
+    return Released(estimates=estimates, nats=nats)
+
+
+def targets(setting: Setting, cost: float) -> NDArray[np.int64]:
+    """For every report of a table the place of least expected distance under the model's places away from home."""
+    joint = np.asarray(setting.model.away)[:, None] * setting.table(cost)
+    return (setting.distances @ joint).argmin(axis=0)
+
+
+def best(setting: Setting, places: NDArray[np.int64], runs: Iterable[Run]) -> Run:
+    """The one of least error for these traces; all with the same random numbers."""
+    return min(runs, key=lambda run: mean_error(setting, places, run(places, np.random.default_rng(1))))
+
+
+def contenders(setting: Setting, other: NDArray[np.int64], total: float) -> dict[str, Run]:
+    """The mechanisms by name, with the parameters that are best for other people."""
+    ticks, unit = setting.ticks, setting.constant_error
+    tests = [
+        partial(predictive, setting, total, far * unit, share * total / tests, (1 - share) * total / count)
+        for count in (1, 2, 3, 4, 6)
+        for share in (0.1, 0.3, 0.6)
+        for tests in sorted({ticks, min(4 * count, ticks)})
+        for far in (0.0, 0.35, 0.9)
+    ]
+    clock = ranked(setting, other, clocks(setting, total), 1)[0][1]
+    coarse = ranked(setting, other, risks(setting, total), 1)[0]
+    count, share = len(coarse[1].costs), coarse[1].above / unit
+    near = {"counts": (count - 1, count, count + 1), "shares": (share - 0.05, share, share + 0.05)}
+    finer = ranked(setting, other, risks(setting, total, **near, firsts=(1.0, FIRST)), 1)[0]
+    risk = min(coarse, finer, key=lambda pair: pair[0])[1]
+    print(f"  {total:g} nats: {clock}, {risk}")
+    always = Clocked(hours=even_hours(ticks), costs=split(total, ticks))
+    return {
+        "one place": partial(one_place, setting),
+        "every tick": partial(every_tick, setting, total, False),
+        "  remapped": partial(every_tick, setting, total, True),
+        "  with the filter": lambda places, rng: sessions(setting, places, always, rng),
+        "predictive (2014)": best(setting, other, tests),
+        "clock rule": lambda places, rng: sessions(setting, places, clock, rng),
+        "risk rule": lambda places, rng: sessions(setting, places, risk, rng),
+        "remembered (other claim)": best(setting, other, (partial(remembered, setting, total, k) for k in COUNTS)),
     }
-    for name, chosen, simulate in (
-        ("moved-test", choose.choose_moved, moved_sessions),
-        ("clock rule", choose.choose_clock, sessions),
-        ("risk rule", choose.choose_risk, sessions),
-    ):
-        rule = chosen(setting, other, total, 1).rule
-        print(f"  {total:g} nats, {name}: {rule}")
-        run[name] = partial(lambda simulate, rule, places, rng: simulate(at, places, rule, rng), simulate, rule)
-    return run
 
 
-def measured(ticks, totals, sizes, *, kept, late):  # type: ignore[no-untyped-def]
-    """The errors of every seed and the shares of homes found, by name and total."""
+def measured(options: argparse.Namespace, ticks: int) -> Iterator[tuple[float, str, int, float]]:
+    """Total, name, seed and mean error in m."""
+    others, people, days = (60, 30, 14) if options.full else (12, 10, 7)
     domain = md.Domain.grid((12, 12), cell=200.0, unit="m")
-    model = fit_home_away(walks(domain, people=sizes.public, days=14, ticks=ticks, seed=PUBLIC))
+    walks = partial(md.sessions.walks, domain, ticks=ticks)
+    model = md.sessions.fit_home_away(walks(people=200, days=14, seed=PUBLIC))
     setting = Setting(domain=domain, model=model, within=WITHIN)
-    other = walks(domain, people=sizes.others, days=7, ticks=ticks, seed=OTHERS).places.reshape(-1, ticks)
-    rows, homes = {}, {}
-    for total in totals:
-        for name, run in contenders(setting, other, total, replace(setting, exact=kept)).items():
-            errors, found = [], []
-            for seed in range(1, sizes.seeds + 1):
-                seen = walks(domain, people=sizes.people, days=sizes.days, ticks=ticks, seed=seed, late=late)
-                traces = seen.places.reshape(sizes.people if kept else -1, sizes.days * ticks if kept else ticks)
-                made = run(traces, np.random.default_rng([seed, int(total)]))
-                assert made.spent.max() <= total * (1 + 1e-9), name
-                errors.append(choose.mean_error(setting, traces, made))
-                found.append(max(homes_found(setting, made, seen.homes).values()) if kept else 0.0)
-            rows.setdefault(name, []).append(errors)
-            homes.setdefault(name, []).append(found)
-    return rows, homes
+    other = walks(people=others, days=7, seed=OTHERS).places.reshape(-1, ticks)
+    for total in options.totals:
+        for name, run in contenders(setting, other, total).items():
+            for seed in range(1, (options.seeds or (3 if options.full else 1)) + 1):
+                places = walks(people=people, days=days, seed=seed, late=options.late).places.reshape(-1, ticks)
+                released = run(places, np.random.default_rng([seed, int(total)]))
+                assert released.nats.sum(axis=1).max() <= total * (1 + 1e-9), name
+                yield total, name, seed, mean_error(setting, places, released)
 
 
-def states(beliefs=6):  # type: ignore[no-untyped-def]
-    """Rows of a table: nats, then for some beliefs of sessions what a table for each gains over one for all, in %."""
+def states(beliefs: int = 6) -> Iterator[tuple[float, float, float, float]]:
+    """Nats, then for some beliefs of sessions the error in m of one table for all and of one for each, and the gain."""
     domain = md.Domain.grid((6, 6), cell=200.0, unit="m")
-    model = fit_home_away(walks(domain, people=200, days=14, ticks=50, seed=PUBLIC))
+    model = md.sessions.fit_home_away(md.sessions.walks(domain, people=200, days=14, ticks=50, seed=PUBLIC))
     setting = Setting(domain=domain, model=model, within=WITHIN)
-    traces = walks(domain, people=beliefs, days=1, ticks=50, seed=OTHERS).places[:, 0]
+    traces = md.sessions.walks(domain, people=beliefs, days=1, ticks=50, seed=OTHERS).places[:, 0]
     rng, belief = np.random.default_rng(0), setting.beliefs(beliefs)
     for tick in range(20):
         if tick:
             belief.step(tick)
         if tick in (0, 10):
             belief.see(setting.table(0.5)[:, draw(setting.table(0.5), traces[:, tick], rng)].T, np.arange(beliefs))
-    rows = []
-    for nats in (0.3, 0.5, 1.0, 1.5):
-        usual = setting.mechanism(nats)
-        losses = [
-            (loss_after(usual, each, domain), loss_after(state_table(domain, each, nats, within=WITHIN), each, domain))
-            for each in belief.places()
-        ]
-        gains = [100 * (1 - own / other) for other, own in losses]
-        rows.append([f"{nats:g}", *(f"{x:.0f}" for x in np.mean(losses, axis=0)), f"{np.mean(gains):.1f} %"])
-    return rows
+    for nats, each in product((0.3, 0.5, 1.0, 1.5), belief.places()):
+        own = md.sessions.state_table(domain, each, nats, within=WITHIN)
+        usual, other = (md.sessions.loss_after(table, each, domain) for table in (setting.mechanism(nats), own))
+        yield nats, usual, other, 100 * (1 - other / usual)
 
 
 def main() -> None:
     """Choose, measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full", action="store_true", help="three seeds, 30 people, 14 days; 10, 50 and 200 ticks")
-    parser.add_argument("--ticks", type=int, nargs="+")
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--ticks", type=int, nargs="+", default=[50])
     parser.add_argument("--totals", type=float, nargs="+", default=[3.0, 10.0, 30.0])
     parser.add_argument("--seeds", type=int)
-    parser.add_argument("--kept", action="store_true", help="one filter for all days, and attacks on homes")
-    parser.add_argument("--late", type=float, default=0.0, help="minutes that departures are off from the model's")
-    parser.add_argument("--states", action="store_true", help="what a table designed for each belief gains instead")
-    given = parser.parse_args()
-    if given.states:
-        print_table(["nats within 200 m", "one table, m", "one for each belief, m", "gain"], states())
+    parser.add_argument("--late", type=float, default=0.0)
+    parser.add_argument("--states", action="store_true")
+    options = parser.parse_args()
+    if options.states:
+        table = pd.DataFrame(states(), columns=["nats", "one table, m", "one for each belief, m", "gain, %"])
+        print(table.groupby("nats").mean().to_string(float_format="{:.1f}".format))
         return
-    sizes = (
-        Sizes(others=60, people=30, days=14, seeds=given.seeds or 3) if given.full else Sizes(seeds=given.seeds or 1)
-    )
-    for ticks in given.ticks or ([10, 50, 200] if given.full else [50]):
+    for ticks in options.ticks:
         started = time.process_time()
-        print(f"{ticks} ticks a day, {sizes.seeds} x {sizes.people} people, {sizes.days} days")
-        rows, homes = measured(ticks, given.totals, sizes, kept=given.kept, late=given.late)
-        head = ["mean error, m", *(f"{total:g} nats" for total in given.totals)]
-        print_table(head, [[name, *map(_said, errors)] for name, errors in rows.items()])
-        if given.kept:
-            head = [f"homes within {WITHIN:g} m", *head[1:]]
-            print_table(head, [[name, *(f"{np.mean(each):.0%}" for each in found)] for name, found in homes.items()])
+        table = pd.DataFrame(measured(options, ticks), columns=["nats", "mechanism", "seed", "error"])
+        means = table.pivot_table(index="mechanism", columns=["nats", "seed"], values="error", sort=False)
+        print(f"mean error, m, {ticks} ticks a day\n{means.to_string(float_format='{:.0f}'.format)}")
+        print(means.T.groupby(level="nats").mean().T.to_string(float_format="{:.0f}".format))
         print(f"{time.process_time() - started:.0f} CPU seconds")
-
-
-def _said(errors: list[float]) -> str:
-    each = " ".join(f"{error:.0f}" for error in errors)
-    return f"{np.mean(errors):.0f}" if len(errors) == 1 else f"{np.mean(errors):.0f} ({each})"
 
 
 if __name__ == "__main__":

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 
 import mechdesign as md
-from mechdesign.output.pictures.palette import mechanism_style, mechanism_words
-from mechdesign.output.pictures.plot import check_plot_target, save_figure
-from mechdesign.output.terminal.printing import print_table, say
-from mechdesign.programs.matching.matched_distance import FAMILIES
+from mechdesign.output.canvas import mechanism_style, mechanism_words
+from mechdesign.output.plot import check_plot_target, save_plot
+from mechdesign.output.printing import print_table, say
+from mechdesign.programs.matched_distance import FAMILIES
 
 LEVELS = (0.0035, 0.005, 0.0075, 0.01, 0.015, 0.02)  # nats per m
 MECHANISMS = ("geometric_clamped", "laplacian_clamped")
@@ -43,14 +43,12 @@ def main() -> None:
     truth = problem.prior_array
     if given.checkins is not None:
         where = {"latitude": given.latitude, "longitude": given.longitude}
-        truth = md.priors.proportional(md.read.checkins(given.checkins, problem.domain, **where).counts)
-    areas = md.population.Areas.blocks(problem.domain, given.blocks, given.blocks)
+        truth = md.priors.proportional(md.geo.read_checkins(given.checkins, problem.domain, **where).counts)
+    areas = md.geo.Areas.blocks(problem.domain, given.blocks, given.blocks)
     planned = {}
     for name in MECHANISMS:
         tables = {f"{level:g}": FAMILIES[name].table(problem, level) for level in LEVELS}
-        planned[name] = md.population.plan(
-            tables, areas, problem.domain, people=PEOPLE[0], truth=truth, error=given.error
-        )
+        planned[name] = md.surveys.plan(tables, areas, problem.domain, people=PEOPLE[0], truth=truth, error=given.error)
     without = planned["geometric_clamped"]["people_without"].max()
     rows = []
     for d, level in enumerate(LEVELS):
@@ -78,7 +76,7 @@ def main() -> None:
     print_table(head, rows)
     say(f"Without privacy it takes {float(without):,.0f} people.")
     if given.plot is not None:
-        print(f"wrote {save_figure(picture(planned, float(without), 100 * given.error), given.plot, overwrite=True)}")
+        print(f"wrote {save_plot(picture(planned, float(without), 100 * given.error), given.plot, overwrite=True)}")
 
 
 def picture(planned, without: float, error: float):

@@ -10,12 +10,10 @@ NEEDED = (
     "mechdesign/py.typed",
     "mechdesign/_problems/philadelphia.py",
     "mechdesign/_problems/data/philadelphia_density_2000.asc",
-    "mechdesign/handover/verify_positions.py",
-    "mechdesign/handover/verify_table.py",
-    "mechdesign/handover/sample_region.c",
-    "mechdesign/handover/sample_table.mjs",
+    "mechdesign/verification/verify_table.py",
+    "mechdesign/maps/sample_region.c",
 )
-OTHERS = ("tests", "docs", "scripts", "experiments", "benchmarks", "problems", "conda", ".ci", ".github")
+OTHERS = ("tests", "docs", "scripts", "benchmarks", "problems", "conda", ".ci", ".github")
 RECORDS = {"Name": "mechdesign", "Requires-Python": ">=3.11", "License-Expression": "MIT"}
 LARGEST = 10_000_000  # bytes
 

@@ -11,8 +11,8 @@ import argparse
 import math
 
 import mechdesign as md
-from mechdesign.programs.statistical.statistical_design import StatisticalDesign
-from mechdesign.utility.population.identifiability import asymptotic_mse, channel_rank
+from mechdesign.surveys.channel import asymptotic_mse, channel_rank
+from mechdesign.surveys.statistical_design import StatisticalDesign
 
 
 def main() -> None:

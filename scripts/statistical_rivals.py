@@ -1,6 +1,6 @@
 """A statistical design on a grid of hundreds of cells beside the mechanisms of the literature, all at one claim.
 
-python scripts/statistical_rivals.py [--cells 20] [--epsilon 0.6] [--reports 10000] [--repetitions 5] [--torus-bound]
+python scripts/statistical_rivals.py [--cells 20] [--epsilon 0.6] [--reports 10000] [--repetitions 5]
 
 criterion: N times the mean squared H^-1 error of the distribution estimated from N reports at the uniform truth, in
 squared cells; of sets of secrets (a star) that of the inclusion estimator. Then the earth mover's distance, in cells,
@@ -15,13 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mechdesign as md
-from mechdesign.closed_forms.mechanisms import planar_laplace, subset_exponential, subset_selection, unary_encoding
-from mechdesign.closed_forms.mechanisms.baselines import RIVALS
-from mechdesign.closed_forms.mechanisms.inclusions import Inclusions
-from mechdesign.programs.statistical.statistical_design import StatisticalDesign
-from mechdesign.solvers.statistical.torus_bound import torus_bound
-from mechdesign.solvers.statistical.torus_mixture import Torus
-from mechdesign.utility.population.identifiability import asymptotic_mse
+from mechdesign.closed_forms import planar_laplace
+from mechdesign.surveys import frequency_estimation as forms
+from mechdesign.surveys.channel import asymptotic_mse
+from mechdesign.surveys.frequency_estimation import Inclusions
+from mechdesign.surveys.statistical_design import StatisticalDesign
 
 TABLES = ("subset_exponential", "disk_area", "hadamard_response")
 
@@ -58,7 +56,7 @@ def counted(
         wrong = 1 / (np.exp(level) + 1)
         own = np.bincount(secrets, minlength=n)
         return np.asarray((random.binomial(own, 0.5) + random.binomial(len(secrets) - own, wrong)) / len(secrets))
-    size = subset_selection.subset_size(n, level)
+    size = forms.subset_size(n, level)
     truthful = size * np.exp(level) / (size * np.exp(level) + n - size)
     count = np.zeros(n)
     for secret in secrets:
@@ -75,7 +73,6 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, default=0.6, help="nats per cell")
     parser.add_argument("--reports", type=int, default=10_000, help="people, each of whom reports once")
     parser.add_argument("--repetitions", type=int, default=5)
-    parser.add_argument("--torus-bound", action="store_true", help="add a bound of mechanisms on a torus: a minute")
     given = parser.parse_args()
 
     domain = md.Domain.grid((given.cells, given.cells), cell=1.0, unit="1")
@@ -88,12 +85,12 @@ def main() -> None:
         "planar Laplace, clamped": planar_laplace.mechanism(problem),
         "exponential": md.baselines.exponential(problem),
         "randomized response": md.baselines.randomized_response(problem),
-        **{name: RIVALS[name](problem) for name in TABLES},
+        **{name: md.baselines.RIVALS[name](problem) for name in TABLES},
     }
     sets: dict[str, Inclusions] = {
-        "subset_exponential, 2": subset_exponential.inclusions(problem, subset=2),
-        "subset_selection": subset_selection.inclusions(problem),
-        "unary_encoding": unary_encoding.inclusions(problem),
+        "subset_exponential, 2": forms.subset_exponential_inclusions(problem, subset=2),
+        "subset_selection": forms.subset_selection_inclusions(problem),
+        "unary_encoding": forms.unary_encoding_inclusions(problem),
     }
     print(f"{domain.size} secrets, {given.epsilon:g} nats a cell, uniform truth")
     print(f"{'mechanism':26}{'criterion':>11}{'reports':>9}{'effective eps':>15}")
@@ -102,12 +99,6 @@ def main() -> None:
         print(f"{name:26}{value:>11.4g}{mechanism.sizes['report']:>9}{level:>15.6f}", flush=True)
     for name, found in sets.items():
         print(f"{name + ' *':26}{found.mse(program.norm):>11.4g}{'sets':>9}{found.scale:>15.6f}", flush=True)
-
-    if given.torus_bound:
-        torus = Torus(shape=(given.cells, given.cells), step=(given.epsilon, given.epsilon))
-        waves = (2 * np.sin(np.pi * np.arange(given.cells) / given.cells)) ** 2
-        bound = torus_bound(torus, 1 / np.add.outer(waves, waves).ravel()[1:])
-        print(f"no mechanism on a torus of this size is below {bound:.4g}, which bounds none on a grid")
 
     random = np.random.default_rng(1)
     goals = truths(given.cells, random)
@@ -122,14 +113,14 @@ def main() -> None:
                 if name in made:
                     reported = truth @ md.probabilities(made[name]).values
                     counts = random.multinomial(given.reports, reported / reported.sum())
-                    likeliest = md.population.maximum_likelihood(counts, made[name]).distribution
-                    estimates = [md.population.expectation_maximization(counts, made[name]).distribution, likeliest]
+                    likeliest = md.surveys.maximum_likelihood(counts, made[name]).distribution
+                    estimates = [md.surveys.expectation_maximization(counts, made[name]).distribution, likeliest]
                 else:
                     secrets = random.choice(domain.size, given.reports, p=truth)
                     shares = counted(name, problem, secrets, random)
                     estimates = [on_simplex(np.linalg.solve(sets[name].hit.T, shares))] * 2
                 for which, estimate in enumerate(estimates):
-                    distances[which, at, seed] = md.population.kantorovich(estimate, truth, domain).value
+                    distances[which, at, seed] = md.utility.kantorovich(estimate, truth, domain).value
         told = ["".join(f"{value:>13.3f}" for value in row) for row in distances.mean(axis=2)]
         print(f"{name + (' *' if name in sets else ''):36}{told[0]}              {told[1]}", flush=True)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import mechdesign as md
-from mechdesign.closed_forms.mechanisms import planar_laplace
+from mechdesign.closed_forms import planar_laplace, radial_laplace
 
 
 def main() -> None:
@@ -28,11 +28,11 @@ def main() -> None:
     rng, n = np.random.default_rng(given.seed), given.points
     points = rng.uniform(-1000, 1000, (n, 2))
     center = points.mean(axis=0)
-    direct = planar_laplace.sample(center, given.epsilon, rng, given.draws)
-    each = np.stack([planar_laplace.sample(point, given.epsilon / n, rng, given.draws) for point in points])
+    direct = radial_laplace.sample(center, given.epsilon, rng, given.draws)
+    each = np.stack([radial_laplace.sample(point, given.epsilon / n, rng, given.draws) for point in points])
     routes = {
-        "report of the centroid": (direct - center, planar_laplace.mean_radius(given.epsilon)),
-        f"each of {n} reports": (each - points[:, None], planar_laplace.mean_radius(given.epsilon / n)),
+        "report of the centroid": (direct - center, radial_laplace.mean_radius(given.epsilon)),
+        f"each of {n} reports": (each - points[:, None], radial_laplace.mean_radius(given.epsilon / n)),
         "centroid of the reports": (each.mean(axis=0) - center, None),
     }
     print(f"{n} points, {given.epsilon:g} nats per m in all: mean distance in m")
@@ -46,7 +46,7 @@ def main() -> None:
     sampler = md.Sampler(mechanism=planar_laplace.mechanism(problem))
     print(f"A trace with a limit of {n} reports")
     with tempfile.TemporaryDirectory() as folder:
-        budget = md.Budget.create(Path(folder) / "ledger.json", limit=n)
+        budget = md.sessions.Budget.create(Path(folder) / "ledger.json", limit=n)
         try:
             for secret in (0, 1, 1, *range(10, 64)):
                 report = budget.report(sampler, secret)

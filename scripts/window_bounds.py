@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 import mechdesign as md
+from mechdesign.maps.local_bound import local_bound
+from mechdesign.maps.work_folder import threads
 from mechdesign.mechanism.stored import Stored, read
-from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.setting.space.domain import Domain
-from mechdesign.setting.space.locate import place_at
-from mechdesign.solvers.factored.blocks import threads
-from mechdesign.solvers.local.bound import local_bound
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.locate import place_at
+from mechdesign.problem.problem import DesignProblem
 
 SHARES = (1.0, 0.5, 0.05)
 

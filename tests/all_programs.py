@@ -39,7 +39,7 @@ def _query(problem: md.DesignProblem) -> Program:
     """Every second secret has the other answer, where the problem asks no query of its own."""
     if problem.query is None:
         labels = np.arange(problem.domain.size) % 2
-        problem = md.release.query_problem(
+        problem = md.losses.query_problem(
             domain=problem.domain, metric=problem.metric, prior=problem.prior, query=labels
         )
     return md.programs.QueryWeights(problem=problem)
@@ -82,8 +82,7 @@ PROGRAMS: dict[str, Row] = {
     "robust": _row(_robust),
     "bounded": _row(_bounded),
     "constrained": _row(_constrained),
-    "edge-average": _row(lambda problem: md.programs.EdgeAverage(problem=problem)),
     "matched": _row(_matched),
-    "positions": _row(lambda problem: md.programs.Positions(problem)),
-    "statistical": _row(lambda problem: md.programs.StatisticalDesign(problem=problem), gap=0.1),
+    "positions": _row(lambda problem: md.positions.Positions(problem)),
+    "statistical": _row(lambda problem: md.surveys.StatisticalDesign(problem=problem), gap=0.1),
 }

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.setting.problems.problem_files import load_problem
+from mechdesign.problem.problem import DesignProblem, load_problem
 
 EXTENT = 100.0
 NODES = 24

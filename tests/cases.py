@@ -11,21 +11,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from mechdesign.setting.metric.discrete import Discrete
-from mechdesign.setting.metric.eikonal import Eikonal
-from mechdesign.setting.metric.euclidean import Euclidean
-from mechdesign.setting.metric.graph import Graph
-from mechdesign.setting.metric.levels import PrivacyLevel
-from mechdesign.setting.metric.metric import Metric
-from mechdesign.setting.metric.streets import Streets
-from mechdesign.setting.objective import priors
-from mechdesign.setting.objective.losses import Distance, Loss, SquaredDistance, TableLoss, ZeroOne
-from mechdesign.setting.problems.area import area_problem
-from mechdesign.setting.problems.problem import DesignProblem, query_problem
-from mechdesign.setting.problems.release import release_problem
-from mechdesign.setting.space.domain import Domain
-from mechdesign.setting.space.plane import Plane
-from mechdesign.setting.space.raster import Raster
+from mechdesign.geo.area import area_problem
+from mechdesign.geo.roads import Streets
+from mechdesign.problem import losses as priors
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.levels import PrivacyLevel, Raster
+from mechdesign.problem.losses import Distance, Loss, SquaredDistance, TableLoss, ZeroOne
+from mechdesign.problem.metric import Discrete, Eikonal, Euclidean, Graph, Metric
+from mechdesign.problem.plane import Plane
+from mechdesign.problem.problem import DesignProblem, query_problem
+from mechdesign.release.released import release_problem
 
 
 def varying_level(low: float = 0.5, high: float = 1.5, seed: int = 0) -> PrivacyLevel:
@@ -243,3 +238,10 @@ SMALL: dict[str, Callable[[], DesignProblem]] = {
     "query": _query,
     "release": _release,
 }
+
+
+def excess(rays, distances):
+    """The largest v(u) / (e^{d(u, u')} v(u')) - 1 of columns v (n, k) over all pairs, in floating point."""
+    logs = np.log(rays)
+    rise = (logs[:, None, :] - logs[None, :, :]).max(axis=2)
+    return float(np.expm1((rise - distances).max()))

@@ -20,9 +20,9 @@ from columns import drawn, sealed
 from exported import MAKERS, exponentially, factored
 
 import mechdesign as md
-from mechdesign.closed_forms.mechanisms import exponential
-from mechdesign.mechanism.sampling.sampler import Sampler
-from mechdesign.output.client.client import PUBLIC, joined
+from mechdesign.closed_forms import build as exponential
+from mechdesign.mechanism.sampler import Sampler
+from mechdesign.web.client import PUBLIC, joined
 
 NODE = shutil.which("node")
 TOWN = md.Domain.grid(
@@ -51,7 +51,7 @@ OWN: dict[str, Callable[[], xr.Dataset]] = {
     "town": lambda: exponentially(TOWN, md.Euclidean(epsilon=0.004, unit="m")),
     "network": lambda: exponentially(NETWORK, md.Euclidean(epsilon=0.004, unit="m")),
     "slanted": lambda: exponentially(SLANTED, md.Euclidean(epsilon=3.0, unit="km")),
-    "apart": lambda: exponential.mechanism(CASES["reports apart from secrets"]()),
+    "apart": lambda: exponential.exponential_mechanism(CASES["reports apart from secrets"]()),
 }
 
 
@@ -78,8 +78,8 @@ class Stream:
 
 def drawn_in_python(name: str, stream: Stream, reports: int, monkeypatch: Any) -> list[int]:
     """Reports of cells 0, 1, ..., n - 1, 0, 1, ... from the bits of a stream."""
-    for room in ("sampling.table_rows", "factored.rows"):
-        monkeypatch.setattr(f"mechdesign.mechanism.{room}.source", stream)
+    for part in ("mechanism", "maps"):
+        monkeypatch.setattr(f"mechdesign.{part}.rows.source", stream)
     rows = sampler(name).rows
     return [rows.live(k % rows.secrets, "row")[0] for k in range(reports)]
 
@@ -128,12 +128,7 @@ def taken_apart(table: bytes) -> tuple[dict[str, Any], bytes]:
 
 def put_together(header: object, body: bytes, *, version: int = 1, packed: bytes | None = None) -> bytes:
     """A file of these parts, with the checksum of what it says."""
-    return file_of(b"mdclient", header, body, version=version, packed=packed)
-
-
-def file_of(magic: bytes, header: object, body: bytes, *, version: int, packed: bytes | None) -> bytes:
-    """The same, of a kind that begins with 8 letters."""
     told = header if isinstance(header, bytes) else json.dumps(header).encode()
-    before = magic + version.to_bytes(4, "little") + len(told).to_bytes(4, "little") + told
+    before = b"mechdesign" + version.to_bytes(2, "little") + len(told).to_bytes(4, "little") + told
     content = before + (zlib.compress(body) if packed is None else packed)
     return content + hashlib.sha256(content).digest()

@@ -6,9 +6,9 @@ from functools import cache
 
 import numpy as np
 
-from mechdesign.programs.matching.matched_distance import FAMILIES
-from mechdesign.setting.problems.problem_files import load_problem
-from mechdesign.utility.population.channel import Channel
+from mechdesign.problem.problem import load_problem
+from mechdesign.programs.matched_distance import FAMILIES
+from mechdesign.surveys.channel import Channel
 
 SIDE = 10
 MECHANISMS = {

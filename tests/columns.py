@@ -13,15 +13,14 @@ from drafts import Draft
 from numpy.typing import NDArray
 
 import mechdesign as md
-from mechdesign.mechanism.factored.certificate import STEP_BITS, WEIGHT_BITS, Factors
-from mechdesign.mechanism.factored.columns import Columns
-from mechdesign.mechanism.factored.dataset import judge, make_factored
-from mechdesign.mechanism.factored.row_sums import LossData, RowBlock, join_words
-from mechdesign.mechanism.factored.rows import FactoredMechanism
-from mechdesign.setting.metric.integer_metric import IntegerMetric
-from mechdesign.solvers.factored.sums import all_rows
+from mechdesign.maps.certificate import STEP_BITS, WEIGHT_BITS, Columns, Factors
+from mechdesign.maps.dataset import judge, make_factored
+from mechdesign.maps.factored import all_rows
+from mechdesign.maps.integer_metric import IntegerMetric
+from mechdesign.maps.row_sums import LossData, RowBlock, join_words
+from mechdesign.maps.rows import FactoredMechanism
 
-STEP = int(1e-3 * 2**STEP_BITS)  # 2^-48 nats per unit
+STEP = int(1e-3 * 2**48)  # a thousandth of a nat per unit, in steps of 2^-STEP_BITS nats
 CAP = 25_000
 GRAPHS = ("eikonal, 16 neighbours", "eikonal, masked", "eikonal, two floors", "line, zero-one")
 

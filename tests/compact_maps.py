@@ -13,12 +13,11 @@ import numpy as np
 import xarray as xr
 
 import mechdesign as md
-from mechdesign.mechanism.compact.certificate import least_bound
-from mechdesign.mechanism.compact.file import packed
-from mechdesign.mechanism.compact.map import CompactMap
-from mechdesign.mechanism.factored.row_sums import join_words
-from mechdesign.solvers.factored.compact import compact_map
-from mechdesign.solvers.factored.sums import row_sums
+from mechdesign.maps.compact import CompactMap, least_bound
+from mechdesign.maps.compact_design import compact_map
+from mechdesign.maps.compact_file import packed
+from mechdesign.maps.factored import row_sums
+from mechdesign.maps.row_sums import join_words
 
 CELLS = (4, 6)
 
@@ -61,7 +60,7 @@ def sealed(change: Callable[[dict[str, Any]], object] = lambda told: None, *, bo
     size = int.from_bytes(content[12:16], "little")
     told = json.loads(content[16 : 16 + size])
     change(told)
-    header = json.dumps(told, sort_keys=True).encode()
+    header = json.dumps(told).encode()
     before = content[:12] + len(header).to_bytes(4, "little") + header
     return with_digest(before + (content[16 + size : -32] if body is None else body))
 

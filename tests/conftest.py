@@ -11,11 +11,11 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import taken
 from browsers import BROWSER, Opened
 
-from mechdesign.cli.main import main
-
 ROOT = Path(__file__).resolve().parent.parent
+taken.install()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -48,6 +48,8 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     """Run the command line in this process: exit code, and what stdout and stderr got."""
 
     def call(*words: object) -> tuple[int, str, str]:
+        from mechdesign.cli.main import main
+
         monkeypatch.setattr(sys, "argv", ["mechdesign", *map(str, words)])
         with pytest.raises(SystemExit) as ended:
             main()

@@ -17,24 +17,19 @@ import numpy as np
 import xarray as xr
 from drafts import Draft
 
-from mechdesign.mechanism.factored.certificate import Factors
-from mechdesign.mechanism.factored.columns import Columns
-from mechdesign.mechanism.factored.dataset import judge, make_factored
-from mechdesign.mechanism.table.dataset import make_mechanism
-from mechdesign.mechanism.table.repair import repair
-from mechdesign.setting.metric.eikonal import Eikonal
-from mechdesign.setting.metric.euclidean import Euclidean
-from mechdesign.setting.metric.integer_metric import IntegerMetric
-from mechdesign.setting.metric.levels import PrivacyLevel
-from mechdesign.setting.metric.metric import Metric
-from mechdesign.setting.metric.metrics import metric_from_description
-from mechdesign.setting.metric.shortest_paths import Edges
-from mechdesign.setting.objective.losses import LOSSES, TableLoss
-from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.setting.space.domain import AXES, Domain
-from mechdesign.solvers.factored.sums import all_rows
+from mechdesign.maps.certificate import Columns, Factors
+from mechdesign.maps.dataset import judge, make_factored
+from mechdesign.maps.factored import all_rows
+from mechdesign.maps.integer_metric import IntegerMetric
+from mechdesign.mechanism.dataset import FACTORED, make_mechanism
+from mechdesign.mechanism.repair import repair
+from mechdesign.problem.domain import AXES, Domain
+from mechdesign.problem.lattice import Edges
+from mechdesign.problem.levels import PrivacyLevel
+from mechdesign.problem.losses import LOSSES, TableLoss
+from mechdesign.problem.metric import Eikonal, Euclidean, Metric, metric_from_description
+from mechdesign.problem.problem import DesignProblem
 
-_FACTORED = ("mechdesign/factored/1", "mechdesign/factored/2")
 _LARGEST = 1000  # cells of a lattice: loops over all of them, or all their pairs, are not for tests
 _BOUNDS = ("lower_bound", "lower_bound_of", "bound_stencil", "objective", "objective_of", "dual", "multiplier")
 _MULTIPLES = ("problem_metric", "problem_length", "claimed_epsilon")
@@ -46,7 +41,7 @@ def remade(draft: Draft, random: Random) -> str:
     way = random.choice(list(WAYS))
     try:
         mechanism = draft.dataset()
-        factored = mechanism.attrs["schema"] in _FACTORED
+        factored = mechanism.attrs["schema"] == FACTORED
         problem = WAYS[way](_problem(mechanism, factored), random)
         made = (_factored if factored else _table)(mechanism, problem, random)
     except Exception as error:  # most drafts are no problem any more, in as many ways as there are mutations
@@ -107,7 +102,7 @@ def _factored(mechanism: xr.Dataset, problem: DesignProblem, random: Random) -> 
     )
     points, n = _points(mechanism, "place"), problem.domain.size
     columns = None
-    if mechanism.attrs["schema"] == _FACTORED[1]:
+    if "first_generator" in mechanism:
         place, offset = mechanism["generator_place"].values, mechanism["generator_offset"].values
         columns = Columns(place=place, offset=offset, first=mechanism["first_generator"].values)
     indices = ((target, n), (inner, len(points)), (tail, len(points)), (head, len(points)))

@@ -11,9 +11,9 @@ from cases import CASES
 from tolerances import SOLVED
 
 import mechdesign as md
-from mechdesign.programs.optimal.coupled import Coupled
-from mechdesign.setting.objective import priors
-from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.problem import losses as priors
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.programs.coupled import Coupled
 
 ALL = pytest.mark.parametrize("case", CASES)
 OWN_REPORTS = [name for name in CASES if name != "reports apart from secrets"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from mechdesign.mechanism.table.dataset import seal
+from mechdesign.mechanism.dataset import seal
 
 
 @dataclass

@@ -7,19 +7,19 @@ from functools import cache
 import numpy as np
 import xarray as xr
 from exported import factored, made
-from pages import Texts, altered
 
-from mechdesign.closed_forms.mechanisms import geometric, randomized_response
-from mechdesign.mechanism.sampling.sampler import rows_of
+from mechdesign.closed_forms import build as geometric
+from mechdesign.closed_forms import build as randomized_response
+from mechdesign.geo.areas import Areas
+from mechdesign.mechanism.sampler import rows_of
 from mechdesign.mechanism.stored import stored_domain
-from mechdesign.output.page.page import page_text
-from mechdesign.setting.problems.problem_files import load_problem
-from mechdesign.setting.space.areas import Areas
-from mechdesign.utility.population.shares import estimate_shares
+from mechdesign.problem.problem import load_problem
+from mechdesign.surveys.shares import estimate_shares
+from mechdesign.web.page import page_text
 
 HOSTILE = "</script><img src=x onerror='window.hacked = 1'>{low}{{ 7 * 7 }}<!--"
-WHOLE = ("linear", "simultaneous", "affine", "two", "same", "stopped", "few", "cells", "factored", "lost", "hostile")
-PARTLY = ("pilot", "sealed", "misfit")
+WHOLE = ("linear", "simultaneous", "ninety", "two", "same", "stopped", "few", "cells", "factored", "lost", "hostile")
+PARTLY = ("sealed", "misfit")
 NAMES_OF_ALL = (*WHOLE, *PARTLY)
 
 
@@ -35,7 +35,7 @@ def mechanisms_of(name: str) -> tuple[xr.Dataset, ...]:
     if name not in ("two", "same"):
         return (first,)
     weaker = load_problem("paris", cells=4, epsilon=0.01)
-    return first, randomized_response.mechanism(problem if name == "same" else weaker)
+    return first, randomized_response.randomized_response_mechanism(problem if name == "same" else weaker)
 
 
 def counts_of(mechanism: xr.Dataset, people: int, seed: int = 0) -> np.ndarray:
@@ -59,8 +59,7 @@ def estimate_of(name: str) -> xr.Dataset:
         areas = Areas(names=(HOSTILE, *areas.names[1:]), label=areas.label)
     options = {
         "simultaneous": {"simultaneous": True},
-        "affine": {"interval": "affine", "confidence": 0.9},
-        "pilot": {"interval": "affine", "pilot": 0.2},
+        "ninety": {"confidence": 0.9},
         "two": {"against": [counts_of(mechanism, 2_000, 9 + k) for k, mechanism in enumerate(held)]},
         "stopped": {"method": "stopped"},
     }.get(name, {})
@@ -71,15 +70,3 @@ def estimate_of(name: str) -> xr.Dataset:
 def shown(name: str) -> str:
     """The page of an estimate, with its mechanisms but for the one that is only sealed."""
     return page_text(estimate_of(name), mechanisms=() if name == "sealed" else mechanisms_of(name))
-
-
-def honest_estimate(name: str) -> Texts:
-    """What the page of an estimate carries."""
-    return Texts.in_page(shown(name))
-
-
-def forged_estimate(name: str, **changed: object) -> Texts:
-    """The page of an estimate with other arrays and attributes, every checksum made to fit."""
-    variables = {key: value for key, value in changed.items() if isinstance(value, np.ndarray)}
-    attributes = {key: value for key, value in changed.items() if key not in variables}
-    return altered(estimate_of(name), honest_estimate(name), "estimate", variables, attributes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,13 +13,13 @@ import xarray as xr
 from cases import CASES, varying_level
 
 import mechdesign as md
-from mechdesign.closed_forms.mechanisms import constant, exponential
-from mechdesign.mechanism.storage.files import write_atomically
+from mechdesign.closed_forms import build as constant
+from mechdesign.closed_forms import build as exponential
+from mechdesign.closed_forms.loss import bayes_remap
+from mechdesign.mechanism.dataset import seal
+from mechdesign.mechanism.storage import write_atomically
 from mechdesign.mechanism.stored import read
-from mechdesign.mechanism.table.dataset import seal
-from mechdesign.output.export.content import Content
-from mechdesign.output.export.export import FORMATS
-from mechdesign.utility.loss.remap import bayes_remap
+from mechdesign.output.export import FORMATS, Content
 
 HOLES = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 1, 1], [0, 0, 0, 0, 0], [1, 0, 1, 1, 1]], bool)  # and a row of holes
 PARK = md.Domain.grid((3, 3), cell=200.0, unit="m", origin=-300.0, plane=md.geo.Plane(latitude=48.85, longitude=2.35))
@@ -30,15 +29,15 @@ ROADS = md.geo.Streets(epsilon=0.01, unit="m", tail=[0, 1, 2, 3], head=[1, 2, 3,
 def exponentially(domain: md.Domain, metric: object) -> xr.Dataset:
     """The exponential mechanism of a metric: it claims a multiple of it."""
     problem = md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.losses.ZeroOne())
-    return exponential.mechanism(problem)
+    return exponential.exponential_mechanism(problem)
 
 
 MAKERS = {
     "line": lambda: md.solve(md.Optimal(problem=md.load_problem("line", cells=5))),
     "plane": lambda: md.solve(md.Optimal(problem=md.load_problem("flat", cells=3))),
-    "all pairs": lambda: exponential.mechanism(md.load_problem("euclidean", cells=4)),
-    "remapped": lambda: bayes_remap(exponential.mechanism(md.load_problem("flat", cells=4))),
-    "discrete": lambda: exponential.mechanism(md.load_problem("discrete", secrets=4)),
+    "all pairs": lambda: exponential.exponential_mechanism(md.load_problem("euclidean", cells=4)),
+    "remapped": lambda: bayes_remap(exponential.exponential_mechanism(md.load_problem("flat", cells=4))),
+    "discrete": lambda: exponential.exponential_mechanism(md.load_problem("discrete", secrets=4)),
     "holes": lambda: exponentially(
         md.Domain.grid((4, 5), cell=0.1, unit="km", origin=7.3, mask=HOLES), md.Euclidean(epsilon=1.1, unit="km")
     ),
@@ -47,8 +46,8 @@ MAKERS = {
     ),
     "park": lambda: exponentially(PARK, md.Euclidean(epsilon=0.004, unit="m")),
     "roads": lambda: exponentially(md.Domain.points_at([[0, 0], [100, 0], [100, 80], [0, 90]], unit="m"), ROADS),
-    "graph": lambda: exponential.mechanism(CASES["graph, table loss"]()),
-    "nothing": lambda: constant.mechanism(md.load_problem("line", cells=3)),
+    "graph": lambda: exponential.exponential_mechanism(CASES["graph, table loss"]()),
+    "nothing": lambda: constant.constant_mechanism(md.load_problem("line", cells=3)),
 }
 
 
@@ -116,25 +115,20 @@ class Forgery:
         )
 
     @property
-    def claim(self) -> str:
+    def claim(self) -> dict:
+        """The claim, to be given back changed."""
         return json.loads(self.said["claim"])
 
     @claim.setter
-    def claim(self, sentence: str) -> None:
-        self.said["claim"] = json.dumps(sentence)
+    def claim(self, data: dict) -> None:
+        self.said["claim"] = json.dumps(data)
 
     def listed(self) -> list[list]:
         """The edges [tail, head, hexadecimal length]."""
         return [json.loads(edge) for edge in self.edges]
 
     def agree(self) -> Forgery:
-        """With the counts, and the numbers and the fingerprint of the claim, made those of the edges."""
-        tail, head, length = zip(*self.listed(), strict=True)
-        numbers = np.array(tail, "<i8"), np.array(head, "<i8"), np.array(list(map(float.fromhex, length)), "<f8")
-        digest = hashlib.sha256(b"".join(part.tobytes() for part in numbers)).hexdigest()
-        own = f"{len(self.edges)} edges (list {digest[:12]})"
-        self.claim = re.sub(r"\S+ edges \(list \S+\)", own, self.claim)
-        self.claim = re.sub(r"all \S+ secrets", f"all {len(self.secrets)} secrets", self.claim)
+        """With the counts made those of the lists."""
         counts = {"secrets": self.secrets, "reports": self.reports, "edges": self.edges}
         self.said |= {name: str(len(parts)) for name, parts in counts.items()}
         return self

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechdesign.programs.optimal.positions import Positions
-from mechdesign.setting.metric.euclidean import Euclidean
-from mechdesign.setting.objective import priors
-from mechdesign.setting.objective.losses import LOSSES
-from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.setting.space.domain import Domain
-from mechdesign.solvers.positions.symmetry import position_orbits
+from mechdesign.positions.program import Positions
+from mechdesign.positions.symmetry import position_orbits
+from mechdesign.problem import losses as priors
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.losses import LOSSES
+from mechdesign.problem.metric import Euclidean
+from mechdesign.problem.problem import DesignProblem
 
 LEVEL = 1e-25  # at all corners: equal rows alone are within it
 AWAY = 1100  # reports at a corner of the area, so many that every mass is below 2^52 and equal rows are certified

@@ -18,26 +18,17 @@ from cases import SMALL, lattice, line
 from factored import constant as constant_level
 
 import mechdesign as md
-from mechdesign.closed_forms.mechanisms import (
-    constant,
-    exponential,
-    geometric,
-    planar_laplace,
-    randomized_response,
-    release,
-    tuples,
-)
-from mechdesign.closed_forms.noise.laws import StudentT
-from mechdesign.mechanism.positions.patches import corner_levels, patches
-from mechdesign.mechanism.positions.raising import quarter_levels
-from mechdesign.mechanism.positions.repair import repair
-from mechdesign.mechanism.table.dataset import certified_scale, make_mechanism
-from mechdesign.programs.optimal.positions import Positions
+from mechdesign.closed_forms import tuples
+from mechdesign.mechanism.dataset import certified_scale, make_mechanism
+from mechdesign.positions.cones import repair
+from mechdesign.positions.patches import corner_levels, patches, quarter_levels
+from mechdesign.positions.program import Positions
+from mechdesign.release.laws import StudentT
 
 
 def _release(problem: md.DesignProblem) -> xr.Dataset:
     values = np.clip((problem.domain.points[:, 0] - 1.0) / 2.0, 0, 1)
-    return release.mechanism(problem, values, np.full(4, 0.5), law=StudentT(3), gamma=0.05)
+    return md.release.release_mechanism(problem, values, np.full(4, 0.5), law=StudentT(3), gamma=0.05)
 
 
 def _bounded(problem: md.DesignProblem) -> xr.Dataset:
@@ -56,7 +47,7 @@ def _constrained(problem: md.DesignProblem) -> xr.Dataset:
 
 
 def _normalised(problem: md.DesignProblem) -> xr.Dataset:
-    return geometric.mechanism(problem, border="normalised")
+    return md.baselines.geometric(problem, border="normalised")
 
 
 def _remapped(problem: md.DesignProblem) -> xr.Dataset:
@@ -64,7 +55,7 @@ def _remapped(problem: md.DesignProblem) -> xr.Dataset:
 
 
 def _tuples(problem: md.DesignProblem) -> xr.Dataset:
-    return tuples.independent(problem, [geometric.mechanism(problem), geometric.mechanism(problem, 0.5)])
+    return tuples.independent(problem, [md.baselines.geometric(problem), md.baselines.geometric(problem, 0.5)])
 
 
 def _repaired(problem: md.DesignProblem) -> xr.Dataset:
@@ -89,7 +80,7 @@ _four, _three, _two = SMALL["euclidean line"], lambda: line(3), lambda: line(2)
 KINDS: dict[str, tuple[Callable[[], md.DesignProblem], Callable[[md.DesignProblem], xr.Dataset]]] = {
     "eikonal": (SMALL["eikonal"], PROGRAMS["optimal"].solve),
     "eikonal, masked": (SMALL["eikonal, masked"], PROGRAMS["optimal"].solve),
-    "eikonal, three axes": (SMALL["eikonal, three axes"], exponential.mechanism),
+    "eikonal, three axes": (SMALL["eikonal, three axes"], md.baselines.exponential),
     "euclidean": (SMALL["euclidean lattice"], PROGRAMS["optimal"].solve),
     "any position": (SMALL["eikonal, masked"], _placed),
     "any position, quarters": (SMALL["eikonal, masked"], partial(_placed, levels=quarter_levels)),
@@ -98,7 +89,7 @@ KINDS: dict[str, tuple[Callable[[], md.DesignProblem], Callable[[md.DesignProble
     "euclidean, points": (SMALL["scattered points"], PROGRAMS["optimal"].solve),
     "reports apart from secrets": (SMALL["reports apart from secrets"], PROGRAMS["optimal"].solve),
     "discrete": (SMALL["discrete"], PROGRAMS["optimal"].solve),
-    "randomized response": (SMALL["discrete"], randomized_response.mechanism),
+    "randomized response": (SMALL["discrete"], md.baselines.randomized_response),
     "graph, table loss": (SMALL["graph, table loss"], PROGRAMS["optimal"].solve),
     "graph, doubled, minimax": (SMALL["graph, doubled"], PROGRAMS["minimax"].solve),
     "robust": (_four, PROGRAMS["robust"].solve),
@@ -109,11 +100,11 @@ KINDS: dict[str, tuple[Callable[[], md.DesignProblem], Callable[[md.DesignProble
     "release": (SMALL["release"], _release),
     "streets": (SMALL["streets"], PROGRAMS["optimal"].solve),
     "streets on a plane": (SMALL["streets on a plane"], PROGRAMS["optimal"].solve),
-    "area": (SMALL["area"], planar_laplace.mechanism),
+    "area": (SMALL["area"], md.baselines.planar_laplace),
     "multiple above 1": (SMALL["euclidean lattice"], _normalised),
-    "multiple below 1": (SMALL["streets"], exponential.mechanism),
-    "constant": (_three, constant.mechanism),
-    "constant on a graph": (SMALL["graph, table loss"], constant.mechanism),
+    "multiple below 1": (SMALL["streets"], md.baselines.exponential),
+    "constant": (_three, md.baselines.constant),
+    "constant on a graph": (SMALL["graph, table loss"], md.baselines.constant),
     "tuples": (_two, _tuples),
     "remapped": (SMALL["euclidean lattice"], _remapped),
     "repaired": (_four, _repaired),

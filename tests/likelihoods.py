@@ -7,14 +7,15 @@ import itertools
 import numpy as np
 from cases import CASES
 
-from mechdesign.closed_forms.mechanisms import exponential, randomized_response
-from mechdesign.mechanism.table.dataset import probabilities
-from mechdesign.programs.statistical.likelihood import Likelihood
-from mechdesign.setting.metric.euclidean import Euclidean
-from mechdesign.setting.objective import priors
-from mechdesign.setting.objective.losses import Distance
-from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.setting.space.domain import Domain
+from mechdesign.closed_forms import build as exponential
+from mechdesign.closed_forms import build as randomized_response
+from mechdesign.mechanism.dataset import probabilities
+from mechdesign.problem import losses as priors
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.losses import Distance
+from mechdesign.problem.metric import Euclidean
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.surveys.likelihood import Likelihood
 
 
 def skewed(n, seed):
@@ -46,10 +47,13 @@ def twins(n, m, seed):
     return np.repeat(np.random.default_rng(seed).dirichlet(np.ones(m), n), 2, axis=0)
 
 
-TABLES = {name: lambda case=case: probabilities(exponential.mechanism(case())).values for name, case in CASES.items()}
+TABLES = {
+    name: lambda case=case: probabilities(exponential.exponential_mechanism(case())).values
+    for name, case in CASES.items()
+}
 TABLES |= {
-    "randomized response": lambda: randomized_response.table(9, 1.1),
-    "randomized response, weak": lambda: randomized_response.table(9, 1e-3),
+    "randomized response": lambda: randomized_response.randomized_response_table(9, 1.1),
+    "randomized response, weak": lambda: randomized_response.randomized_response_table(9, 1e-3),
     "zeros": lambda: with_zeros(12, 8, 1),
     "zeros, more reports": lambda: with_zeros(7, 20, 2),
     "nearly flat": lambda: steep(15, 1e-3),

@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from mechdesign.errors import InputError
-from mechdesign.setting.metric.eikonal import Eikonal
-from mechdesign.setting.metric.levels import PrivacyLevel
-from mechdesign.setting.objective.losses import Distance, SquaredDistance, ZeroOne
-from mechdesign.setting.objective.priors import proportional
-from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.setting.space.domain import Domain
-from mechdesign.setting.space.raster import Raster
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.levels import PrivacyLevel, Raster
+from mechdesign.problem.losses import Distance, SquaredDistance, ZeroOne, proportional
+from mechdesign.problem.metric import Eikonal
+from mechdesign.problem.problem import DesignProblem
 
 LOSSES = (SquaredDistance(), SquaredDistance(), Distance(), ZeroOne())
 

@@ -22,7 +22,7 @@ from false_bounds import in_doubles, noise
 from kinds import FACTORED, KINDS, made
 
 from mechdesign.mechanism.stored import read
-from mechdesign.programs.optimal.positions import Positions
+from mechdesign.positions.program import Positions
 
 _WORDS = (
     *("km", "m", "cell", "1", "degree", "USD", "metres", "nan", "0", "-1", "1e400", "edge", "secret", "report"),

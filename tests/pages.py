@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import base64
 import gzip
-import hashlib
 import json
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,15 +18,14 @@ import numpy as np
 import xarray as xr
 from exported import MAKERS, factored, made
 
-from mechdesign.mechanism.table.dataset import seal
-from mechdesign.output.page.page import page_text, proof_script
+from mechdesign.web.page import page_text, proof_script
 
 NODE = shutil.which("node")
 RUN = """
 const all = JSON.parse(require("node:fs").readFileSync("texts.json", "utf8"));
 (async () => {
   const outcomes = [];
-  for (const texts of all) outcomes.push(await provenHere(texts, {}, () => {}));
+  for (const texts of all) outcomes.push(await provenHere(texts.packed, {}, () => {}));
   for (const { found } of outcomes) delete found.losses;
   console.log(JSON.stringify(outcomes));
 })();
@@ -38,37 +36,47 @@ const all = JSON.parse(require("node:fs").readFileSync("texts.json", "utf8"));
   const outcomes = [];
   for (const texts of all) {
     const outcome = { faults: [], proved: [], given: [] };
-    for (const step of proveClaim(await opened(texts), outcome));
+    try {
+      for (const step of proveClaim(await opened(texts.packed), outcome));
+    } catch (error) {
+      outcome.faults.push({ text: error.message });
+    }
     outcomes.push(outcome);
   }
   console.log(JSON.stringify(outcomes));
 })();
-"""  # the sentence of the claim alone
+"""  # the claim alone
+SENTENCES = """
+const all = JSON.parse(require("node:fs").readFileSync("texts.json", "utf8"));
+Promise.all(all.map(({ packed }) => opened(packed))).then((pages) => {
+  const told = (page) => ({ headline: headline(page), claim: claimWords(page), position_claim: placedWords(page) });
+  console.log(JSON.stringify(pages.map(told)));
+});
+"""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Texts:
-    """What a page carries: contents and seal as it says them, and its arrays in base64."""
+    """What a page carries, in base64."""
 
-    contents: str
     packed: str
-    seal: str
 
     @classmethod
     def in_page(cls, html: str) -> Texts:
-        """The texts of a page."""
-        data = re.search(r'<script id="data" type="application/json" data-seal="(\w+)">(.*?)</script>', html, re.S)
-        arrays = re.search(r'<script id="arrays" type="text/plain">(.*?)</script>', html, re.S)
+        """The text of a page."""
+        data = re.search(r'<script id="data" type="text/plain">(.*?)</script>', html, re.S)
         assert data is not None
-        assert arrays is not None
-        return cls(contents=data[2], packed=arrays[1], seal=data[1])
+        return cls(data[1])
 
-    def resealed(self) -> Texts:
-        """The same with the checksum that they have."""
-        return replace(self, seal=hashlib.sha256(f"{self.contents}\n{self.packed}".encode()).hexdigest())
+    @classmethod
+    def of(cls, contents: str, arrays: bytes) -> Texts:
+        """A page of contents in JSON and arrays."""
+        before = len(contents.encode()).to_bytes(4, "little") + contents.encode()
+        whole = before + bytes(-len(before) % 8) + arrays
+        return cls(base64.b64encode(gzip.compress(whole, 1, mtime=0)).decode())
 
     def changed(self, *, said: dict[str, Any] | None = None) -> Texts:
-        """The same with other contents at paths such as "saying.values.loss", sealed again."""
+        """The same with other contents at paths such as "protection/factor"."""
         contents = json.loads(self.contents)
         for path, value in (said or {}).items():
             *above, last = path.split("/")
@@ -77,12 +85,21 @@ class Texts:
                 place = place[int(name)] if isinstance(place, list) else place[name]
             assert place[last] != value
             place[last] = value
-        return replace(self, contents=json.dumps(contents)).resealed()
+        return Texts.of(json.dumps(contents), self.arrays)
+
+    @property
+    def _bytes(self) -> bytes:
+        return gzip.decompress(base64.b64decode(self.packed))
+
+    @property
+    def contents(self) -> str:
+        """The contents, in JSON."""
+        return self._bytes[4 : 4 + int.from_bytes(self._bytes[:4], "little")].decode()
 
     @property
     def arrays(self) -> bytes:
         """The bytes of the arrays."""
-        return gzip.decompress(base64.b64decode(self.packed))
+        return self._bytes[8 * -(-(4 + int.from_bytes(self._bytes[:4], "little")) // 8) :]
 
 
 def texts_of(mechanism: xr.Dataset) -> Texts:
@@ -102,47 +119,27 @@ def mechanism_of(name: str) -> xr.Dataset:
 
 
 def forged(name: str, **variables: np.ndarray) -> Texts:
-    """The page of a mechanism with other arrays, and checksums that fit them: what a forger would write."""
-    return altered(mechanism_of(name), honest(name), "mechanism", variables)
-
-
-def altered(
-    held: xr.Dataset,
-    texts: Texts,
-    kind: str,
-    variables: dict[str, np.ndarray],
-    attributes: dict[str, Any] | None = None,
-) -> Texts:
-    """The page of a file of this kind with other arrays and attributes, and checksums that fit them."""
+    """The page of a mechanism with other arrays: what a forger would write."""
+    held, texts = mechanism_of(name), honest(name)
     data = bytearray(texts.arrays)
     for key, values in variables.items():
         array = held[key].values
         assert array.shape == values.shape
         start = json.loads(texts.contents)["arrays"][key]["start"]
         data[start : start + array.nbytes] = values.astype(array.dtype).tobytes()
-        held = held.assign({key: held[key].copy(data=values.astype(array.dtype))})
-    said: dict[str, Any] = {}
-    for key, value in (attributes or {}).items():
-        said[f"attrs/{key}"] = [type(value).__name__, str(value) if isinstance(value, int) else value]
-    digest = seal(held.assign_attrs(attributes or {})).attrs["sha256"]
-    said |= {"attrs/sha256": ["str", digest], "facts/provenance/seal of its contents": digest}
-    return replace(texts, packed=base64.b64encode(gzip.compress(bytes(data), 1)).decode()).changed(said=said)
+    assert bytes(data) != texts.arrays
+    return Texts.of(texts.contents, bytes(data))
 
 
 def forged_words(name: str, **attributes: Any) -> Texts:
-    """A mechanism of `exported` with other attributes, its checksum found again."""
-    mechanism = made(name)
-    assert all(mechanism.attrs[key] != value for key, value in attributes.items())
-    changed = seal(mechanism.assign_attrs(attributes))
-    texts = texts_of(mechanism)
-    told = {f"attrs/{key}": ["float" if isinstance(v, float) else "str", v] for key, v in attributes.items()}
-    claim = (
-        {"facts/claim": attributes["claim"], "verification/claim": attributes["claim"]} if "claim" in attributes else {}
-    )
-    digest = changed.attrs["sha256"]
-    return texts.changed(
-        said=told | claim | {"attrs/sha256": ["str", digest], "facts/provenance/seal of its contents": digest}
-    )
+    """The page of a mechanism with other attributes."""
+    return honest(name).changed(said={f"attrs/{key}": value for key, value in attributes.items()})
+
+
+def forged_metric(name: str, attribute: str = "metric", **changes: Any) -> Texts:
+    """The page of a mechanism whose metric, or another attribute in JSON, says other than it did."""
+    held = json.loads(mechanism_of(name).attrs[attribute])
+    return forged_words(name, **{attribute: json.dumps(held | changes)})
 
 
 def proved_in_node(folder: Path, texts: list[Texts], *, run: str = RUN) -> list[dict[str, Any]]:

@@ -12,9 +12,9 @@ import numpy as np
 import xarray as xr
 
 import mechdesign as md
-from mechdesign.mechanism.positions.patches import Patches, patches
-from mechdesign.mechanism.positions.repair import repair
-from mechdesign.mechanism.table.dataset import certified_scale, make_mechanism
+from mechdesign.mechanism.dataset import certified_scale, make_mechanism
+from mechdesign.positions.cones import repair
+from mechdesign.positions.patches import Patches, patches
 
 HOLES = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 1, 1], [1, 0, 0, 1, 1], [1, 1, 1, 1, 0], [0, 1, 1, 1, 1]], bool)
 PLANE = md.geo.Plane(latitude=41.9, longitude=179.995)
@@ -64,7 +64,7 @@ def placed(name: str) -> xr.Dataset:
     if name == "land":
         return _on_land(problem)
     if name == "quarters":
-        return md.solve(md.programs.Positions(problem=problem), gap=0.01)
+        return md.solve(md.positions.Positions(problem=problem), gap=0.01)
     found = patches(domain, metric)
     share = 0.8 if name == "holes" else 0.94
     mass = repair(kernel_rows(domain, share * metric.smallest_level), found)

@@ -18,14 +18,12 @@ from scipy.optimize import linprog
 
 import mechdesign as md
 from mechdesign.errors import InputError
-from mechdesign.programs.optimal.coupled import Coupled
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.levels import PrivacyLevel
+from mechdesign.problem.losses import Distance, Loss, SquaredDistance, TableLoss, ZeroOne, proportional, uniform
+from mechdesign.problem.metric import Eikonal, Graph
+from mechdesign.programs.coupled import Coupled
 from mechdesign.programs.program import Program
-from mechdesign.setting.metric.eikonal import Eikonal
-from mechdesign.setting.metric.graph import Graph
-from mechdesign.setting.metric.levels import PrivacyLevel
-from mechdesign.setting.objective.losses import Distance, Loss, SquaredDistance, TableLoss, ZeroOne
-from mechdesign.setting.objective.priors import proportional, uniform
-from mechdesign.setting.space.domain import Domain
 
 PROGRAMS = (
     "optimal",
@@ -101,7 +99,7 @@ def random_case(seed: int, *, largest: int = 60) -> Program:
     worst = problem.loss_matrix[:, problem.best_constant].max()
     if name == "query":
         labels = np.r_[0, 1, random.integers(0, 3, n)][:n]
-        asked = md.release.query_problem(
+        asked = md.losses.query_problem(
             domain=problem.domain, metric=problem.metric, prior=problem.prior_array, query=labels
         )
         return md.programs.QueryWeights(problem=asked)

@@ -11,16 +11,14 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
-from clients import file_of
 from numpy.typing import NDArray
 from reference.compact_map import Reader
 from scipy.stats import chi2
 
 import mechdesign as md
-from mechdesign.mechanism.compact.certificate import least_bound
-from mechdesign.mechanism.compact.draw import Drawing
-from mechdesign.mechanism.compact.file import packed
-from mechdesign.mechanism.compact.map import CompactMap
+from mechdesign.maps.compact import CompactMap, least_bound
+from mechdesign.maps.compact_draw import Drawing
+from mechdesign.maps.compact_file import packed
 
 ONE = 1 << 48  # of a nat
 UNLIKELY = 1e-9  # of a chi-square test of true random bits: it fails once in a billion runs
@@ -123,7 +121,7 @@ def drawn_vectors(name: str, reports: int, seed: int) -> list[Vector]:
             return used[-1]
 
         places = drawing(name).places(secret, reports, bits)
-        found.append(Vector(secret=secret, content=b"".join(used), reports=[compact.report_of(at) for at in places]))
+        found.append(Vector(secret=secret, content=b"".join(used), reports=compact.target[places].tolist()))
     return found
 
 
@@ -150,11 +148,6 @@ def border_vectors(name: str, secret: int) -> list[Vector]:
             place = ball[bisect_right(sums, asked)][1]
         vectors.append(Vector(secret=secret, content=b"".join(content_of), reports=[reader.report(place)]))
     return vectors
-
-
-def put_together(header: object, body: bytes, *, version: int = 1, packed: bytes | None = None) -> bytes:
-    """A file of these parts, with the checksum of what it says."""
-    return file_of(b"mdregion", header, body, version=version, packed=packed)
 
 
 def vector_file(vectors: Sequence[Vector]) -> bytes:

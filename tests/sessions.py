@@ -27,21 +27,20 @@ def table(multiple: float, domain: md.Domain | None = None) -> xr.Dataset:
     return md.baselines.exponential(problem)
 
 
-def design(rule: object, *multiples: float, **given: object) -> md.SessionDesign:
+def design(rule: object, *multiples: float, **given: object) -> md.sessions.SessionDesign:
     """A design over five places of a line; tables for these multiples, 1 and 2 by default."""
     tables = [table(multiple) for multiple in multiples or (1.0, 2.0)]
-    return md.SessionDesign(tables=tables, rule=rule, **{"ticks": 3, **given})  # type: ignore[arg-type]
+    return md.sessions.SessionDesign(tables=tables, rule=rule, **{"ticks": 3, **given})  # type: ignore[arg-type]
 
 
 RULES = {
-    "clock": lambda: md.Clock(hours=[0, 16], number=[1, 0]),
-    "risk": lambda: md.Risk(above=0.6, most=2, widths=[0.9]),
-    "risk, any day": lambda: md.Risk(above=0.6, most=2, per="24h", widths=[0.9]),
-    "moved-test": lambda: md.traces.MovedTest(above=1.0, offset=0.6, slope=1.1, most=2, table=1, units=1),
+    "clock": lambda: md.sessions.Clock(hours=[0, 16], number=[1, 0]),
+    "risk": lambda: md.sessions.Risk(above=0.6, most=2, widths=[0.9]),
+    "risk, any day": lambda: md.sessions.Risk(above=0.6, most=2, per="24h", widths=[0.9]),
 }
 
 
 @cache
-def ruled(name: str) -> md.SessionDesign:
+def ruled(name: str) -> md.sessions.SessionDesign:
     """The design with a rule of `RULES`, made once: designs are frozen."""
     return design(RULES[name]())

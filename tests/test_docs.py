@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from mechdesign.closed_forms.noise.radial_laplace import mean_radius, radius_ppf
+from mechdesign.closed_forms.radial_laplace import mean_radius, radius_ppf
 
 DOCS = ROOT / "docs"
 BLOCK = re.compile(
@@ -56,7 +56,7 @@ def commands(block: Block) -> Iterator[list[str]]:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder with the shipped problems and scripts beside it, as in a checkout."""
-    for name in ("problems", "scripts", "experiments"):
+    for name in ("problems", "scripts"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -15,18 +15,17 @@ import pytest
 
 import mechdesign as md
 from mechdesign.base.descriptions import finite
-from mechdesign.closed_forms.mechanisms.baselines import BASELINES
-from mechdesign.closed_forms.mechanisms.build import closed_form_mechanism
+from mechdesign.closed_forms.baselines import BASELINES
+from mechdesign.closed_forms.build import closed_form_mechanism
 from mechdesign.errors import InputError, VerificationError
-from mechdesign.mechanism.table.repair import repair
-from mechdesign.output.export.export import FORMATS, Format
-from mechdesign.output.pictures.maps import plot_mechanism
+from mechdesign.mechanism.repair import repair
+from mechdesign.output.export import FORMATS, Format
+from mechdesign.output.maps import plot_mechanism
+from mechdesign.problem.lattice import Edges
+from mechdesign.problem.losses import LOSSES, Loss
+from mechdesign.problem.metric import METRICS, Metric
 from mechdesign.programs.program import Program, expected_loss, lipschitz, simplex
-from mechdesign.setting.metric.metric import Metric
-from mechdesign.setting.metric.metrics import METRICS
-from mechdesign.setting.metric.shortest_paths import Edges
-from mechdesign.setting.objective.losses import LOSSES, Loss
-from mechdesign.solvers.kernels.design import Design
+from mechdesign.solvers.design import Design
 from mechdesign.solvers.table import SOLVERS, Entry
 
 TRUTH = 0.3  # least probability of the truth
@@ -38,7 +37,7 @@ class Ladder(Metric):
 
     step: float
     kind = "ladder"
-    described = ("step",)
+    described = (("step", finite),)
     sparse = True
 
     def unscaled_edges(self, domain):
@@ -47,10 +46,6 @@ class Ladder(Metric):
 
     def describe(self):
         return {"kind": self.kind, "multiplier": self.scale, "step": self.step}
-
-    @classmethod
-    def from_description(cls, told, *, scale, listed):
-        return cls(step=finite(told["step"], "step"), scale=scale)
 
     def claim(self, domain):
         return f"a ladder of {self.step:.17g} nats a rung"
@@ -103,7 +98,7 @@ def outside(monkeypatch):
     monkeypatch.setitem(METRICS, "ladder", Ladder)
     monkeypatch.setitem(LOSSES, "capped", Capped())
     monkeypatch.setitem(BASELINES, "halves", halves)
-    monkeypatch.setitem(SOLVERS, Truthful, Entry(solve=solve_truthful, closes_gap=False))
+    monkeypatch.setitem(SOLVERS, Truthful.name, Entry(program=Truthful, solve=solve_truthful, closes_gap=False))
     monkeypatch.setitem(FORMATS, ".lines", Format(write=write_lines))
     domain = md.Domain.grid(5, cell=1.0, unit="km")
     return md.DesignProblem(domain=domain, metric=Ladder(step=0.4), prior=md.priors.uniform(domain), loss=Capped())
@@ -151,6 +146,6 @@ def test_what_is_not_in_a_table_is_refused(outside, monkeypatch):
     monkeypatch.delitem(METRICS, "ladder")
     with pytest.raises(VerificationError, match="unknown metric"):
         md.verify(made)
-    monkeypatch.delitem(SOLVERS, Truthful)
+    monkeypatch.delitem(SOLVERS, Truthful.name)
     with pytest.raises(InputError, match="no solver"):
         md.solve(Truthful(outside))

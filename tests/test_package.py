@@ -71,7 +71,7 @@ def test_contents_are_told_apart(contents):
     assert contents.problems_of(wheel, sdist | checkout, checkout) == []
     less = {name: held for name, held in wheel.items() if "verify_table" not in name}
     assert contents.problems_of(less, sdist | checkout, checkout) == [
-        "mechdesign/handover/verify_table.py is missing in the wheel"
+        "mechdesign/verification/verify_table.py is missing in the wheel"
     ]
     more = wheel | {"tests/test_x.py": b"", "mechdesign/x.pyc": b"", "mechdesign/y": bytes(contents.LARGEST)}
     assert len(contents.problems_of(more, sdist | checkout, checkout)) == 3

@@ -11,7 +11,7 @@ from conftest import ROOT
 
 IN_BOTH = {
     ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "README.md",
-    "RELEASING.md", "SECURITY.md", "benchmarks", "docs", "experiments", "mechdesign", "problems", "pyproject.toml",
+    "RELEASING.md", "SECURITY.md", "benchmarks", "docs", "mechdesign", "problems", "pyproject.toml",
     "scripts", "tests",
 }  # fmt: skip
 DATA = {"problems/data/northeast_block_groups_2020.csv.gz"}  # read as it is

@@ -19,14 +19,17 @@ ROOMS = [
     "baselines",
     "geo",
     "losses",
+    "maps",
     "plot",
-    "population",
+    "positions",
     "priors",
     "programs",
     "read",
     "release",
-    "traces",
+    "sessions",
+    "surveys",
     "utility",
+    "web",
 ]
 NAMES = [
     "priors.uniform",
@@ -70,22 +73,6 @@ def test_every_listed_name_is_there():
     for room in ROOMS:
         for name in importlib.import_module(f"mechdesign.{room}").__all__:
             assert getattr(getattr(md, room), name) is not None
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("Minimax", md.programs.Minimax),
-        ("ZeroOne", md.losses.ZeroOne),
-        ("read_raster", md.read.raster),
-        ("plot_sweep", md.plot.sweep),
-        ("kantorovich", md.population.kantorovich),
-        ("InputError", InputError),
-    ],
-)
-def test_names_that_were_at_the_top_say_where_they_are(old, new):
-    with pytest.warns(DeprecationWarning, match=old):
-        assert getattr(md, old) is new
 
 
 @pytest.mark.parametrize("name", ["nothing", "read_nothing", "_private"])

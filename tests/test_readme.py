@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from mechdesign.output.figures import cell
-from mechdesign.output.tables.compare import COLUMNS
-from mechdesign.output.tables.sweep import baseline_names, baselines_of, sweep, sweep_rows
-from mechdesign.output.terminal.printing import print_table
-from mechdesign.setting.problems.problem_files import load_problem
+from mechdesign.base.figures import cell
+from mechdesign.output.compare import COLUMNS
+from mechdesign.output.printing import print_table
+from mechdesign.output.sweep import baseline_names, baselines_of, sweep, sweep_rows
+from mechdesign.problem.problem import load_problem
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -73,7 +73,7 @@ def test_the_curve_of_the_readme_is_the_computed_one() -> None:
     assert list(table) == ["0.5", "0.7071", "1", "1.414", "2"]
     gap = 1e-3
     for row in sweep_rows(sweep(load_problem("philadelphia", cells=12), [0.5, 2.0], gap=gap)):
-        loss, bound, _, _, *baselines = table[f"{row['multiplier']:g}"]
+        loss, bound, _, _, *baselines = table[f"{row['scale']:g}"]
         assert [float(loss), float(bound)] == pytest.approx([row["loss"], row["lower_bound"]], rel=gap)
         assert baselines == [
             cell(row[f"{name}_loss"], "up 4") + "*" * bool(baselines_of(row)[name]) for name in baselines_of(row)

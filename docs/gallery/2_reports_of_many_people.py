@@ -37,7 +37,7 @@ problem = md.DesignProblem(domain=domain, metric=metric, prior=truth, loss=md.lo
 
 
 def at_distance(family):
-    return md.population.match_distance(problem, family, DISTANCE).epsilon
+    return md.utility.match_distance(problem, family, DISTANCE).epsilon
 
 
 mechanisms = {
@@ -61,8 +61,8 @@ shown = {"check-ins": truth}
 for name, mechanism in mechanisms.items():
     steps = md.probabilities(mechanism).values.cumsum(axis=1)
     reports = (rng.random((len(secrets), 1)) > steps[secrets]).sum(axis=1).clip(max=domain.size - 1)
-    found = md.population.maximum_likelihood(np.bincount(reports, minlength=domain.size), mechanism)
-    apart = md.population.kantorovich(found.distribution, truth, domain)
+    found = md.surveys.maximum_likelihood(np.bincount(reports, minlength=domain.size), mechanism)
+    apart = md.utility.kantorovich(found.distribution, truth, domain)
     shown[f"{name}:\n{apart.value:.0f} m from the truth"] = found.distribution
 
 figure, axes = plt.subplots(1, 4, figsize=(12, 3.8), layout="constrained")
@@ -79,4 +79,4 @@ for ax, (title, distribution) in zip(axes, shown.items(), strict=True):
 # * Dividing rows by their sums, the paper's geometric mechanism, breaks the claim; moving what falls outside to the
 #   border keeps it.
 # * On the paper's 30 x 30 cells, with 20 repetitions and growing samples: :doc:`/statistics`. There is also a
-#   mechanism designed for the estimate, `md.programs.StatisticalDesign`.
+#   mechanism designed for the estimate, `md.surveys.StatisticalDesign`.

@@ -43,7 +43,7 @@ below.legend()
 # Continuous noise is for simulations: on an output grid the same mechanism is a table that is certified in whole
 # numbers. There the best table can be asked for, with a bound that no other is below.
 
-baseline = md.release.mechanism(problem, f, S, law=law, gamma=gamma)
+baseline = md.release.release_mechanism(problem, f, S, law=law, gamma=gamma)
 optimal = md.solve(problem)
 for name, mechanism in [("smooth sensitivity", baseline), ("optimal", optimal)]:
     share = mechanism.attrs["effective_epsilon"]

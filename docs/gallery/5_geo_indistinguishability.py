@@ -23,7 +23,7 @@ import mechdesign as md
 
 area = md.geo.Area.box(west=12.4675, south=41.889, east=12.4965, north=41.9108)
 domain = area.grid(cell=200.0, unit="m")
-epsilon = md.geo.epsilon_within(200.0, math.log(2))
+epsilon = md.utility.epsilon_within(200.0, math.log(2))
 problem = md.geo.area_problem(domain, epsilon=epsilon)
 print(f"{domain.size} cells, {epsilon:.6f} nats per m, planar Laplace noise on the plane is {2 / epsilon:.0f} m off")
 

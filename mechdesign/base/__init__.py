@@ -1,1 +1,0 @@
-"""What every floor stands on: sizes in memory, units, safe opening, checked numbers, random bits. Knows no privacy."""

@@ -1,13 +1,16 @@
-"""Numbers of a description, the JSON that a file keeps of its places and its metric, and the range they must lie in.
+"""Numbers from outside: of descriptions, the JSON that a file keeps of places and metrics, and as people type them.
 
-A description may be written by anyone: its names, types, sizes and ranges are compared with what is known before an
-array is made of it. JSON as Python reads it has true, NaN, Infinity and whole numbers of any length; no such thing is
-taken for a number here.
+Descriptions may be written by anyone: names, types, sizes and ranges are checked before an array is made. JSON as
+Python reads it has true, NaN, Infinity and integers of any length; none of these is taken for a number here.
 
-The range. u = 2^-53. A sum of two doubles is right to a relative u unless it overflows; a product, a quotient or a root
-if the result is no less than 2^-1022. Coordinates are at most LARGEST, so that sums of three squares of differences do
-not overflow. Squared distances, privacy levels, gaps between nodes and lengths are at least SMALLEST, so that what one
-more product of two of them loses below 2^-1022, at most 2^-1075, is less than 2^-110 of what it is added to.
+Range of a description. u = 2^-53. A sum of two doubles is right to a relative u unless it overflows; a product, a
+quotient or a root if the result is no less than 2^-1022. Coordinates are at most LARGEST, so that sums of three squares
+of differences do not overflow. Squared distances, privacy levels, gaps between nodes and lengths are at least SMALLEST,
+so that what one more product of two of them loses below 2^-1022, at most 2^-1075, is less than 2^-110 of what it is
+added to.
+
+Typed numbers have digits 0-9, a sign, a decimal point and an exponent. Python reads more: digits of other scripts, 1_0,
+spaces around. Here these are refused, and so are numbers beyond 64 bits, or beyond arithmetic with doubles.
 """
 
 from __future__ import annotations
@@ -15,20 +18,28 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 import reprlib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from itertools import chain
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from mechdesign.errors import InputError
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Reader = Callable[[Any, str], Any]  # of a value of a description and the name of its field
 SMALLEST = 2.0**-960
 LARGEST = 2.0**500
-_WHOLE = 2**53  # the whole numbers up to here are doubles
-_REMEDY = "use a file as it was written"
+LARGEST_WHOLE = (1 << 63) - 1  # typed
+_EXACT = 2**53  # the whole numbers up to here are doubles
+_SMALLEST_REAL, _LARGEST_REAL = 1e-100, 1e100  # typed: squares and quotients are doubles
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_REAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_INFINITE = re.compile(r"[+-]?inf(inity)?", re.I)
+_LONGEST = 1000  # characters of a whole number that are read at all
 
 
 def read_json(text: str | bytes) -> Any:
@@ -73,7 +84,7 @@ def whole(value: object, field: str, least: int, most: int) -> int:
 
 def finite(value: object, field: str) -> float:
     """A finite number, as it is: a whole one is one that a double holds."""
-    good = abs(value) <= _WHOLE if type(value) is int else isinstance(value, float) and math.isfinite(value)
+    good = abs(value) <= _EXACT if type(value) is int else isinstance(value, float) and math.isfinite(value)
     if not good:
         raise _refused("must be a finite number", field, value)
     return value  # type: ignore[return-value]
@@ -81,11 +92,15 @@ def finite(value: object, field: str) -> float:
 
 def wholes(value: object, field: str, least: int, most: int) -> NDArray[np.int64]:
     """Whole numbers from `least` to `most`, within 64 bits; shape (k,)."""
+    import numpy as np  # where it is needed: every command imports this file for its options
+
     return np.array([whole(entry, field, least, most) for entry in _listed(value, field)], np.int64)
 
 
 def finites(value: object, field: str, axes: int = 1) -> NDArray[np.float64]:
     """Finite numbers in lists of lists, `axes` deep and equally long at every depth."""
+    import numpy as np
+
     rows, shape = [value], [1]
     for _ in range(axes):
         lists = [_listed(row, field) for row in rows]
@@ -95,19 +110,26 @@ def finites(value: object, field: str, axes: int = 1) -> NDArray[np.float64]:
         rows = list(chain.from_iterable(lists))
     if set(map(type, rows)) != {float}:
         rows = [finite(entry, field) for entry in rows]
-    found = np.array(rows, np.float64).reshape(shape[1:])
-    if not np.isfinite(found).all():
+    values = np.array(rows, np.float64).reshape(shape[1:])
+    if not np.isfinite(values).all():
         raise _refused("must be finite numbers", field, "nan or inf")
-    return found
+    return values
+
+
+def written(value: Any) -> Any:
+    """A field as JSON holds it: arrays as lists, objects as their own descriptions."""
+    if hasattr(value, "describe"):
+        return value.describe()
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    table: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
-            raise ValueError(f"{key:.80} is said twice")
-        found[key] = value
-    return found
+        if key in table:
+            raise ValueError(f"{key:.80} stands twice")
+        table[key] = value
+    return table
 
 
 def _no_number(word: str) -> float:
@@ -121,4 +143,29 @@ def _listed(value: object, field: str) -> list[Any]:
 
 
 def _refused(problem: str, field: str, value: object) -> InputError:
-    return InputError(problem, field=field, value=reprlib.repr(value), remedy=_REMEDY)
+    return InputError(problem, field=field, value=reprlib.repr(value), remedy="use a file as it was written")
+
+
+def whole_number(text: str) -> int:
+    """The whole number that `text` writes. Raises: ValueError for another text, and beyond 64 bits."""
+    if _WHOLE.fullmatch(text) is None:
+        raise ValueError("must be a whole number in the digits 0-9")
+    if len(text) > _LONGEST or abs(value := int(text)) > LARGEST_WHOLE:
+        raise ValueError("must be a whole number of at most 64 bits")
+    return value
+
+
+def real_number(text: str) -> float:
+    """The double nearest to the number that `text` writes; `inf` and `infinity`, in any case, are infinite.
+
+    Raises: ValueError for another text (nan is no number), and for a number beyond 1e100 or nearer to 0 than 1e-100.
+    """
+    if _INFINITE.fullmatch(text) is not None:
+        return float(text)
+    if _REAL.fullmatch(text) is None:
+        raise ValueError("must be a number in the digits 0-9, such as 0.5 or 1e-3")
+    value = float(text)
+    zero = re.search("[1-9]", re.split("[eE]", text)[0]) is None
+    if not (zero or _SMALLEST_REAL <= abs(value) <= _LARGEST_REAL):
+        raise ValueError("must be 0, or between 1e-100 and 1e100 in size")
+    return value

@@ -1,6 +1,6 @@
-"""What an object shows of itself at the prompt: its class, and its fields in a line each; at most five lines in all.
+"""The base of dataclasses that users hold: their display at the prompt, five lines at most, and arrays of their own.
 
-Its arrays are its own: copied and read-only, so that no later change to what it was made of reaches it.
+Arrays are copied and read-only, so that no later change to what an object was made of reaches it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mechdesign.base.arguments import array_fields, check_construction
-from mechdesign.base.checks import own_array
+from mechdesign.base.arguments import array_fields, check_arguments, own_array
 
 _WIDTH = 96  # columns of a line
 _LINES = 4  # below the name of the class
@@ -27,7 +26,7 @@ class Shown:
 
     def __new__(cls, *args: Any, **given: Any) -> Self:
         if args or given:  # there are none where a copy or a pickle is made
-            check_construction(cls, args, given)
+            check_arguments(cls, args, given)
         return super().__new__(cls)
 
     def __init_subclass__(cls, **given: Any) -> None:
@@ -48,14 +47,12 @@ class Shown:
         return {name: value for name, value in given.items() if not (name in usual and value is usual[name])}
 
     def __repr__(self) -> str:
-        told = {name: brief(value) for name, value in self.facts().items()}
-        if len(told) > _LINES:
-            names = list(told)[_LINES - 1 :]
-            told = {n: v for n, v in told.items() if n not in names} | {
-                names[0]: ", ".join([told[names[0]], *(f"{n} {told[n]}" for n in names[1:])])
-            }
-        wide = max(map(len, told), default=0)
-        return "\n".join([type(self).__name__, *(f"  {n:<{wide}}  {_cut(v, _WIDTH - wide)}" for n, v in told.items())])
+        lines = [(name, brief(value)) for name, value in self.facts().items()]
+        if len(lines) > _LINES:
+            (name, words), *others = lines[_LINES - 1 :]
+            lines[_LINES - 1 :] = [(name, ", ".join([words, *(" ".join(other) for other in others)]))]
+        wide = max((len(name) for name, _ in lines), default=0)
+        return "\n".join([type(self).__name__, *(f"  {n:<{wide}}  {_cut(v, _WIDTH - wide)}" for n, v in lines)])
 
     def _repr_html_(self) -> str:
         rows = (f"<tr><th>{html.escape(n)}</th><td>{html.escape(brief(v))}</td></tr>" for n, v in self.facts().items())
@@ -73,22 +70,22 @@ def _then_own(check: Callable[[Any], None]) -> Callable[[Any], None]:
     return after
 
 
-def _own_arrays(made: Any) -> None:
+def _own_arrays(instance: Any) -> None:
     """Replace every array among the fields of a dataclass by its own; lists too, where a field is of numbers."""
-    kind: type = type(made)
+    kind: type = type(instance)
     listed = array_fields(kind)
-    for field in fields(made):
-        value: Any = getattr(made, field.name, None)
+    for field in fields(instance):
+        value: Any = getattr(instance, field.name, None)
         rows = isinstance(value, (list, tuple)) or (hasattr(value, "__array__") and not np.isscalar(value))
         if isinstance(value, np.ndarray) or (rows and field.name in listed):
-            object.__setattr__(made, field.name, own_array(value, field.name))
+            object.__setattr__(instance, field.name, own_array(value, field.name))
 
 
 def brief(value: object) -> str:
     """A value in one line: arrays by their shape and range, objects by their own facts, texts cut."""
     if isinstance(value, Shown):
-        told = {name: brief(fact) for name, fact in value.facts().items()}
-        inner = next(iter(told.values())) if len(told) == 1 else ", ".join(f"{n} {fact}" for n, fact in told.items())
+        facts = [(name, brief(fact)) for name, fact in value.facts().items()]
+        inner = facts[0][1] if len(facts) == 1 else ", ".join(f"{name} {fact}" for name, fact in facts)
         return _cut(f"{type(value).__name__}({inner})" if inner else type(value).__name__, _WIDTH - 16)
     if isinstance(value, np.ndarray):
         shape = " x ".join(map(str, value.shape)) or "1"

@@ -11,7 +11,8 @@ import psutil
 from mechdesign.errors import SizeError
 
 BYTES_PER_ENTRY = 8
-SAFETY = 0.8  # of the memory that is available when asked
+SAFETY = 0.8  # of the memory that is available
+_REMEDY = "use a smaller file, or more memory"
 LARGEST_DOMAIN = 1 << 20  # places: coordinates, lattice, prior and levels of so many stay under 1 GB
 
 
@@ -20,9 +21,7 @@ def room(size: int) -> int:
     return int(SAFETY * psutil.virtual_memory().available) // size
 
 
-def require_bytes(
-    need: int, *, what: str, field: str, value: object, remedy: str = "use a smaller file, or more memory"
-) -> None:
+def require_bytes(need: int, *, what: str, field: str, value: object, remedy: str = _REMEDY) -> None:
     """Refuse to take `need` bytes that exceed 80 % of the available memory. Raises: SizeError with the estimate."""
     available = room(1)
     if need > available:
@@ -41,7 +40,6 @@ def require_memory(
 
     field: which input set the number of rows. NumPy's numbers are taken too: they are multiplied as Python's, which do
     not wrap.
-    Raises: SizeError with the estimate.
     """
     require_bytes(
         math.prod(map(int, (rows, columns, tables, BYTES_PER_ENTRY))),
@@ -58,16 +56,13 @@ def within_memory(field: str, value: object) -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
-        remedy = "use a smaller file, or more memory"
-        raise SizeError("does not fit in memory", field=field, value=value, remedy=remedy) from error
+        raise SizeError("does not fit in memory", field=field, value=value, remedy=_REMEDY) from error
 
 
 def require_places(count: float, *, field: str = "cells") -> None:
     """Refuse a domain of more than 2^20 places, on any machine.
 
-    count, as a whole number or a double, which may be infinite; field: which input set it. Raises: SizeError.
+    count may be infinite; field: which input set it. Raises: SizeError.
     """
     if not count <= LARGEST_DOMAIN:
-        raise SizeError(
-            f"a domain has at most {LARGEST_DOMAIN:,} places", field=field, value=count, remedy="use fewer of them"
-        )
+        raise SizeError(f"a domain has at most {LARGEST_DOMAIN:,} places", field=field, value=count)

@@ -1,26 +1,30 @@
-"""The one line of progress: on standard error, where something takes more than two seconds.
+"""Progress on standard error: one line where something takes more than two seconds, and a note where kernels compile.
 
-On a terminal it is live and goes away; elsewhere the state is a line of its own, at most one every ten seconds. Lines
-fit 80 columns. What is watched may be nested, as a solve in a command is: the innermost is told of.
+On a terminal the line is live and goes away; elsewhere each state is a line of its own, at most one every ten seconds.
+Lines fit 80 columns. Of nested work, as a solve in a command, the innermost is shown.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
-from mechdesign.base.streams import visible
+from mechdesign.base.figures import percent
+from mechdesign.base.opening import visible
 
 COLUMNS = 79
 _FIRST, _EVERY, _LIVE = 2.0, 10.0, 0.5  # seconds to the first line, between lines, and between states of a live one
 _TICK = 0.05  # seconds between looks
+SAID = "compiling, once per installation, about a minute: later runs start at once"
+_KERNELS = Path(__file__).resolve().parents[1] / "mechanism"  # the first that any run needs
 
 
 @dataclass(kw_only=True, eq=False)
@@ -44,7 +48,7 @@ _shown = 0  # characters of the live line
 def progress(
     title: str, *, target: float | None = None, limit: float = math.inf, patient: bool = False
 ) -> Iterator[Callable[[Any], None]]:
-    """Watch what runs inside; gives the function that is told of states: words, or what has a property `brief`.
+    """Show the progress of what runs inside; gives the function that takes its states: words, or objects with `brief`.
 
     target, the relative gap, and limit, the seconds, at which it ends; patient, whether off a terminal the first line
     comes after ten seconds too, as of a command that may only be starting.
@@ -115,14 +119,9 @@ def line(watched: _Watched, now: float) -> str:
             words = words.replace(percent(gap), f"{percent(gap)} -> {percent(watched.target)}", 1)
     seconds = f"{now - watched.started:,.0f} s"
     tail = seconds if math.isinf(watched.limit) else f"{seconds} of {watched.limit:,.0f} s"
-    told = visible(f"{watched.title}: {words}" if words else watched.title)
+    head = visible(f"{watched.title}: {words}" if words else watched.title)
     room = COLUMNS - len(tail) - 2
-    return f"{told if len(told) <= room else told[: room - 3] + '...'}, {tail}"
-
-
-def percent(share: float) -> str:
-    """A share as people read it: 12 %, 0.08 %."""
-    return f"{Decimal(f'{100 * share:.2g}'):f} %"
+    return f"{head if len(head) <= room else head[: room - 3] + '...'}, {tail}"
 
 
 def _watch(ended: threading.Event) -> None:
@@ -136,10 +135,26 @@ def _watch(ended: threading.Event) -> None:
             early = now - watched.started < (_FIRST if live or not watched.patient else _EVERY)
             if early or now - last < (_LIVE if live else _EVERY):
                 continue
-            told, last = line(watched, now), now
+            text, last = line(watched, now), now
             if live:
-                sys.stderr.write("\r" + told.ljust(_shown))
-                _shown = len(told)
+                sys.stderr.write("\r" + text.ljust(_shown))
+                _shown = len(text)
             else:
-                sys.stderr.write(told + "\n")
+                sys.stderr.write(text + "\n")
             sys.stderr.flush()
+
+
+def compiled() -> bool:
+    """Whether Numba has cached a kernel for this Python, or cannot cache any."""
+    name = f"certificate.*py{sys.version_info.major}{sys.version_info.minor}*.nbi"
+    cache = os.environ.get("NUMBA_CACHE_DIR")
+    if cache:
+        return any(Path(cache).rglob(name))
+    return any((_KERNELS / "__pycache__").glob(name)) or not os.access(_KERNELS, os.W_OK)
+
+
+def note_compiling() -> None:
+    """Say on standard error, where no compiled kernel of this package is cached, that a first run takes longer."""
+    if not compiled() and sys.stderr is not None:
+        clear()
+        print(SAID, file=sys.stderr)

@@ -1,4 +1,8 @@
-"""Both cores: blocks of independent work on threads. The work is compiled code that releases Python's lock."""
+"""Processors and entropy of the machine: blocks of independent work on threads, and where random bits come from.
+
+The work is compiled code that releases Python's lock. Bits are those of the operating system, or of a seed for
+simulations; reports name their source.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,12 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
+
+from mechdesign.errors import InputError
+
 WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+SYSTEM = "operating system"
 
 
 class OutOfTime(Exception):
@@ -40,3 +49,16 @@ def in_blocks(work: Callable[[int, int], None], total: int, block: int, *, deadl
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
+
+
+def source(seed: int | None) -> tuple[Callable[[int], bytes], str]:
+    """A function from a number of bytes to so many random ones, and its name.
+
+    seed None: the generator of the operating system. A seed: NumPy's PCG64, for simulations only, since whoever knows
+    the seed, or guesses it, knows every draw; the name says so.
+    """
+    if seed is None:
+        return os.urandom, SYSTEM
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise InputError("must be a whole number, 0 or more", field="seed", value=seed)
+    return np.random.default_rng(int(seed)).bytes, f"simulation, seed {int(seed)} (predictable)"

@@ -19,17 +19,8 @@ _ALIASES = {
     "kWh": ("kwh",),
     "1": ("1", "dimensionless"),
     "degree": (
-        "degree",
-        "degrees",
         "deg",
-        "degree_north",
-        "degrees_north",
-        "degree_east",
-        "degrees_east",
-        "degree_n",
-        "degrees_n",
-        "degree_e",
-        "degrees_e",
+        *(f"{word}{way}" for word in ("degree", "degrees") for way in ("", "_north", "_east", "_n", "_e")),
     ),
 }
 LENGTHS = {
@@ -40,31 +31,26 @@ LENGTHS = {
     "ft": Fraction("0.3048"),
     "yd": Fraction("0.9144"),
 }  # in m
+METRES = {unit: float(length) for unit, length in LENGTHS.items()}
 _CANONICAL = {alias: name for name, aliases in _ALIASES.items() for alias in aliases}
 KNOWN_UNITS = tuple(_ALIASES)
 
 
 def canonical_unit(name: str, field: str = "unit") -> str:
-    """The canonical name of a unit, for example "m" for "metres".
-
-    Raises: UnitError if the name is not one of `KNOWN_UNITS` or their usual spellings.
-    """
-    found = _CANONICAL.get(str(name).strip().lower())
-    if found is None:
+    """The canonical name of a unit, for example "m" for "metres"."""
+    unit = _CANONICAL.get(str(name).strip().lower())
+    if unit is None:
         raise UnitError("unknown unit", field=field, value=repr(name), remedy="use one of " + ", ".join(KNOWN_UNITS))
-    return found
+    return unit
 
 
 def require_unit(declared: str, wanted: str, field: str) -> None:
-    """Refuse data whose declared unit differs from the one asked for: degrees are never taken for metres.
-
-    Raises: UnitError naming both units.
-    """
+    """Refuse data whose declared unit differs from the `wanted` one: degrees are never taken for metres."""
     declared, wanted = canonical_unit(declared, field), canonical_unit(wanted, field)
     if declared == wanted:
         return
     remedy = (
-        "project the data to a plane first, as md.read.raster_on(domain, path) does; degrees are not lengths"
+        "project the data to a plane first, as md.geo.raster_on(domain, path) does; degrees are not lengths"
         if declared == "degree"
         else f"convert the axes to {wanted}, or ask for {declared}"
     )
@@ -74,21 +60,17 @@ def require_unit(declared: str, wanted: str, field: str) -> None:
 
 
 def unit_ratio(unit: str, wanted: str, field: str = "unit") -> Fraction:
-    """How many `wanted` are one `unit`, exactly: 1 for a unit and itself, 1000 for km and m.
-
-    Raises: UnitError where they differ and are not both lengths.
-    """
-    given, asked = canonical_unit(unit, field), canonical_unit(wanted, field)
-    if given == asked:
+    """How many `wanted` are one `unit`, exactly: 1 for a unit and itself, 1000 for km and m."""
+    unit, wanted = canonical_unit(unit, field), canonical_unit(wanted, field)
+    if unit == wanted:
         return Fraction(1)
-    if given not in LENGTHS or asked not in LENGTHS:
+    if unit not in LENGTHS or wanted not in LENGTHS:
         raise UnitError(
-            f"is in {given} while the domain is in {asked}",
+            f"is in {unit} while the domain is in {wanted}; state it in {wanted}: no conversion is known",
             field=field,
             value=unit,
-            remedy=f"state it in {asked}: between these there is no conversion",
         )
-    return LENGTHS[given] / LENGTHS[asked]
+    return LENGTHS[unit] / LENGTHS[wanted]
 
 
 def rounded_down(value: Fraction) -> float:

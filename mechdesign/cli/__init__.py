@@ -1,1 +1,0 @@
-"""The command line, one command a file: a thin face of the Python API. Decides nothing."""

@@ -2,27 +2,33 @@
 
 from collections.abc import Callable
 from functools import cache
+from inspect import signature
 from typing import Annotated, Any
 
 import typer
 
-from mechdesign.cli.area import area
+from mechdesign.base.registry import Table
 from mechdesign.cli.audit import audit
-from mechdesign.cli.client import client
-from mechdesign.cli.compare import compare
-from mechdesign.cli.estimate import estimate
-from mechdesign.cli.export import export
-from mechdesign.cli.level import level
-from mechdesign.cli.page import page
-from mechdesign.cli.plan import plan
-from mechdesign.cli.plot import plot
-from mechdesign.cli.problems import problems
+from mechdesign.cli.compare import compare, sweep
+from mechdesign.cli.export import export, plot, problems
 from mechdesign.cli.sample import sample
-from mechdesign.cli.session import session
 from mechdesign.cli.solve import solve
-from mechdesign.cli.sweep import sweep
 from mechdesign.cli.verify import verify
 
+COMMANDS: Table[Any] = Table(
+    "commands",
+    {
+        "solve": solve,
+        "compare": compare,
+        "sweep": sweep,
+        "verify": verify,
+        "audit": audit,
+        "sample": sample,
+        "export": export,
+        "plot": plot,
+        "problems": problems,
+    },
+)
 app = typer.Typer(
     help="Design location-privacy and metric-privacy mechanisms by optimization, certified in exact integers.",
     pretty_exceptions_enable=False,
@@ -30,11 +36,11 @@ app = typer.Typer(
 )
 TAKES_PARAMETERS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
-for exact in (area, problems, verify, export, page, client, plot, level, estimate):
-    app.command()(exact)
-for open_ended in (solve, compare, sweep, audit, sample, plan):
-    app.command(context_settings=TAKES_PARAMETERS)(open_ended)
-app.add_typer(session, name="session")
+for name, run in COMMANDS.items():
+    if isinstance(run, typer.Typer):
+        app.add_typer(run, name=name)
+    else:
+        app.command(name, context_settings=TAKES_PARAMETERS if "context" in signature(run).parameters else None)(run)
 
 
 @cache
@@ -43,8 +49,8 @@ def command() -> Callable[..., Any]:
     return typer.main.get_command(app)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(wanted: bool) -> None:
+    if wanted:
         from importlib.metadata import version
 
         print(f"mechdesign {version('mechdesign')}")

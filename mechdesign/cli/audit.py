@@ -1,8 +1,8 @@
-"""`mechdesign audit`: what a table of another program truly satisfies, and the metric that it is audited against."""
+"""`mechdesign audit`: the smallest epsilon of a table of another program, for a metric of the user's choice."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +13,7 @@ from mechdesign.cli.parsing import epsilon_words, parameter_values, problem_aske
 from mechdesign.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.setting.problems.problem import DesignProblem
+    from mechdesign.problem.problem import DesignProblem
 
 _METRIC_HELP = (
     "euclidean --within METRES --factor ODDS, with --grid AxB --cell H or --places FILE.csv [--reports FILE.csv], and "
@@ -25,15 +25,12 @@ _RULE_HELP = "Instead of a table, what devices round positions by: android-coars
 
 def audit(
     context: typer.Context,
-    table: Annotated[
-        Path | None, typer.Argument(help="A table: .csv, .npy, .mat, .parquet or Armadillo's .bin.")
-    ] = None,
+    table: Annotated[Path | None, typer.Argument(help="A table: .csv, .npy or .parquet.")] = None,
     metric: Annotated[str | None, typer.Option("--metric", help=_METRIC_HELP)] = None,
     problem: Annotated[
         str | None, typer.Option("--problem", help="A problem, its parameters after it: its metric.")
     ] = None,
     mechanism: Annotated[Path | None, typer.Option("--mechanism", help="A mechanism file: its metric.")] = None,
-    variable: Annotated[str | None, typer.Option("--variable", help="The table in a .mat file of several.")] = None,
     normalise: Annotated[bool, typer.Option("--normalise", help="Divide every row by its sum.")] = False,
     rule: Annotated[str | None, typer.Option("--rule", help=_RULE_HELP)] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="NetCDF file of the repaired table.")] = None,
@@ -41,18 +38,18 @@ def audit(
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell the smallest epsilon of a table of another program, and with -o repair and certify it."""
+    """Compute the smallest epsilon of a table of another program, and with -o repair and certify it."""
     if rule is not None:
         others = {"table": table, "metric": metric, "problem": problem, "mechanism": mechanism, "output": output}
-        _audit_rule(rule, {**others, "variable": variable, "normalise": normalise or None}, context, as_json=as_json)
+        _audit_rule(rule, {**others, "normalise": normalise or None}, context, as_json=as_json)
         return
     if table is None:
-        raise InputError("a table is needed", field="table", value="none", remedy="give its path, or --rule NAME")
-    from mechdesign.mechanism.storage.files import check_target, save
-    from mechdesign.output.terminal import printing
-    from mechdesign.output.terminal.summary import proved
-    from mechdesign.output.terminal.verdicts import print_audit
-    from mechdesign.setting.readers.table_files import read_table
+        raise InputError("a table is needed, or --rule NAME", field="table")
+    from mechdesign.mechanism.storage import check_target, save
+    from mechdesign.output import printing
+    from mechdesign.output.summary import proved
+    from mechdesign.output.verdicts import audit_words
+    from mechdesign.problem.tables import read_table
     from mechdesign.verification.audit import audit as audit_table
     from mechdesign.verification.audit import repaired
 
@@ -62,70 +59,53 @@ def audit(
     if problem is not None:
         file, parameters = problem_asked(problem, context)
         stated = file.build(**parameters)
-    setting = audit_setting(context.args, metric=metric, problem=stated, mechanism=mechanism)
-    given = read_table(table, variable=variable)
-    built = setting(len(given))
+    given = read_table(table)
+    built = audit_setting(context.args, len(given), metric=metric, problem=stated, mechanism=mechanism)
     printing.note_compiling()
-    result = audit_table(given, built, normalise=normalise)
-    fixed = None if output is None else repaired(given, built, normalise=normalise)
-    if output is not None and fixed is not None:
+    result, outcome = audit_table(given, built, normalise=normalise), None
+    if output is not None:
+        fixed = repaired(given, built, normalise=normalise)
         proved(fixed)
         save(fixed, output, overwrite=overwrite)
-    loss = None if fixed is None else float(fixed.attrs["expected_loss"])
-    outcome = None if fixed is None else {"loss": loss, "claim": fixed.attrs["claim"], "file": str(output)}
-    if as_json:
-        found = result.as_dict()
-        printing.print_json({**found, "true_epsilon": found["smallest_epsilon"], "repaired": outcome})
-    else:
-        print_audit(result, outcome, verbose=verbose)
+        loss = float(fixed.attrs["expected_loss"])
+        outcome = {"loss": loss, "claim": fixed.attrs["claim"], "file": str(output)}
+    words = audit_words(result, outcome, verbose=verbose)
+    printing.show({**result.as_dict(), "repaired": outcome}, words, as_json=as_json)
 
 
 def _audit_rule(rule: str, others: Mapping[str, object], context: typer.Context, *, as_json: bool) -> None:
-    """The audit of a rule that no table holds. Raises: InputError where something else is given with it."""
-    from mechdesign.output.terminal import printing
-    from mechdesign.output.terminal.verdicts import print_rule
-    from mechdesign.verification.rules import audit_rule, vectors
+    """The audit of a rule that no table holds."""
+    from mechdesign.base.registry import provider
+    from mechdesign.output.printing import show
 
     parameter_values("a rule", (), context.args)
     for name, value in others.items():
         if value is not None:
-            raise InputError("a rule is audited alone", field=name, value=value, remedy="leave it out, or --rule")
-    result = audit_rule(rule)
-    if as_json:
-        printing.print_json({**result.as_dict(), "vectors": vectors(rule)})
-    else:
-        print_rule(result)
+            raise InputError("a rule is audited alone", field=name, value=value)
+    rules = provider("rules")
+    document = rules.audit_rule(rule) | {"vectors": rules.vectors(rule)}
+    show(document, rules.rule_words(document), as_json=as_json)
 
 
 def audit_setting(
-    words: list[str], *, metric: str | None, problem: DesignProblem | None, mechanism: Path | None
-) -> Callable[[int], DesignProblem]:
-    """What a table of so many rows is audited against: a problem, a mechanism file, or a metric, its parameters in
-    `words`.
-
-    Raises: InputError unless exactly one of the three is given, and what reading it raises.
-    """
-    from mechdesign.setting.problems.from_words import SETTINGS, named_problem
+    words: list[str], secrets: int, *, metric: str | None, problem: DesignProblem | None, mechanism: Path | None
+) -> DesignProblem:
+    """The problem for a table of so many secrets: given, of a file, or of a metric with its parameters in `words`."""
+    from mechdesign.problem.problem import SETTINGS, named_problem
 
     if sum(given is not None for given in (metric, problem, mechanism)) != 1:
-        raise InputError(
-            "an audit needs one metric",
-            field="metric",
-            value=metric or "none",
-            remedy="pass one of --metric, --problem and --mechanism",
-        )
+        raise InputError("pass one of --metric, --problem and --mechanism", field="metric", value=metric or "none")
     if problem is not None:
-        return lambda secrets: problem
+        return problem
     if mechanism is not None:
-        from mechdesign.mechanism.storage.files import load
+        from mechdesign.mechanism.storage import load
         from mechdesign.mechanism.stored import read
 
         parameter_values("a mechanism file", (), words)
-        stored = read(load(mechanism)).problem
-        return lambda secrets: stored
+        return read(load(mechanism)).problem
     name = str(metric)
     lengths = {"euclidean": ("within", "factor", "nats"), "discrete": ("factor", "nats")}.get(name, ())
     given = parameter_values(name, (*SETTINGS[name], *lengths), words) if name in SETTINGS else {}
     parameters = {"unit": "m"} if "within" in given else {}
     parameters |= epsilon_words(given, radius=name == "euclidean")
-    return lambda secrets: named_problem(name, parameters, secrets=secrets)
+    return named_problem(name, parameters, secrets=secrets)

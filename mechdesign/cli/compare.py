@@ -1,10 +1,13 @@
-"""`mechdesign compare`: the programs, the baselines and mechanisms of the user's own on one problem."""
+"""`mechdesign compare` and `sweep`: programs, baselines and own mechanisms on one problem; its curve of loss."""
 
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from mechdesign.cli.main import INTERRUPTED
 from mechdesign.cli.options import (
     GapOption,
     JsonOption,
@@ -13,11 +16,14 @@ from mechdesign.cli.options import (
     PageOption,
     ProblemArgument,
     WithOption,
+    check_outputs,
+    check_page,
+    real,
+    save_page,
+    whole,
 )
 from mechdesign.cli.parsing import problem_asked
 from mechdesign.errors import MechdesignError
-
-INTERRUPTED = 130
 
 
 def compare(
@@ -40,28 +46,23 @@ def compare(
 ) -> None:
     """Compare the optimal, the eikonal and the closed-form mechanisms, and your own, on one problem."""
     file, parameters = problem_asked(problem, context)
-    from mechdesign.output.tables.compare import Row, best_private, bounded, each_mechanism, judged
-    from mechdesign.output.tables.files import check_table_target, documented, write_rows
-    from mechdesign.output.tables.given import read_mechanisms
-    from mechdesign.output.terminal import printing
-    from mechdesign.output.terminal.comparison import print_rows
+    from mechdesign.output import printing
+    from mechdesign.output.compare import Row, best_private, bounded, each_mechanism, judged
+    from mechdesign.output.files import check_table_target, write_rows
+    from mechdesign.output.given import read_mechanisms
+    from mechdesign.output.summary import comparison_words
     from mechdesign.solvers.solve import check_targets
 
     check_targets(gap, time_limit)
-    if output is not None:
-        check_table_target(output, overwrite=overwrite)
-    if page is not None:
-        from mechdesign.output.page.page import check_page_target, save_page
-
-        check_page_target(page, overwrite=overwrite)
+    check_outputs((output, check_table_target), (page, check_page), overwrite=overwrite)
     built = file.build(**parameters)
     given = read_mechanisms(mine or ())
     printing.note_compiling()
-    made, interrupted = {}, False
     table: list[Row] = []
+    made, interrupted = {}, False
     try:
         with printing.progress(built.name, limit=time_limit) as on_progress:
-            for name, mechanism in each_mechanism(
+            mechanisms = each_mechanism(
                 built,
                 gap=gap,
                 time_limit=time_limit,
@@ -70,32 +71,78 @@ def compare(
                 rivals=rivals,
                 positions=positions,
                 on_progress=on_progress,
-            ):
-                made[name] = mechanism
-                if not isinstance(mechanism, MechdesignError):
-                    interrupted |= mechanism.attrs.get("stopped") == "interrupt"
-                    table.append(judged(name, mechanism, built))
-    except KeyboardInterrupt:
-        judged_already = {row["mechanism"] for row in table}
-        for name, mechanism in made.items():  # one at most: the interrupt came while it was judged
-            if name not in judged_already and not isinstance(mechanism, MechdesignError):
+            )
+            for name, mechanism in mechanisms:
+                if isinstance(mechanism, MechdesignError):
+                    words = "had no time" if mechanism.field == "time_limit" else "does not fit this problem"
+                    printing.note(f"{name} {words}: {mechanism}")
+                    continue
+                interrupted |= mechanism.attrs.get("stopped") == "interrupt"
                 table.append(judged(name, mechanism, built))
+                made[name] = mechanism
+    except KeyboardInterrupt:
         if not table:
             raise
         interrupted = True
-    for name, mechanism in made.items():
-        if isinstance(mechanism, MechdesignError):
-            words = "had no time" if mechanism.field == "time_limit" else "does not fit this problem"
-            printing.note(f"{name} {words}: {mechanism}")
     table = bounded(table, made)
     if output is not None:
         write_rows(table, output, overwrite=overwrite)
     if page is not None and table:
         save_page(best_private(table, made), page, comparison=table, overwrite=overwrite)
-    if as_json:
-        printing.print_json(documented(table))
-    else:
-        print_rows(table, built)
+    printing.show(table, comparison_words(table, built), as_json=as_json)
     if interrupted:
         printing.note("error: run: interrupted; the rows that were finished are above")
         raise SystemExit(INTERRUPTED)
+
+
+def sweep(
+    context: typer.Context,
+    problem: ProblemArgument,
+    first: Annotated[float, real("--from", help="Smallest scale: the claim is scale times the metric.")] = 0.25,
+    last: Annotated[float, real("--to", help="Largest scale.")] = 4.0,
+    points: Annotated[int, whole("--points", help="How many scales, equally spaced in the logarithm.")] = 9,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write: .nc, .csv or .tex.")] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Picture to draw: .png, .pdf or .svg.")] = None,
+    mine: WithOption = None,
+    gap: GapOption = 1e-3,
+    time_limit: Annotated[float, real("--time-limit", help="Seconds for each scale.")] = float("inf"),
+    page: PageOption = None,
+    overwrite: OverwriteOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Trace the optimal loss against a scale of the metric: the privacy-utility curve, baselines beside it."""
+    file, parameters = problem_asked(problem, context)
+    from mechdesign.output import printing
+    from mechdesign.output.files import CURVES, check_table_target, save_curve
+    from mechdesign.output.given import read_mechanisms
+    from mechdesign.output.plot import check_plot_target, save_plot
+    from mechdesign.output.summary import curve_words
+    from mechdesign.output.sweep import multiplier_range, sweep_rows
+    from mechdesign.output.sweep import sweep as trace
+    from mechdesign.solvers.solve import check_targets
+
+    scales = multiplier_range(first, last, points)
+    check_targets(gap, time_limit)
+    outputs = ((output, partial(check_table_target, kinds=CURVES)), (plot, check_plot_target), (page, check_page))
+    check_outputs(*outputs, overwrite=overwrite)
+    built = file.build(**parameters)
+    given = read_mechanisms(mine or ())
+    printing.note_compiling()
+    with printing.progress(built.name) as advance:
+        done = count(1)
+        curve = trace(
+            built,
+            scales,
+            mechanisms=given,
+            gap=gap,
+            time_limit=time_limit,
+            on_progress=lambda row: advance(f"{next(done)} of {points}: scale {row['scale']:.4g}"),
+        )
+    if output is not None:
+        save_curve(curve, output, overwrite=overwrite)
+    if plot is not None:
+        save_plot(curve, plot, overwrite=overwrite)
+    if page is not None:
+        save_page(curve, page, overwrite=overwrite)
+    rows = sweep_rows(curve)
+    printing.show(rows, curve_words(rows, built), as_json=as_json)

@@ -2,41 +2,50 @@
 
 | exit code | meaning |
 |---|---|
-| 0 | what was asked was done: a certified file was written or verified |
-| 1 | the design or the verification failed, nothing uncertified was written; or what was to be said could not be |
+| 0 | success: a certified file was written or verified |
+| 1 | the design or the verification failed, nothing uncertified was written; or the output could not be printed |
 | 2 | bad input: nothing was written |
 | 130 | interrupted (Ctrl-C) |
 
 With --json a command prints one JSON document on standard output, {"error": ...} where it fails; everything else goes
 to standard error. A reader of standard output that goes away, as `head` does, ends a command with 1 and no message. An
-exception that nothing foresaw is told in one line too, of kind "internal"; MECHDESIGN_TRACEBACK=1 shows where it was.
+unforeseen exception is one line too, of kind "internal"; MECHDESIGN_TRACEBACK=1 shows where it was.
 
-The commands are a file each, gathered in app.py. They are imported within `main`, so that an interrupt in start-up is
-told like any other.
+The commands, gathered in app.py, are imported within `main`, so that an interrupt in start-up is reported like others.
 """
 
 from __future__ import annotations
 
 import sys
 
-from mechdesign.base.streams import guarded, visible
-from mechdesign.errors import FileFormatError, InputError, InternalError, MechdesignError, OutputError, SizeError
+from mechdesign.base.opening import guarded, visible
+from mechdesign.errors import (
+    FileFormatError,
+    InputError,
+    InternalError,
+    MechdesignError,
+    OutputError,
+    SizeError,
+)
 
 INTERRUPTED = 130
+_LEFT = "no unfinished file is left"
+_WORK = "; the --work folder keeps what was done: run it again"
 
 
 def main() -> None:
     """Run the command line; errors become one line, or one JSON document with --json, and an exit code."""
     with guarded(sys.stdout, sys.stderr):
         try:
-            code = _ended()
+            code = _exit_code()
         except KeyboardInterrupt:
-            code = _say_interrupted()
+            _say(MechdesignError("interrupted", field="run", remedy=_LEFT + _WORK * ("--work" in " ".join(sys.argv))))
+            code = INTERRUPTED
     sys.exit(code)
 
 
-def _ended() -> int:
-    """The exit code of the command, its errors told. Raises: KeyboardInterrupt where it was interrupted."""
+def _exit_code() -> int:
+    """The exit code of the command, its errors printed. Raises: KeyboardInterrupt where it was interrupted."""
     try:
         return _run()
     except MechdesignError as error:
@@ -70,30 +79,24 @@ def _run() -> int:
 
 
 def _option_of(error: Exception) -> str:
-    named = getattr(error, "option_name", None) or getattr(getattr(error, "param", None), "name", None)
-    return str(named or "command line")
+    words = getattr(getattr(error, "param", None), "opts", ()) or ("command line",)
+    return str(getattr(error, "option_name", None) or words[0].lstrip("-"))
 
 
 def _say(error: MechdesignError) -> int:
     """Print an error; its exit code."""
-    told: MechdesignError = error
+    shown: MechdesignError = error
     if "--json" in sys.argv and not isinstance(error, OutputError):
         import json
 
         try:
             print(json.dumps({"error": error.as_dict()}), flush=True)
             return error.exit_code
-        except OutputError as unsaid:
-            told = unsaid
-    if sys.stderr is not None and not (isinstance(told, OutputError) and told.closed):
+        except OutputError as unprinted:
+            shown = unprinted
+    if sys.stderr is not None and not (isinstance(shown, OutputError) and shown.closed):
         print(f"error: {visible(error)}", file=sys.stderr)
     return error.exit_code
-
-
-def _say_interrupted() -> int:
-    kept = "; the --work folder keeps what was done: run it again" if "--work" in " ".join(sys.argv) else ""
-    _say(MechdesignError("interrupted", field="run", remedy=f"no unfinished file is left{kept}"))
-    return INTERRUPTED
 
 
 def _interrupted(error: BaseException | None) -> bool:
@@ -104,33 +107,30 @@ def _interrupted(error: BaseException | None) -> bool:
 
 
 def _explained(error: Exception) -> MechdesignError:
-    """What to say of an exception of Python's: there is no memory, the operating system refuses a file (its name is too
-    long, reading it fails), the problem file failed where it was at work, or this package has a defect.
+    """The error of this package for an exception of Python: there is no memory, the operating system refuses a file
+    (its name is too long, reading it fails), the problem file failed, or this package has a defect.
     """
     if isinstance(error, MemoryError):
         return SizeError(f"does not fit in memory ({error})", field="size", remedy="ask for something smaller")
     if isinstance(error, OSError) and error.errno is not None:
-        said = f"could not be used ({error.strerror or error})"
-        return FileFormatError(said, field="file", value=error.filename, remedy="use another file")
+        return FileFormatError(f"could not be used ({error.strerror or error})", field="file", value=error.filename)
     import os
     import traceback
 
-    from mechdesign.setting.problems.problem_files import MODULE, described, failed
+    from mechdesign.problem.problem import MODULE, described
 
     if os.environ.get("MECHDESIGN_TRACEBACK"):
         traceback.print_exception(error)
-    frames = [(frame.f_globals, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    own = [(str(names.get("__name__")), line, names) for names, line in frames]
-    for name, _, names in own:
+    place = ", line 0"
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        name = str(frame.f_globals.get("__name__"))
         if name.startswith(MODULE):
-            return failed(names["__file__"], error)
-    name, line = next(((name, line) for name, line, _ in reversed(own) if name.startswith("mechdesign.")), ("", 0))
-    return InternalError(
-        f"unexpected {described(error)}",
-        field="mechdesign",
-        value=f"{name}, line {line}",
-        remedy="report this, with the command; MECHDESIGN_TRACEBACK=1 shows where it comes from",
-    )
+            message = f"the problem file failed ({described(error)})"
+            return InputError(message, field="problem", value=frame.f_globals["__file__"])
+        if name.startswith("mechdesign."):
+            place = f"{name}, line {line}"
+    remedy = "report this, with the command; MECHDESIGN_TRACEBACK=1 shows where it comes from"
+    return InternalError(f"unexpected {described(error)}", field="mechdesign", value=place, remedy=remedy)
 
 
 if __name__ == "__main__":

@@ -6,21 +6,22 @@ from typing import Annotated, Any
 
 import typer
 
-from mechdesign.base.numerals import real_number, whole_number
-from mechdesign.errors import InputError
+from mechdesign.base.descriptions import real_number, whole_number
+from mechdesign.base.opening import visible
+from mechdesign.base.registry import provider
 
 
-def real(*names: str, help: str, hidden: bool = False, metavar: str = "NUMBER") -> Any:
+def real(name: str, help: str, metavar: str = "NUMBER") -> Any:
     """An option that takes a real number."""
-    return typer.Option(*names, help=help, hidden=hidden, metavar=metavar, parser=_reader(names[0], real_number))
+    return typer.Option(name, help=help, metavar=metavar, parser=_reader(real_number))
 
 
-def whole(*names: str, help: str) -> Any:
+def whole(name: str, help: str) -> Any:
     """An option that takes a whole number."""
-    return typer.Option(*names, help=help, metavar="WHOLE", parser=_reader(names[0], whole_number))
+    return typer.Option(name, help=help, metavar="WHOLE", parser=_reader(whole_number))
 
 
-def _reader(option: str, read: Callable[[str], float]) -> Callable[[Any], Any]:
+def _reader(read: Callable[[str], float]) -> Callable[[Any], Any]:
     """Reads the words of an option; a default, which is no word, stays as it is."""
 
     def number(given: Any) -> Any:
@@ -29,13 +30,31 @@ def _reader(option: str, read: Callable[[str], float]) -> Callable[[Any], Any]:
         try:
             return read(given)
         except ValueError as error:
-            raise InputError(str(error), field=option.lstrip("-"), value=given, remedy=f"write {option} 2") from error
+            # Typer takes a ValueError, as an InputError is, for its own, and fails to print what is not UTF-8.
+            raise typer.BadParameter(f"{error}, got {visible(given)}") from error
 
     return number
 
 
+def check_outputs(*outputs: tuple[Path | None, Callable[..., object]], overwrite: bool) -> None:
+    """Check the files to write, before any work."""
+    for path, check in outputs:
+        if path is not None:
+            check(path, overwrite=overwrite)
+
+
+def check_page(path: Path, *, overwrite: bool) -> None:
+    """Check the page to write. Raises: InputError, also without the capability `web`."""
+    provider("page").check_page_target(path, overwrite=overwrite)
+
+
+def save_page(result: Any, path: Path, *, overwrite: bool, **given: Any) -> None:
+    """Write the page of a mechanism, a curve or an estimate; given, what `md.web.save_page` takes."""
+    provider("page").save_page(result, path, overwrite=overwrite, **given)
+
+
 def _shipped(incomplete: str) -> list[str]:
-    from mechdesign.setting.problems.shipped import shipped_paths
+    from mechdesign.problem.problem import shipped_paths
 
     return [name for name in shipped_paths() if name.startswith(incomplete)]
 
@@ -60,7 +79,6 @@ WithinOption = Annotated[float | None, real("--within", metavar="METRES", help=_
 FactorOption = Annotated[float | None, real("--factor", metavar="ODDS", help=_FACTOR_HELP)]
 NatsOption = Annotated[float | None, real("--nats", help="The logarithm of --factor, instead of it.")]
 EpsilonOption = Annotated[float | None, real("--epsilon", help="Nats per unit, instead of --within and --factor.")]
-RadiusOption = Annotated[float | None, real("--radius", help="As --within.", hidden=True)]
 AREAS: Any = typer.Option(
     "--areas", help="Polygons (.geojson), labels (.csv of cell and area, .asc, .tif), or 3x3 blocks."
 )
@@ -68,7 +86,7 @@ NameFieldOption = Annotated[
     str | None, typer.Option("--name-field", help="Property of polygons that names their areas. [name, label or id]")
 ]
 RestOption = Annotated[str | None, typer.Option("--rest", help="Name of the area of places that --areas leaves out.")]
-ConfidenceOption = Annotated[float, real("--confidence", "--level", help="Of the intervals, such as 0.95.")]
+ConfidenceOption = Annotated[float, real("--confidence", help="Of the intervals, such as 0.95.")]
 SimultaneousOption = Annotated[
     bool, typer.Option("--simultaneous", help="Intervals that hold for all areas together (Bonferroni).")
 ]

@@ -23,18 +23,14 @@ def sample(
 ) -> None:
     """Draw reports for a location (or a secret) from a certified mechanism, exactly; FILE comes first."""
     location = place_asked(at, context.args)
-    from mechdesign.mechanism.compact.file import is_compact, load_compact
-    from mechdesign.mechanism.storage.files import load
-    from mechdesign.output.terminal import printing
-    from mechdesign.output.terminal.sampling import print_sample, sample_document
+    from mechdesign.output.printing import progress, show
+    from mechdesign.output.sampling import sample_document, sample_words
+    from mechdesign.verification.verify import kind_of, loaded
 
-    compact = is_compact(file)
-    mechanism = load_compact(file) if compact else load(file)
-    with printing.progress(f"verify {file.name}") if compact else contextlib.nullcontext() as on_progress:
-        drawn = sample_document(
+    mechanism = loaded(file)
+    table = kind_of(mechanism) is None
+    with contextlib.nullcontext() if table else progress(f"verify {file.name}") as on_progress:
+        document = sample_document(
             mechanism, at=location, degrees=(lon, lat), secret=secret, count=count, seed=seed, on_progress=on_progress
         )
-    if as_json:
-        printing.print_json(drawn)
-    else:
-        print_sample(drawn, verbose=verbose)
+    show(document, sample_words(document, verbose=verbose), as_json=as_json)

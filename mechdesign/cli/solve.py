@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from mechdesign.base.registry import provider
 from mechdesign.cli.options import (
     GapOption,
     JsonOption,
@@ -17,7 +18,10 @@ from mechdesign.cli.options import (
     PageOption,
     ProblemArgument,
     VerboseOption,
+    check_outputs,
+    check_page,
     real,
+    save_page,
     whole,
 )
 from mechdesign.cli.parsing import PROGRAMS, chosen_program, problem_asked
@@ -58,27 +62,22 @@ def solve(
     """Solve a design problem; its parameters follow PROBLEM, as --PARAMETER VALUE."""
     started = time.monotonic()
     file, parameters = problem_asked(problem, context)
-    from mechdesign.mechanism.storage.files import check_target, save
-    from mechdesign.output.page.page import check_page_target, save_page
-    from mechdesign.output.terminal import printing
-    from mechdesign.output.terminal.summary import print_summary, proved, summarise
-    from mechdesign.programs.optimal.optimal import Optimal
-    from mechdesign.solvers.factored.work_folder import discard_finished
-    from mechdesign.solvers.optimal.outlook import outlook
+    from mechdesign.mechanism.storage import check_target, save
+    from mechdesign.output import printing
+    from mechdesign.output.summary import proved, summarise, summary_words
+    from mechdesign.programs.program import Optimal
+    from mechdesign.solvers.optimal import outlook
     from mechdesign.solvers.solve import check_targets
     from mechdesign.solvers.solve import solve as solve_program
 
     stated = chosen_program(program, {"distances": distances, "worst_loss": worst_loss})
     check_targets(gap, time_limit)
-    if output is not None:
-        check_target(output, overwrite=overwrite)
-    if page is not None:
-        check_page_target(page, overwrite=overwrite)
+    check_outputs((output, check_target), (page, check_page), overwrite=overwrite)
     built = file.build(**parameters)
     printing.note_compiling()
     beside = {"published": file.published(built.parameters), "remark": file.remark(built)}
-    if program == Optimal.name and (said := outlook(built)) is not None:
-        printing.note(said)
+    if program == Optimal.name and (estimate := outlook(built)) is not None:
+        printing.note(estimate)
     target = gap if program != "eikonal" else None
     with printing.progress(f"{built.name}, {program}", limit=time_limit, target=target) as on_progress:
         route: Any = method
@@ -98,13 +97,11 @@ def solve(
     if output is not None:
         save(mechanism, output, overwrite=overwrite)
         if work is not None:
-            discard_finished(work)
+            provider("work").discard_finished(work)
     if page is not None:
         save_page(mechanism, page, overwrite=overwrite)
-    if as_json:
-        printing.print_json(summary)
-    else:
-        print_summary(summary, mechanism, checked, verbose=verbose, limit=time_limit)
+    words = summary_words(summary, mechanism, checked, verbose=verbose, limit=time_limit)
+    printing.show(summary, words, as_json=as_json)
     return _judged(summary, gap, method)
 
 
@@ -115,7 +112,7 @@ def _judged(summary: Mapping[str, Any], gap: float, method: str) -> int:
     unproved = not summary["lower_bound"]
     reached = "no lower bound above 0 was proved" if unproved else f"the gap is {summary['gap']:.1e}"
     other = "use --method auto" if method != "auto" else "ask for a larger gap"
-    from mechdesign.output.terminal.printing import note
+    from mechdesign.output.printing import note
 
     note(f"warning: {reached}, {gap:g} was asked for: its accuracy ends there. The table is certified; {other}")
     return int(unproved and summary["loss"] > 0)

@@ -1,1 +1,0 @@
-"""What theory already knows: mechanisms, laws of noise, sensitivity. Solves nothing."""

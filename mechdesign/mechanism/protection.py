@@ -11,16 +11,7 @@ displacement of k > 0 cells along the axes hold positions at every distance abov
 close, they are the cells that touch. The factor of two cells is that of their rows, max over y of
 mass[u, y] / mass[v, y], in doubles and 4 units in the last place at most from the exact fraction, which 2^-50 exceeds.
 Where that is too much work, and for factors, it is e^d for the largest claimed distance d of such cells.
-
-Positions. By the claim (positions/claim.py) P(y|x) <= e^{D(x, x') + r} P(y|x'), and D <= eps |x - x'| for the largest
-eps in the cells where the straight line between x and x' stays in the area: nats = eps (1 + excess) within + r.
-On a masked area a line may leave it, and the way inside be far longer. The cells are cut into f x f squares; where the
-squares s, t hold positions within the radius, and the convex hull of both is not inside the area, the factor is
-
-    max over y of max over s of P(y|.) / min over t of P(y|.),
-
-both bounded by the nine Bezier coefficients of the spline on a square, which are means of the nine rows around.
-Source: quadratic splines in Bezier form, de Boor, A Practical Guide to Splines, chapter IX; the rest is ours.
+Positions: positions/protection.py.
 """
 
 from __future__ import annotations
@@ -29,37 +20,28 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 
-from mechdesign.base.units import lengths
-from mechdesign.mechanism.compact.map import CompactMap
-from mechdesign.mechanism.positions.claim import rounding_nats
-from mechdesign.mechanism.positions.patches import Patches, level_range
+from mechdesign.base.registry import provider
+from mechdesign.base.units import METRES, lengths
+from mechdesign.mechanism.certificate import exp_lower
 from mechdesign.mechanism.stored import Stored
-from mechdesign.mechanism.table.certificate import exp_lower
-from mechdesign.setting.metric.discrete import Discrete
-from mechdesign.setting.metric.eikonal import Eikonal
-from mechdesign.setting.metric.euclidean import Euclidean
-from mechdesign.setting.metric.shortest_paths import Edges
-from mechdesign.setting.metric.streets import Streets
-from mechdesign.setting.space.domain import Domain
-from mechdesign.setting.space.lattice import all_pairs, displaced_pairs
-from mechdesign.setting.space.plane import METRES
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.lattice import Edges, all_pairs, displaced_pairs
+from mechdesign.problem.metric import Discrete, Eikonal, Euclidean
 
-USUAL = 2.0  # the factor whose radius is told where nobody asked for another
-MOST_WORK = 4_000_000_000  # pairs of rows times reports that are looked at: some ten seconds
+USUAL = 2.0  # the factor whose radius is stated by default
+MOST_WORK = 4_000_000_000  # pairs of rows times reports that are compared: some ten seconds
 MOST_CELLS = 20_000  # of a masked map, between whose cells the shortest ways are searched
 _UP = 1 + 2.0**-50
-_FINE = (4, 2, 1)  # f of the module docstring, the first that is not too much work
-_ROOM = 40_000_000  # Bezier coefficients that are held at a time
 _SEARCHED = 256  # cells that are searched from at a time
-_PAIRS = 50_000_000  # of cells that are looked at one by one; beyond, all pairs of the map are
+_PAIRS = 50_000_000  # of cells that are taken one by one; beyond, all pairs of the map are
 
 Kind = Literal["positions", "cells", "places"]
 
@@ -97,65 +79,46 @@ def protection(stored: Stored, within: float | None = None) -> Protection:
 
     Cost: O(p m) for the p pairs of rows within the radius, at most `MOST_WORK`, else that of the claimed distances.
     """
-    asked = asked_radius(stored) if within is None else within
+    radius = _designed_radius(stored) if within is None else within
     if stored.positions is not None:
-        return _of_positions(stored, stored.positions, asked)
+        protected: Protection = provider("positions").protection(stored, stored.positions, radius)
+        return protected
     domain = stored.domain
     if domain.cell is not None and (domain.dimension > 1 or domain.unit in METRES or domain.unit == "cell"):
-        return _of_cells(stored, asked)
-    return _of_places(stored, asked)
+        return _of_cells(stored, radius)
+    return _of_places(stored, radius)
 
 
-def protection_of_map(compact: CompactMap) -> Protection:
-    """What a compact map protects: its cells, by the claimed distance of those that touch."""
-    domain = compact.domain
-    steps, _ = near_steps(domain, Fraction(0), Fraction(1))
-    return Protection(
-        kind="cells",
-        subject=_subject(domain),
-        unit=lengths(domain.unit),
-        within=0.0,
-        factor=factor_of(_along_steps(compact.edges, domain, steps)),
-        exact=False,
-    )
-
-
-def asked_radius(stored: Stored) -> float | None:
-    """The radius that the parameters of a mechanism ask for, in the unit of its domain; None where they name none.
-
-    One that comes with a level (factor, nats or level), or is called `within`.
-    """
-    knobs = stored.parameters["knobs"]
-    radius = knobs.get("within")
-    if radius is None and any(name in knobs for name in ("factor", "nats", "level")):
-        radius = knobs.get("radius")
+def _designed_radius(stored: Stored) -> float | None:
+    """`within` of the parameters of a mechanism, a radius in the unit of its domain; None where there is none."""
+    radius = stored.parameters["knobs"].get("within")
     known = isinstance(radius, (int, float)) and not isinstance(radius, bool) and 0 < radius < math.inf
     return float(radius) if known else None
 
 
 def factor_of(nats: Fraction | float) -> float:
     """e^nats, rounded up; inf beyond 709 nats, where doubles end."""
-    raised = _up(Fraction(nats))
+    raised = rounded_up(Fraction(nats))
     if raised > 80:  # where `exp_lower` ends: the library's is right to some units in the last place
         return math.exp(raised) * (1 + 2.0**-40) if raised < 709 else math.inf
     digits, shift = exp_lower(raised)
-    return 1.0 if raised == 0 else _up(Fraction(digits) / Fraction(2) ** shift * (1 + Fraction(1, 1 << 59)))
+    return 1.0 if raised == 0 else rounded_up(Fraction(digits) / Fraction(2) ** shift * (1 + Fraction(1, 1 << 59)))
 
 
-def _up(exact: Fraction) -> float:
+def rounded_up(exact: Fraction) -> float:
     """The least double that is not below a fraction, or the next."""
-    found = float(exact)
-    return math.nextafter(found, math.inf) if Fraction(found) < exact else found
+    near = float(exact)
+    return math.nextafter(near, math.inf) if Fraction(near) < exact else near
 
 
-def _stretch(domain: Domain) -> Fraction:
+def stretch(domain: Domain) -> Fraction:
     """By how much a length on the plane of a domain exceeds that on the ground at most, as a factor."""
     if domain.plane is None:
         return Fraction(1)
     return 1 + Fraction(domain.plane.any_excess(domain.farthest)) * (1 + Fraction(1, 1 << 40))
 
 
-def _subject(domain: Domain) -> str:
+def subject_of(domain: Domain) -> str:
     """The cells of a grid in words."""
     assert domain.cell is not None
     if domain.unit == "cell":
@@ -169,7 +132,7 @@ def _subject(domain: Domain) -> str:
 
 def _of_cells(stored: Stored, within: float | None) -> Protection:
     domain, radius = stored.domain, 0.0 if within is None else within
-    steps, inner = near_steps(domain, Fraction(radius), _stretch(domain))
+    steps, inner = near_steps(domain, Fraction(radius), stretch(domain))
     factor = None if stored.factored else _of_rows(stored, steps)
     exact = factor is not None
     if factor is None:
@@ -177,7 +140,7 @@ def _of_cells(stored: Stored, within: float | None) -> Protection:
         factor = None if nats is None else factor_of(nats)
     return Protection(
         kind="cells",
-        subject=_subject(domain),
+        subject=subject_of(domain),
         unit=lengths(domain.unit),
         within=radius,
         factor=factor,
@@ -202,16 +165,16 @@ def near_steps(domain: Domain, radius: Fraction, stretch: Fraction) -> tuple[NDA
     gap = np.maximum(np.abs(steps) - 1, 0)
     square = ((gap * np.asarray(domain.cell)) ** 2).sum(axis=1)
     limit = float(most) ** 2
-    kept = square <= limit * (1 + 1e-9)
-    steps, gap, square = steps[kept], gap[kept], square[kept]
-    kept, sure = np.ones(len(steps), bool), True
+    near = square <= limit * (1 + 1e-9)
+    steps, gap, square = steps[near], gap[near], square[near]
+    near, sure = np.ones(len(steps), bool), True
     for k in np.flatnonzero(square > float(radius) ** 2 * (1 - 1e-9)):
         exact = sum(((int(g) * side) ** 2 for g, side in zip(gap[k], sides, strict=True)), Fraction(0))
-        kept[k] = exact < most**2 if radius > 0 else exact == 0
+        near[k] = exact < most**2 if radius > 0 else exact == 0
         along_a_row = exact == radius**2 and np.count_nonzero(gap[k]) == 1
-        sure &= not kept[k] or exact < radius**2 or radius == 0 or bool(along_a_row)
-    order = np.argsort(square[kept], kind="stable")
-    return steps[kept][order], sure
+        sure &= not near[k] or exact < radius**2 or radius == 0 or bool(along_a_row)
+    order = np.argsort(square[near], kind="stable")
+    return steps[near][order], sure
 
 
 def _of_rows(stored: Stored, steps: NDArray[np.int64]) -> float | None:
@@ -223,11 +186,8 @@ def _of_rows(stored: Stored, steps: NDArray[np.int64]) -> float | None:
 
 
 def _largest(mass: NDArray[np.uint64], pairs: Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> float:
-    found = 1.0
-    for tail, head in pairs:
-        if len(tail):
-            found = max(found, float(_steepest(mass, tail, head)))
-    return 1.0 if found == 1 else found * _UP
+    largest = max((float(_steepest(mass, tail, head)) for tail, head in pairs if len(tail)), default=1.0)
+    return 1.0 if largest == 1 else largest * _UP
 
 
 @numba.njit(cache=True, nogil=True)
@@ -255,10 +215,10 @@ def _farthest(stored: Stored, steps: NDArray[np.int64]) -> Fraction | None:
         away = float(np.sqrt(((steps * np.asarray(domain.cell)) ** 2).sum(axis=1)).max())
         return Fraction(metric.epsilon) * Fraction(metric.scale) * Fraction(away * (1 + 2.0**-40))
     if isinstance(metric, Eikonal) and domain.size == math.prod(domain.shape):
-        return _along_steps(stored.edges, domain, steps)
+        return along_steps(stored.edges, domain, steps)
     if domain.size > MOST_CELLS:
         return None
-    graph, found = stored.edges.matrix(domain.size), 0.0
+    graph, farthest = stored.edges.matrix(domain.size), 0.0
     pairs = []
     if len(steps) * domain.size <= _PAIRS:
         pairs = [displaced_pairs(domain, tuple(step)) for step in steps.tolist()]
@@ -266,14 +226,14 @@ def _farthest(stored: Stored, steps: NDArray[np.int64]) -> Fraction | None:
         sources = np.arange(start, min(start + _SEARCHED, domain.size))
         ways = np.asarray(dijkstra(graph, directed=False, indices=sources))
         if not pairs:
-            found = max(found, float(ways.max()))
+            farthest = max(farthest, float(ways.max()))
         for tail, head in pairs:
             here = (tail >= start) & (tail < start + _SEARCHED)
-            found = max(found, float(ways[tail[here] - start, head[here]].max(initial=0.0)))
-    return Fraction(found * (1 + 2.0**-40))
+            farthest = max(farthest, float(ways[tail[here] - start, head[here]].max(initial=0.0)))
+    return Fraction(farthest * (1 + 2.0**-40))
 
 
-def _along_steps(edges: Edges, domain: Domain, steps: NDArray[np.int64]) -> Fraction:
+def along_steps(edges: Edges, domain: Domain, steps: NDArray[np.int64]) -> Fraction:
     """The length of the way from a cell to another at any of these displacements, at most, on a whole lattice: along
     its axes and, on two where diagonals are edges, along these first; every step as long as the longest of its kind.
     """
@@ -297,32 +257,29 @@ def _of_places(stored: Stored, within: float | None) -> Protection:
     domain, metric = stored.domain, stored.metric
     what = "values" if domain.cell is not None else "inputs" if domain.unit == "1" else "places"
     subject, unit = f"these {domain.size:,} {what}", lengths(domain.unit)
-    if isinstance(metric, Streets):
-        level = Fraction(metric.epsilon) * Fraction(metric.scale)
-        shortest = float(np.min(np.asarray(metric.length, float)))
+    of_places = partial(Protection, kind="places", subject=subject, unit=unit)
+    streets: Any = metric
+    if metric.rebuilt == "streets":
+        level = Fraction(streets.epsilon) * Fraction(streets.scale)
+        shortest = float(np.min(np.asarray(streets.length, float)))
         radius = _radius(within, level, shortest)
-        factor = factor_of(level * Fraction(radius))
-        return Protection(
-            kind="places", subject=subject, unit=unit, within=radius, factor=factor, exact=False, along="the streets"
-        )
+        return of_places(within=radius, factor=factor_of(level * Fraction(radius)), exact=False, along="the streets")
     if isinstance(metric, Euclidean):
         level = Fraction(metric.epsilon) * Fraction(metric.scale)
         radius = _radius(within, level, domain.spacing)
-        by_rows = _near_places(stored, radius)
-        factor = factor_of(level * Fraction(radius) * _stretch(domain)) if by_rows is None else by_rows
-        exact = by_rows is not None
-        return Protection(kind="places", subject=subject, unit=unit, within=radius, factor=factor, exact=exact)
+        factor = _near_places(stored, radius)
+        if factor is not None:
+            return of_places(within=radius, factor=factor, exact=True)
+        return of_places(within=radius, factor=factor_of(level * Fraction(radius) * stretch(domain)), exact=False)
     edges = stored.edges
-    tail, head = edges.tail, edges.head
     between = "any two of them" if isinstance(metric, Discrete) else "two of them that an edge joins"
     if isinstance(metric, Eikonal):
         between = "two of them side by side"
-    exact = not stored.factored and len(tail) * stored.mechanism.sizes["report"] <= MOST_WORK
-    largest = _largest(stored.mechanism["mass"].values, iter([(tail, head)])) if exact else None
-    factor = factor_of(float(edges.length.max())) if largest is None else largest
-    return Protection(
-        kind="places", subject=subject, unit=unit, within=None, factor=factor, exact=exact, between=between
-    )
+    exact = not stored.factored and len(edges.tail) * stored.mechanism.sizes["report"] <= MOST_WORK
+    factor = factor_of(float(edges.length.max()))
+    if exact:
+        factor = _largest(stored.mechanism["mass"].values, iter([(edges.tail, edges.head)]))
+    return of_places(within=None, factor=factor, exact=exact, between=between)
 
 
 def _radius(within: float | None, level: Fraction, least: float) -> float:
@@ -340,129 +297,5 @@ def _near_places(stored: Stored, radius: float) -> float | None:
         return None
     tail, head = all_pairs(domain)
     apart = np.sqrt(((domain.points[tail] - domain.points[head]) ** 2).sum(axis=1))
-    near = apart <= radius * float(_stretch(domain)) * (1 + 2.0**-40)
+    near = apart <= radius * float(stretch(domain)) * (1 + 2.0**-40)
     return _largest(stored.mechanism["mass"].values, iter([(tail[near], head[near])]))
-
-
-# --- positions -------------------------------------------------------------------------------------------------------
-
-
-def _of_positions(stored: Stored, patches: Patches, within: float | None) -> Protection:
-    domain, metric = stored.domain, stored.asked
-    assert metric is not None and domain.shape is not None
-    largest = Fraction(level_range(metric)[1]) * Fraction(metric.scale)
-    if isinstance(metric, Eikonal):  # certified at these levels, which nowhere exceed eps
-        largest = min(largest, Fraction(float(patches.corner_level.max())))
-    stretch = _stretch(domain)
-    ground = largest * stretch
-    radius = math.log(USUAL) / float(ground) if within is None else within
-    nats = ground * Fraction(radius) + Fraction(rounding_nats(metric, patches.side)) * (1 + Fraction(1, 1 << 40))
-    straight = factor_of(nats)
-    path = None
-    factor = straight
-    if domain.size < math.prod(domain.shape):
-        path, factor = straight, max(straight, _around(stored, patches, Fraction(radius) * stretch))
-    return Protection(
-        kind="positions",
-        subject="any two positions",
-        unit=lengths(domain.unit),
-        within=radius,
-        factor=factor,
-        exact=False,
-        path=path,
-        epsilon=_up(ground),
-    )
-
-
-def _around(stored: Stored, patches: Patches, most: Fraction) -> float:
-    """The largest factor between positions at most `most` apart on the plane whose straight line may leave the area."""
-    domain, mass = stored.domain, stored.mechanism["mass"].values
-    assert domain.cell is not None and domain.origin is not None
-    for parts in _FINE:
-        fine = Domain.grid(
-            [parts * count for count in domain.shape or ()],
-            cell=domain.cell[0] / parts,
-            unit=domain.unit,
-            mask=np.kron(domain.lookup >= 0, np.ones((parts, parts))).astype(bool),
-        )
-        steps, _ = near_steps(fine, most * (1 + Fraction(1, 1 << 40)), Fraction(1))
-        if fine.size * int(np.abs(steps).sum()) > MOST_WORK // 4:
-            continue
-        tail, head = _leaving(fine, steps)
-        used = np.unique(np.concatenate([tail, head]))
-        if len(used) * mass.shape[1] > _ROOM or len(tail) * mass.shape[1] > MOST_WORK:
-            continue
-        low, high = _ranges(mass, patches, domain, fine, parts, used)
-        place = np.full(fine.size, -1, np.int64)
-        place[used] = np.arange(len(used))
-        return float(_steepest_between(low, high, place[tail], place[head])) * (1 + 2.0**-40)
-    low, high = np.full(mass.shape[1], np.inf), np.zeros(mass.shape[1])
-    for row in mass:
-        low, high = np.minimum(low, row), np.maximum(high, row)
-    return float((high / low).max()) * (1 + 2.0**-40)
-
-
-def _leaving(fine: Domain, steps: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pairs of squares at these displacements whose convex hull is not inside the area."""
-    table, tails, heads = fine.lookup, [], []
-    for step in steps.tolist():
-        tail, head = displaced_pairs(fine, tuple(step))
-        at = fine.index[tail]  # type: ignore[index]
-        inside = np.ones(len(tail), bool)
-        for square in _hull(step):
-            inside &= table[tuple((at + square).T)] >= 0
-        tails.append(tail[~inside])
-        heads.append(head[~inside])
-    return np.concatenate([np.empty(0, np.int64), *tails]), np.concatenate([np.empty(0, np.int64), *heads])
-
-
-def _hull(step: list[int]) -> list[tuple[int, int]]:
-    """Displacements of the squares that the convex hull of two squares cuts: |k - t step| < 1 on both axes for a t."""
-    found = []
-    for square in product(*(range(min(0, s), max(0, s) + 1) for s in step)):
-        low, high = Fraction(0), Fraction(1)
-        for k, s in zip(square, step, strict=True):
-            if s:
-                ends = sorted((Fraction(k - 1, s), Fraction(k + 1, s)))
-                low, high = max(low, ends[0]), min(high, ends[1])
-        if low < high:
-            found.append((square[0], square[1]))
-    return found
-
-
-def _ranges(
-    mass: NDArray[np.uint64], patches: Patches, domain: Domain, fine: Domain, parts: int, used: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The least and largest Bezier coefficient (k, m) of each report on the squares `used`, in masses."""
-    assert fine.index is not None
-    index = fine.index[used]
-    cell, part = domain.lookup[tuple((index // parts).T)], index % parts
-    along = [_coefficients(Fraction(k, parts), Fraction(k + 1, parts)) for k in range(parts)]
-    low, high = np.empty((len(used), mass.shape[1])), np.empty((len(used), mass.shape[1]))
-    for k, (u, (i, j)) in enumerate(zip(cell.tolist(), part.tolist(), strict=True)):
-        rows = mass[patches.around[u]].astype(float).reshape(3, 3, -1)
-        control = np.einsum("ai,bj,ijm->abm", along[i], along[j], rows)
-        low[k], high[k] = control.min(axis=(0, 1)), control.max(axis=(0, 1))
-    return low, high
-
-
-def _coefficients(start: Fraction, end: Fraction) -> NDArray[np.float64]:
-    """Bezier coefficients (3, 3) of a quadratic B-spline between shares of a cell, of the three coefficients around.
-
-    The blossom of the weights (1 - t)^2 / 2, (1 + 2 t - 2 t^2) / 2, t^2 / 2 at (a, a), (a, b), (b, b).
-    """
-    rows = []
-    for a, b in ((start, start), (start, end), (end, end)):
-        ends = (1 - a) * (1 - b) / 2, a * b / 2
-        rows.append([float(ends[0]), float(1 - ends[0] - ends[1]), float(ends[1])])
-    return np.array(rows)
-
-
-@numba.njit(cache=True, nogil=True)
-def _steepest_between(low, high, tail, head):  # type: ignore[no-untyped-def]
-    best = 1.0
-    for e in range(tail.size):
-        s, t = tail[e], head[e]
-        for y in range(low.shape[1]):
-            best = max(best, high[s, y] / low[t, y], high[t, y] / low[s, y])
-    return best

@@ -1,9 +1,13 @@
-"""Rows of a mechanism, whichever way it is kept: what sampling, export and pictures ask of a table and of factors."""
+"""Rows of a mechanism, whichever way it is kept: what sampling, export and pictures need of a table and of factors.
+
+`TableMechanism` is a mechanism that is kept as a table; `FactoredMechanism` of maps/rows.py, one kept as factors.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, Literal
 
@@ -12,11 +16,16 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.display import Shown
+from mechdesign.base.threads import source
 from mechdesign.errors import InputError
-from mechdesign.mechanism.admission import Admission, prove
-from mechdesign.mechanism.table.dataset import stored_points
+from mechdesign.mechanism.certificate import ROW_BITS, ROW_SUM
+from mechdesign.mechanism.dataset import stored_points
+from mechdesign.mechanism.draw import guides, row_masks, scan_row, scan_table, search_rows
+from mechdesign.mechanism.stored import Admission, prove
 
 Scan = Literal["table", "row"]
+_TABLE_BYTES = 1 << 26  # of cumulative masses at once
+_WORDS = 1 << 17  # of bits at once: 1 MB stays in the cache
 
 
 class Rows(Shown, ABC):
@@ -80,10 +89,56 @@ class Rows(Shown, ABC):
 
 def checked_secrets(secrets: ArrayLike, size: int) -> NDArray[np.int64]:
     """The numbers (b,) of secrets, out of `size`. Raises: InputError for none, and for one that is not there."""
-    asked = np.atleast_1d(np.asarray(secrets))
-    whole = asked.ndim == 1 and asked.dtype.kind in "iu" and len(asked) > 0
-    if not whole or asked.min() < 0 or asked.max() >= size:
-        raise InputError(
-            "no such secret", field="secret", value=str(secrets), remedy=f"use whole numbers 0..{size - 1}"
-        )
-    return asked.astype(np.int64)
+    numbers = np.atleast_1d(np.asarray(secrets))
+    whole = numbers.ndim == 1 and numbers.dtype.kind in "iu" and len(numbers) > 0
+    if not whole or numbers.min() < 0 or numbers.max() >= size:
+        raise InputError(f"no such secret, of 0..{size - 1}", field="secret", value=secrets)
+    return numbers.astype(np.int64)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableMechanism(Rows):
+    """A table, whose rows sum to 2^62. The Dataset is not copied: `Sampler` gives one of its own."""
+
+    dataset: xr.Dataset = field(kw_only=False)
+    placed = "report"
+
+    @cached_property
+    def mass(self) -> NDArray[np.uint64]:
+        """The integers (n, m)."""
+        return np.ascontiguousarray(self.dataset["mass"].values)
+
+    def probabilities(self, secrets: ArrayLike) -> NDArray[np.float64]:
+        return self.mass[self.checked(secrets)] / float(ROW_SUM)
+
+    def integers(self, secret: int) -> tuple[list[int], int]:
+        (row,) = self.checked([secret])
+        return self.mass[row].tolist(), ROW_SUM
+
+    def sample(self, secrets: ArrayLike, size: int, *, seed: int | None = None) -> NDArray[np.int64]:
+        cells, (bits, _) = self.checked(secrets), source(seed)
+        distinct, place = np.unique(cells, return_inverse=True)
+        drawn = np.empty((len(cells), size), np.int64)
+        rows = max(1, _TABLE_BYTES // (8 * self.reports))
+        shift = np.uint64(ROW_BITS - (self.reports - 1).bit_length())
+        for first in range(0, len(distinct), rows):
+            own = np.flatnonzero((place >= first) & (place < first + rows))
+            cumulative = np.cumsum(self.mass[distinct[first : first + rows]], axis=1, dtype=np.uint64)
+            guide, numbers = guides(cumulative, shift), place[own] - first
+            block = np.empty((len(own), size), np.int64)
+            for start in range(0, block.size, _WORDS):
+                words = np.frombuffer(bits(8 * min(_WORDS, block.size - start)), "<u8").astype(np.uint64, copy=False)
+                search_rows(cumulative, guide, shift, numbers, words, start, block)
+            drawn[own] = block
+        return drawn
+
+    def live(self, secret: int, scan: Scan) -> tuple[int, str]:
+        x = np.uint64(int.from_bytes(source(None)[0](8), "little") >> 64 - ROW_BITS)
+        if scan == "row":
+            return int(scan_row(self.mass[secret], x)), "depend on the secret's row"
+        gathered = np.zeros(self.reports, np.uint64)
+        place = scan_table(self.mass, row_masks(len(self.mass), secret), x, gathered)
+        return int(place), "depend on neither secret nor report"
+
+    def can_report(self, place: int) -> bool:
+        return place < self.reports

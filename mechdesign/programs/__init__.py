@@ -1,4 +1,4 @@
-"""What is asked: one constrained program a file, stated. Nothing here solves."""
+"""Constrained programs, stated; nothing here solves."""
 
 import lazy_loader
 

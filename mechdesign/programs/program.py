@@ -1,8 +1,22 @@
-"""Program: a constrained program over the tables of a design problem, stated and assembled but never solved here."""
+r"""Program: a constrained program over the tables of a design problem, stated and assembled but never solved here.
+
+`Optimal` is the program of the optimal locally Lipschitz mechanism.
+
+    minimise    sum_u prior(u) sum_y P(y|u) l(u, y)
+    over        P (n, m)
+    subject to  P >= 0,  sum_y P(y|u) = 1                       for every secret u
+                P(y|u) <= e^{d_e} P(y|v)                        for every edge e = (u, v), both ways, and report y
+
+Source: paper 000, section IV (the program behind Table I); 003, equations (6.22)-(6.24); the same program under a
+Euclidean metric is the optimal geo-indistinguishable mechanism of Bordenabe et al. 2014.
+Known: 0/1 loss on a line gives the truncated geometric mechanism (Ghosh et al. 2012); the discrete metric with 0/1 loss
+gives K-ary randomized response.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,10 +25,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mechdesign.base.display import Shown
-from mechdesign.setting.problems.problem import DesignProblem
+from mechdesign.errors import InputError
+from mechdesign.problem.problem import DesignProblem
 
 if TYPE_CHECKING:
     import cvxpy as cp
+
+
+LOOSE = 34.0  # slack of cone rows from which they are left out: e^34 exceeds a solver's range
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -31,9 +49,18 @@ class LinearProgram:
     linking: int
 
 
+def cone_rows(
+    slack: NDArray[np.float64], lower: NDArray[np.int64], upper: NDArray[np.int64], width: int
+) -> sp.csr_array:
+    """The rows (c, width) of q[lower] - e^slack q[upper] <= 0, with e^{-slack/2} and e^{slack/2} on the two sides."""
+    rows = np.tile(np.arange(len(slack)), 2)
+    entries = np.r_[np.exp(-slack / 2), -np.exp(slack / 2)]
+    return sp.csr_array((entries, (rows, np.r_[lower, upper])), shape=(len(slack), width))
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Program(Shown, ABC):
-    """What is asked of a design problem. Subclasses are final; their module docstring states the program."""
+    """A program over a design problem. Subclasses are final; their module docstring states the program."""
 
     problem: DesignProblem = field(kw_only=False)
     name: ClassVar[str]
@@ -45,6 +72,15 @@ class Program(Shown, ABC):
     def parameters(self) -> dict[str, Any]:
         """Parameters of the program that a file keeps."""
         return {}
+
+
+def place_numbers(places: Sequence[int], size: int, field: str) -> NDArray[np.int64]:
+    """Place numbers (k,) in order, each once. Raises: InputError for none, or others than 0 to size - 1."""
+    numbers = np.unique(np.asarray(places))
+    whole = numbers.size > 0 and np.issubdtype(numbers.dtype, np.integer)
+    if not (whole and numbers[0] >= 0 and numbers[-1] < size):
+        raise InputError(f"must be place numbers from 0 to {size - 1}", field=field, value=places)
+    return numbers.astype(np.int64)
 
 
 def simplex(table: cp.Variable) -> list[cp.Constraint]:
@@ -68,8 +104,29 @@ def lipschitz(table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]
     return [left @ table <= right @ table]
 
 
+def private_table(problem: DesignProblem) -> tuple[cp.Variable, list[cp.Constraint]]:
+    """The variable P (n, m), and the constraints `simplex` and `lipschitz` on it."""
+    import cvxpy as cp
+
+    table = cp.Variable((problem.domain.size, problem.reports.size), name="P")
+    return table, [*simplex(table), *lipschitz(table, problem)]
+
+
 def expected_loss(table: cp.Variable, problem: DesignProblem) -> cp.Expression:
     """Sum over u, y of prior(u) table(u, y) loss(u, y)."""
     import cvxpy as cp
 
     return cp.sum(cp.multiply(problem.weighted_loss, table))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Optimal(Program):
+    """The optimal program of a design problem; see the module docstring."""
+
+    name = "optimal"
+
+    def statement(self) -> cp.Problem:
+        import cvxpy as cp
+
+        table, constraints = private_table(self.problem)
+        return cp.Problem(cp.Minimize(expected_loss(table, self.problem)), constraints)

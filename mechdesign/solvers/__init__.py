@@ -1,1 +1,0 @@
-"""How programs are solved: the same themes. Knows no paper; its word is no evidence."""

@@ -1,1 +1,0 @@
-"""Proof and refusal: of our files, and of anyone's table. Prints nothing, solves nothing."""

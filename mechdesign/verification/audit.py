@@ -3,7 +3,7 @@
     multiple = max over u != u', y of ln(P[u, y] / P[u', y]) / d(u, u'),    infinite where a zero is below a positive
 
 The doubles of the table are taken as the exact numbers they are. The figure is rounded up, by 2^-46 of itself and
-twice that until exact integers find no triple above it (mechanism/table/double_certificate.py): the table is private
+twice that until exact integers find no triple above it (mechanism/certificate.py): the table is private
 for that multiple. It is a statement about the table as given, not about the program that samples from it.
 """
 
@@ -23,11 +23,11 @@ from mechdesign.base.arguments import asked
 from mechdesign.base.display import Shown
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
-from mechdesign.mechanism.table.dataset import make_mechanism
-from mechdesign.mechanism.table.double_certificate import breaches, true_scale, worst_ratio
-from mechdesign.mechanism.table.repair import repair
-from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.setting.readers.table_files import read_table
+from mechdesign.mechanism.certificate import breaches, true_scale, worst_ratio
+from mechdesign.mechanism.dataset import make_mechanism
+from mechdesign.mechanism.repair import repair
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.problem.tables import read_table
 
 ROW_SUM_TOLERANCE = 1e-6  # rows further than this from 1 are no rounding errors
 UP_TO_ROUNDING = 1 + 2.0**-40  # of the claim: what tables of doubles at the claim may show above it
@@ -97,22 +97,17 @@ def audit(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: b
         within 1e-6, and where rows and secrets differ in number; what `read_table` raises.
     Cost: O(e m), e the edges of the metric: 10 s for 900 secrets and all pairs.
     """
-    given, divided, sums = _checked(table, problem, normalise=normalise)
-    n, m = given.shape
+    rows, divided, sums = _checked(table, problem, normalise=normalise)
+    n, m = rows.shape
     edges = problem.edges
-    at = worst_ratio(given, edges)
-    broken = breaches(given, edges)
+    at = worst_ratio(rows, edges)
+    broken = breaches(rows, edges)
     infinite = math.isinf(at.value)
-    effective = None if infinite else true_scale(given, problem.metric, problem.domain, at.value)
-    level, unit = _level(problem)
-    positive = (given > 0).sum(axis=0)
-    notes = []
-    judged = m == problem.reports.size
-    if not judged:
-        notes.append(
-            f"loss: the table has {m} reports and the problem {problem.reports.size}; their places are unknown"
-        )
-    pair = float(given[at.secret, at.report]), float(given[at.other, at.report])
+    effective = None if infinite else true_scale(rows, problem.metric, problem.domain, at.value)
+    level, unit = problem.metric.stated_level(problem.domain.unit) or (None, None)
+    positive = (rows > 0).sum(axis=0)
+    placed = m == problem.reports.size
+    unplaced = f"loss: the table has {m} reports and the problem {problem.reports.size}; their places are unknown"
     return Audit(
         secrets=n,
         reports=m,
@@ -130,21 +125,21 @@ def audit(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: b
             "secret": at.secret,
             "other": at.other,
             "report": at.report,
-            "probability": pair[0],
-            "other_probability": pair[1],
+            "probability": float(rows[at.secret, at.report]),
+            "other_probability": float(rows[at.other, at.report]),
             "log_ratio": None if infinite else at.value * at.distance,
             "distance": at.distance,
         },
         zeros={
-            "entries": int((given == 0).sum()),
+            "entries": int((rows == 0).sum()),
             "empty_columns": int((positive == 0).sum()),
             "mixed_columns": int(((positive > 0) & (positive < n)).sum()),
         },
         row_sums=sums,
-        loss=float((problem.weighted_loss * given).sum()) if judged else None,
+        loss=float((problem.weighted_loss * rows).sum()) if placed else None,
         loss_unit=problem.loss.unit(problem.domain.unit),
         prior="uniform" if np.ptp(problem.prior_array) == 0 else "given",
-        notes=notes,
+        notes=[] if placed else [unplaced],
     )
 
 
@@ -155,68 +150,46 @@ def repaired(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise
     table and normalise as in `audit`. Its expected loss beside that of the audit is what the repair costs.
     Raises: as `audit`; InputError where the table has other reports than the problem.
     """
-    given, _, _ = _checked(table, problem, normalise=normalise)
-    if given.shape[1] != problem.reports.size:
-        raise InputError(
-            f"the problem has {problem.reports.size} reports, so losses cannot be told",
-            field="table",
-            value=f"{given.shape[1]} reports",
-            remedy="state the places of the reports",
-        )
-    require_memory(*given.shape, tables=6, what="a repair")
-    return make_mechanism(problem, repair(given, problem.edges, problem.weighted_loss), program="repaired")
+    rows, _, _ = _checked(table, problem, normalise=normalise)
+    if rows.shape[1] != problem.reports.size:
+        raise InputError(f"the problem has {problem.reports.size} reports", field="table", value=rows.shape[1])
+    require_memory(*rows.shape, tables=6, what="a repair")
+    return make_mechanism(problem, repair(rows, problem.edges, problem.weighted_loss), program="repaired")
 
 
 def _checked(
     table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: bool
 ) -> tuple[NDArray[np.float64], str | None, dict[str, float]]:
     """The table with rows of sum 1, what they were divided as, and the deviation of their sums before."""
+    if isinstance(table, (str, Path)):
+        table = read_table(table)
     try:
-        given = read_table(table) if isinstance(table, (str, Path)) else np.asarray(table, float)
+        rows = np.asarray(table, float)
     except (TypeError, ValueError) as error:
-        raise InputError(
-            "must be a table of numbers", field="table", value=type(table).__name__, remedy="give an (n, m) array"
-        ) from error
-    if given.ndim != 2 or len(given) != problem.domain.size:
-        raise InputError(
-            f"the metric has {problem.domain.size} secrets",
-            field="table",
-            value=f"shape {given.shape}",
-            remedy="give one row a secret, in the order of the places",
-        )
-    wrong = ~np.isfinite(given) | (given < 0)
+        raise InputError("must be a table of numbers", field="table", value=type(table).__name__) from error
+    if rows.ndim != 2 or len(rows) != problem.domain.size:
+        message = f"the metric has {problem.domain.size} secrets"
+        raise InputError(message, field="table", value=f"shape {rows.shape}", remedy="give one row a secret, in order")
+    wrong = ~np.isfinite(rows) | (rows < 0)
     if wrong.any():
         row, column = (int(k) for k in np.argwhere(wrong)[0])
-        raise InputError(
-            f"row {row}, column {column} is no probability",
-            field="table",
-            value=f"{given[row, column]!r}, {wrong.sum()} such entries",
-            remedy="audit the numbers that reports are drawn with: finite and not negative",
-        )
-    sums = np.array([math.fsum(row) for row in given])
+        value = f"{rows[row, column]!r}, {wrong.sum()} such entries"
+        raise InputError(f"row {row}, column {column} is no probability", field="table", value=value)
+    sums = np.array([math.fsum(row) for row in rows])
     row = int(np.argmax(abs(sums - 1)))
     deviation = {"largest_deviation": float(sums[row] - 1), "row": row}
-    counts = bool(given.max() > 1 and (given == np.floor(given)).all())
+    counts = bool(rows.max() > 1 and (rows == np.floor(rows)).all())
     off = abs(sums[row] - 1) > ROW_SUM_TOLERANCE and not (counts or normalise)
     if off or not sums.min() > 0:
         row = row if sums.min() > 0 else int(np.argmin(sums))
-        raise InputError(
-            f"row {row} does not sum to 1",
-            field="table",
-            value=f"{sums[row]:.12g}",
-            remedy="correct it, or pass --normalise to divide every row by its sum",
-        )
+        remedy = "correct it, or pass --normalise to divide every row by its sum"
+        raise InputError(f"row {row} does not sum to 1", field="table", value=f"{sums[row]:.12g}", remedy=remedy)
     if counts or normalise:
-        given = given / sums[:, None]
-    return np.ascontiguousarray(given), "counts" if counts else "rows" if normalise else None, deviation
+        rows = rows / sums[:, None]
+    return np.ascontiguousarray(rows), "counts" if counts else "rows" if normalise else None, deviation
 
 
 def _verdict(broken: int, effective: float | None) -> Verdict:
     if broken == 0:
         return "holds"
     return "holds up to rounding" if effective is not None and effective <= UP_TO_ROUNDING else "broken"
-
-
-def _level(problem: DesignProblem) -> tuple[float | None, str | None]:
-    """The single level that a metric is stated with, and its unit."""
-    return problem.metric.stated_level(problem.domain.unit) or (None, None)

@@ -3,7 +3,8 @@
 The edges and lengths are rebuilt from the metric and the geometry, not taken from the file; the claim, the loss, the
 effective epsilon and the lower bound are recomputed and compared with what the file says. Only where a file carries
 given edges (a graph) is its own list the claim, and then the answer says "edge list only"; lengths in nats along given
-streets are rebuilt from their lengths, and then it says "streets".
+streets are rebuilt from their lengths, and then it says "streets". Where the objective is not the expected loss, the
+program is stated again from its parameters, and objective, limits and bound are checked against it.
 """
 
 from __future__ import annotations
@@ -20,41 +21,113 @@ from numpy.typing import NDArray
 
 from mechdesign.base.arguments import asked
 from mechdesign.base.display import Shown
-from mechdesign.errors import InputError, VerificationError
-from mechdesign.mechanism.compact.file import is_compact, load_compact
-from mechdesign.mechanism.compact.map import CompactMap
-from mechdesign.mechanism.positions.cones import breaches
-from mechdesign.mechanism.protection import Protection, protection, protection_of_map
-from mechdesign.mechanism.session.design import SessionDesign
-from mechdesign.mechanism.session.design_files import is_design
-from mechdesign.mechanism.storage.files import known_checksum, load, path_checksum
-from mechdesign.mechanism.stored import Stored, contradiction, read
-from mechdesign.mechanism.table.certificate import max_log_ratio, row_sums_exact, violations
-from mechdesign.mechanism.table.dataset import checksum_faults
-from mechdesign.programs.optimal.near_pairs import near_edges
-from mechdesign.setting.metric.shortest_paths import check_connected
-from mechdesign.setting.objective.losses import check_loss
-from mechdesign.setting.objective.priors import check_prior
-from mechdesign.solvers.kernels.pricing import ConePricer, lower_bound
-from mechdesign.solvers.kernels.progress import Reported
-from mechdesign.utility.loss.loss import loss_matrix, mechanism_loss
-from mechdesign.verification.compact import check_compact
-from mechdesign.verification.factored import check_factored
-from mechdesign.verification.rebuild import AGREE, bound_reasons, check_objective, figure_differences, unchecked_bound
-from mechdesign.verification.session import check_design
+from mechdesign.base.registry import Table
+from mechdesign.closed_forms.loss import loss_matrix, mechanism_loss
+from mechdesign.errors import InputError
+from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio
+from mechdesign.mechanism.dataset import known_checksum
+from mechdesign.mechanism.protection import Protection, protection
+from mechdesign.mechanism.storage import file_sha256, load
+from mechdesign.mechanism.stored import Stored, examined, read, rebuilding, unproved
+from mechdesign.problem.lattice import check_connected
+from mechdesign.problem.losses import check_loss, check_prior
+from mechdesign.programs.constrained import Constrained
+from mechdesign.programs.coupled import Coupled, SideRows, objective
+from mechdesign.programs.near_pairs import near_edges
+from mechdesign.solvers.design import Progress
+from mechdesign.solvers.pricing import ConePricer, coupled_bound, lower_bound, project_dual
+from mechdesign.solvers.table import rebuilt_program
 
-EXPORTED = (".csv", ".json", ".parquet")  # suffixes of tables that say too little
+OF_A_MAP = "levels of the map"  # what a compact map is rebuilt from
+AGREE = 1e-9  # relative agreement of figures that are recomputed in floating point
+_EXPORTED = (".csv", ".json", ".parquet")  # suffixes of tables that say too little
+_HDF5 = b"\x89HDF"  # what a NetCDF file begins with
+Checked = dict[str, Any]  # fields of a `Verification`
+OnProgress = Callable[[Progress], None] | None
+Check = Callable[[Stored, Any], tuple[list[str], bool | None]]
+CHECKS: Table[Check] = Table("objective checks")  # of programs that are not `Coupled`, by name
+
+
+def check_objective(stored: Stored) -> tuple[list[str], bool | None]:
+    """What is wrong with the objective and the limits of a mechanism whose objective is not the loss, and its bound.
+
+    Returns: reasons; whether the stored bound follows from the stored multipliers, None where there is none, or where
+    the program has constraints of the user's own, which a file cannot hold.
+    Raises: KeyError for a program that cannot be stated again.
+    """
+    mechanism = stored.mechanism
+    program = rebuilt_program(mechanism.attrs["program"], stored.problem, stored.parameters)
+    if program.name in CHECKS:
+        return CHECKS[program.name](stored, program)
+    if not isinstance(program, Coupled):
+        raise KeyError(program.name)
+    rows, table = program.side_rows(), mechanism["mass"].values / float(ROW_SUM)
+    reasons = figure_differences(mechanism, {"objective": objective(program.base_cost(), rows, table)})
+    over = np.flatnonzero(rows.excess_up(table))
+    if len(over):
+        reasons.append(f"{rows.names[over[0]]}: the limit is exceeded, there and at {len(over) - 1} other places")
+    if isinstance(program, Constrained) and stored.parameters.get("own_constraints"):
+        return reasons, None
+    return reasons, _coupled_follows(mechanism, program, rows)
+
+
+def _coupled_follows(mechanism: xr.Dataset, program: Coupled, rows: SideRows) -> bool | None:
+    if "lower_bound" not in mechanism.attrs:
+        return None
+    problem, multipliers, dual = program.problem, mechanism["multiplier"].values, mechanism["dual"].values
+    if multipliers.shape != rows.limit.shape or not (np.isfinite(multipliers).all() and np.isfinite(dual).all()):
+        return False
+    admissible = project_dual(multipliers, rows.share)
+    pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
+    folded = rows.fold_down(program.base_cost(), admissible)
+    return _agrees(mechanism, coupled_bound(pricer, folded, rows.limit, dual, admissible))
+
+
+def _agrees(mechanism: xr.Dataset, bound: float) -> bool:
+    """Whether the stored bound is at most the recomputed one."""
+    return bool(mechanism.attrs["lower_bound"] <= bound + AGREE * max(abs(bound), 1e-300))
+
+
+def figure_differences(mechanism: xr.Dataset, figures: Mapping[str, float | None]) -> list[str]:
+    """Which attributes differ from the recomputed figures; those that are None have no attribute to compare."""
+    stored: dict[str, float] = {name: mechanism.attrs.get(name, math.nan) for name in figures}
+    return [
+        f"{name}: the file says {stored[name]!r}, recomputed {value!r}"
+        for name, value in figures.items()
+        if value is not None and not (abs(stored[name] - value) <= AGREE * abs(value) < math.inf)
+    ]
+
+
+def unchecked_bound(mechanism: xr.Dataset, follows: bool | None, *, asked: bool = True) -> str | None:
+    """Why the lower bound of a file is not to be shown as proved; None where it is proved, or there is none."""
+    if follows or "lower_bound" not in mechanism.attrs:
+        return None
+    if follows is False:
+        return "it does not follow from the stored multipliers"
+    return "it rests on constraints that a file cannot hold" if asked else "its pricing was left out"
+
+
+def bound_reasons(mechanism: xr.Dataset, follows: bool | None, loss: float) -> list[str]:
+    """What is wrong with the lower bound, given whether it follows from the multipliers: it may not exceed what it
+    bounds, the objective, or where there is none the recomputed loss.
+    """
+    reasons = ["lower_bound: does not follow from the stored multipliers"] * (follows is False)
+    bound = mechanism.attrs.get("lower_bound", -math.inf)
+    bounded = float(mechanism.attrs.get("objective", loss))
+    if not bound <= bounded + AGREE * abs(bounded):
+        reasons.append(f"lower_bound: {bound!r} exceeds {bounded!r}, which it should bound")
+    return reasons
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verification(Shown):
     """What was proved.
 
-    certified: rows sum to exactly 2^62, no edge is violated and everything the file says was found again; violations:
+    certified: rows sum to exactly 2^62, no edge is violated and everything the file says was recomputed; violations:
     (edge, direction, report) triples that break the claim; claim: the claim as rebuilt; rebuilt: "geometry", "streets",
     "edge list only" or "levels of the map"; ratio: what the mechanism truly has over what it claims, largest log-ratio
     over length, and 1 where the claim about positions is certified; row_ratio: there, that of the rows of the table,
-    which may exceed 1, since only means of them are drawn (mechanism/positions/claim.py); effective_epsilon: `ratio`
+    which may exceed 1, since only means of them are drawn (positions/patches.py); effective_epsilon: `ratio`
     under the name of the file, relative to the metric of the problem; worst: the secret, other and report that attain
     it, of rows; protection: what is protected, None where it is not certified, and of a session design; expected_loss,
     recomputed, None where the file has no prior; lower_bound_checked: True if the stored bound follows from the stored
@@ -96,9 +169,11 @@ class Verification(Shown):
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: protects, within and factor_within in place of `protection`, a factor without bound None."""
-        told = asdict(replace(self, protection=None)) | protected(self.protection)
-        del told["protection"]
-        return told if self.windows is not None else {n: value for n, value in told.items() if n != "windows"}
+        document = asdict(replace(self, protection=None)) | protected(self.protection)
+        del document["protection"]
+        if self.windows is None:
+            del document["windows"]
+        return document
 
 
 def protected(p: Protection | None) -> dict[str, Any]:
@@ -109,135 +184,119 @@ def protected(p: Protection | None) -> dict[str, Any]:
     return {"protects": p.subject, "within": p.within, "factor_within": factor}
 
 
-@asked
-def verify(
-    source: str | Path | xr.Dataset | SessionDesign | CompactMap,
-    *,
-    bound: bool = True,
-    on_progress: Callable[[Reported], None] | None = None,
-) -> Verification:
-    """Verify a file, or a mechanism in memory; or a session design or a compact map, or the file of one.
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """How a kind of mechanism is verified.
 
-    bound: whether the lower bound of a factored mechanism is priced again, which may take longer than all else;
+    check(source, bound=, on_progress=), the fields of a `Verification`; protection(source), what is protected where it
+    is certified. The source is a `Stored` of Datasets; else made, its class in memory, holds(path), whether a file is
+    of this kind, load(path), what is checked of a file, opened(path), where that is another, what it holds, and
+    sampler(source, on_progress=), what draws reports.
+    """
+
+    check: Callable[..., Checked]
+    protection: Callable[[Any], Protection | None] = lambda source: None
+    made: type | None = None
+    holds: Callable[[str | Path], bool] = lambda path: False
+    load: Callable[[str | Path], Any] = Path
+    opened: Callable[[str | Path], Any] | None = None
+    sampler: Callable[..., Any] | None = None
+
+
+@asked
+def verify(source: Any, *, bound: bool = True, on_progress: OnProgress = None) -> Verification:
+    """Verify a file, or a mechanism in memory; or what capabilities make beside tables: a session design or a compact
+    map, or the file of one.
+
+    bound: whether the lower bound of a factored mechanism is recomputed, which may take longer than all else;
     on_progress, called with where that stands.
     Raises: InputError if there is no such file, or it is an export; VerificationError if it is damaged (cut short,
     altered, not a mechanism, not what its schema says). Everything else that is wrong is returned: certified False,
     with reasons.
     Cost: O(e m) integer comparisons, plus the pricing of every report where there is a lower bound.
     """
-    if isinstance(source, CompactMap):
-        return _of_map(source, on_progress)
-    if isinstance(source, (str, Path)) and is_compact(source):
-        return replace(_of_map(load_compact(source), on_progress), sha256=path_checksum(source))
-    if isinstance(source, SessionDesign) or (not isinstance(source, xr.Dataset) and is_design(source)):
-        held = check_design(source, verify)
-        checksum = None if isinstance(source, SessionDesign) else path_checksum(source)
-        return Verification(**{**held, "certified": not held["reasons"], "sha256": checksum})
-    if not isinstance(source, xr.Dataset) and Path(source).suffix.lower() in EXPORTED:
-        raise InputError(
-            "an exported table does not say enough to rebuild its claim",
-            field="file",
-            value=source,
-            remedy="give the NetCDF file, or run python -m mechdesign.handover.verify_table on CSV or JSON",
-        )
-    given = isinstance(source, xr.Dataset)
+    path = source if isinstance(source, (str, Path)) else None
+    kind = kind_of(source)
+    if kind is not None:
+        read_source, sha256 = (source, None) if path is None else (kind.load(path), file_sha256(path))
+        return _verified(kind, read_source, sha256, bound, on_progress)
+    if not isinstance(source, (str, Path, xr.Dataset)):
+        raise InputError("must be a file or a mechanism", field="source", value=type(source).__name__)
+    if path is not None and Path(path).suffix.lower() in _EXPORTED:
+        remedy = "give the NetCDF file, or run python -m mechdesign.verification.verify_table on CSV or JSON"
+        raise InputError("an exported table cannot rebuild its claim", field="file", value=path, remedy=remedy)
     mechanism = source if isinstance(source, xr.Dataset) else load(source)
-    try:
-        with np.errstate(all="ignore"):
-            stored = read(mechanism)
-            reasons = checksum_faults(mechanism) if given else []
-            if stored.factored:
-                found = check_factored(stored, bound=bound, on_progress=on_progress)
-            else:
-                found = _check_table(stored)
-            reasons += found["reasons"]
-            found |= _ratios(found, stored.positions is not None, not reasons)
-            found["protection"] = None if reasons else protection(stored)
-            found["sha256"] = None if given and reasons else known_checksum(mechanism)
-    except Exception as error:
-        raise contradiction(error) from error
-    return Verification(**{**found, "certified": not reasons, "reasons": reasons})
+    with rebuilding():
+        stored = read(mechanism)
+    kind = KINDS[mechanism.attrs["schema"].rpartition("/")[0]]
+    return _verified(kind, stored, known_checksum(mechanism), bound, on_progress)
 
 
-def _ratios(found: dict[str, Any], positions: bool, certified: bool) -> dict[str, float | None]:
-    """ratio, row_ratio and effective_epsilon, of what was found of the rows."""
-    rows = found["effective_epsilon"]
-    if not positions:
-        return {"ratio": rows}
-    ratio = 1.0 if certified else None
-    return {"ratio": ratio, "row_ratio": rows, "effective_epsilon": ratio}
+def _verified(kind: Kind, source: Any, sha256: str | None, bound: bool, on_progress: OnProgress) -> Verification:
+    """The result of the check of a kind."""
+    with rebuilding():
+        fields = kind.check(source, bound=bound, on_progress=on_progress)
+        protects = None if fields["reasons"] else kind.protection(source)
+    return Verification(**fields, certified=not fields["reasons"], protection=protects, sha256=sha256)
 
 
-def _of_map(compact: CompactMap, on_progress: Callable[[Reported], None] | None) -> Verification:
-    try:
-        with np.errstate(all="ignore"):
-            found = check_compact(compact, on_progress=on_progress)
-            found |= _ratios(found, False, True)
-            found["protection"] = None if found["reasons"] else protection_of_map(compact)
-    except Exception as error:
-        raise contradiction(error) from error
-    return Verification(**{**found, "certified": not found["reasons"]})
+def loaded(path: str | Path) -> Any:
+    """The mechanism of a file, of whatever kind. Raises: InputError, VerificationError, as loading it does."""
+    kind = kind_of(path)
+    return load(path) if kind is None else (kind.opened or kind.load)(path)
 
 
-def certified(
-    mechanism: xr.Dataset | CompactMap, *, on_progress: Callable[[Reported], None] | None = None
-) -> Verification:
+def certified(mechanism: Any, *, on_progress: OnProgress = None) -> Verification:
     """What `verify` proved of a mechanism. Raises: VerificationError where it does not certify it."""
     checked = verify(mechanism, on_progress=on_progress)
     if not checked.certified:
-        name, _, said = checked.reasons[0].partition(": ")
-        raise VerificationError(said, field=name, remedy="use a mechanism that `verify` certifies")
+        raise unproved(checked.reasons)
     return checked
 
 
-def _check_table(stored: Stored) -> dict[str, Any]:
-    mechanism, edges = stored.mechanism, stored.edges
+def _check_table(stored: Stored, *, bound: bool = True, on_progress: OnProgress = None) -> Checked:
+    """The fields of a `Verification` of a table."""
+    mechanism, proof = stored.mechanism, examined(stored)
     mass = np.ascontiguousarray(mechanism["mass"].values)
-    whole = row_sums_exact(mass)
-    reasons = [] if whole else ["mass: an entry is 0, or a row does not sum to exactly 2^62"]
-    reasons += stored.differences()
-    positions = stored.positions
-    broken = breaches(mass, positions) if whole and positions is not None else None
-    if broken:
-        reasons.append(f"mass: {broken} (cell, report) pairs break the claim about positions")
-    bad = violations(mass, edges) if mass.min() >= 1 else None
-    if bad:
-        reasons.append(f"mass: {bad} (edge, direction, report) triples break the claim")
-    at = max_log_ratio(np.maximum(mass, np.uint64(1)), edges)
-    effective = None
-    if stored.asked is not None:
-        effective = float(mechanism.attrs["multiple"]) * (min(at.value, 1.0) if bad == 0 else at.value)
+    at = max_log_ratio(np.maximum(mass, np.uint64(1)), stored.edges)
+    stored.asked  # noqa: B018  the metric that `multiple` is of fits that of the claim
+    effective = float(mechanism.attrs["multiple"]) * (min(at.value, 1.0) if proof.violations == 0 else at.value)
     check_prior(mechanism["prior"].values, stored.domain.size)
     check_loss(loss_matrix(mechanism))
     loss = mechanism_loss(mechanism)
-    reasons += figure_differences(mechanism, {"expected_loss": loss, "effective_epsilon": effective})
+    reasons = proof.reasons + figure_differences(mechanism, {"expected_loss": loss, "effective_epsilon": effective})
     if "objective" in mechanism.attrs:
-        found, bound = check_objective(stored)
-        reasons += found
+        differences, follows = check_objective(stored)
+        reasons += differences
     else:
-        bound = _check_bound(stored)
+        follows = _check_bound(stored)
+    reasons += bound_reasons(mechanism, follows, loss)
+    placed = stored.positions is not None
+    ratio = effective if not placed else None if reasons else 1.0
     return {
-        "violations": bad,
+        "violations": proof.violations,
         "claim": stored.claim,
         "rebuilt": stored.rebuilt,
-        "effective_epsilon": effective,
+        "effective_epsilon": ratio,
+        "ratio": ratio,
+        "row_ratio": effective if placed else None,
         "worst": {"secret": at.secret, "other": at.other, "report": at.report},
         "expected_loss": loss,
-        "lower_bound_checked": bound,
-        "lower_bound_reason": unchecked_bound(mechanism, bound),
-        "reasons": reasons + bound_reasons(mechanism, bound, loss),
-        "position_claim": mechanism.attrs["position_claim"] if positions is not None else None,
-        "position_breaches": broken,
+        "lower_bound_checked": follows,
+        "lower_bound_reason": unchecked_bound(mechanism, follows),
+        "reasons": reasons,
+        "position_claim": mechanism.attrs["position_claim"] if placed else None,
+        "position_breaches": proof.position_breaches,
     }
 
 
 def _check_bound(stored: Stored) -> bool | None:
     mechanism, domain, edges = stored.mechanism, stored.domain, stored.edges
-    if "lower_bound" not in mechanism.attrs or "dual" not in mechanism:
-        return None if "lower_bound" not in mechanism.attrs else False
-    loss = loss_matrix(mechanism)
-    if not np.isfinite(mechanism["dual"].values).all():
+    if "lower_bound" not in mechanism.attrs:
+        return None
+    if "dual" not in mechanism or not np.isfinite(mechanism["dual"].values).all():
         return False
+    loss = loss_matrix(mechanism)
     if "bound_stencil" in mechanism.attrs:  # near pairs of the claim suffice: with the others the bound only rises
         edges = near_edges(edges, domain, int(mechanism.attrs["bound_stencil"]))
         check_connected(edges, domain.size)
@@ -249,5 +308,23 @@ def _check_bound(stored: Stored) -> bool | None:
 def _bound_follows(mechanism: xr.Dataset, pricer: ConePricer, loss: NDArray[np.float64]) -> bool:
     dual = mechanism["dual"].values
     price = pricer.price(mechanism["prior"].values[:, None] * loss, dual)
-    found = lower_bound(dual, price.value)
-    return bool(mechanism.attrs["lower_bound"] <= found + AGREE * max(abs(found), 1e-300))
+    return _agrees(mechanism, lower_bound(dual, price.value))
+
+
+KINDS: Table[Kind] = Table(  # by what schemas begin with
+    "kinds", {"mechdesign/mechanism": Kind(check=_check_table, protection=protection)}
+)
+
+
+def kind_of(source: Any) -> Kind | None:
+    """The kind of what is no Dataset and no NetCDF file: of an object, or of the file at a path; None for none."""
+    if isinstance(source, xr.Dataset):
+        return None
+    if not isinstance(source, (str, Path)):
+        return next((kind for kind in KINDS.values() if kind.made is not None and isinstance(source, kind.made)), None)
+    place = Path(source)
+    if place.is_file():
+        with place.open("rb") as stream:
+            if stream.read(4) == _HDF5:
+                return None
+    return next((kind for kind in KINDS.values() if kind.holds(source)), None)

@@ -21,7 +21,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.io
 import xarray as xr
 from command_worker import MEMORY, START
 from conftest import ROOT
@@ -40,7 +39,7 @@ MADE = {  # files that other lines read, and the lines that make them
     "two.nc": "solve line --cells 2 -o two.nc",
     "factored.nc": "solve line --cells 3 --program eikonal --method factored --rounds 5 -o factored.nc",
     "curve.nc": "sweep line --cells 2 --points 2 -o curve.nc",
-    "area.nc": "area park.geojson --cell 600 --radius 600 --level 0.7 --program planar-laplace -o area.nc",
+    "area.nc": "area park.geojson --cell 600 --within 600 --nats 0.7 --program planar-laplace -o area.nc",
     "exported.json": "export line.nc -o exported.json",
     "day.session": "session create day.session --design day.json --limit 4",
 }
@@ -119,9 +118,7 @@ def prepare(folder: Path) -> None:
     shutil.copy(ROOT / "problems" / "data" / "example_park.geojson", folder / "park.geojson")
     table = np.array([[0.5, 0.5], [0.25, 0.75]])
     np.save(folder / "table.npy", table)
-    scipy.io.savemat(folder / "table.mat", {"P": table})
-    (folder / "table.bin").write_bytes(b"ARMA_MAT_BIN_FN008\n2 2\n" + table.tobytes(order="F"))
-    md.traces.save_design(ruled("clock"), folder / "day.json")
+    md.sessions.save_design(ruled("clock"), folder / "day.json")
     axes = {"x": ("x", [0.0, 1.0], {"units": "m"}), "y": ("y", [0.0, 1.0], {"units": "m"})}
     xr.Dataset({"density": (("y", "x"), np.ones((2, 2)))}, coords=axes).to_netcdf(folder / "map.nc")
     for name in ("fifo.nc", "fifo.csv", "fifo.py"):
@@ -173,7 +170,7 @@ def worker(tmp_path_factory):
 
 def state(folder: Path) -> dict[str, tuple[int, int]]:
     """Every entry of a folder, and what lies in its folders: size and time of change; but for empty lock files, which
-    stay beside what they lock (mechanism/budget/lock.py).
+    stay beside what they lock (base/lock.py).
     """
     found = {}
     for path in folder.rglob("*"):
@@ -205,9 +202,9 @@ def faults(words: list[str], ended: dict, changed: bool) -> list[str]:
         error = document.get("error")
         if error is None:
             return found if document.get("certified") is False else [*found, "no error in the document"]
-        if not all(isinstance(error[key], str) and error[key].strip() for key in ("field", "remedy", "message")):
-            found.append("an empty field, remedy or message")
-        said = f"{error['kind']} {error['message']}; {error['remedy']}"
+        if not all(isinstance(error[key], str) and error[key].strip() for key in ("field", "message")):
+            found.append("an empty field or message")
+        said = f"{error['kind']} {error['message']}"
     else:
         lines = [line for line in err.splitlines() if line.startswith("error: ")]
         verdict = words[:1] == ["verify"] and code == 1
@@ -297,8 +294,8 @@ LONGER = [
     ("solve income --outputs 99999999999", 2), ("compare philadelphia --cells 1000", 2),
     ("sweep flat --cells 1000", 2), ("sample line.nc --secret 0 --seed -1", 2), ("verify empty.nc", 1),
     ("verify /dev/zero", 2), ("plot table.csv -o x.png", 1), ("export line.nc -o x.csv --rows 1:0", 2),
-    ("area wide.geojson --cell 200 --radius 200 --level 0.7 -o a.nc", 2),
-    ("area wide.geojson --cell 290 --radius 200 --level 0.7 -o a.nc", 2), ("level --radius 1e400 --factor 2", 2),
+    ("area wide.geojson --cell 200 --within 200 --nats 0.7 -o a.nc", 2),
+    ("area wide.geojson --cell 290 --within 200 --nats 0.7 -o a.nc", 2), ("level --within 1e400 --factor 2", 2),
 ]  # fmt: skip
 
 

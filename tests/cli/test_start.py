@@ -9,6 +9,7 @@ from importlib.metadata import version
 
 import pytest
 from conftest import ROOT
+from taken import needs
 
 HEAVY = ("xarray", "numba", "pandas", "scipy.sparse", "cvxpy")
 
@@ -23,10 +24,8 @@ def started(*words, **settings):
 @pytest.mark.parametrize(
     ("words", "heavy"),
     [
-        (["problems"], ("numpy", "scipy", *HEAVY)),
-        (["problems", "--json"], ("numpy", "scipy", *HEAVY)),
         (["--version"], ("numpy", "scipy", *HEAVY)),
-        (["level", "--within", "200", "--factor", "2"], HEAVY),
+        pytest.param(["level", "--within", "200", "--factor", "2"], HEAVY, marks=needs("geo")),
     ],
 )
 def test_light_commands_load_nothing_heavy(words, heavy):
@@ -40,7 +39,7 @@ def test_light_commands_load_nothing_heavy(words, heavy):
     assert ended.stdout.splitlines()[-1] == "[]"
 
 
-@pytest.mark.parametrize("module", ["mechdesign", "mechdesign.cli", "mechdesign.cli.main"])
+@pytest.mark.parametrize("module", ["mechdesign", "mechdesign.cli.main"])
 def test_every_way_to_start_it(module):
     ended = started("-m", module, "--version")
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, f"mechdesign {version('mechdesign')}\n", "")

@@ -6,22 +6,17 @@ import numpy as np
 import pytest
 from scipy.integrate import dblquad, quad
 
-from mechdesign.closed_forms.mechanisms import clamped_lattice as lattice
-from mechdesign.closed_forms.mechanisms import constant, exponential, geometric, planar_laplace, randomized_response
+from mechdesign.closed_forms import build, planar_laplace
+from mechdesign.closed_forms.loss import expected_distance
 from mechdesign.errors import InputError, SizeError
-from mechdesign.mechanism.table.certificate import violations
-from mechdesign.mechanism.table.dataset import probabilities, stored_edges
-from mechdesign.setting.metric.discrete import Discrete
-from mechdesign.setting.metric.eikonal import Eikonal
-from mechdesign.setting.metric.euclidean import Euclidean
-from mechdesign.setting.metric.graph import Graph
-from mechdesign.setting.metric.levels import PrivacyLevel
-from mechdesign.setting.objective import priors
-from mechdesign.setting.objective.losses import Distance, SquaredDistance, ZeroOne
-from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.setting.problems.problem_files import load_problem
-from mechdesign.setting.space.domain import Domain
-from mechdesign.utility.loss.loss import expected_distance
+from mechdesign.mechanism.certificate import violations
+from mechdesign.mechanism.dataset import probabilities, stored_edges
+from mechdesign.problem import losses as priors
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.levels import PrivacyLevel
+from mechdesign.problem.losses import Distance, SquaredDistance, ZeroOne
+from mechdesign.problem.metric import Discrete, Eikonal, Euclidean, Graph
+from mechdesign.problem.problem import DesignProblem, load_problem
 from mechdesign.verification.verify import verify
 
 INTEGRAL = 1e-8  # what the adaptive rules of SciPy are asked for
@@ -30,12 +25,12 @@ RATIO = 1e-9  # edges are rounded down by 2^-43, and tables are rounded to doubl
 
 LEVELS = [(0.4, 1.0), (1.0, 1.0), (2.5, 1.0), (0.3, 4.0)]
 FORMS = {
-    "exponential": exponential.mechanism,
-    "geometric_clamped": geometric.mechanism,
-    "geometric_normalised": lambda problem: geometric.mechanism(problem, border="normalised"),
+    "exponential": build.exponential_mechanism,
+    "geometric_clamped": build.mechanism,
+    "geometric_normalised": lambda problem: build.mechanism(problem, border="normalised"),
     "planar_laplace": planar_laplace.mechanism,
     "planar_laplace_normalised": lambda problem: planar_laplace.mechanism(problem, border="normalised"),
-    "randomized_response": randomized_response.mechanism,
+    "randomized_response": build.randomized_response_mechanism,
 }
 HOLES = np.array([[1, 1, 0, 1], [1, 0, 1, 1], [1, 1, 1, 1]], bool)
 
@@ -62,7 +57,7 @@ def steepest_over_all_pairs(mechanism, problem):
 
 @pytest.mark.parametrize(("epsilon", "cell"), LEVELS)
 def test_planar_laplace_cell_masses_sum_to_one(epsilon, cell):
-    masses = planar_laplace.cell_masses(math.ceil(lattice.TAIL_NATS / (epsilon * cell)) + 1, cell, epsilon)
+    masses = build.cell_masses(math.ceil(build.TAIL_NATS / (epsilon * cell)) + 1, cell, epsilon)
     assert whole_plane(masses) == pytest.approx(1, abs=FLOAT)
 
 
@@ -76,12 +71,12 @@ def test_planar_laplace_cell_masses_against_quadrature(epsilon, cell, place):
         lambda y, x: folds * epsilon**2 / (2 * math.pi) * math.exp(-epsilon * math.hypot(x, y)),
         low[0], high[0], low[1], high[1], epsabs=0, epsrel=INTEGRAL / 10,
     )  # fmt: skip
-    assert planar_laplace.cell_masses(4, cell, epsilon)[place] == pytest.approx(found, rel=INTEGRAL)
+    assert build.cell_masses(4, cell, epsilon)[place] == pytest.approx(found, rel=INTEGRAL)
 
 
 @pytest.mark.parametrize(("epsilon", "cell"), LEVELS)
 def test_laplace_on_a_line_takes_exact_integrals(epsilon, cell):
-    masses = planar_laplace.line_masses(5, cell, epsilon)
+    masses = build.line_masses(5, cell, epsilon)
     edges = np.exp(-epsilon * cell * (np.arange(5) + 0.5)) / 2
     assert masses[0] == pytest.approx(1 - 2 * edges[0], rel=FLOAT)
     assert masses[1:] == pytest.approx(edges[:-1] - edges[1:], rel=FLOAT)
@@ -97,10 +92,10 @@ def test_mean_squared_error(epsilon, dimension, value):
 
 @pytest.mark.parametrize("step", [0.5, 0.25])
 def test_lattice_mean_squared_error_tends_to_the_continuous_one_plus_snapping(step):
-    count = math.ceil(lattice.TAIL_NATS / step)
+    count = math.ceil(build.TAIL_NATS / step)
     square = (np.arange(count) * step) ** 2
-    plane = planar_laplace.cell_masses(count, step, 1.0) * (square[:, None] + square)
-    line = planar_laplace.line_masses(count, step, 1.0) * square
+    plane = build.cell_masses(count, step, 1.0) * (square[:, None] + square)
+    line = build.line_masses(count, step, 1.0) * square
     cusp = step**4 / 50  # the Euler-Maclaurin remainder of a density with a cusp
     assert whole_plane(plane) == pytest.approx(6 + step**2 / 6, abs=cusp)
     assert 2 * line.sum() == pytest.approx(2 + step**2 / 12, abs=cusp)
@@ -120,7 +115,7 @@ def test_outside_and_masked_mass_goes_to_the_nearest_cell(shape, mask):
     domain = Domain.grid(shape, cell=2.0, unit="km", origin=-3.0, mask=mask)
     reach = 7
     offsets = np.random.default_rng(0).random((reach,) * len(shape))
-    found = lattice.clamp_to_border(offsets, domain)
+    found = build.clamp_to_border(offsets, domain)
     expected = np.zeros((domain.size, domain.size))
     for step in np.ndindex(*(2 * reach - 1,) * len(shape)):
         signed = np.array(step) - reach + 1
@@ -155,12 +150,12 @@ def test_randomized_response():
     domain = Domain.nodes(7)
     metric = Discrete(epsilon=1.3)
     problem = DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=ZeroOne())
-    table = randomized_response.table(7, 1.3)
+    table = build.randomized_response_table(7, 1.3)
     off = table[~np.eye(7, dtype=bool)]
     assert table.sum(axis=1) == pytest.approx(np.ones(7), rel=FLOAT)
     assert np.ptp(off) == 0
     assert np.diag(table) / off[0] == pytest.approx(np.full(7, math.exp(1.3)), rel=FLOAT)
-    mechanism = randomized_response.mechanism(problem)
+    mechanism = build.randomized_response_mechanism(problem)
     assert probabilities(mechanism).values == pytest.approx(table, rel=FLOAT)
     assert mechanism.attrs["effective_epsilon"] == pytest.approx(1, abs=RATIO)
     assert mechanism.attrs["claimed_epsilon"] == 1.3
@@ -175,7 +170,7 @@ def test_exponential_is_private_on_any_metric(seed):
     domain = Domain.nodes(9)
     metric = Graph(tail=tail[kept], head=head[kept], length=lengths)
     problem = DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=ZeroOne())
-    mechanism = exponential.mechanism(problem)
+    mechanism = build.exponential_mechanism(problem)
     assert steepest_over_all_pairs(mechanism, problem) <= 1 + RATIO
     assert mechanism.attrs["effective_epsilon"] == pytest.approx(steepest_over_all_pairs(mechanism, problem), abs=RATIO)
     weight = [[math.exp(-d / 2) for d in row] for row in problem.distances]
@@ -190,23 +185,23 @@ def test_geometric_on_a_line(cell, epsilon):
     expected = math.tanh(step / 2) * np.exp(-step * away)
     for end in (0, -1):
         expected[:, end] = np.exp(-step * away[:, end]) / (1 + math.exp(-step))
-    table = geometric.clamped_table(on_grid(7, cell=cell, epsilon=epsilon), epsilon)
+    table = build.clamped_table(on_grid(7, cell=cell, epsilon=epsilon), epsilon)
     assert table == pytest.approx(expected, rel=FLOAT)
 
 
 def test_geometric_at_the_figures_of_the_literature():
     problem = on_grid((30, 30), epsilon=0.0040154449, cell=150.0, loss=Distance())
-    normalised = geometric.mechanism(problem, border="normalised")
+    normalised = build.mechanism(problem, border="normalised")
     assert expected_distance(normalised) == pytest.approx(450, rel=1e-6)  # eps was solved for this distance
     assert round(normalised.attrs["effective_epsilon"], 3) == 1.525
     assert verify(normalised).certified
-    clamped = geometric.mechanism(problem)
+    clamped = build.mechanism(problem)
     assert clamped.attrs["effective_epsilon"] == pytest.approx(1, abs=RATIO)
 
 
 def test_constant_reveals_nothing_and_is_the_best_that_does_so():
     problem = on_grid((3, 5))
-    mechanism = constant.mechanism(problem)
+    mechanism = build.constant_mechanism(problem)
     assert mechanism.attrs["effective_epsilon"] == 0
     assert mechanism.attrs["expected_loss"] == pytest.approx(problem.weighted_loss.sum(axis=0).min(), rel=FLOAT)
     assert verify(mechanism).certified
@@ -226,13 +221,13 @@ def test_the_default_level_is_the_smallest_of_the_metric():
 @pytest.mark.parametrize(
     ("make", "field"),
     [
-        (lambda: geometric.mechanism(on_grid((3, 3)), border="torn"), "border"),
+        (lambda: build.mechanism(on_grid((3, 3)), border="torn"), "border"),
         (lambda: planar_laplace.mechanism(on_grid((3, 3)), border="torn"), "border"),
-        (lambda: geometric.mechanism(on_grid((3, 3)), 0.0), "epsilon"),
-        (lambda: geometric.mechanism(on_grid((3, 3), cell=(1.0, 2.0))), "domain"),
+        (lambda: build.mechanism(on_grid((3, 3)), 0.0), "epsilon"),
+        (lambda: build.mechanism(on_grid((3, 3), cell=(1.0, 2.0))), "domain"),
         (lambda: planar_laplace.mechanism(on_grid((2, 2, 2))), "domain"),
         (lambda: planar_laplace.mean_squared_error(-1.0), "epsilon"),
-        (lambda: randomized_response.mechanism(on_grid((3, 3)), math.inf), "epsilon"),
+        (lambda: build.randomized_response_mechanism(on_grid((3, 3)), math.inf), "epsilon"),
     ],
 )
 def test_refusals_name_the_field(make, field):
@@ -242,12 +237,12 @@ def test_refusals_name_the_field(make, field):
 
 
 def test_noise_wider_than_memory_is_refused_before_it_is_made():
-    for form in (geometric.mechanism, planar_laplace.mechanism):
+    for form in (build.mechanism, planar_laplace.mechanism):
         with pytest.raises(SizeError, match=r"noise at 1e-07 per unit .* would need"):
             form(on_grid((3, 3)), 1e-7)
 
 
 def test_a_true_level_is_found_where_rounding_hides_it() -> None:
     """At 1e-12 nats an edge the logarithms carry four digits; the multiple still ends, and certifies."""
-    found = geometric.mechanism(load_problem("line", epsilon=1e-12), border="normalised")
+    found = build.mechanism(load_problem("line", epsilon=1e-12), border="normalised")
     assert violations(found["mass"].values, stored_edges(found)) == 0

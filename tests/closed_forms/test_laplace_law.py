@@ -9,15 +9,16 @@ from scipy.integrate import quad
 from scipy.spatial import cKDTree
 from scipy.stats import kstest
 
-from mechdesign.closed_forms.mechanisms import planar_laplace as laplace
+from mechdesign.closed_forms import planar_laplace as laplace
+from mechdesign.closed_forms import radial_laplace
 from mechdesign.errors import InputError
-from mechdesign.mechanism.table.certificate import violations
-from mechdesign.mechanism.table.dataset import probabilities
-from mechdesign.setting.metric.euclidean import Euclidean
-from mechdesign.setting.objective import priors
-from mechdesign.setting.objective.losses import Distance
-from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.setting.space.domain import Domain
+from mechdesign.mechanism.certificate import violations
+from mechdesign.mechanism.dataset import probabilities
+from mechdesign.problem import losses as priors
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.losses import Distance
+from mechdesign.problem.metric import Euclidean
+from mechdesign.problem.problem import DesignProblem
 from mechdesign.verification.verify import verify
 
 PRINTED = 5e-7  # absolute; the figures have six decimals
@@ -39,6 +40,12 @@ def on_grid(shape, *, epsilon, cell=1.0, mask=None):
     return DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=Distance())
 
 
+def bound_of(epsilon, step, angle, r_max):
+    """The eps that Theorem 4.1 of Andres et al. guarantees of a machine run at `epsilon`."""
+    q, grown = step / (r_max * angle), 2 * math.exp(epsilon * step)
+    return epsilon + math.log((q + grown) / (q - grown)) / step
+
+
 def planar_cdf(r, epsilon):
     return 1 - (1 + epsilon * r) * np.exp(-epsilon * r)
 
@@ -51,26 +58,28 @@ def test_the_radius_against_quadrature_and_back(epsilon, dimension):
 
     for r in (0.1 / epsilon, 2 / epsilon, 7 / epsilon):
         found, _ = quad(density, 0, r, epsabs=0, epsrel=INTEGRAL)
-        assert laplace.radius_cdf(r, epsilon, dimension) == pytest.approx(found, rel=10 * INTEGRAL)
-        assert laplace.radius_tail(r, epsilon, dimension) == pytest.approx(1 - found, rel=1e-6)
-        assert laplace.radius_ppf(laplace.radius_cdf(r, epsilon, dimension), epsilon, dimension) == pytest.approx(r)
-        assert laplace.radius_exceeded(laplace.radius_tail(r, epsilon, dimension), epsilon, dimension) == pytest.approx(
-            r
-        )
+        assert radial_laplace.radius_cdf(r, epsilon, dimension) == pytest.approx(found, rel=10 * INTEGRAL)
+        assert radial_laplace.radius_ppf(
+            radial_laplace.radius_cdf(r, epsilon, dimension), epsilon, dimension
+        ) == pytest.approx(r)
 
 
 def test_the_moments_are_integrals_of_the_tail():
     for epsilon, dimension in ((0.4, 2), (0.4, 3), (2.0, 1)):
-        mean, _ = quad(lambda r: laplace.radius_tail(r, epsilon, dimension), 0, np.inf, epsrel=INTEGRAL)  # noqa: B023
-        square, _ = quad(lambda r: 2 * r * laplace.radius_tail(r, epsilon, dimension), 0, np.inf, epsrel=INTEGRAL)  # noqa: B023
-        assert laplace.mean_radius(epsilon, dimension) == pytest.approx(mean, rel=1e-7)
+
+        def tail(r, epsilon=epsilon, dimension=dimension):
+            return 1 - radial_laplace.radius_cdf(r, epsilon, dimension)
+
+        mean, _ = quad(tail, 0, np.inf, epsrel=INTEGRAL)
+        square, _ = quad(lambda r, tail=tail: 2 * r * tail(r), 0, np.inf, epsrel=INTEGRAL)
+        assert radial_laplace.mean_radius(epsilon, dimension) == pytest.approx(mean, rel=1e-7)
         assert laplace.mean_squared_error(epsilon, dimension) == pytest.approx(square, rel=1e-7)
-    assert laplace.mean_radius(0.4) == pytest.approx(5)
+    assert radial_laplace.mean_radius(0.4) == pytest.approx(5)
 
 
 def test_quantiles_of_the_plane():
     printed = [1.678347, 3.889720, 4.743865, 6.638352]
-    found = laplace.radius_ppf([0.5, 0.9, 0.95, 0.99], 0.25) * 0.25
+    found = radial_laplace.radius_ppf([0.5, 0.9, 0.95, 0.99], 0.25) * 0.25
     assert found == pytest.approx(printed, abs=PRINTED)
     assert planar_cdf(np.array(printed), 1.0) == pytest.approx([0.5, 0.9, 0.95, 0.99], abs=PRINTED)
 
@@ -78,22 +87,18 @@ def test_quantiles_of_the_plane():
 @pytest.mark.parametrize("p", [1e-300, 1e-17, 1e-12, 1e-9])
 def test_tiny_probabilities_keep_their_digits(p):
     s = math.sqrt(2 * p)  # p = x^2 / 2 - x^3 / 3 + x^4 / 8 - ... inverted
-    assert laplace.radius_ppf(p, 2.0) == pytest.approx((s + s * s / 3 + 11 * s**3 / 72) / 2, rel=FUNCTION)
-    tail = (1 + 60) * math.exp(-60)
-    assert laplace.radius_tail(30, 2.0) == pytest.approx(tail, rel=FUNCTION)
-    assert laplace.radius_exceeded(tail, 2.0) == pytest.approx(30, rel=FUNCTION)
+    assert radial_laplace.radius_ppf(p, 2.0) == pytest.approx((s + s * s / 3 + 11 * s**3 / 72) / 2, rel=FUNCTION)
 
 
 def test_the_ends_of_the_law():
-    assert laplace.radius_ppf([0, 1], 0.5).tolist() == [0, math.inf]
-    assert laplace.radius_exceeded([0, 1], 0.5).tolist() == [math.inf, 0]
-    assert laplace.radius_cdf([0, math.inf], 0.5).tolist() == [0, 1]
+    assert radial_laplace.radius_ppf([0, 1], 0.5).tolist() == [0, math.inf]
+    assert radial_laplace.radius_cdf([0, math.inf], 0.5).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(("dimension", "draws"), [(2, 1_000_000), (3, 200_000)])
 def test_many_draws_have_the_law(dimension, draws):
     epsilon, place = 0.02, np.array([300.0, -1000.0, 70.0])[:dimension]
-    drawn = laplace.sample(place, epsilon, np.random.default_rng(4), draws)
+    drawn = radial_laplace.sample(place, epsilon, np.random.default_rng(4), draws)
     assert drawn.shape == (draws, dimension)
     noise = drawn - place
     radius = np.linalg.norm(noise, axis=1)
@@ -107,7 +112,7 @@ def test_many_draws_have_the_law(dimension, draws):
         assert kstest(height, "uniform").statistic * math.sqrt(draws) < KOLMOGOROV
     for far in (radius > np.median(radius), radius > 2 * np.median(radius)):  # the direction does not know the radius
         assert kstest(turn[far], "uniform").statistic * math.sqrt(far.sum()) < KOLMOGOROV
-    assert radius.mean() == pytest.approx(laplace.mean_radius(epsilon, dimension), rel=4 / math.sqrt(draws))
+    assert radius.mean() == pytest.approx(radial_laplace.mean_radius(epsilon, dimension), rel=4 / math.sqrt(draws))
     assert (radius**2).mean() == pytest.approx(laplace.mean_squared_error(epsilon, dimension), rel=8 / math.sqrt(draws))
 
 
@@ -139,7 +144,7 @@ def observed_rate(epsilon, step, angles, r_max):
 @pytest.mark.parametrize(("epsilon", "step", "angles", "r_max"), MACHINES)
 def test_a_machine_of_finite_precision_stays_below_the_bound(epsilon, step, angles, r_max):
     observed = observed_rate(epsilon, step, angles, r_max)
-    bound = laplace.finite_precision_bound(epsilon, step, CIRCLE / angles, r_max)
+    bound = bound_of(epsilon, step, CIRCLE / angles, r_max)
     assert epsilon < observed <= bound  # the loss is real, so that a smaller level is needed
     running = laplace.finite_precision_epsilon(epsilon, step, CIRCLE / angles, r_max)
     assert observed_rate(running, step, angles, r_max) <= epsilon
@@ -148,13 +153,9 @@ def test_a_machine_of_finite_precision_stays_below_the_bound(epsilon, step, angl
 @pytest.mark.parametrize(("epsilon", "step", "angles", "r_max"), MACHINES)
 def test_the_level_to_run_with_is_the_largest_that_the_formula_allows(epsilon, step, angles, r_max):
     angle = CIRCLE / angles
-    q = step / (r_max * angle)
-    grown = 2 * math.exp(epsilon * step)
-    formula = epsilon + math.log((q + grown) / (q - grown)) / step
-    assert laplace.finite_precision_bound(epsilon, step, angle, r_max) == pytest.approx(formula, rel=FUNCTION)
     running = laplace.finite_precision_epsilon(epsilon, step, angle, r_max)
-    assert laplace.finite_precision_bound(running, step, angle, r_max) <= epsilon
-    assert laplace.finite_precision_bound(running * (1 + FUNCTION), step, angle, r_max) > epsilon
+    assert bound_of(running * (1 - FUNCTION), step, angle, r_max) <= epsilon
+    assert bound_of(running * (1 + FUNCTION), step, angle, r_max) > epsilon
 
 
 def test_at_double_precision_nearly_nothing_is_lost():
@@ -230,19 +231,17 @@ def test_truncated_tables_are_certified_below_the_level_and_so_is_the_machine(ma
 @pytest.mark.parametrize(
     ("make", "field"),
     [
-        (lambda: laplace.radius_cdf(-1.0, 1.0), "r"),
-        (lambda: laplace.radius_cdf(math.nan, 1.0), "r"),
-        (lambda: laplace.radius_ppf(1.5, 1.0), "p"),
-        (lambda: laplace.radius_ppf(-1e-9, 1.0), "p"),
-        (lambda: laplace.radius_exceeded(math.nan, 1.0), "p"),
-        (lambda: laplace.radius_ppf(0.5, 0.0), "epsilon"),
-        (lambda: laplace.radius_ppf(0.5, 1.0, 0), "dimension"),
-        (lambda: laplace.mean_radius(1.0, 2.5), "dimension"),
-        (lambda: laplace.sample([[0.0, 0.0]], 1.0, np.random.default_rng(0), 1), "location"),
-        (lambda: laplace.sample([0.0, math.inf], 1.0, np.random.default_rng(0), 1), "location"),
-        (lambda: laplace.sample([0.0, 0.0], 1.0, np.random.default_rng(0), -1), "size"),
-        (lambda: laplace.finite_precision_bound(1.0, 1.0, 0.1, 5.0), "epsilon_prime"),
-        (lambda: laplace.finite_precision_bound(1e9, 1.0, 1e-9, 5.0), "epsilon_prime"),
+        (lambda: radial_laplace.radius_cdf(-1.0, 1.0), "r"),
+        (lambda: radial_laplace.radius_cdf(math.nan, 1.0), "r"),
+        (lambda: radial_laplace.radius_ppf(1.5, 1.0), "p"),
+        (lambda: radial_laplace.radius_ppf(-1e-9, 1.0), "p"),
+        (lambda: radial_laplace.radius_ppf(math.nan, 1.0), "p"),
+        (lambda: radial_laplace.radius_ppf(0.5, 0.0), "epsilon"),
+        (lambda: radial_laplace.radius_ppf(0.5, 1.0, 0), "dimension"),
+        (lambda: radial_laplace.mean_radius(1.0, 2.5), "dimension"),
+        (lambda: radial_laplace.sample([[0.0, 0.0]], 1.0, np.random.default_rng(0), 1), "location"),
+        (lambda: radial_laplace.sample([0.0, math.inf], 1.0, np.random.default_rng(0), 1), "location"),
+        (lambda: radial_laplace.sample([0.0, 0.0], 1.0, np.random.default_rng(0), -1), "size"),
         (lambda: laplace.finite_precision_epsilon(1.0, 1.0, 0.1, 5.0), "angle_precision"),
         (lambda: laplace.finite_precision_epsilon(1.0, 0.0, 0.1, 5.0), "step"),
         (lambda: laplace.finite_precision_epsilon(1.0, 1.0, 0.1, math.inf), "r_max"),

@@ -10,16 +10,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from conftest import ROOT
+from taken import needs
 
-from mechdesign.closed_forms.mechanisms import geometric, planar_laplace, randomized_response, tuples
+from mechdesign.closed_forms import build, planar_laplace, tuples
 from mechdesign.errors import InputError, SizeError
-from mechdesign.mechanism.table.certificate import violations
-from mechdesign.mechanism.table.dataset import probabilities
-from mechdesign.setting.metric.euclidean import Euclidean
-from mechdesign.setting.objective import priors
-from mechdesign.setting.objective.losses import Distance
-from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.setting.space.domain import Domain
+from mechdesign.mechanism.certificate import violations
+from mechdesign.mechanism.dataset import probabilities
+from mechdesign.problem import losses as priors
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.losses import Distance
+from mechdesign.problem.metric import Euclidean
+from mechdesign.problem.problem import DesignProblem
 from mechdesign.verification.verify import verify
 
 SCRIPT = ROOT / "scripts" / "tuples.py"
@@ -45,7 +46,6 @@ def all_tuples(problem, count):
 def test_distances_between_tuples_by_definition(shape, count):
     problem = on_grid(shape)
     listed = all_tuples(problem, count)
-    assert tuples.tuple_places(problem.domain.size, count).tolist() == [list(places) for places in listed]
     d = problem.distances
     expected = [[max(d[a, b] for a, b in zip(x, z, strict=True)) for z in listed] for x in listed]
     assert tuples.tuple_distances(problem, count) == pytest.approx(np.array(expected), rel=FLOAT)
@@ -55,7 +55,7 @@ def test_distances_between_tuples_by_definition(shape, count):
 @pytest.mark.parametrize(("shape", "count"), CASES)
 def test_independent_reports_cost_n_epsilon_and_no_less(shape, count):
     problem = on_grid(shape)
-    single = geometric.mechanism(problem)
+    single = build.mechanism(problem)
     together = tuples.independent(problem, [single] * count)
     assert verify(together).certified
     assert together.attrs["multiple"] == pytest.approx(count * single.attrs["multiple"], rel=RATIO)
@@ -74,52 +74,14 @@ def test_independent_reports_cost_n_epsilon_and_no_less(shape, count):
 
 def test_different_mechanisms_add_their_levels():
     problem = on_grid((4,))
-    single, half = geometric.mechanism(problem), geometric.mechanism(problem, 0.4)
+    single, half = build.mechanism(problem), build.mechanism(problem, 0.4)
     together = tuples.independent(problem, [single, half])
     assert together.attrs["multiple"] == pytest.approx(1.5, rel=RATIO)
     p, q = probabilities(single).values, probabilities(half).values
     assert probabilities(together).values == pytest.approx(np.kron(p, q), abs=1e-16, rel=FLOAT)
 
 
-@pytest.mark.parametrize(("shape", "count"), CASES)
-def test_the_centroid_has_sensitivity_one_and_costs_one_epsilon(shape, count):
-    problem = on_grid(shape)
-    lattice, answers = tuples.centroids(problem.domain, count)
-    means = [problem.domain.points[list(x)].mean(axis=0) for x in all_tuples(problem, count)]
-    assert lattice.points[answers] == pytest.approx(np.array(means), rel=FLOAT, abs=FLOAT)
-    for corner in (np.min, np.max):  # and no place beyond the secrets
-        assert corner(lattice.points, axis=0) == pytest.approx(corner(problem.domain.points, axis=0), rel=FLOAT)
-    over = DesignProblem(domain=lattice, metric=problem.metric, prior=priors.uniform(lattice), loss=Distance())
-    assert tuples.sensitivity(problem, count, over.distances, answers) == pytest.approx(1, rel=FLOAT)
-    single = geometric.mechanism(over)
-    reported = tuples.of_aggregate(problem, count, answers, single)
-    assert verify(reported).certified
-    assert (reported["mass"].values == single["mass"].values[answers]).all()
-    assert reported.attrs["multiple"] <= single.attrs["multiple"] * (1 + RATIO)
-    assert reported.attrs["multiple"] > 0.9  # translations of the whole tuple: with another multiplier it would fail
-    loss = 0.0
-    for x, mean in zip(all_tuples(problem, count), means, strict=True):
-        away = np.linalg.norm(lattice.points - mean, axis=1)
-        row = np.abs(lattice.points - mean).sum(axis=1).argmin()
-        loss += math.prod(problem.prior_array[list(x)]) * float(probabilities(single).values[row] @ away)
-    assert reported.attrs["expected_loss"] == pytest.approx(loss, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("aggregate", "delta"), [(sum, 3), (max, 1), (min, 1), (lambda x: x[1], 1), (lambda x: x[0] + x[2], 2)]
-)
-def test_any_aggregate_costs_its_sensitivity(aggregate, delta):
-    problem, count = on_grid((3,), epsilon=0.5), 3
-    line = Domain.grid(7, cell=1.5, unit="km")
-    over = DesignProblem(domain=line, metric=problem.metric, prior=priors.uniform(line), loss=Distance())
-    answers = [aggregate(x) for x in all_tuples(problem, count)]
-    assert tuples.sensitivity(problem, count, over.distances, answers) == pytest.approx(delta, rel=FLOAT)
-    single = geometric.mechanism(over)
-    reported = tuples.of_aggregate(problem, count, answers, single)
-    assert reported.attrs["multiple"] == pytest.approx(delta * single.attrs["multiple"], rel=RATIO)
-    assert verify(reported).certified
-
-
+@needs("sessions")
 def test_the_script_measures_what_it_says():
     words = [sys.executable, str(SCRIPT), "--points", "4", "--epsilon", "0.02"]
     ended = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -137,13 +99,8 @@ def test_the_script_measures_what_it_says():
     ("make", "field"),
     [
         (lambda p: tuples.independent(p, []), "count"),
-        (lambda p: tuples.independent(p, [geometric.mechanism(on_grid((5,)))]), "mechanisms"),
+        (lambda p: tuples.independent(p, [build.mechanism(on_grid((5,)))]), "mechanisms"),
         (lambda p: tuples.tuple_problem(p, 0), "count"),
-        (lambda p: tuples.of_aggregate(p, 2, np.zeros(9, int), geometric.mechanism(p)), "answers"),
-        (lambda p: tuples.of_aggregate(p, 2, np.full(16, 4), geometric.mechanism(p)), "answers"),
-        (lambda p: tuples.of_aggregate(p, 2, np.zeros(16), geometric.mechanism(p)), "answers"),
-        (lambda p: tuples.sensitivity(p, 2, p.distances, np.full(16, -1)), "answers"),
-        (lambda p: tuples.centroids(Domain.nodes(3), 2), "domain"),
     ],
 )
 def test_refusals_name_the_field(make, field):
@@ -159,7 +116,7 @@ def test_tuples_that_do_not_fit_are_refused_before_they_are_made():
 
 def test_mechanisms_with_other_worst_pairs_are_tight_too():
     problem = on_grid((3,))
-    pair = [randomized_response.mechanism(problem), planar_laplace.mechanism(problem)]
+    pair = [build.randomized_response_mechanism(problem), planar_laplace.mechanism(problem)]
     logs = [np.log(probabilities(m).values) for m in pair]
     d = problem.distances + np.diag(np.full(3, np.inf))
     together = np.log(np.kron(*(probabilities(m).values for m in pair)))

@@ -20,10 +20,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.closed_forms.mechanisms import exponential
+from mechdesign.closed_forms import build as exponential
 from mechdesign.errors import BudgetError, FileFormatError, InputError
-from mechdesign.mechanism.budget.budget import REMEMBERED
-from mechdesign.mechanism.table.dataset import make_mechanism
+from mechdesign.mechanism.dataset import make_mechanism
+from mechdesign.sessions.budget import REMEMBERED
 
 
 def problem(epsilon: float = 0.5, cells: int = 4) -> md.DesignProblem:
@@ -32,7 +32,7 @@ def problem(epsilon: float = 0.5, cells: int = 4) -> md.DesignProblem:
 
 @cache
 def sampler(multiple: float = 1.0) -> md.Sampler:
-    mass = exponential.mechanism(problem())["mass"].values
+    mass = exponential.exponential_mechanism(problem())["mass"].values
     return md.Sampler(mechanism=make_mechanism(problem(), mass, program="test", scale=multiple))
 
 
@@ -45,7 +45,7 @@ def path(tmp_path: Path) -> Path:
 @given(st.lists(st.floats(1e-9, 3.0), max_size=12), st.floats(0.1, 10.0))
 def test_sums_are_exact_and_the_limit_is_kept(amounts: list[float], limit: float) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        budget = md.Budget.create(Path(folder) / "b.json", limit=limit)
+        budget = md.sessions.Budget.create(Path(folder) / "b.json", limit=limit)
         spent = Fraction(0)
         for amount in amounts:
             if spent + Fraction(amount) > Fraction(limit):
@@ -54,14 +54,14 @@ def test_sums_are_exact_and_the_limit_is_kept(amounts: list[float], limit: float
             else:
                 spent += Fraction(amount)
                 assert budget.spend(amount) == Fraction(limit) - spent
-            again = md.Budget(path=budget.path)
+            again = md.sessions.Budget(path=budget.path)
             assert (again.spent, again.limit, again.remaining) == (spent, Fraction(limit), Fraction(limit) - spent)
 
 
 def test_ten_tenths_are_more_than_one(path: Path) -> None:
     """The double 0.1 exceeds a tenth; added in floating point, ten of them stay below 1."""
     assert reduce(add, [0.1] * 10) < 1 < 10 * Fraction(0.1)
-    budget = md.Budget.create(path, limit=1)
+    budget = md.sessions.Budget.create(path, limit=1)
     for _ in range(9):
         budget.spend(0.1)
     with pytest.raises(BudgetError) as caught:
@@ -71,19 +71,19 @@ def test_ten_tenths_are_more_than_one(path: Path) -> None:
 
 
 def test_the_limit_itself_may_be_spent(path: Path) -> None:
-    budget = md.Budget.create(path, limit=2)
+    budget = md.sessions.Budget.create(path, limit=2)
     assert budget.spend(2) == 0
     with pytest.raises(BudgetError):
         budget.spend(5e-324)
 
 
 def test_reports_are_paid_once_and_remembered(path: Path) -> None:
-    budget = md.Budget.create(path, limit=3)
+    budget = md.sessions.Budget.create(path, limit=3)
     first = {secret: budget.report(sampler(), secret) for secret in (5, 6)}
     assert budget.spent == 2
     for _ in range(20):
         for secret in (5, 6):
-            again = md.Budget(path=path).report(sampler(), np.int64(secret))  # type: ignore[arg-type]
+            again = md.sessions.Budget(path=path).report(sampler(), np.int64(secret))  # type: ignore[arg-type]
             assert int(again) == int(first[secret])
             assert {name: float(again[name]) for name in again.coords} == {
                 name: float(first[secret][name]) for name in first[secret].coords
@@ -99,12 +99,15 @@ def test_reports_are_paid_once_and_remembered(path: Path) -> None:
 
 
 def test_what_is_remembered_is_drawn_afresh_in_another_ledger(tmp_path: Path) -> None:
-    ledgers = [md.Budget.create(tmp_path / f"{k}.json", limit=1) for k in range(40)]
+    ledgers = [md.sessions.Budget.create(tmp_path / f"{k}.json", limit=1) for k in range(40)]
     assert len({int(budget.report(sampler(), 5)) for budget in ledgers}) > 1
 
 
 def test_multiples_of_one_metric_add_up(path: Path) -> None:
-    budget, steep = md.Budget.create(path, limit=3.5), md.Sampler(mechanism=exponential.mechanism(doubled()))
+    budget, steep = (
+        md.sessions.Budget.create(path, limit=3.5),
+        md.Sampler(mechanism=exponential.exponential_mechanism(doubled())),
+    )
     budget.report(sampler(), 5)
     budget.report(sampler(1.5), 5)
     assert budget.spent == Fraction(5, 2)
@@ -121,23 +124,23 @@ def doubled() -> md.DesignProblem:
 
 @pytest.mark.parametrize("other", [problem(0.6), problem(cells=5)], ids=["level", "cells"])
 def test_another_metric_or_grid_needs_its_own_ledger(path: Path, other: md.DesignProblem) -> None:
-    budget = md.Budget.create(path, limit=9)
+    budget = md.sessions.Budget.create(path, limit=9)
     budget.report(sampler(), 5)
     with pytest.raises(InputError) as caught:
-        budget.report(md.Sampler(mechanism=exponential.mechanism(other)), 5)
+        budget.report(md.Sampler(mechanism=exponential.exponential_mechanism(other)), 5)
     assert caught.value.field == "mechanism"
     assert budget.spent == 1
 
 
 @pytest.mark.parametrize("case", ["ring road", "eikonal, 16 neighbours"])
 def test_factored_mechanisms_are_paid_for(path: Path, case: str) -> None:
-    budget, factored = md.Budget.create(path, limit=2), md.Sampler(mechanism=made_factored(case))
+    budget, factored = md.sessions.Budget.create(path, limit=2), md.Sampler(mechanism=made_factored(case))
     assert int(budget.report(factored, 1)) == int(budget.report(factored, 1))
     assert budget.spent == 1
 
 
 def test_a_secret_that_is_not_there_costs_nothing(path: Path) -> None:
-    budget = md.Budget.create(path, limit=2)
+    budget = md.sessions.Budget.create(path, limit=2)
     for secret in (16, -1, 0.5):
         with pytest.raises(InputError, match="no such secret"):
             budget.report(sampler(), secret)  # type: ignore[arg-type]
@@ -147,7 +150,7 @@ def test_a_secret_that_is_not_there_costs_nothing(path: Path) -> None:
 def test_only_the_owner_may_read_it(path: Path) -> None:
     before = os.umask(0)
     try:
-        md.Budget.create(path, limit=1).report(sampler(), 5)
+        md.sessions.Budget.create(path, limit=1).report(sampler(), 5)
     finally:
         os.umask(before)
     assert [stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()] == [0o600, 0o600]
@@ -158,9 +161,9 @@ def test_only_the_owner_may_read_it(path: Path) -> None:
 )
 def test_amounts_and_limits_that_are_refused(path: Path, value: float) -> None:
     with pytest.raises(InputError) as caught:
-        md.Budget.create(path, limit=value)
+        md.sessions.Budget.create(path, limit=value)
     assert (caught.value.field, path.exists()) == ("limit", False)
-    budget = md.Budget.create(path, limit=1)
+    budget = md.sessions.Budget.create(path, limit=1)
     with pytest.raises(InputError) as caught:
         budget.spend(value)
     assert (caught.value.field, budget.spent) == ("amount", 0)
@@ -168,7 +171,7 @@ def test_amounts_and_limits_that_are_refused(path: Path, value: float) -> None:
 
 def test_amounts_of_numpy_are_counted_as_python_counts(path: Path) -> None:
     """Sums of 64-bit numerators would wrap."""
-    budget = md.Budget.create(path, limit=np.int64(2) ** 62)
+    budget = md.sessions.Budget.create(path, limit=np.int64(2) ** 62)
     for _ in range(3):
         budget.spend(np.int64(2) ** 60)
     assert budget.spend(np.float32(0.5)) == 2**62 - 3 * 2**60 - Fraction(1, 2)
@@ -176,7 +179,7 @@ def test_amounts_of_numpy_are_counted_as_python_counts(path: Path) -> None:
 
 
 def test_a_sum_of_too_many_digits_is_not_paid(path: Path) -> None:
-    budget = md.Budget.create(path, limit=1)
+    budget = md.sessions.Budget.create(path, limit=1)
     budget.spend(Fraction(1, 3))
     with pytest.raises(InputError, match="too many digits"):
         budget.spend(Fraction(1, 10**1000))
@@ -184,16 +187,16 @@ def test_a_sum_of_too_many_digits_is_not_paid(path: Path) -> None:
 
 
 def test_a_limit_stays(path: Path) -> None:
-    md.Budget.create(path, limit=1).spend(1)
+    md.sessions.Budget.create(path, limit=1).spend(1)
     with pytest.raises(InputError, match="exists already"):
-        md.Budget.create(path, limit=5)
-    assert md.Budget(path=path).limit == 1
+        md.sessions.Budget.create(path, limit=5)
+    assert md.sessions.Budget(path=path).limit == 1
     with pytest.raises(InputError, match="no such ledger"):
-        md.Budget(path=path.parent / "other.json")
+        md.sessions.Budget(path=path.parent / "other.json")
 
 
 def test_a_ledger_never_goes_backwards(path: Path) -> None:
-    budget = md.Budget.create(path, limit=3)
+    budget = md.sessions.Budget.create(path, limit=3)
     copy = path.read_bytes()
     budget.spend(1)
     path.write_bytes(copy)
@@ -206,7 +209,7 @@ def test_a_ledger_never_goes_backwards(path: Path) -> None:
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])
 def test_a_disk_that_refuses_costs_nothing(path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
-    budget = md.Budget.create(path, limit=3)
+    budget = md.sessions.Budget.create(path, limit=3)
     budget.spend(1)
     before = path.read_bytes()
 
@@ -225,7 +228,7 @@ def test_a_disk_that_refuses_costs_nothing(path: Path, monkeypatch: pytest.Monke
 SPENDING = """
 import sys, mechdesign as md
 from mechdesign.errors import BudgetError
-budgets, paid = [md.Budget(path=path) for path in sys.argv[2:]], 0
+budgets, paid = [md.sessions.Budget(path=path) for path in sys.argv[2:]], 0
 for k in range(int(sys.argv[1])):
     try:
         budgets[k % len(budgets)].spend(1)
@@ -247,14 +250,17 @@ def test_processes_do_not_spend_the_last_unit_twice(path: Path, processes: int, 
         other = path.parent / "elsewhere" / "link"
         other.parent.mkdir()
         other.symlink_to(path)
-    budget, command = md.Budget.create(path, limit=limit), [sys.executable, "-c", SPENDING, str(each), path, other]
+    budget, command = (
+        md.sessions.Budget.create(path, limit=limit),
+        [sys.executable, "-c", SPENDING, str(each), path, other],
+    )
     running = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(processes)]
     paid = [int(process.communicate(timeout=600)[0]) for process in running]
     assert sum(paid) == budget.spent == limit
 
 
 def test_threads_share_a_budget(path: Path) -> None:
-    budget, paid = md.Budget.create(path, limit=15), []
+    budget, paid = md.sessions.Budget.create(path, limit=15), []
 
     def spend() -> None:
         for _ in range(10):

@@ -25,10 +25,10 @@ from test_budget import sampler
 
 import mechdesign as md
 from mechdesign.errors import BudgetError, FileFormatError, InputError
-from mechdesign.mechanism.budget import ledger, private_file
-from mechdesign.mechanism.budget.budget import REMEMBERED
-from mechdesign.mechanism.budget.ledger import read_ledger
-from mechdesign.mechanism.table.dataset import seal
+from mechdesign.mechanism.dataset import seal
+from mechdesign.sessions import ledger
+from mechdesign.sessions.budget import REMEMBERED, Paid
+from mechdesign.sessions.ledger import PrivateLedger
 
 
 @pytest.fixture
@@ -58,64 +58,66 @@ ROUTES: dict[str, Callable[[Path], Path]] = {
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_two_names_are_one_ledger(path: Path, route: str) -> None:
-    budget = md.Budget.create(path, limit=2)
-    other = md.Budget(path=ROUTES[route](path))
+    budget = md.sessions.Budget.create(path, limit=2)
+    other = md.sessions.Budget(path=ROUTES[route](path))
     assert other.path == budget.path == path
     first = other.report(sampler(), 5)
     again = budget.report(sampler(), 5)
     assert (int(again), again.attrs["cost"]) == (int(first), REMEMBERED)
     budget.report(sampler(), 6)
-    for each in (other, budget, md.Budget(path=other.path)):
+    for each in (other, budget, md.sessions.Budget(path=other.path)):
         with pytest.raises(BudgetError):
             each.report(sampler(), 7)
     assert [name for name in names(path.parent) if name.endswith(".lock")] == [".ledger.json.lock"]
     with pytest.raises(InputError, match="exists already"):
-        md.Budget.create(link(path.parent / "one more", path), limit=1)
+        md.sessions.Budget.create(link(path.parent / "one more", path), limit=1)
 
 
 def test_the_working_directory_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
         monkeypatch.chdir(tmp_path / folder)
-        md.Budget.create("ledger.json", limit=1)
-    budget = md.Budget(path="ledger.json")
+        md.sessions.Budget.create("ledger.json", limit=1)
+    budget = md.sessions.Budget(path="ledger.json")
     monkeypatch.chdir(tmp_path / "one")
     budget.spend(1)
-    assert (budget.path, md.Budget(path="ledger.json").spent) == (tmp_path / "two" / "ledger.json", 0)
+    assert (budget.path, md.sessions.Budget(path="ledger.json").spent) == (tmp_path / "two" / "ledger.json", 0)
 
 
 def test_hard_links_are_refused_until_one_is_left(path: Path) -> None:
-    budget, other = md.Budget.create(path, limit=2), path.parent / "other"
+    budget, other = md.sessions.Budget.create(path, limit=2), path.parent / "other"
     other.hardlink_to(path)
     before = path.read_bytes()
     for use in (
         lambda: budget.spend(1),
         lambda: budget.report(sampler(), 5),
         lambda: budget.remaining,
-        lambda: md.Budget(path=path),
-        lambda: md.Budget(path=other),
+        lambda: md.sessions.Budget(path=path),
+        lambda: md.sessions.Budget(path=other),
     ):
         with pytest.raises(InputError, match=rf"2 names \(hard links\).*{path.parent}.*delete the others"):
             use()
     with pytest.raises(InputError, match="exists already"):
-        md.Budget.create(other, limit=2)
+        md.sessions.Budget.create(other, limit=2)
     assert path.read_bytes() == other.read_bytes() == before
     other.unlink()
     assert budget.spend(2) == 0
 
 
 def test_a_ledger_that_another_process_makes_meanwhile_stands(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = PrivateLedger.held
+
     @contextlib.contextmanager
-    def late(target: Path) -> Iterator[None]:
-        ledger.Ledger(limit=Fraction(9)).write(target)
-        with ledger.held(target):
+    def late(self: PrivateLedger[Paid]) -> Iterator[None]:
+        self.write(Paid(limit=Fraction(9)))
+        with held(self):
             yield
 
     with monkeypatch.context() as patched:
-        patched.setattr("mechdesign.mechanism.budget.budget.held", late)
+        patched.setattr(PrivateLedger, "held", late)
         with pytest.raises(InputError, match="exists already"):
-            md.Budget.create(path, limit=1)
-    assert md.Budget(path=path).limit == 9
+            md.sessions.Budget.create(path, limit=1)
+    assert md.sessions.Budget(path=path).limit == 9
 
 
 KINDS: dict[str, Callable[[Path], object]] = {
@@ -138,11 +140,11 @@ def test_what_is_no_file_is_no_ledger(path: Path, kind: str, monkeypatch: pytest
     KINDS[kind](Path(path.name))
     before = names(path.parent)
     with pytest.raises(InputError) as caught:
-        md.Budget(path=path)
+        md.sessions.Budget(path=path)
     assert caught.value.field == "budget"
     if kind != "nothing":
         with pytest.raises(InputError, match="exists already"):
-            md.Budget.create(path, limit=1)
+            md.sessions.Budget.create(path, limit=1)
     assert names(path.parent) == before
 
 
@@ -152,7 +154,7 @@ def test_what_is_no_file_is_no_ledger(path: Path, kind: str, monkeypatch: pytest
 def test_names_that_no_ledger_can_have(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
-    for use in (lambda: md.Budget.create(name, limit=1), lambda: md.Budget(path=name)):
+    for use in (lambda: md.sessions.Budget.create(name, limit=1), lambda: md.sessions.Budget(path=name)):
         with pytest.raises(InputError) as caught:
             use()
         assert caught.value.field in ("budget", "output")
@@ -161,28 +163,28 @@ def test_names_that_no_ledger_can_have(tmp_path: Path, name: str, monkeypatch: p
 
 @pytest.mark.parametrize("kind", ["link to a device", "link to a FIFO", "FIFO", "folder"])
 def test_a_ledger_that_became_something_else_is_refused(path: Path, kind: str) -> None:
-    budget = md.Budget.create(path, limit=2)
+    budget = md.sessions.Budget.create(path, limit=2)
     path.unlink()
     KINDS[kind](path)
     with pytest.raises(InputError, match=r"is no regular file|cannot be read"):
         budget.spend(1)
     path.rmdir() if kind == "folder" else path.unlink()
-    path.symlink_to(md.Budget.create(path.parent / "another", limit=9).path)
+    path.symlink_to(md.sessions.Budget.create(path.parent / "another", limit=9).path)
     with pytest.raises(InputError, match="cannot be read"):
         budget.spend(1)
 
 
 KILLED = """
 import os, sys, mechdesign as md
-budget = md.Budget(path=sys.argv[1])
+budget = md.sessions.Budget(path=sys.argv[1])
 os.replace = lambda *given: os._exit(9)
 budget.spend(1)
 """
 
 
 def test_what_a_killed_writer_left_is_removed_and_nothing_else(path: Path) -> None:
-    md.Budget.create(path, limit=9).report(sampler(), 5)
-    (secret,) = read_ledger(path).remembered
+    md.sessions.Budget.create(path, limit=9).report(sampler(), 5)
+    (secret,) = json.loads(path.read_text())["remembered"]
     foreign = path.parent / "precious"
     foreign.write_text("precious")
     others = [".ledger.json.x.abcdefgh.part", ".ledger_json.abcdefgh.part", "ledger.json.abcdefgh.part"]
@@ -197,7 +199,7 @@ def test_what_a_killed_writer_left_is_removed_and_nothing_else(path: Path) -> No
     assert (ended.returncode, path.read_bytes()) == (9, before)
     assert secret in (path.parent / left).read_text()
     assert stat.S_IMODE((path.parent / left).stat().st_mode) == 0o600
-    assert md.Budget(path=path).spent == 1
+    assert md.sessions.Budget(path=path).spent == 1
     assert names(path.parent) == sorted(kept)
     assert foreign.read_text() == "precious"
 
@@ -210,14 +212,14 @@ path, moment = Path(sys.argv[2]), random.Random(0)
 for _ in range(int(sys.argv[1])):
     child = os.fork()
     if child == 0:
-        budget = md.Budget(path=path)
+        budget = md.sessions.Budget(path=path)
         while True:
             budget.spend(2.0**-20)
     time.sleep(moment.uniform(0, 0.05))
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     left = len(list(path.resolve().parent.glob(".*.part")))
-    spent = md.Budget(path=path).spent
+    spent = md.sessions.Budget(path=path).spent
     print(left, len(list(path.resolve().parent.glob(".*.part"))), spent * 2**20, flush=True)
 """
 
@@ -225,7 +227,7 @@ for _ in range(int(sys.argv[1])):
 @pytest.mark.parametrize("kills", [20, pytest.param(300, marks=pytest.mark.slow)])
 def test_a_ledger_survives_writers_that_are_killed(path: Path, kills: int) -> None:
     """SIGKILL at a random moment of paying through a link: nothing is left after the next opening, nothing unpaid."""
-    budget = md.Budget.create(path, limit=1000)
+    budget = md.sessions.Budget.create(path, limit=1000)
     budget.report(sampler(), 5)
     named = link(path.parent / "elsewhere" / "link", path)
     ended = subprocess.run([sys.executable, "-c", KILLING, str(kills), named], stdout=subprocess.PIPE, text=True)
@@ -284,25 +286,25 @@ DAMAGE: dict[str, Callable[[str], str]] = {
 
 @pytest.mark.parametrize("name", DAMAGE)
 def test_damaged_ledgers_are_refused(path: Path, name: str) -> None:
-    budget = md.Budget.create(path, limit=3)
+    budget = md.sessions.Budget.create(path, limit=3)
     budget.report(sampler(), 5)
     path.write_text(DAMAGE[name](path.read_text()), errors="surrogateescape")
     before = path.stat()
-    for use in (lambda: budget.spend(1), lambda: budget.report(sampler(), 5), lambda: md.Budget(path=path)):
+    for use in (lambda: budget.spend(1), lambda: budget.report(sampler(), 5), lambda: md.sessions.Budget(path=path)):
         with pytest.raises(FileFormatError, match="damaged"):
             use()
     assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
 def test_a_large_file_is_refused_before_it_is_read(path: Path) -> None:
-    budget = md.Budget.create(path, limit=3)
+    budget = md.sessions.Budget.create(path, limit=3)
     os.truncate(path, 200 << 20)
     tracemalloc.start()
     with pytest.raises(FileFormatError, match="more than 16777216 bytes"):
         budget.spend(1)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < private_file.MOST_BYTES
+    assert peak < ledger.MOST_BYTES
 
 
 JSON = st.recursive(
@@ -315,7 +317,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
 )
 DOCUMENT = {
-    "schema": ledger.SCHEMA,
+    "schema": Paid.schema,
     "limit": "3",
     "spent": "1/2",
     "spends": 2,
@@ -331,7 +333,7 @@ def test_whatever_is_sealed_keeps_to_its_limit_or_is_refused(entries: dict[str, 
         path = Path(folder) / "ledger"
         path.write_text(sealed(DOCUMENT | entries))
         try:
-            budget = md.Budget(path=path)
+            budget = md.sessions.Budget(path=path)
         except FileFormatError:
             return
         assert 0 <= budget.spent <= budget.limit
@@ -344,9 +346,9 @@ def test_whatever_is_sealed_keeps_to_its_limit_or_is_refused(entries: dict[str, 
 def test_a_ledger_that_has_come_to_be_too_large_is_refused_before_it_is_paid(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    budget = md.Budget.create(path, limit=30)
+    budget = md.sessions.Budget.create(path, limit=30)
     budget.report(sampler(), 5)
-    monkeypatch.setattr(private_file, "MOST_BYTES", path.stat().st_size + 9)
+    monkeypatch.setattr(ledger, "MOST_BYTES", path.stat().st_size + 9)
     with pytest.raises(InputError, match="the ledger is full"):
         budget.report(sampler(), 6)
     assert (budget.spent, budget.spend(1)) == (1, 28)
@@ -370,7 +372,7 @@ def to_one_cell(factored: xr.Dataset) -> xr.Dataset:
 @pytest.mark.parametrize("name", FOREIGN)
 def test_a_remembered_report_that_the_mechanism_cannot_give_is_not_given(path: Path, name: str) -> None:
     make, place = FOREIGN[name]
-    budget, drawn_by = md.Budget.create(path, limit=3), make()
+    budget, drawn_by = md.sessions.Budget.create(path, limit=3), make()
     budget.report(drawn_by, 5)
     document = json.loads(path.read_text())
     path.write_text(sealed(document | {"remembered": dict.fromkeys(document["remembered"], place)}))
@@ -392,4 +394,4 @@ WRITTEN = """{
 
 def test_files_of_this_schema_go_on_being_read(path: Path) -> None:
     path.write_text(WRITTEN)
-    assert md.Budget(path=path).remaining == 3 - Fraction(0.1)
+    assert md.sessions.Budget(path=path).remaining == 3 - Fraction(0.1)

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from mechdesign.base.lock import locked
 from mechdesign.errors import InputError
-from mechdesign.mechanism.budget.lock import locked
 
 refusing = partial(locked, field="work")
 waiting = partial(locked, field="budget", wait=True)
@@ -24,7 +24,7 @@ BOTH = pytest.mark.parametrize("hold", [refusing, waiting], ids=["refusing", "wa
 
 HOLD = """
 import sys, time, pathlib
-from mechdesign.mechanism.budget.lock import locked
+from mechdesign.base.lock import locked
 with locked(pathlib.Path(sys.argv[1]), field="", wait=bool(sys.argv[2])):
     print("held", flush=True)
     time.sleep(60)
@@ -184,7 +184,7 @@ def test_the_file_of_a_later_holder_is_not_removed(path: Path, hold) -> None:
 
 FORKING = """
 import os, sys, time, pathlib
-from mechdesign.mechanism.budget.lock import locked
+from mechdesign.base.lock import locked
 path = pathlib.Path(sys.argv[1])
 with locked(path, field="", wait=True):
     child = os.fork()

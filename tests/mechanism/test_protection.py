@@ -20,16 +20,16 @@ from cases import CASES
 from placed import domain_of, masses_at, placed
 
 import mechdesign as md
-from mechdesign.closed_forms.mechanisms import exponential, planar_laplace
-from mechdesign.mechanism.positions.patches import patches
-from mechdesign.mechanism.positions.repair import repair
-from mechdesign.mechanism.protection import Protection, factor_of, near_steps, protection
+from mechdesign.closed_forms import planar_laplace
+from mechdesign.closed_forms.build import exponential_mechanism
+from mechdesign.geo.area import area_of, area_problem
+from mechdesign.mechanism.dataset import certified_scale, make_mechanism, seal
+from mechdesign.mechanism.protection import Protection, along_steps, factor_of, near_steps, protection
 from mechdesign.mechanism.stored import read
-from mechdesign.mechanism.table.dataset import certified_scale, make_mechanism, seal
 from mechdesign.output.sentences import protects
-from mechdesign.setting.problems.area import area_problem
-from mechdesign.setting.space.area import area_of
-from mechdesign.setting.space.locate import place_at
+from mechdesign.positions.cones import repair
+from mechdesign.positions.patches import patches
+from mechdesign.problem.locate import place_at
 
 CLOSE = Fraction(1, 10**6)  # the printed factor exceeds the exact one by no more than this share
 INSET = 1e-6  # m from a border that positions stand at: geodesics are computed to some 1e-8 m
@@ -63,7 +63,7 @@ def city(name: str, cell: float, radius: float, factor: float) -> xr.Dataset:
     (west, south, east, north), water = CITIES[name]
     forbidden = None if water is None else area_of([[np.array([*water, water[0]], float)]])
     domain = md.geo.Area.box(west=west, south=south, east=east, north=north).grid(cell=cell, forbidden=forbidden)
-    known = {"radius": radius, "level": math.log(factor), "cell": cell}
+    known = {"within": radius, "nats": math.log(factor), "cell": cell}
     return planar_laplace.mechanism(area_problem(domain, epsilon=math.log(factor) / radius, parameters=known))
 
 
@@ -121,7 +121,7 @@ def test_cells_of_a_city_by_brute_force_over_positions_on_the_ground(asked):
     checked = md.verify(mechanism)
     assert checked.protection == found
     assert (checked.as_dict()["protects"], checked.as_dict()["factor_within"]) == (found.subject, found.factor)
-    said = protects(found).sentence
+    said = protects(found)
     assert said.startswith(
         f"Protects cells of {asked[1]:,g} m, not positions: between two people within {radius:,g} m, "
     )
@@ -138,7 +138,7 @@ def flat(shape: tuple[int, ...], cell: float, within: float | None, *, unit: str
         loss=md.losses.Distance(),
         parameters={} if within is None else {"within": within, "factor": 2.0},
     )
-    return exponential.mechanism(problem)
+    return exponential_mechanism(problem)
 
 
 def largest_in_fractions(mechanism: xr.Dataset, within: Fraction) -> Fraction:
@@ -174,8 +174,8 @@ def test_cells_of_a_plain_map_by_fractions(cell, within):
     true = largest_in_fractions(mechanism, Fraction(within or 0))
     assert (found.within, found.exact) == (within or 0.0, True)
     assert true <= Fraction(found.factor) <= true * (1 + CLOSE)
-    assert protects(found).sentence.startswith("Protects cells of ")
-    assert ("however close" in protects(found).sentence) == (within is None)
+    assert protects(found).startswith("Protects cells of ")
+    assert ("however close" in protects(found)) == (within is None)
 
 
 def test_more_distance_is_never_more_protection():
@@ -190,8 +190,8 @@ def test_more_distance_is_never_more_protection():
 )
 def test_what_is_too_much_work_is_told_by_the_claim(case, monkeypatch):
     """Never below what the rows have; the claimed distance of cells that touch, or the way along the lattice."""
-    make = exponential if "apart" in case else planar_laplace
-    stored = read(make.mechanism(CASES[case]()))
+    make = md.baselines.exponential if "apart" in case else md.baselines.planar_laplace
+    stored = read(make(CASES[case]()))
     by_rows = protection(stored)
     monkeypatch.setattr("mechdesign.mechanism.protection.MOST_WORK", 0)
     by_claim = protection(stored)
@@ -201,18 +201,16 @@ def test_what_is_too_much_work_is_told_by_the_claim(case, monkeypatch):
     longest = math.exp(away[touch].max())
     assert by_rows.factor <= longest * (1 + 1e-9) <= by_claim.factor * (1 + 2e-9)
     assert by_claim.factor <= longest ** (1.0 + 1e-9 if "masked" in case or "lattice" in case else 1.1)
-    assert " at most " in protects(by_claim).sentence
+    assert " at most " in protects(by_claim)
 
 
 def test_ways_along_a_lattice_are_never_shorter_than_the_claim():
     stored = read(planar_laplace.mechanism(CASES["eikonal, 8 neighbours"]()))
-    from mechdesign.mechanism.protection import _along_steps
-
     away, index = stored.problem.distances, stored.domain.index
     for step in ((0, 1), (1, 0), (1, 1), (2, 1), (-1, 2), (3, 3)):
         there = [(u, v) for u, v in np.ndindex(away.shape) if tuple(index[v] - index[u]) == step]
         longest = max(away[u, v] for u, v in there)
-        bound = float(_along_steps(stored.edges, stored.domain, np.array([step])))
+        bound = float(along_steps(stored.edges, stored.domain, np.array([step])))
         assert longest <= bound <= 3 * longest
 
 
@@ -307,7 +305,7 @@ def test_any_two_positions_by_the_formula_and_by_search(name, within):
         assert within is not None or 2 <= found.factor < 2.001
     assert largest_found(name, found.within) <= found.factor
     assert md.verify(mechanism).ratio == 1
-    assert protects(found).sentence.startswith("Protects any two positions: within ")
+    assert protects(found).startswith("Protects any two positions: within ")
 
 
 def level_of(mechanism: xr.Dataset) -> tuple[float, float]:
@@ -326,7 +324,7 @@ def test_positions_on_both_banks_of_a_river(within):
     assert true <= found.factor <= true**1.12 if across else true <= found.factor < 1.2
     assert (found.factor > 1.1 * found.path) == across
     assert found.path == pytest.approx(2 ** (within / 150), rel=1e-5)
-    said = protects(found).sentence
+    said = protects(found)
     assert f"within {within:g} m in a straight line, one report changes anybody's odds by a factor of at most " in said
     assert said.rstrip(".").endswith("along paths inside the area by at most " + said.split()[-1].rstrip("."))
 
@@ -343,34 +341,34 @@ def test_what_was_asked_for_stands_first_in_files_of_positions():
 
 
 def test_places_of_other_kinds():
-    discrete = protection(read(exponential.mechanism(CASES["discrete"]())))
-    table = md.probabilities(exponential.mechanism(CASES["discrete"]()))
+    discrete = protection(read(exponential_mechanism(CASES["discrete"]())))
+    table = md.probabilities(exponential_mechanism(CASES["discrete"]()))
     assert table.attrs["units"] == "1"
     rows = table.values
     assert discrete.factor == pytest.approx((rows[:, None] / rows[None]).max(), rel=1e-12)
-    assert protects(discrete).sentence.startswith("Protects these 6 inputs: between any two of them, one report ")
-    points = read(exponential.mechanism(CASES["scattered points"]()))
+    assert protects(discrete).startswith("Protects these 6 inputs: between any two of them, one report ")
+    points = read(exponential_mechanism(CASES["scattered points"]()))
     found = protection(points, 1.5)
     rows = md.probabilities(points.mechanism).values
     near = points.domain.euclidean_to(points.domain) <= 1.5
     assert found.factor == pytest.approx((rows[:, None] / rows[None]).max(axis=2)[near].max(), rel=1e-12)
-    assert protects(found).sentence.startswith("Protects these 9 places: between two of them within 1.5 km, one report")
+    assert protects(found).startswith("Protects these 9 places: between two of them within 1.5 km, one report")
     nothing = protection(read(md.baselines.constant(CASES["euclidean lattice"]())))
-    assert protects(nothing).sentence == "Protects cells, not positions: a report tells nothing about anybody."
+    assert protects(nothing) == "Protects cells, not positions: a report tells nothing about anybody."
 
 
 def test_why_no_more_is_protected_stands_in_the_first_line():
     found = Protection(
         kind="cells", subject="cells of 2 km, not positions", unit="km", within=0.2, factor=3.0, exact=True
     )
-    assert protects(found, because="9,215 cells are more than 400").sentence == (
+    assert protects(found, because="9,215 cells are more than 400") == (
         "Protects cells of 2 km, not positions, because 9,215 cells are more than 400: between two people within "
         "0.2 km, one report changes the odds by a factor of up to 3."
     )
     unknown = Protection(kind="cells", subject="cells", unit="m", within=1.0, factor=None, exact=False)
-    assert protects(unknown).sentence == "Protects cells; by what factor odds change between two people is not known."
+    assert protects(unknown) == "Protects cells; by what factor odds change between two people is not known."
     unbounded = Protection(kind="positions", subject="any two", unit="m", within=1.0, factor=math.inf, exact=False)
-    assert "by no bounded factor" in protects(unbounded).sentence
+    assert "by no bounded factor" in protects(unbounded)
 
 
 @pytest.mark.parametrize("radius", [math.nan, math.inf, -1.0, 0.0, "200", None, True, 1e-320, 1e300])

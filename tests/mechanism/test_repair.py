@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from oracles import reference_violations
 
 from mechdesign.errors import DesignError, InputError
-from mechdesign.mechanism.table.certificate import ROW_SUM, reference_violations
-from mechdesign.mechanism.table.repair import MARGIN, envelope, repair, round_to_integers
-from mechdesign.setting.metric.shortest_paths import Edges, shortest_paths
+from mechdesign.mechanism.certificate import ROW_SUM
+from mechdesign.mechanism.repair import MARGIN, envelope, repair, round_to_integers
+from mechdesign.problem.lattice import Edges, shortest_paths
 
 SHORTEST = 2.0**-30  # nats, the shortest edge that is taken
 UNCHANGED = 1e-9  # relative loss: the margin 2^-40, divided by the shortest length of these cases, 0.01 nats
@@ -189,7 +190,7 @@ def test_rounding_refuses_rows_that_are_no_probabilities(row: list[float]) -> No
 
 
 def test_a_design_error_names_the_table_that_cannot_be_made_exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mechdesign.mechanism.table.repair._ATTEMPTS", 0)
+    monkeypatch.setattr("mechdesign.mechanism.repair._ATTEMPTS", 0)
     edges = Edges(tail=np.array([0]), head=np.array([1]), length=np.array([1.0]))
     with pytest.raises(DesignError, match="no slack"):
         repair(np.eye(2), edges, np.ones((2, 2)))

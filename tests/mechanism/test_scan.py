@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechdesign.mechanism.sampling import scan
-from mechdesign.mechanism.table.certificate import ROW_SUM
+from mechdesign.mechanism import draw as scan
+from mechdesign.mechanism.certificate import ROW_SUM
 
 ROWS, REPORTS = 4, 5
 
@@ -115,7 +115,7 @@ def test_masks_keep_one_row(rows: int) -> None:
 COMPILED = """
 import ctypes, mmap, os, sys
 import numpy as np
-from mechdesign.mechanism.sampling.scan import row_masks, scan_row, scan_table
+from mechdesign.mechanism.draw import row_masks, scan_row, scan_table
 
 page, rows = mmap.PAGESIZE, 3
 memory = mmap.mmap(-1, rows * page)

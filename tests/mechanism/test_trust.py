@@ -21,18 +21,17 @@ from factored import constant
 from factored import made as factored
 
 import mechdesign as md
-from mechdesign.closed_forms.mechanisms import exponential, geometric
+from mechdesign.closed_forms import build as exponential
+from mechdesign.closed_forms import build as geometric
 from mechdesign.errors import InputError, MechdesignError, VerificationError
-from mechdesign.mechanism.factored.certificate import KERNEL_BITS, STEP_BITS, Factors
-from mechdesign.mechanism.factored.dataset import block_digests
-from mechdesign.mechanism.factored.row_sums import _add_losses, split_words
-from mechdesign.mechanism.schema import COLUMNS, FACTORS, MECHANISM, Array, Schema, check
+from mechdesign.maps.certificate import KERNEL_BITS, STEP_BITS, Factors
+from mechdesign.maps.integer_metric import IntegerMetric
+from mechdesign.maps.row_sums import _add_losses, split_words
+from mechdesign.mechanism.certificate import exp_lower
+from mechdesign.mechanism.dataset import FACTORS, MECHANISM, Array, Schema, check, make_mechanism, seal
 from mechdesign.mechanism.stored import read
-from mechdesign.mechanism.table.certificate import exp_lower
-from mechdesign.mechanism.table.dataset import make_mechanism, seal
-from mechdesign.setting.metric.integer_metric import IntegerMetric
-from mechdesign.setting.metric.shortest_paths import Edges
-from mechdesign.setting.objective.losses import APART
+from mechdesign.problem.lattice import Edges
+from mechdesign.problem.losses import APART
 
 RING = md.Graph(tail=[0, 1, 2, 3, 0], head=[1, 2, 3, 4, 4], length=[0.3, 0.5, 0.7, 0.9, 1.1])
 FACTORED_CASE = "eikonal, 16 neighbours"
@@ -84,7 +83,6 @@ def overflowing() -> xr.Dataset:
     mechanism["weight"].values[:] = 1
     mechanism["row_sum"].values[:] = split_words([total] * 3)
     mechanism["row_loss"].values[:] = loss
-    mechanism["block_sha256"].values[:] = block_digests(mechanism["row_sum"].values, loss)
     mechanism["remap"].values[:] = np.arange(3)
     figures = {"expected_loss": loss.mean(), "remapped_loss": loss.mean(), "effective_epsilon": 1.0}
     return seal(mechanism.assign_attrs(step=step, cap=1, **figures))
@@ -103,7 +101,7 @@ def test_a_product_that_wraps_proves_nothing() -> None:
     with pytest.raises(VerificationError, match="longer than the cap"):
         md.Sampler(mechanism=mechanism)
     with pytest.raises(MechdesignError, match="longer than the cap"):
-        md.FactoredMechanism(dataset=mechanism).sample(0, 1)
+        md.maps.FactoredMechanism(dataset=mechanism).sample(0, 1)
 
 
 @pytest.mark.parametrize("cap", [1, 5_535, 32_767])
@@ -128,7 +126,7 @@ def test_edges_of_many_nats_are_certified(step: float) -> None:
     mechanism = md.solve(md.EikonalWeights(problem=constant(4, step)), method="factored")
     found = md.verify(mechanism)
     assert (found.certified, found.violations) == (True, 0)
-    masses, total = md.FactoredMechanism(dataset=mechanism).integers(1)
+    masses, total = md.maps.FactoredMechanism(dataset=mechanism).integers(1)
     assert (min(masses) >= 1, sum(masses)) == (True, total)
 
 
@@ -137,15 +135,10 @@ def arrays(schema: Schema) -> list[tuple[Schema, str]]:
 
 
 def sound(schema: Schema) -> xr.Dataset:
-    if schema is COLUMNS:
-        return columned(FACTORED_CASE)
-    return table() if schema is MECHANISM else factored(FACTORED_CASE)
+    return table() if schema is MECHANISM else columned(FACTORED_CASE)
 
 
-OWN = [(schema, name) for schema, name in arrays(COLUMNS) if schema.arrays[name] != FACTORS.arrays.get(name)]
-
-
-@pytest.mark.parametrize(("schema", "name"), [*arrays(MECHANISM), *arrays(FACTORS), *OWN])
+@pytest.mark.parametrize(("schema", "name"), [*arrays(MECHANISM), *arrays(FACTORS)])
 def test_every_array_has_its_dtype_and_its_dims(schema: Schema, name: str) -> None:
     """Another dtype, another dimension, one axis more, and as a coordinate; optional ones where the file has none."""
     mechanism, known = sound(schema), schema.arrays[name]
@@ -175,7 +168,7 @@ def test_coordinates_over_another_dimension_reach_no_compiled_loop() -> None:
             use(seal(altered))
 
 
-@pytest.mark.parametrize("schema", [MECHANISM, FACTORS, COLUMNS], ids=["table", "factors", "columns"])
+@pytest.mark.parametrize("schema", [MECHANISM, FACTORS], ids=["table", "factors"])
 def test_what_no_schema_names_is_refused(schema: Schema) -> None:
     mechanism = sound(schema)
     for name, kind in (schema.attributes | schema.optional).items():
@@ -207,7 +200,7 @@ def test_an_unproved_mechanism_draws_nothing(make) -> None:
     altered = make(FACTORED_CASE).copy(deep=True)
     altered["row_sum"].values[2, 0] *= np.uint64(2)
     for given in (altered, seal(altered)):
-        rows = md.FactoredMechanism(dataset=given)
+        rows = md.maps.FactoredMechanism(dataset=given)
         with pytest.raises(VerificationError):
             rows.sample(0, 1)
         with pytest.raises(VerificationError, match="sums to something else"):
@@ -217,7 +210,7 @@ def test_an_unproved_mechanism_draws_nothing(make) -> None:
 @pytest.mark.parametrize("make", [factored, columned], ids=["places", "columns"])
 def test_later_changes_of_a_dataset_do_not_reach_factored_draws(make) -> None:
     given = make(FACTORED_CASE).copy(deep=True)
-    rows = md.FactoredMechanism(dataset=given)
+    rows = md.maps.FactoredMechanism(dataset=given)
     drawn = rows.sample(0, 50, seed=1)
     given["weight"].values[:] = 1
     assert np.array_equal(rows.sample(0, 50, seed=1), drawn)
@@ -267,16 +260,15 @@ def test_the_metric_of_the_problem_is_rebuilt() -> None:
     assert md.verify(mechanism).effective_epsilon == pytest.approx(mechanism.attrs["effective_epsilon"], rel=1e-9)
     assert mechanism.attrs["multiple"] > 1
     other = described(mechanism, "problem_metric", epsilon=2.0)
-    assert "problem_metric: is another metric" in said_of(other)
+    assert "problem_metric: is not the metric" in said_of(other)
     half = described(mechanism, "problem_metric", multiplier=0.5)
     assert "multiple: " in said_of(half)
     kept = {name: value for name, value in mechanism.attrs.items() if name != "problem_metric"}
-    before = seal(mechanism.drop_attrs(deep=False).assign_attrs(kept))
-    assert md.verify(before).effective_epsilon == md.verify(mechanism).effective_epsilon  # the claim says the multiple
+    assert "multiple: must be 1" in said_of(mechanism.drop_attrs(deep=False).assign_attrs(kept))
 
 
 def test_the_lengths_of_a_graph_before_its_multiple_are_rebuilt() -> None:
-    mechanism = exponential.mechanism(ring(2.0))
+    mechanism = exponential.exponential_mechanism(ring(2.0))
     assert mechanism.attrs["multiple"] != 1
     assert md.verify(mechanism).effective_epsilon == pytest.approx(mechanism.attrs["effective_epsilon"], rel=1e-9)
     longer = mechanism.assign(problem_length=mechanism["problem_length"] * 1.5)
@@ -284,16 +276,7 @@ def test_the_lengths_of_a_graph_before_its_multiple_are_rebuilt() -> None:
     assert "problem_length: must be there" in said_of(mechanism.drop_vars("problem_length"))
 
 
-def test_a_figure_that_no_file_proves_is_not_said() -> None:
-    """Of a graph at a multiple that does not list its own lengths: the claim holds, relative to what is unknown."""
-    mechanism = exponential.mechanism(ring())
-    kept = {name: value for name, value in mechanism.attrs.items() if name != "problem_metric"}
-    for given in (mechanism.drop_vars("problem_length").drop_attrs(deep=False).assign_attrs(kept), minimax(2.0)):
-        found = md.verify(seal(given.assign_attrs(multiple=json.loads(given.attrs["metric"])["multiplier"])))
-        assert (found.certified, found.effective_epsilon) == (True, None)
-
-
-@pytest.mark.parametrize("schema", [MECHANISM, FACTORS, COLUMNS], ids=["table", "factors", "columns"])
+@pytest.mark.parametrize("schema", [MECHANISM, FACTORS], ids=["table", "factors"])
 def test_units_are_those_of_the_claim(schema: Schema) -> None:
     mechanism = sound(schema)
     for name in mechanism.coords:
@@ -318,7 +301,6 @@ def test_what_a_factored_file_says_of_its_places_is_recomputed() -> None:
         values = mechanism[name].values.copy()
         values[0] = values[0] + 1
         assert f"{name}: differs" in said_of(mechanism.assign({name: (mechanism[name].dims, values)}))
-    assert "block: " in said_of(mechanism.assign_attrs(block=7))
     distance = md.solve(md.EikonalWeights(problem=CASES["eikonal, masked"]()), method="factored")
     assert "remapped_loss: " in said_of(distance.assign_attrs(remapped_loss=0.1))
 
@@ -327,21 +309,18 @@ def test_what_a_factored_file_says_of_its_places_is_recomputed() -> None:
 def test_a_multiplier_is_printed_in_full(times: float) -> None:
     """The number in the sentence is the multiplier of the claim, in fractions; twelve digits say "1 times"."""
     problem = CASES["euclidean lattice"]()
-    mass = exponential.mechanism(CASES["euclidean lattice"]())["mass"].values
+    mass = exponential.exponential_mechanism(CASES["euclidean lattice"]())["mass"].values
     claim = make_mechanism(problem, mass, program="test", scale=times).attrs["claim"]
     printed = claim.split("where d is ")[1].split(" times ")[0]
     assert Fraction(float(printed)) == Fraction(times)
 
 
-def test_a_sentence_of_twelve_digits_names_its_claim_and_is_not_repeated() -> None:
+def test_a_sentence_of_twelve_digits_is_refused() -> None:
     mechanism = normalised()
     exact = repr(float(mechanism.attrs["multiple"]))
     short = mechanism.attrs["claim"].replace(exact, f"{mechanism.attrs['multiple']:.12g}")
     assert short != mechanism.attrs["claim"]
-    found = md.verify(seal(mechanism.assign_attrs(claim=short)))
-    assert (found.certified, found.claim) == (True, mechanism.attrs["claim"])
-    assert md.sample(seal(mechanism.assign_attrs(claim=short)), 0, 1).attrs["claim"] == mechanism.attrs["claim"]
-    assert "claim: " in said_of(mechanism.assign_attrs(claim=short.replace(" times ", "0 times ", 1)))
+    assert "claim: " in said_of(mechanism.assign_attrs(claim=short))
 
 
 @pytest.mark.parametrize(
@@ -365,7 +344,7 @@ def test_an_infinite_figure_agrees_with_nothing() -> None:
     domain = md.Domain.nodes(2)
     problem = md.DesignProblem(domain=domain, metric=md.Discrete(epsilon=1.0), prior=[0.5, 0.5], loss=loss)
     with np.errstate(over="ignore"):
-        mechanism = exponential.mechanism(problem)
+        mechanism = exponential.exponential_mechanism(problem)
     assert "expected_loss: " in said_of(mechanism.assign_attrs(expected_loss=0.25))
 
 

@@ -1,3 +1,5 @@
+"""Exports as CSV: what they say is what was certified, and what cannot be written is refused."""
+
 from __future__ import annotations
 
 import csv
@@ -7,25 +9,24 @@ import json
 import numpy as np
 import pytest
 
-from mechdesign.closed_forms.mechanisms import exponential
+from mechdesign.closed_forms import build as exponential
+from mechdesign.closed_forms.loss import bayes_remap
 from mechdesign.errors import FileFormatError, InputError
-from mechdesign.mechanism.factored.rows import FactoredMechanism
-from mechdesign.mechanism.storage.files import load, save
-from mechdesign.mechanism.table.certificate import ROW_SUM
-from mechdesign.output.export.export import FORMATS, Format, export
-from mechdesign.output.tables.compare import each_mechanism
-from mechdesign.output.tables.compare import rows as rows_of
-from mechdesign.output.tables.files import write_rows
-from mechdesign.programs.eikonal.weights import EikonalWeights
-from mechdesign.programs.optimal.optimal import Optimal
-from mechdesign.setting.metric.euclidean import Euclidean
-from mechdesign.setting.objective import priors
-from mechdesign.setting.objective.losses import Distance
-from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.setting.problems.problem_files import load_problem
-from mechdesign.setting.space.domain import Domain
+from mechdesign.maps.rows import FactoredMechanism
+from mechdesign.mechanism.certificate import ROW_SUM
+from mechdesign.mechanism.storage import load, save
+from mechdesign.output.compare import each_mechanism
+from mechdesign.output.compare import rows as rows_of
+from mechdesign.output.export import FORMATS, Format, export
+from mechdesign.output.files import write_rows
+from mechdesign.problem import losses as priors
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.losses import Distance
+from mechdesign.problem.metric import Euclidean
+from mechdesign.problem.problem import DesignProblem, load_problem
+from mechdesign.programs.eikonal import EikonalWeights
+from mechdesign.programs.program import Optimal
 from mechdesign.solvers.solve import solve
-from mechdesign.utility.loss.remap import bayes_remap
 
 
 def in_space():
@@ -35,13 +36,13 @@ def in_space():
     return DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=Distance(), reports=reports)
 
 
-COMMENTS = ("claim", "problem", "program", "loss", "expected_loss", "lower_bound", "effective_epsilon")
+COMMENTS = ("problem", "program", "loss", "expected_loss", "lower_bound", "effective_epsilon")
 MECHANISMS = {
     "line": lambda: solve(Optimal(problem=load_problem("line", cells=5))),
-    "plane": lambda: exponential.mechanism(load_problem("flat", cells=3)),
-    "plane, remapped": lambda: bayes_remap(exponential.mechanism(load_problem("flat", cells=4))),
-    "space, reports apart": lambda: exponential.mechanism(in_space()),
-    "nodes": lambda: exponential.mechanism(load_problem("discrete", secrets=4)),
+    "plane": lambda: exponential.exponential_mechanism(load_problem("flat", cells=3)),
+    "plane, remapped": lambda: bayes_remap(exponential.exponential_mechanism(load_problem("flat", cells=4))),
+    "space, reports apart": lambda: exponential.exponential_mechanism(in_space()),
+    "nodes": lambda: exponential.exponential_mechanism(load_problem("discrete", secrets=4)),
 }
 
 
@@ -83,6 +84,8 @@ def test_the_table_reads_back_exactly(tmp_path, name):
 
 def test_comments_carry_the_claim_and_its_figures(tmp_path):
     mechanism = MECHANISMS["line"]()
+    assert "sha256: null" in read(export(mechanism, tmp_path / "unsaved.csv"))[0]
+    file = save(mechanism, tmp_path / "file.nc").read_bytes()
     comments, _, _ = read(export(mechanism, tmp_path / "t.csv"))
     assert "probability = mass / 2^62" in comments[0]
     pairs = [line.split(": ", 1) for line in comments[1:]]
@@ -90,8 +93,9 @@ def test_comments_carry_the_claim_and_its_figures(tmp_path):
     assert told.pop("unit") == "km"
     assert len(told.pop("content_sha256")) == 66
     sizes = {"secrets": 5, "reports": 5, "edges": len(mechanism["edge_tail"])}
-    file = save(mechanism, tmp_path / "file.nc").read_bytes()
-    said = {"budget": "one report; k reports cost k times the epsilon", "sha256": hashlib.sha256(file).hexdigest()}
+    described = {name: json.loads(mechanism.attrs[name]) for name in ("metric", "domain")}
+    claim = described | {"positions": None, "denominator": "2^62"}
+    said = {"claim": claim, "sha256": hashlib.sha256(file).hexdigest()}
     kept = {key: mechanism.attrs[key] for key in COMMENTS}
     assert {key: json.loads(value) for key, value in told.items()} == kept | said | sizes
     assert [json.loads(value) for key, value in pairs if key == "edge"] == listed(mechanism, range(5))
@@ -187,7 +191,7 @@ def test_rows_that_are_not_there(tmp_path, rows):
 
 def test_a_factored_mechanism_is_not_written_whole_where_that_fills_a_disk(tmp_path, monkeypatch):
     mechanism = factored()
-    monkeypatch.setattr("mechdesign.output.export.export.MOST_ROWS", 15)
+    monkeypatch.setattr("mechdesign.output.export.MOST_ROWS", 15)
     with pytest.raises(InputError, match="16 x 16 lines") as caught:
         export(mechanism, tmp_path / "t.csv")
     assert caught.value.field == "rows"

@@ -13,12 +13,12 @@ from cases import CASES
 from placed import placed
 
 import mechdesign as md
-from mechdesign.closed_forms.mechanisms import exponential
+from mechdesign.base.figures import TIMES, amount, cell, length, number, percent
+from mechdesign.closed_forms import build as exponential
+from mechdesign.closed_forms.loss import position_loss
 from mechdesign.mechanism.stored import read
-from mechdesign.output.figures import TIMES, amount, cell, length, number, percent
-from mechdesign.output.page.contents import saying_of
 from mechdesign.output.sentences import bound_sentence, error_sentence, stopped_sentence
-from mechdesign.utility.loss.true_position import position_loss
+from mechdesign.web.contents import headline
 
 FIGURES = [  # value, up, down
     (495.754, "495.8", "495.7"),
@@ -67,58 +67,52 @@ def test_a_bound_stands_beside_the_loss_that_it_bounds(loss):
     error, bound = error_sentence(stored), bound_sentence(stored)
     attrs = mechanism.attrs
     if loss.name == "squared":
-        assert error.values["loss"] ** 2 == pytest.approx(placed_loss)
-        assert bound.values["bound"] ** 2 == pytest.approx(attrs["lower_bound"] + 1 / 6)
-        assert bound.values["bound"] <= error.values["loss"]
-        assert set(bound.values) == {"bound"}
+        least = math.sqrt(attrs["lower_bound"] + placed_loss - attrs["expected_loss"])
+        assert f"are {length(math.sqrt(placed_loss), 'cell', up=True)} off the true position" in error
+        assert f"does better than {length(least, 'cell', up=False)} (gap " in bound
+        assert placed_loss - attrs["expected_loss"] == pytest.approx(1 / 6)
     else:
-        assert error.values["loss"] == placed_loss
-        assert (bound.values["cell_loss"], bound.values["bound"]) == (attrs["expected_loss"], attrs["lower_bound"])
-        assert bound.sentence.startswith("Between centres of cells that is ")
-    for name, value in {**error.values, **bound.values}.items():
-        shown = float({**error.texts, **bound.texts}[name].split()[0])
-        assert (shown <= value * (1 + 1e-11)) if name == "bound" else (shown >= value * (1 - 1e-11)), name
+        assert f"are {length(placed_loss, 'cell', up=True)} off the true position" in error
+        centres = length(attrs["expected_loss"], "cell", up=True)
+        assert bound.startswith(f"Between centres of cells that is {centres}, and no mechanism with this claim does ")
+        assert f"does better than {length(attrs['lower_bound'], 'cell', up=False)} (gap " in bound
 
 
 def test_a_bound_of_a_design_between_positions_is_of_its_own_loss():
     mechanism = placed("square")
     assert bound_sentence(read(mechanism)) is None  # a kernel has none
     problem = replace(CASES["euclidean lattice"](), name="positions")
-    solved = md.solve(md.programs.Positions(problem=problem), gap=0.02)
-    said = saying_of(read(solved), md.verify(solved))
-    assert said.sentence.startswith("Protects any two positions: within ")
-    assert "No mechanism of this form does better than " in said.sentence
-    assert said.values["bound"] ** 2 == pytest.approx(solved.attrs["lower_bound"])
-    assert said.values["loss"] ** 2 == pytest.approx(solved.attrs["objective"])
-    assert not re.search(r"spline|cone|multiplier|e[-+]\d", said.sentence)
-    assert said.sentence == said.template.format(**said.texts)
+    solved = md.solve(md.positions.Positions(problem=problem), gap=0.02)
+    said = headline(read(solved), md.verify(solved))
+    assert said.startswith("Protects any two positions: within ")
+    assert "No mechanism of this form does better than " in said
+    assert f"better than {length(math.sqrt(solved.attrs['lower_bound']), 'cell', up=False)} (" in said
+    assert f"Reports are {length(math.sqrt(solved.attrs['objective']), 'cell', up=True)} off" in said
+    assert not re.search(r"spline|cone|multiplier|e[-+]\d", said)
 
 
 def test_a_bound_among_mechanisms_with_limits_of_their_own_says_so():
     problem = replace(CASES["euclidean lattice"](), name="limits")
     bounded = md.solve(md.programs.Bounded(problem=problem, worst_loss=1.2 * md.solve(problem).attrs["expected_loss"]))
-    assert bound_sentence(read(bounded)).sentence.startswith(
-        "No mechanism with this claim and its limits has less than "
-    )
+    assert bound_sentence(read(bounded)).startswith("No mechanism with this claim and its limits has less than ")
 
 
 def test_what_was_stopped_says_so_and_what_goes_on():
     assert stopped_sentence("gap", 0.1) is None
     assert stopped_sentence(None, None) is None
     early = stopped_sentence("time", 0.1199, limit=150)
-    assert early.sentence == (
-        "Stopped at its time limit: up to 12 % of the loss may be avoidable; --time-limit 600 goes on."
-    )
-    unknown = stopped_sentence("time", None, limit=math.inf).sentence
+    assert early == ("Stopped at its time limit: up to 12 % of the loss may be avoidable; --time-limit 600 goes on.")
+    unknown = stopped_sentence("time", None, limit=math.inf)
     assert (
         unknown
         == "Stopped at its time limit: how much better the best is was not found; a longer --time-limit goes on."
     )
-    assert stopped_sentence("interrupt", 0.5).sentence.startswith("Stopped by hand: up to 50 % of the loss may be ")
+    assert stopped_sentence("interrupt", 0.5).startswith("Stopped by hand: up to 50 % of the loss may be ")
 
 
 def test_a_share_of_right_reports_is_rounded_down():
-    stored = read(exponential.mechanism(CASES["line, zero-one"]()))
+    stored = read(exponential.exponential_mechanism(CASES["line, zero-one"]()))
     said = error_sentence(stored)
-    assert float(said.texts["loss"].split()[0]) <= said.values["loss"]
-    assert said.values["loss"] == 100 * (1 - stored.mechanism.attrs["expected_loss"])
+    shown = float(said.split("probability ")[1].split(" %")[0])
+    right = 100 * (1 - stored.mechanism.attrs["expected_loss"])
+    assert right * (1 - 1e-3) <= shown <= right

@@ -15,14 +15,13 @@ from hypothesis import strategies as some
 
 import mechdesign as md
 from mechdesign.base.spreadsheets import cell_of, comment_of, escaped, text_of
-from mechdesign.handover import verify_table
-from mechdesign.mechanism.table.dataset import seal
-from mechdesign.output.export.as_shares import save_shares
-from mechdesign.output.tables.compare import compare
-from mechdesign.output.tables.files import write_rows
-from mechdesign.setting.readers.areas import read_areas
-from mechdesign.setting.space.areas import Areas
-from mechdesign.utility.population.shares import estimate_shares
+from mechdesign.geo.areas import Areas, read_areas
+from mechdesign.mechanism.dataset import seal
+from mechdesign.output.compare import compare
+from mechdesign.output.files import write_rows
+from mechdesign.surveys.export import save_shares
+from mechdesign.surveys.shares import estimate_shares
+from mechdesign.verification import verify_table
 
 NAMES = ("=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "'=1", "''@x", "'quoted'", "north, =1", "-5", "\t=1")
 

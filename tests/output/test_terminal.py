@@ -11,22 +11,25 @@ from placed import placed
 
 import mechdesign as md
 from mechdesign.base import progress as progress_of_base
-from mechdesign.closed_forms.mechanisms import exponential
+from mechdesign.closed_forms import build as exponential
+from mechdesign.mechanism.dataset import seal
 from mechdesign.mechanism.stored import read
-from mechdesign.mechanism.table.dataset import seal
+from mechdesign.output import printing
+from mechdesign.output.compare import Row, printed, rows
 from mechdesign.output.sentences import protects
-from mechdesign.output.tables.compare import Row, printed, rows
-from mechdesign.output.terminal import printing
-from mechdesign.output.terminal.comparison import print_rows
-from mechdesign.output.terminal.curve import print_sweep
-from mechdesign.output.terminal.summary import print_summary, summarise
-from mechdesign.output.terminal.verdicts import print_verification
-from mechdesign.solvers.kernels.progress import Progress
+from mechdesign.output.summary import comparison_words, curve_words, summarise, summary_words
+from mechdesign.output.verdicts import verification_words
+from mechdesign.solvers.design import Progress
 from mechdesign.verification.verify import verify
 
 NAMES = ["optimal", "geometric_normalised", "randomized_response"]
 HEAD = ["mechanism", "loss", "lower bound", "remapped loss", "claimed eps", "smallest eps", "asymptotic MSE"]
 WORDS = ["a" * 12, "b" * 30]
+
+
+def show_words(blocks):
+    """Print the blocks of a command."""
+    printing.show({}, blocks, as_json=False)
 
 
 def row(name: str, figure: float, bound: float | None = 0.123456) -> Row:
@@ -55,7 +58,7 @@ def test_a_table_fits_and_loses_nothing(columns, monkeypatch, capsys):
 def test_a_comparison_stacks_where_it_must(columns, blocks, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", str(columns))
     table = [row("optimal", 0.769355), row("geometric_normalised", 20.0574, None), row("exponential", 12.7559)]
-    print_rows(table, CASES["discrete"]())
+    show_words(comparison_words(table, CASES["discrete"]()))
     out = capsys.readouterr().out
     lines = out.splitlines()
     assert max(map(len, lines)) <= columns
@@ -69,7 +72,7 @@ def test_a_comparison_stacks_where_it_must(columns, blocks, monkeypatch, capsys)
 
 def test_pairs_of_epsilons_stand_side_by_side(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
-    print_rows([row("optimal", 0.769355)], CASES["discrete"]())
+    show_words(comparison_words([row("optimal", 0.769355)], CASES["discrete"]()))
     heads = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("mechanism ")]
     [pair] = [words for words in heads if "ratio" in words]
     assert pair.index("ratio") >= 2
@@ -77,7 +80,7 @@ def test_pairs_of_epsilons_stand_side_by_side(monkeypatch, capsys):
 
 def test_columns_without_figures_are_left_out(capsys):
     table = [{**row("optimal", 0.5), "expected_distance": None}]
-    print_rows(table, CASES["discrete"]())  # type: ignore[list-item]
+    show_words(comparison_words(table, CASES["discrete"]()))  # type: ignore[list-item]
     assert "distance" not in capsys.readouterr().out.splitlines()[2].split()
 
 
@@ -87,11 +90,11 @@ def test_a_sweep_fits(columns, monkeypatch, capsys):
     names = ("eikonal", "exponential", "geometric_clamped", "geometric_normalised", "planar_laplace", "another_one")
     figures = {f"{name}_loss": 123.456 for name in names} | {f"{name}_effective_epsilon": 0.5443 for name in names}
     own = {"loss": 8.4624, "lower_bound": 8.4624, "gap": 2e-7, "effective_epsilon": 0.5, "stopped": "gap"}
-    curve = [{"scale": s, "multiplier": s, **own, **figures} for s in (0.5, 2.0)]
-    print_sweep(curve, CASES["discrete"]())
+    curve = [{"scale": s, **own, **figures} for s in (0.5, 2.0)]
+    show_words(curve_words(curve, CASES["discrete"]()))
     assert "position loss" not in capsys.readouterr().out  # there are no positions
     curve = [row | {"position_loss": 8.7654} for row in curve]
-    print_sweep(curve, CASES["discrete"]())
+    show_words(curve_words(curve, CASES["discrete"]()))
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= columns
     assert out.startswith("From scale 0.5 to 2 of the metric")
@@ -114,7 +117,9 @@ def test_what_positions_cost_and_a_cell_at_which_it_is_a_percent(capsys, name, o
     """4 % fall to 1 % with cells of half the side at one level, of a fourth of it where the level varies."""
     mechanism = placed(name)
     checked = verify(mechanism)
-    print_summary(summarise(mechanism, checked, seconds=1.0, file=None) | {"price": price}, mechanism, checked)
+    show_words(
+        summary_words(summarise(mechanism, checked, seconds=1.0, file=None) | {"price": price}, mechanism, checked)
+    )
     cell = read(mechanism).domain.cell[0] / 4 ** (1 / order)
     assert said.format(cell=cell) in " ".join(capsys.readouterr().out.split())
 
@@ -137,9 +142,9 @@ def test_listings_wrap_at_words_and_never_within(monkeypatch, capsys):
 
 def test_parameters_stay_with_their_values(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "30")
-    printing.print_entry("name", "what it is", (f"--parameter-{k} value{k}" for k in range(5)))
-    lines = capsys.readouterr().out.splitlines()[1:]
-    assert [line.strip() for line in lines] == [f"--parameter-{k} value{k}" for k in range(5)]
+    printing.listing({"parameters": " ".join(f"--parameter-{k}=value{k}" for k in range(5))})
+    lines = capsys.readouterr().out.removeprefix("parameters").splitlines()
+    assert [line.strip() for line in lines] == [f"--parameter-{k}=value{k}" for k in range(5)]
 
 
 def test_the_first_compilation_says_so(monkeypatch, capsys, tmp_path):
@@ -154,7 +159,7 @@ def test_the_first_compilation_says_so(monkeypatch, capsys, tmp_path):
 
 
 def test_no_rows_are_no_table(capsys):
-    print_rows(rows({}, CASES["discrete"]()), CASES["discrete"]())
+    show_words(comparison_words(rows({}, CASES["discrete"]()), CASES["discrete"]()))
     assert capsys.readouterr().out.startswith("problem: 6 secrets")
 
 
@@ -180,19 +185,19 @@ SUMMARY = {
 @pytest.mark.parametrize("verbose", [False, True])
 def test_a_solve_is_told_in_a_sentence_first(case, changed, sentence, verbose, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
-    mechanism = exponential.mechanism(CASES[case]())
-    print_summary(SUMMARY | changed, mechanism, checked := verify(mechanism), verbose=verbose, limit=90)
+    mechanism = exponential.exponential_mechanism(CASES[case]())
+    show_words(summary_words(SUMMARY | changed, mechanism, checked := verify(mechanism), verbose=verbose, limit=90))
     said = " ".join(capsys.readouterr().out.split())
     early = "Stopped at its time limit: up to 12 % of the loss may be avoidable; --time-limit 360 goes on. "
-    told = early * (changed.get("stopped") == "time") + protects(checked.protection).sentence
+    told = early * (changed.get("stopped") == "time") + protects(checked.protection)
     assert said.startswith(f"{told} {sentence}")
     assert ("the whole claim" in said) == verbose
 
 
 @pytest.mark.parametrize("verbose", [False, True])
 def test_a_verification_is_told_in_a_sentence_first(verbose, capsys):
-    made = exponential.mechanism(CASES["discrete"]())
-    print_verification(verify(made), verbose=verbose)
+    made = exponential.exponential_mechanism(CASES["discrete"]())
+    show_words(verification_words(verify(made), verbose=verbose))
     out = capsys.readouterr().out
     said = " ".join(out.split())
     assert said.startswith(
@@ -200,7 +205,7 @@ def test_a_verification_is_told_in_a_sentence_first(verbose, capsys):
     )
     assert (made.attrs["claim"][:40] in " ".join(out.split())) == verbose
     broken = seal(made.assign_attrs(expected_loss=0.0))
-    print_verification(verify(broken), verbose=verbose)
+    show_words(verification_words(verify(broken), verbose=verbose))
     assert capsys.readouterr().out.startswith("Not certified: expected_loss: ")
 
 
@@ -250,13 +255,6 @@ def test_the_innermost_is_told_of_and_lines_fit_80_columns(monkeypatch, capsys):
     inner = [line for line in lines if line.startswith("inner")]
     assert inner
     assert all(len(line) <= 79 and line.endswith(" s of 12,345 s") and "\x1b" not in line for line in inner)
-
-
-@pytest.mark.parametrize(
-    ("share", "said"), [(0.12345, "12 %"), (0.001, "0.1 %"), (0.0008, "0.08 %"), (1e-8, "0.000001 %"), (1.0, "100 %")]
-)
-def test_shares_are_plain_digits(share, said):
-    assert progress_of_base.percent(share) == said
 
 
 def test_verbose_tells_in_python_and_the_callback_too(monkeypatch, capsys):

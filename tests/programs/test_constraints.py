@@ -21,12 +21,12 @@ from tolerances import ORACLE, SOLVED, UNRESOLVED
 
 import mechdesign as md
 from mechdesign.errors import DesignError, InfeasibleError, InputError
+from mechdesign.mechanism.certificate import ROW_SUM
+from mechdesign.mechanism.dataset import seal
 from mechdesign.mechanism.stored import read
-from mechdesign.mechanism.table.certificate import ROW_SUM
-from mechdesign.mechanism.table.dataset import seal
-from mechdesign.output.page.facts import mechanism_facts
-from mechdesign.setting.problems.problem_files import load_problem
-from mechdesign.solvers.optimal import convex as stated
+from mechdesign.problem.problem import load_problem
+from mechdesign.solvers import convex as stated
+from mechdesign.web.contents import mechanism_facts
 
 
 @ALL
@@ -204,7 +204,6 @@ def test_bad_programs(bad: str) -> None:
     with pytest.raises(InputError) as caught:
         make()
     assert caught.value.field == field
-    assert caught.value.remedy
 
 
 @pytest.mark.parametrize("bad", BAD_CONSTRAINTS)

@@ -12,7 +12,7 @@ from scipy.integrate import quad
 from tolerances import LINEAR_ALGEBRA
 
 import mechdesign as md
-from mechdesign.programs.eikonal.curvature import LEAST_SHARE, TOTALS, curvature_excess, line_weights, local_weights
+from mechdesign.programs.curvature import LEAST_SHARE, TOTALS, curvature_excess, line_weights, local_weights
 
 SECOND_ORDER = 2e-3  # second differences over a cell, 20 to 40 cells from where eps is singular
 

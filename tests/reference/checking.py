@@ -9,10 +9,11 @@ from fractions import Fraction
 from typing import Any
 
 from reference import factored, figures, geometry
+from reference.claims import Claim, read_claim
 from reference.exact import Length, within
 from reference.geometry import Lengths
 from reference.positions import position_untruths
-from reference.reading import Claim, File, Unreadable, read_claim
+from reference.reading import File, Unreadable
 
 ROW_SUM = 1 << 62
 TABLE = "mechdesign/mechanism/1"
@@ -26,8 +27,8 @@ def untruths(file: Mapping[str, Any], printed: Mapping[str, Any]) -> list[str]:
     """
     try:
         read = File(attrs=dict(file["attrs"]), variables=dict(file["variables"]))
-        claim = read_claim(printed["claim"])
-        if read.attrs.get("schema") in (factored.PLACED, factored.GENERATED):
+        claim = read_claim(printed["claim"], read)
+        if read.attrs.get("schema") == factored.FACTORED:
             return list(factored_untruths(read, claim, printed))
         if read.attrs.get("schema") == TABLE:
             return list(table_untruths(read, claim, printed))
@@ -110,27 +111,12 @@ def claimed_lengths(file: File, claim: Claim, lists: Sequence[list[Any]] | None)
 
 
 def place_untruths(file: File, claim: Claim):
-    """Of grid, unit, plane and level map, as far as the sentence speaks of them."""
+    """Of unit and plane; `read_claim` has compared the rest of the sentence with metric and domain."""
     grid, unit = file.described("domain"), file.unit("secret")
-    if unit != grid["unit"] or (claim.unit is not None and claim.unit != ("unit" if unit == "1" else unit)):
-        yield f"places in {unit}, the grid in {grid['unit']}, the sentence in {claim.unit}"
-    if claim.shape is not None and list(claim.shape) != grid["shape"]:
-        yield f"a grid of {grid['shape']} cells"
-    if claim.shape is None and grid["kind"] == "grid":
-        yield "places on a grid"
-    if claim.shape is not None and (claim.plane is None) != ("plane" not in grid):
-        yield "a plane that is said or there alone"
-    if claim.plane is not None:
-        for angle, letter, sides in (("latitude", "north", "NS"), ("longitude", "east", "EW")):
-            value = grid["plane"][angle]
-            if (claim.plane[angle], claim.plane[letter]) != (f"{abs(value):.9g}", sides[value < 0]):
-                yield f"{angle} {value}"
-        if not geometry.excess_on_ground(file) <= float(claim.plane["excess"]):
-            yield f"distances exceed geodesic ones by {geometry.excess_on_ground(file):.3g}"
-    if claim.level is not None:
-        for name, word in geometry.Level(file.described("metric")["level"]).words().items():
-            if claim.level[name] != word:
-                yield f"the level map has {name} {word}"
+    if unit != grid["unit"]:
+        yield f"places in {unit}, the grid in {grid['unit']}"
+    if claim.excess is not None and not geometry.excess_on_ground(file) <= claim.excess:
+        yield f"distances exceed geodesic ones by {geometry.excess_on_ground(file):.3g}"
 
 
 def list_untruths(file: File, claim: Claim, lists: Sequence[list[Any]], lengths: Lengths):

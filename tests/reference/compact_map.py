@@ -1,6 +1,6 @@
 """An independent reader of compact maps: Python's own whole numbers and fractions, and nothing of the package.
 
-Written from the text of mechanism/compact/formulas.py, file.py and draw.py. Slow: a heap, a place at a time.
+Written from the text of maps/compact.py, file.py and draw.py. Slow: a heap, a place at a time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Reader:
     """A map of bytes."""
 
     def __init__(self, content):
-        assert content[:12] == b"mdregion" + bytes([1, 0, 0, 0])
+        assert content[:12] == b"mechdesign" + bytes([1, 0])
         assert hashlib.sha256(content[:-32]).digest() == content[-32:]
         size = int.from_bytes(content[12:16], "little")
         self.header = told = json.loads(content[16 : 16 + size])

@@ -22,7 +22,7 @@ from reference.reading import File, Unreadable
 STEP_BITS = 48
 KERNEL_BITS = 58
 LARGEST_WEIGHT = 1 << 28
-PLACED, GENERATED = "mechdesign/factored/1", "mechdesign/factored/2"
+FACTORED = "mechdesign/factored/1"
 ROUNDED_DOWN = (
     1e-5  # relative; lengths that are no list of the file are rounded down, the more the wilder the level map
 )
@@ -67,8 +67,7 @@ class Built:
 
 def parts(file: File) -> Parts:
     """The whole numbers of a file, each in its range."""
-    over = ("column",) if file.attrs["schema"] == GENERATED else ("place",)
-    weight, target = file.values("weight", over, "uint32"), file.values("target", over, "int64")
+    weight, target = file.values("weight", ("column",), "uint32"), file.values("target", ("column",), "int64")
     inner = file.values("inner", ("secret",), "int64")
     step, cap = file.attribute("step", int), file.attribute("cap", int)
     edges = [file.values(f"edge_{part}", ("edge",), kind) for part, kind in _PARTS]
@@ -103,7 +102,7 @@ def build(file: File) -> Built:
 
 def _columns(file: File, count: int, places: int, cap: int) -> list[list[tuple[int, int]]]:
     """The generators (place, offset) of every column."""
-    if file.attrs["schema"] != GENERATED:
+    if not any(name in file.variables for name in ("first_generator", "generator_place", "generator_offset")):
         if count != places:
             raise Unreadable("weights of other places")
         return [[(v, 0)] for v in range(places)]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 import struct
 from collections.abc import Iterator
 from fractions import Fraction
@@ -19,26 +18,11 @@ from itertools import pairwise, product
 from operator import mul
 from typing import Any
 
+from reference.claims import excess_said, multiple, unit_word
 from reference.geometry import Level, _cell, excess_on_ground
-from reference.reading import File, Unreadable
+from reference.reading import File, Sentence, Unreadable
 
 HALF = Fraction(1, 2)
-_NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]{1,3})?"
-_SENTENCE = re.compile(
-    r"One report satisfies P\(y\|x\) <= exp\(D\(x,x'\) \+ r\) P\(y\|x'\) for every report y and all positions "
-    r"x, x' in the (?P<cells>\d+) cells, (?P<side>NUMBER) (?P<unit>\w+) wide, of a (?P<shape>\d+ x \d+) grid(?: on "
-    r"the azimuthal equidistant plane about (?P<centre>NUMBER [NS] NUMBER [EW]), WGS84, where distances exceed "
-    r"geodesic ones by less than (?P<excess>NUMBER) of them)?, where D is (?:(?P<times>NUMBER) times )?"
-    r"(?P<distance>.+) and r = "
-    r"(?P<r>NUMBER) is for rounding positions to 2\^-16 of a cell; drawn by the quadratic B-spline of 3 x 3 cells, "
-    r"checked by the cones of its gradient \(list (?P<list>[0-9a-f]{12})\)\. k reports cost k times as much\.".replace(
-        "NUMBER", _NUMBER
-    )
-)
-_DISTANCES = {
-    "the Euclidean distance times": "plain",
-    "the length of the shortest path inside the cells times": "paths",
-}
 Cells = dict[tuple[int, ...], int]
 
 
@@ -46,28 +30,37 @@ def position_untruths(file: File, sentence: object) -> Iterator[str]:
     """What is not true of the printed claim about positions."""
     if sentence is None:
         return
-    said = _SENTENCE.fullmatch(sentence) if isinstance(sentence, str) else None
-    if said is None:
-        raise Unreadable("another sentence about positions")
     grid, places = file.described("domain"), file.points("secret")
-    shape, side, unit = tuple(map(int, grid["shape"])), Fraction(grid["cell"][0]), file.unit("secret")
-    if len(shape) != 2 or Fraction(grid["cell"][1]) != side or Fraction(float(said["side"])) != side:
+    shape, side = tuple(map(int, grid["shape"])), Fraction(grid["cell"][0])
+    if len(shape) != 2 or Fraction(grid["cell"][1]) != side:
         yield "cells that are not squares of that side"
         return
     low = tuple(Fraction(x) for x in grid["origin"])
     cells = {_cell(place, tuple(zip(shape, (side, side), low, strict=True))): u for u, place in enumerate(places)}
-    said_unit = "unit" if unit == "1" else unit
-    if (int(said["cells"]), said["shape"], said["unit"]) != (len(cells), " x ".join(map(str, shape)), said_unit):
-        yield "other cells than those of the file"
-    if (said["centre"] is None) != ("plane" not in grid):
-        yield "a plane that is said or there alone"
-    elif said["centre"] is not None and not excess_on_ground(file) <= float(said["excess"]):
+    metric = file.described("problem_metric" if "problem_metric" in file.attrs else "metric")
+    if "problem_metric" not in file.attrs and file.attribute("multiple", float) != 1:
+        metric["multiplier"] = 1.0  # that of the claim about rows is `multiple` times it
+    said = Sentence(sentence)
+    said.says(
+        "One report satisfies P(y|x) <= exp(D(x,x') + r) P(y|x') for every report y and all positions x, x' in the "
+        f"{len(cells)} cells, {float(side)!r} {unit_word(grid)} wide, of a {shape[0]} x {shape[1]} grid"
+    )
+    if (excess := excess_said(said, grid)) is not None and not excess_on_ground(file) <= excess:
         yield "distances exceed geodesic ones by more"
-    level = _level(file, said, len(cells) == math.prod(shape))
+    distance, level = _level(metric, unit_word(grid), len(cells) == math.prod(shape))
+    said.says(f", where D is {multiple(metric)}{distance} and r = ")
+    rounding = Fraction(said.number())
+    said.says(
+        " is for rounding positions to 2^-16 of a cell; drawn by the quadratic B-spline of 3 x 3 cells, checked by "
+    )
+    said.says("the cones of its gradient (list ")
+    fingerprint = said.word()
+    said.says("). k reports cost k times as much.")
+    said.ends()
     rows, corners = file.values("around_row", ("secret", "around"), "int64"), _corners(file)
     packed = [struct.pack("<q", row) for own in rows for row in own]
     packed += [struct.pack("<d", float(x)) for own in corners for x in own]
-    if hashlib.sha256(b"".join(packed)).hexdigest()[:12] != said["list"] or rows != _rows_around(cells):
+    if hashlib.sha256(b"".join(packed)).hexdigest()[:12] != fingerprint or rows != _rows_around(cells):
         yield "other rows around a cell, or another list"
     largest = Fraction(0)
     for (i, j), u in cells.items():
@@ -75,7 +68,7 @@ def position_untruths(file: File, sentence: object) -> Iterator[str]:
         for (a, b), own in _parts(corners[u]):
             part = side if len(corners[u]) == 4 else side / 2
             largest = max(largest, *_checked_levels(level, (start[0] + a * part, start[1] + b * part), part, own))
-    if Fraction(float(said["r"])) ** 2 < 2 * (largest * side / 65536) ** 2:
+    if rounding**2 < 2 * (largest * side / 65536) ** 2:
         yield "rounding adds more"
     mass = file.values("mass", ("secret", "report"), "uint64")
     for u, own in enumerate(rows):
@@ -95,27 +88,22 @@ def _parts(levels: list[Fraction]) -> list[tuple[tuple[int, int], list[Fraction]
     return list(zip(product((0, 1), repeat=2), [levels[k : k + 4] for k in range(0, len(levels), 4)], strict=False))
 
 
-def _level(file: File, said: re.Match[str], whole: bool) -> Any:
-    """Eps as the sentence names it: its values at places, and where it bends."""
-    times, distance = Fraction(float(said["times"] or 1)), said["distance"]
-    for words, kind in _DISTANCES.items():
-        if found := re.fullmatch(rf"{words} ({_NUMBER}) nats per {said['unit']}", distance):
-            if kind == "plain" and not whole:
-                raise Unreadable("straight lines that leave the cells")
-            return partial(_constant, times * Fraction(float(found[1]))), ([], [])
-    found = re.fullmatch(
-        rf"the least integral of the bilinear privacy level eps \(({_NUMBER}) to ({_NUMBER}) nats per {said['unit']}, "
-        r"map ([0-9a-f]{12})\) along paths inside the cells",
-        distance,
-    )
-    described = file.described("metric")
-    if found is None or described["kind"] != "eikonal":
+def _level(metric: dict[str, Any], unit: str, whole: bool) -> tuple[str, Any]:
+    """D in words, and eps: its values at places, and where it bends."""
+    times = Fraction(metric["multiplier"])
+    if metric["kind"] == "euclidean":
+        way = "the Euclidean distance" if whole else "the length of the shortest path inside the cells"
+        words = f"{way} times {float(metric['epsilon']):.17g} nats per {unit}"
+        return words, (partial(_constant, times * Fraction(metric["epsilon"])), ([], []))
+    if metric["kind"] != "eikonal":
         raise Unreadable("another distance of positions")
-    raster = Level(described["level"])
-    words = raster.words()
-    if (found[1], found[2], found[3], words["linear"]) != (words["low"], words["high"], words["map"], "bilinear"):
-        raise Unreadable("another level map")
-    return lambda at: times * raster.at(at), raster.nodes
+    raster = Level(metric["level"])
+    said = raster.words()
+    words = f"({said['low']} to {said['high']} nats per {unit}, map {said['map']}) along paths inside the cells"
+    return f"the least integral of the {said['linear']} privacy level eps {words}", (
+        lambda at: times * raster.at(at),
+        raster.nodes,
+    )
 
 
 def _constant(epsilon: Fraction, at: object) -> Fraction:

@@ -1,9 +1,8 @@
-"""What a file and a sentence say, read strictly: anything else than was expected is an `Unreadable`."""
+"""What a file says, read strictly, and sentences compared with it: anything unexpected is an `Unreadable`."""
 
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -66,74 +65,35 @@ class File:
         return units.pop()
 
 
-@dataclass(frozen=True)
-class Claim:
-    """The sentence, number by number. kind names the metric; times multiplies its lengths."""
+class Sentence:
+    """A sentence that is compared word by word with what it has to say; `number` and `word` take what a file lacks."""
 
-    secrets: int
-    shape: tuple[int, ...] | None
-    plane: dict[str, str] | None
-    kind: str
-    times: Fraction
-    epsilon: Fraction | None
-    unit: str | None
-    stencil: int | None
-    level: dict[str, str] | None
-    edges: int
-    fingerprint: str
+    def __init__(self, text: object) -> None:
+        if not isinstance(text, str):
+            raise Unreadable("no sentence")
+        self._rest = text
 
+    def says(self, words: str) -> None:
+        """The next words."""
+        if not self._rest.startswith(words):
+            raise Unreadable(f"another sentence: not {words[:80]!r}")
+        self._rest = self._rest[len(words) :]
 
-_NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]{1,3})?"
-_SENTENCE = re.compile(
-    r"One report satisfies P\(y\|u\) <= exp\(d\(u,u'\)\) P\(y\|u'\) for every report y and all "
-    r"(?P<secrets>[0-9]+) secrets \((?P<where>.+?)\), where d is (?:(?P<times>NUMBER) times )?(?P<metric>[^;]+); "
-    r"checked on (?P<edges>[0-9]+) edges \(list (?P<list>[0-9a-f]{12})\)\. k reports cost k times as much\.".replace(
-        "NUMBER", _NUMBER
-    )
-)
-_WHERE = re.compile(
-    r"places|cells of a (?P<shape>[0-9]+(?: x [0-9]+)*) grid(?: on the azimuthal equidistant plane about "
-    r"(?P<latitude>NUMBER) (?P<north>[NS]) (?P<longitude>NUMBER) (?P<east>[EW]), WGS84, where distances exceed "
-    r"geodesic ones by less than (?P<excess>NUMBER) of them)?".replace("NUMBER", _NUMBER)
-)
-_METRICS = {
-    kind: re.compile(pattern.replace("NUMBER", _NUMBER))
-    for kind, pattern in {
-        "euclidean": r"the Euclidean distance over all pairs times (?P<epsilon>NUMBER) nats per (?P<unit>\w+)",
-        "discrete": r"the discrete metric, (?P<epsilon>NUMBER) nats between any two secrets \(local differential "
-        r"privacy\)",
-        "graph": r"the shortest-path distance of the edges listed in this file",
-        "streets": r"the shortest-path distance along the streets listed in this file, either way, times "
-        r"(?P<epsilon>NUMBER) nats per (?P<unit>\w+)",
-        "eikonal": r"the shortest-path distance of the (?P<stencil>[0-9]+)-neighbour graph, every edge as long as the "
-        r"line integral of the (?P<linear>bilinear|trilinear) privacy level eps \((?P<low>NUMBER) to (?P<high>NUMBER) "
-        r"nats per (?P<unit>\w+), map (?P<map>[0-9a-f]{12})\)",
-    }.items()
-}
+    def word(self) -> str:
+        """The letters and digits that come next."""
+        end = next((k for k, c in enumerate(self._rest) if not (c.isascii() and c.isalnum())), len(self._rest))
+        word, self._rest = self._rest[:end], self._rest[end:]
+        return word
 
+    def number(self) -> float:
+        """The plain number that comes next, up to a blank."""
+        text = self._rest.split(" ", 1)[0]
+        if not set(text) <= set("0123456789.e+-") or not text[:1].isdigit():
+            raise Unreadable(f"{text[:40]!r} is no number")
+        self._rest = self._rest[len(text) :]
+        return float(text)
 
-def read_claim(sentence: str) -> Claim:
-    """The claim of a sentence. A decimal number names the double nearest to it, as seventeen digits do."""
-    whole = _SENTENCE.fullmatch(sentence)
-    where = whole and _WHERE.fullmatch(whole["where"])
-    if not whole or not where:
-        raise Unreadable("another sentence")
-    fitting = [(kind, found) for kind, pattern in _METRICS.items() if (found := pattern.fullmatch(whole["metric"]))]
-    if not fitting:
-        raise Unreadable("another metric")
-    ((kind, found),) = fitting
-    said = found.groupdict()
-    shape = None if where["shape"] is None else tuple(map(int, where["shape"].split(" x ")))
-    return Claim(
-        secrets=int(whole["secrets"]),
-        shape=shape,
-        plane=where.groupdict() if where["latitude"] is not None else None,
-        kind=kind,
-        times=Fraction(float(whole["times"] or 1)),
-        epsilon=Fraction(float(said["epsilon"])) if said.get("epsilon") else None,
-        unit=said.get("unit"),
-        stencil=int(said["stencil"]) if kind == "eikonal" else None,
-        level=said if kind == "eikonal" else None,
-        edges=int(whole["edges"]),
-        fingerprint=whole["list"],
-    )
+    def ends(self) -> None:
+        """Nothing more."""
+        if self._rest:
+            raise Unreadable("more words")

@@ -11,8 +11,9 @@ from random import Random
 from typing import Any
 
 from reference import factored, geometry
+from reference.claims import read_claim
 from reference.exact import Length, within
-from reference.reading import File, Unreadable, read_claim
+from reference.reading import File, Unreadable
 
 
 def sampled_untruths(file: Mapping[str, Any], claim: str, count: int, *, seed: int = 0) -> list[str]:
@@ -22,7 +23,8 @@ def sampled_untruths(file: Mapping[str, Any], claim: str, count: int, *, seed: i
     largest and the least ratio over the columns k are; the weights cancel.
     Cost: half a second a row of 40,000 places and 60,000 columns of 15 generators, two rows an edge.
     """
-    read, said = File(attrs=dict(file["attrs"]), variables=dict(file["variables"])), read_claim(claim)
+    read = File(attrs=dict(file["attrs"]), variables=dict(file["variables"]))
+    said = read_claim(claim, read)
     held = factored.parts(read)
     if not len(held.inner) == said.secrets == len(held.stored_sums):
         raise Unreadable("secrets in different numbers")

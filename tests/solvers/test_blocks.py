@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from mechdesign.errors import InputError, SolverError
-from mechdesign.solvers.factored.blocks import in_order, threads, together, whole_pass
-from mechdesign.solvers.factored.work_folder import Folder, run_key, work_folder
+from mechdesign.maps.work_folder import Folder, in_order, run_key, threads, together, whole_pass, work_folder
 
 TOTAL, BLOCK = 1000, 96  # eleven blocks, the last of 40 rows
 STARTS = list(range(0, TOTAL, BLOCK))
@@ -253,7 +252,7 @@ def test_folders_that_are_refused(tmp_path):
     for where, message in [
         (tmp_path, "holds other files, such as file"),
         (tmp_path / "file", "is no folder"),
-        (tmp_path / "nowhere" / "work", "make its parent folder first"),
+        (tmp_path / "nowhere" / "work", "could not be made"),
     ]:
         with pytest.raises(InputError, match=message) as caught, work_folder(where, "a", of=""):
             pass

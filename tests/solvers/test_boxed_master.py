@@ -9,17 +9,15 @@ import pytest
 from bumps import bump_map
 from tolerances import DESIGN_MARGIN, SOLVED
 
-from mechdesign.mechanism.table.certificate import row_sums_exact, violations
-from mechdesign.programs.optimal.optimal import Optimal
-from mechdesign.programs.program import LinearProgram
-from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.solvers.kernels.highs import solve_linear_program
-from mechdesign.solvers.kernels.pricing import ConePricer
-from mechdesign.solvers.kernels.progress import Progress
-from mechdesign.solvers.optimal import boxed_master
-from mechdesign.solvers.optimal.aggregation import aggregate
-from mechdesign.solvers.optimal.boxed_master import solve_dense
-from mechdesign.solvers.optimal.multiplier_passes import Passes
+from mechdesign.mechanism.certificate import row_sums_exact, violations
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.programs.program import LinearProgram, Optimal
+from mechdesign.solvers import boxed_master
+from mechdesign.solvers.boxed_master import Passes, solve_dense
+from mechdesign.solvers.design import Progress
+from mechdesign.solvers.highs import solve_linear_program
+from mechdesign.solvers.optimal import aggregate
+from mechdesign.solvers.pricing import ConePricer
 from mechdesign.solvers.solve import solve
 from mechdesign.verification.verify import verify
 
@@ -73,7 +71,7 @@ def test_ratios_are_the_smallest_and_are_attained_by_rays_of_the_cone(asked: Des
 
 
 def test_bounds_of_passes_rise_and_stay_below_the_optimum(asked: DesignProblem, optimum: tuple[float, float]) -> None:
-    passes = Passes(problem=asked, pricer=pricer_of(asked))
+    passes = Passes(asked, pricer_of(asked))
     best = []
     for _ in range(20):
         passes.step()

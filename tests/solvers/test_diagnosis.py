@@ -19,17 +19,16 @@ from conftest import ROOT
 from tolerances import REORDERED
 
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.mechanism.storage.files import load_sealed, save
-from mechdesign.programs.eikonal.weights import EikonalWeights, border_rings, border_step, diagnose
-from mechdesign.setting.metric.eikonal import Eikonal
-from mechdesign.setting.metric.levels import PrivacyLevel
-from mechdesign.setting.objective import priors
-from mechdesign.setting.objective.losses import SquaredDistance
-from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.setting.problems.problem_files import load_problem
-from mechdesign.setting.space.domain import Domain
-from mechdesign.solvers.eikonal import diagnosis as module
-from mechdesign.solvers.eikonal.diagnosis import DIAGNOSIS, diagnosis
+from mechdesign.mechanism.storage import load_sealed, save
+from mechdesign.problem import losses as priors
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.levels import PrivacyLevel
+from mechdesign.problem.losses import SquaredDistance
+from mechdesign.problem.metric import Eikonal
+from mechdesign.problem.problem import DesignProblem, load_problem
+from mechdesign.programs.eikonal import EikonalWeights, border_rings, border_step, diagnose
+from mechdesign.solvers import diagnosis as module
+from mechdesign.solvers.diagnosis import DIAGNOSIS, diagnosis
 from mechdesign.solvers.solve import solve
 
 SCRIPT = ROOT / "scripts" / "curvature_rule.py"

@@ -12,21 +12,16 @@ from cases import CASES, grid
 from tolerances import LINEAR_ALGEBRA, ORACLE
 
 from mechdesign.errors import InputError
-from mechdesign.programs.eikonal.weights import EikonalWeights, diagnose
-from mechdesign.programs.optimal.optimal import Optimal
-from mechdesign.setting.metric.eikonal import Eikonal
-from mechdesign.setting.metric.euclidean import Euclidean
-from mechdesign.setting.metric.levels import PrivacyLevel
-from mechdesign.setting.metric.metric import Metric
-from mechdesign.setting.objective import priors
-from mechdesign.setting.objective.losses import SquaredDistance
-from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.setting.problems.problem_files import load_problem
-from mechdesign.setting.space.raster import Raster
-from mechdesign.solvers.eikonal import weights as eikonal
-from mechdesign.solvers.eikonal.edge_budget import edge_budget
-from mechdesign.solvers.eikonal.frame import framed
+from mechdesign.problem import losses as priors
+from mechdesign.problem.levels import PrivacyLevel, Raster
+from mechdesign.problem.losses import SquaredDistance
+from mechdesign.problem.metric import Eikonal, Euclidean, Metric
+from mechdesign.problem.problem import DesignProblem, load_problem
+from mechdesign.programs.eikonal import EikonalWeights, diagnose
+from mechdesign.programs.program import Optimal
+from mechdesign.solvers import weights as eikonal
 from mechdesign.solvers.solve import solve
+from mechdesign.solvers.weights import edge_budget, framed
 from mechdesign.verification.verify import verify
 
 PHILADELPHIA = 0.77062  # expected squared loss at 15 x 15, 8 neighbours, to five decimals

@@ -11,24 +11,26 @@ import numpy as np
 import pytest
 from cases import CASES, grid
 from designs import COUPLED, problem_of, program_of
+from oracles import reference_violations
 from tolerances import CERTIFIED, ORACLE, SOLVED, SPARED
 
 import mechdesign as md
-from mechdesign.closed_forms.mechanisms import best
-from mechdesign.closed_forms.mechanisms.baselines import BASELINES
-from mechdesign.closed_forms.mechanisms.best import best_closed_form, certified_closed_forms
+from mechdesign.closed_forms import best
+from mechdesign.closed_forms.baselines import BASELINES
+from mechdesign.closed_forms.best import best_closed_form, certified_closed_forms
+from mechdesign.closed_forms.loss import remapped_loss
 from mechdesign.errors import SolverError, UnsuitableError
-from mechdesign.mechanism.table.certificate import reference_violations, row_sums_exact
-from mechdesign.output.tables.compare import AT_CLAIM
-from mechdesign.setting.objective import priors
-from mechdesign.solvers.eikonal import edge_budget as budgets
-from mechdesign.solvers.eikonal.frame import framed
-from mechdesign.solvers.factored import run as factored
-from mechdesign.solvers.kernels.pricing import ConePricer, anchor_multipliers, lower_bound
-from mechdesign.solvers.optimal import block_interior_point, near_pairs
-from mechdesign.solvers.optimal.aggregation import aggregate
-from mechdesign.solvers.optimal.coupled_task import task_of
-from mechdesign.utility.loss.remap import remapped_loss
+from mechdesign.maps import factored
+from mechdesign.mechanism.certificate import row_sums_exact
+from mechdesign.output.compare import AT_CLAIM
+from mechdesign.problem import losses as priors
+from mechdesign.solvers import blocks as block_interior_point
+from mechdesign.solvers import near_pairs
+from mechdesign.solvers import weights as budgets
+from mechdesign.solvers.coupled import task_of
+from mechdesign.solvers.optimal import aggregate
+from mechdesign.solvers.pricing import ConePricer, anchor_multipliers, lower_bound
+from mechdesign.solvers.weights import framed
 
 NO_TIME = 1e-9  # seconds
 METHODS = (
@@ -171,7 +173,7 @@ def test_blocks_begin_no_iteration_that_would_end_late(monkeypatch, limit: float
     monkeypatch.setattr(block_interior_point.BlockAlgebra, "factor", slow)
     monkeypatch.setattr(block_interior_point, "time", clock)
     problem = replace(plane(5), metric=md.Eikonal(level=md.PrivacyLevel.constant(0.005, unit="m"), stencil=8))
-    monkeypatch.setattr("mechdesign.solvers.optimal.aggregation.time", clock)
+    monkeypatch.setattr("mechdesign.solvers.optimal.time", clock)
     aggregate(problem, gap=1e-4, method="blocks", time_limit=limit)
     assert len(taken) >= iterations if limit == math.inf else len(taken) <= limit
     assert all(at <= max(limit, 0.0) for at in taken)
@@ -222,7 +224,7 @@ def test_near_pairs_keep_time_for_their_repair(monkeypatch) -> None:
     """A closed form that took a minute to certify: no repair of ten is begun where five are left."""
     repaired = []
     monkeypatch.setattr(near_pairs, "repair", lambda *given, **more: repaired.append(1))
-    problem = plane(6)
+    problem = plane(12)
     floor = replace(best_closed_form(problem), seconds=60.0)
     design = near_pairs.solve_near_pairs(problem, gap=1e-9, time_limit=300.0, floor=floor)
     assert (design.loss, repaired, design.stopped) == (floor.loss, [], "time")

@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from designs import ALL, optimum, problem_of
+from oracles import reference_violations
 from tolerances import BLOCKS, DESIGN_MARGIN, ORACLE, SOLVED
 
-from mechdesign.closed_forms.mechanisms import constant, exponential, randomized_response
-from mechdesign.mechanism.table.certificate import reference_violations, row_sums_exact, violations
-from mechdesign.mechanism.table.dataset import probabilities, stored_edges
-from mechdesign.programs.optimal.optimal import Optimal
-from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.solvers.optimal.aggregation import aggregate
+from mechdesign.closed_forms import build
+from mechdesign.closed_forms.loss import bayes_remap
+from mechdesign.mechanism.certificate import row_sums_exact, violations
+from mechdesign.mechanism.dataset import probabilities, stored_edges
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.programs.program import Optimal
+from mechdesign.solvers.optimal import aggregate
 from mechdesign.solvers.solve import solve
-from mechdesign.utility.loss.remap import bayes_remap
 from mechdesign.verification.verify import verify
 
 
@@ -80,9 +81,9 @@ def test_all_pairs_follow_from_the_edges(case: str) -> None:
 @ALL
 def test_no_closed_form_at_the_claim_beats_the_bound(case: str) -> None:
     problem, bound = problem_of(case), optimum(case).attrs["lower_bound"]
-    baselines = [exponential.mechanism(problem), constant.mechanism(problem)]
+    baselines = [build.exponential_mechanism(problem), build.constant_mechanism(problem)]
     if problem.reports is problem.domain:
-        baselines.append(randomized_response.mechanism(problem))
+        baselines.append(build.randomized_response_mechanism(problem))
     for baseline in baselines:
         assert baseline.attrs["effective_epsilon"] <= 1 + DESIGN_MARGIN
         assert baseline.attrs["expected_loss"] >= bound * (1 - DESIGN_MARGIN)

@@ -10,17 +10,17 @@ import pytest
 from scipy.optimize import brentq
 
 from mechdesign.errors import InputError, SolverError, UnsuitableError
-from mechdesign.mechanism.table.certificate import row_sums_exact, violations
-from mechdesign.programs.matching import matched_optimal
-from mechdesign.programs.matching.matched_optimal import MatchedOptimal
-from mechdesign.setting.metric.eikonal import Eikonal
-from mechdesign.setting.metric.levels import PrivacyLevel
-from mechdesign.setting.objective import priors
-from mechdesign.setting.objective.losses import Distance
-from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.setting.problems.problem_files import load_problem
-from mechdesign.setting.space.domain import Domain
-from mechdesign.solvers.matching.matched_optimal import solve_matched_optimal
+from mechdesign.mechanism.certificate import row_sums_exact, violations
+from mechdesign.problem import losses as priors
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.levels import PrivacyLevel
+from mechdesign.problem.losses import Distance
+from mechdesign.problem.metric import Eikonal
+from mechdesign.problem.problem import DesignProblem, load_problem
+from mechdesign.programs import matched_optimal
+from mechdesign.programs.matched_optimal import MatchedOptimal
+from mechdesign.solvers.design import Targets
+from mechdesign.solvers.matched import solve_matched_optimal
 
 MATCHED = 1e-6  # asked of the expected distance
 ROOT = 1e-6  # accuracy of the second route, a root search over cvxpy's default tolerances
@@ -42,7 +42,7 @@ def least_by_statement() -> float:
 def test_the_interval_encloses_the_least_epsilon(direct: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matched_optimal, "DIRECT", direct)
     asked, gap = program(), 1e-3
-    found = solve_matched_optimal(asked, gap=gap)
+    found = solve_matched_optimal(asked, Targets(gap=gap))
     epsilon, least = found.claimed_epsilon, found.figures["least_epsilon"]
     assert epsilon is not None
     assert found.stopped == "gap"
@@ -82,7 +82,7 @@ def test_all_pairs_of_small_grids_stand_for_themselves() -> None:
 
 def test_no_time_leaves_no_mechanism() -> None:
     with pytest.raises(SolverError) as caught:
-        solve_matched_optimal(program(), time_limit=1e-9)
+        solve_matched_optimal(program(), Targets(gap=1e-3, time_limit=1e-9))
     assert caught.value.field == "time-limit"
 
 

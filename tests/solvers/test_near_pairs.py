@@ -15,27 +15,25 @@ import pytest
 from cases import grid
 from tolerances import DESIGN_MARGIN, SOLVED
 
+from mechdesign.closed_forms.loss import bayes_remap
 from mechdesign.errors import UnsuitableError
-from mechdesign.mechanism.storage.files import load
-from mechdesign.mechanism.table.certificate import row_sums_exact, violations
-from mechdesign.mechanism.table.dataset import seal
-from mechdesign.programs.optimal.near_pairs import excess, near_edges, near_pairs
-from mechdesign.programs.optimal.optimal import Optimal
-from mechdesign.setting.metric.discrete import Discrete
-from mechdesign.setting.metric.euclidean import Euclidean
-from mechdesign.setting.objective import priors
-from mechdesign.setting.objective.losses import Distance, SquaredDistance
-from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.setting.problems.problem_files import load_problem
-from mechdesign.setting.space.domain import Domain
-from mechdesign.solvers import table
-from mechdesign.solvers.kernels.progress import Progress
-from mechdesign.solvers.optimal import near_pairs as solver
-from mechdesign.solvers.optimal.aggregation import Design, aggregate
-from mechdesign.solvers.optimal.near_pairs import solve_near_pairs
+from mechdesign.mechanism.certificate import row_sums_exact, violations
+from mechdesign.mechanism.dataset import seal
+from mechdesign.mechanism.storage import load
+from mechdesign.problem import losses as priors
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.losses import Distance, SquaredDistance
+from mechdesign.problem.metric import Discrete, Euclidean
+from mechdesign.problem.problem import DesignProblem, load_problem
+from mechdesign.programs.near_pairs import excess, near_edges, near_pairs
+from mechdesign.programs.program import Optimal
+from mechdesign.solvers import near_pairs as solver
+from mechdesign.solvers import pair_rows, table
+from mechdesign.solvers.design import Progress
+from mechdesign.solvers.near_pairs import solve_near_pairs
+from mechdesign.solvers.optimal import Design, aggregate
 from mechdesign.solvers.solve import solve
 from mechdesign.solvers.table import takes_near_pairs
-from mechdesign.utility.loss.remap import bayes_remap
 from mechdesign.verification.verify import verify
 
 GAP = 1e-3
@@ -213,7 +211,7 @@ def test_the_time_limit_is_kept_for_the_design_and_for_levelling(monkeypatch: py
 
     monkeypatch.setattr(solver, "time", SimpleNamespace(monotonic=lambda: now[0]))
     monkeypatch.setattr(solver, "aggregate", designed)
-    monkeypatch.setattr(solver, "envelope", unasked)
+    monkeypatch.setattr(pair_rows, "envelope", unasked)
     design = solve_near_pairs(CASES["square"], gap=GAP, time_limit=50.0)
     share = excess(CASES["square"], near_pairs(CASES["square"])) - 1
     assert 0 < given[0] < 50.0
@@ -231,7 +229,7 @@ def test_an_interrupt_keeps_what_there_is(where: str, monkeypatch: pytest.Monkey
             raise KeyboardInterrupt
 
     if where == "levelling":
-        monkeypatch.setattr(solver, "envelope", stop)
+        monkeypatch.setattr(pair_rows, "envelope", stop)
     design = solve_near_pairs(CASES["square"], gap=1e-9, on_progress=in_design)
     assert design.stopped == "interrupt"
     assert violations(design.mass, CASES["square"].edges) == 0

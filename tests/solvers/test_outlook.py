@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 from bumps import bump_map
 from cases import grid
+from taken import needs
 
-from mechdesign.setting.metric.euclidean import Euclidean
-from mechdesign.setting.metric.graph import Graph
-from mechdesign.setting.objective import priors
-from mechdesign.setting.objective.losses import Distance
-from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.setting.problems.problem_files import load_problem
-from mechdesign.setting.space.domain import Domain
-from mechdesign.solvers.optimal.outlook import KNOWN, class_of, outlook
+from mechdesign.problem import losses as priors
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.losses import Distance
+from mechdesign.problem.metric import Euclidean, Graph
+from mechdesign.problem.problem import DesignProblem, load_problem
+from mechdesign.solvers.optimal import KNOWN, class_of, outlook
 
 
 def places(count: int) -> DesignProblem:
@@ -71,6 +70,7 @@ def test_grids_of_long_edges() -> None:
     assert "about 7 s for as many" in str(outlook(load_problem("philadelphia", cells=22)))
 
 
+@needs("maps")
 def test_beyond_tables_a_pool_is_announced() -> None:
     assert "pool of columns" in str(outlook(load_problem("philadelphia", cells=72)))
     assert "pool of columns" not in str(outlook(load_problem("philadelphia", cells=70)))

@@ -10,21 +10,20 @@ import pytest
 from cases import grid
 from tolerances import DESIGN_MARGIN, ORACLE, SOLVED
 
-from mechdesign.mechanism.table.certificate import row_sums_exact, violations
-from mechdesign.programs.optimal.optimal import Optimal
-from mechdesign.programs.optimal.restricted import restrict, with_rows
-from mechdesign.setting.metric.discrete import Discrete
-from mechdesign.setting.metric.euclidean import Euclidean
-from mechdesign.setting.metric.shortest_paths import shortest_paths
-from mechdesign.setting.objective import priors
-from mechdesign.setting.objective.losses import Distance, Loss, SquaredDistance
-from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.setting.space.domain import Domain
-from mechdesign.solvers.kernels.pricing import ConePricer
-from mechdesign.solvers.kernels.progress import Progress
-from mechdesign.solvers.optimal import pair_rows
-from mechdesign.solvers.optimal.aggregation import aggregate
-from mechdesign.solvers.optimal.pair_rows import PairRows, levelled, spanner, suits_rows
+from mechdesign.mechanism.certificate import row_sums_exact, violations
+from mechdesign.problem import losses as priors
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.lattice import shortest_paths
+from mechdesign.problem.losses import Distance, Loss, SquaredDistance
+from mechdesign.problem.metric import Discrete, Euclidean
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.programs.program import Optimal
+from mechdesign.programs.restricted import restrict, with_rows
+from mechdesign.solvers import pair_rows
+from mechdesign.solvers.design import Progress
+from mechdesign.solvers.optimal import aggregate
+from mechdesign.solvers.pair_rows import PairRows, levelled, spanner, suits_rows
+from mechdesign.solvers.pricing import ConePricer
 from mechdesign.solvers.solve import solve
 from mechdesign.verification.verify import verify
 

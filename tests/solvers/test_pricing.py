@@ -9,13 +9,11 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from mechdesign.setting.metric.discrete import Discrete
-from mechdesign.setting.metric.eikonal import Eikonal
-from mechdesign.setting.metric.euclidean import Euclidean
-from mechdesign.setting.metric.levels import PrivacyLevel
-from mechdesign.setting.metric.shortest_paths import Edges, shortest_paths
-from mechdesign.setting.space.domain import Domain
-from mechdesign.solvers.kernels.pricing import ConePricer, homogeneous_bound, lower_bound
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.lattice import Edges, shortest_paths
+from mechdesign.problem.levels import PrivacyLevel
+from mechdesign.problem.metric import Discrete, Eikonal, Euclidean
+from mechdesign.solvers.pricing import ConePricer, homogeneous_bound, lower_bound
 
 ROUNDED = 1e-9  # relative to sum |r g|: pivots stop at 1e-15 of it, the other solver at 1e-10
 CONE = 1e-9  # relative: rays are built with lengths shortened by as much, against cycling

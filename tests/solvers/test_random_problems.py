@@ -7,8 +7,7 @@ import pytest
 from random_problems import TWICE, exact_optimum, optimum, random_case, random_problem
 
 import mechdesign as md
-from mechdesign.solvers.optimal.aggregation import aggregate
-from mechdesign.solvers.optimal.attempts import METHODS
+from mechdesign.solvers.optimal import METHODS, aggregate
 
 GAP = 1e-3  # the default of `solve`
 OWN = ("query", "dictionary", "eikonal")  # programs with fewer tables: they bound the optimal program, from outside
@@ -96,7 +95,7 @@ def test_queries_over_lengths_from_1e_minus_5_to_73_nats(seed: int) -> None:
     length[:2] = 1.4e-5, 73.0
     domain = md.Domain.points_at(random.random((n, 2)), unit="km")
     prior = random.random(n)
-    asked = md.release.query_problem(
+    asked = md.losses.query_problem(
         domain=domain,
         metric=md.Graph(tail=tail, head=head, length=length),
         prior=prior / prior.sum(),

@@ -11,14 +11,15 @@ from maps import random_map
 
 import mechdesign as md
 from mechdesign.errors import SolverError
-from mechdesign.programs.optimal.coupled import stack_rows
-from mechdesign.setting.problems.problem_files import load_problem
-from mechdesign.solvers.kernels import highs
-from mechdesign.solvers.kernels.highs import ColumnMaster
-from mechdesign.solvers.kernels.pricing import ConePricer
-from mechdesign.solvers.optimal.aggregation import aggregate
-from mechdesign.solvers.optimal.coupled import solve_coupled
-from mechdesign.solvers.optimal.rays import RayGeneration, generate
+from mechdesign.problem.problem import load_problem
+from mechdesign.programs.coupled import stack_rows
+from mechdesign.solvers import highs
+from mechdesign.solvers.coupled import solve_coupled
+from mechdesign.solvers.design import Targets
+from mechdesign.solvers.highs import ColumnMaster
+from mechdesign.solvers.optimal import aggregate
+from mechdesign.solvers.pricing import ConePricer
+from mechdesign.solvers.rays import RayGeneration, generate
 
 GAP = 1e-3
 FINE = 1e-6
@@ -70,7 +71,7 @@ def test_maps_where_nobody_lives_in_some_cells(problem: md.DesignProblem) -> Non
 @pytest.mark.parametrize("cells", [5, 6])
 def test_minimax_has_a_least_favourable_prior_where_highs_ends_at_a_zero_point(cells: int) -> None:
     problem = load_problem("philadelphia", cells=cells)
-    found = solve_coupled(md.programs.Minimax(problem=problem), gap=GAP)
+    found = solve_coupled(md.programs.Minimax(problem=problem), Targets(gap=GAP))
     assert found.stopped == "gap"
     assert found.multipliers is not None
     worst = aggregate(replace(problem, prior=found.multipliers / found.multipliers.sum()), gap=GAP)
@@ -81,14 +82,14 @@ def test_minimax_has_a_least_favourable_prior_where_highs_ends_at_a_zero_point(c
 def test_a_zero_point_of_highs_loses_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole program first, as with short edges; every point is zero, and rays find the table."""
     problem = load_problem("line", cells=6)
-    solve = md.solvers.optimal.coupled_task.solve_linear_program
+    solve = highs.solve_linear_program
 
     def zero(*given, **options):
         found = solve(*given, **options)
         return replace(found, x=np.zeros_like(found.x))
 
-    monkeypatch.setattr(md.solvers.optimal.coupled_task, "solve_linear_program", zero)
-    found = solve_coupled(md.programs.Minimax(problem=problem), gap=GAP)
+    monkeypatch.setattr("mechdesign.solvers.coupled.solve_linear_program", zero)
+    found = solve_coupled(md.programs.Minimax(problem=problem), Targets(gap=GAP))
     assert found.stopped == "gap"
     assert found.lower_bound <= found.objective <= found.lower_bound / (1 - GAP)
 

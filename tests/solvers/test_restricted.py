@@ -11,13 +11,11 @@ from cases import CASES
 from tolerances import BLOCKS, SOLVED
 
 from mechdesign.base.threads import OutOfTime, in_blocks
-from mechdesign.programs.optimal.restricted import RestrictedProgram, linear_program, restrict
-from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.setting.problems.problem_files import load_problem
-from mechdesign.solvers.kernels.highs import solve_linear_program
-from mechdesign.solvers.kernels.pricing import ConePricer
-from mechdesign.solvers.optimal.block_algebra import BlockAlgebra
-from mechdesign.solvers.optimal.block_interior_point import solve_blocks
+from mechdesign.problem.problem import DesignProblem, load_problem
+from mechdesign.programs.restricted import RestrictedProgram, linear_program, restrict
+from mechdesign.solvers.blocks import BlockAlgebra, solve_blocks
+from mechdesign.solvers.highs import solve_linear_program
+from mechdesign.solvers.pricing import ConePricer
 
 CUTS = ("none", "some", "all")
 ROUNDED = 1e-12  # relative: sums of a few hundred terms

@@ -16,16 +16,16 @@ from naive import raw_optimum
 from scipy.special import lambertw
 from tolerances import DESIGN_MARGIN
 
-from mechdesign.closed_forms.mechanisms import geometric, planar_laplace
-from mechdesign.mechanism.table.certificate import violations
-from mechdesign.mechanism.table.dataset import probabilities, stored_edges
-from mechdesign.programs.optimal.optimal import Optimal
-from mechdesign.setting.metric.euclidean import Euclidean
-from mechdesign.setting.objective import priors
-from mechdesign.setting.objective.losses import SquaredDistance
-from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.setting.problems.problem_files import load_problem
-from mechdesign.setting.space.domain import Domain
+from mechdesign.closed_forms import build as geometric
+from mechdesign.closed_forms import planar_laplace
+from mechdesign.mechanism.certificate import violations
+from mechdesign.mechanism.dataset import probabilities, stored_edges
+from mechdesign.problem import losses as priors
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.losses import SquaredDistance
+from mechdesign.problem.metric import Euclidean
+from mechdesign.problem.problem import DesignProblem, load_problem
+from mechdesign.programs.program import Optimal
 from mechdesign.solvers.solve import solve
 from mechdesign.verification.audit import UP_TO_ROUNDING, audit, repaired
 
@@ -95,7 +95,7 @@ def test_dividing_rows_at_the_border_breaks_the_claim(rows):
         table = geometric.normalised_table(problem, 0.00404249)
     else:
         away = abs(problem.domain.index[:, None] - problem.domain.index[None])
-        inside = planar_laplace.cell_masses(20, 150.0, 0.00404249)[away[..., 0], away[..., 1]]
+        inside = geometric.cell_masses(20, 150.0, 0.00404249)[away[..., 0], away[..., 1]]
         table = inside / inside.sum(axis=1, keepdims=True)
     found = audit(table, problem)
     assert found.verdict == "broken"

@@ -25,8 +25,8 @@ from mutations import mutant
 from reference import untruths
 
 from mechdesign.errors import MechdesignError
-from mechdesign.mechanism.factored.certificate import Factors
-from mechdesign.mechanism.storage.files import load, save, write_dataset
+from mechdesign.maps.certificate import Factors
+from mechdesign.mechanism.storage import load, save, write_dataset
 from mechdesign.verification.verify import verify
 
 EVERY = pytest.mark.parametrize("kind", KINDS)

@@ -10,18 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from tolerances import SOLVED
 
-from mechdesign.mechanism.storage.files import load, save
-from mechdesign.mechanism.table.certificate import ROW_SUM, row_sums_exact, violations
-from mechdesign.mechanism.table.dataset import make_mechanism
-from mechdesign.mechanism.table.repair import repair
-from mechdesign.programs.optimal.optimal import Optimal
-from mechdesign.setting.metric.euclidean import Euclidean
-from mechdesign.setting.metric.graph import Graph
-from mechdesign.setting.objective import priors
-from mechdesign.setting.objective.losses import SquaredDistance, TableLoss
-from mechdesign.setting.problems.problem import DesignProblem
-from mechdesign.setting.space.domain import Domain
-from mechdesign.solvers.kernels.pricing import ConePricer, lower_bound
+from mechdesign.mechanism.certificate import ROW_SUM, row_sums_exact, violations
+from mechdesign.mechanism.dataset import make_mechanism
+from mechdesign.mechanism.repair import repair
+from mechdesign.mechanism.storage import load, save
+from mechdesign.problem import losses as priors
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.losses import SquaredDistance, TableLoss
+from mechdesign.problem.metric import Euclidean, Graph
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.programs.program import Optimal
+from mechdesign.solvers.pricing import ConePricer, lower_bound
 from mechdesign.solvers.solve import solve
 from mechdesign.verification.audit import audit
 from mechdesign.verification.verify import verify

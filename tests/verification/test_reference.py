@@ -21,16 +21,16 @@ import xarray as xr
 from drafts import plain
 from kinds import KINDS, made
 from reference import factored, geometry, sampled_untruths, untruths
+from reference.claims import read_claim
 from reference.exact import Length, exponential, log_ratio, lower_ratio, square_root, within
-from reference.reading import File, read_claim
+from reference.reading import File
 
 from mechdesign.errors import MechdesignError
-from mechdesign.mechanism.factored.dataset import block_digests
-from mechdesign.mechanism.table.certificate import exp_lower
-from mechdesign.mechanism.table.dataset import seal
-from mechdesign.setting.metric.metrics import metric_from_description
-from mechdesign.setting.space.domain import Domain
-from mechdesign.setting.space.lattice import stencil_pairs
+from mechdesign.mechanism.certificate import exp_lower
+from mechdesign.mechanism.dataset import seal
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.lattice import stencil_pairs
+from mechdesign.problem.metric import metric_from_description
 from mechdesign.verification.verify import verify
 
 SIMPSON = 1e-12  # relative; the package's line integrals in doubles
@@ -94,7 +94,8 @@ def test_logarithms_keep_their_digits(first: int, second: int) -> None:
 @pytest.mark.parametrize("kind", ["eikonal", "eikonal, masked", "eikonal, three axes", "factored, framed"])
 def test_lengths_of_a_level_map_are_those_of_the_package(kind: str) -> None:
     honest = made(kind)
-    file, claim = File(**plain(honest)), read_claim(honest.attrs["claim"])
+    file = File(**plain(honest))
+    claim = read_claim(honest.attrs["claim"], file)
     found = geometry.eikonal(file, claim.stencil or 0, claim.times)
     metric, domain = (json.loads(honest.attrs[name]) for name in ("metric", "domain"))
     places = np.array(file.points("secret"), float)
@@ -157,6 +158,17 @@ def street_shortened() -> xr.Dataset:
     return with_json(made("streets"), "metric", length=[length[0] * (1 - 1e-6), *length[1:]])
 
 
+def meant(kind: str, old: str, new: str, **metric: object) -> xr.Dataset:
+    """Another sentence, with a metric that gives it."""
+    return with_json(said(kind, old, new), "metric", **metric)
+
+
+def smaller(kind: str) -> xr.Dataset:
+    """A multiplier that is a thousandth smaller, in sentence and metric."""
+    times = json.loads(made(kind).attrs["metric"])["multiplier"]
+    return meant(kind, f"{times!r} times", f"{0.999 * times!r} times", multiplier=0.999 * times)
+
+
 def said(kind: str, old: str, new: str) -> xr.Dataset:
     assert old in made(kind).attrs["claim"]
     return made(kind).assign_attrs(claim=made(kind).attrs["claim"].replace(old, new, 1))
@@ -179,7 +191,7 @@ def wrapped_step() -> xr.Dataset:
     words = np.array([[s >> 64, s & (1 << 64) - 1] for s in built.sums], np.uint64)
     own = zip(built.mass, built.sums, built.target, strict=True)
     losses = np.array([float(Fraction(total - row[u], total)) for row, total, u in own])
-    mechanism = with_values(mechanism, row_sum=words, row_loss=losses, block_sha256=block_digests(words, losses))
+    mechanism = with_values(mechanism, row_sum=words, row_loss=losses)
     return mechanism.assign_attrs(expected_loss=float(losses @ honest["prior"].values), effective_epsilon=1.0)
 
 
@@ -189,7 +201,7 @@ def columns_stretched() -> xr.Dataset:
     mechanism = honest.assign_attrs(step=2 * honest.attrs["step"])
     built = factored.build(File(**plain(mechanism)))
     words = np.array([[s >> 64, s & (1 << 64) - 1] for s in built.sums], np.uint64)
-    return with_values(mechanism, row_sum=words, block_sha256=block_digests(words, honest["row_loss"].values))
+    return with_values(mechanism, row_sum=words)
 
 
 def column_changed(name: str, at: int, value: int) -> xr.Dataset:
@@ -228,20 +240,20 @@ BREACHES: dict[str, tuple[Callable[[], xr.Dataset], str]] = {
         for kind in ("eikonal", "euclidean", "graph, table loss", "streets")
     },
     "a shorter street": (street_shortened, LIST),
-    "another stencil": (lambda: said("eikonal", "8-neighbour", "16-neighbour"), LIST),
-    "a larger stencil": (lambda: said("eikonal, masked", "16-neighbour", "8-neighbour"), LIST),
-    "a smaller factor": (lambda: said("multiple above 1", "1.147", "1.146"), ODDS),
-    "a smaller level": (lambda: said("euclidean", "times 0.69999999999999996", "times 0.699999"), ODDS),
+    "another stencil": (lambda: meant("eikonal", "8-neighbour", "16-neighbour", stencil=16), LIST),
+    "a larger stencil": (lambda: meant("eikonal, masked", "16-neighbour", "8-neighbour", stencil=8), LIST),
+    "a smaller factor": (lambda: smaller("multiple above 1"), ODDS),
+    "a smaller level": (lambda: meant("euclidean", "0.69999999999999996", f"{0.699999:.17g}", epsilon=0.699999), ODDS),
     "another unit": (lambda: in_unit("m"), "places in m"),
-    "another unit said": (lambda: said("euclidean", "nats per km", "nats per m"), "sentence in m"),
-    "another grid": (lambda: said("euclidean", "2 x 3", "3 x 2"), "a grid of"),
+    "another unit said": (lambda: said("euclidean", "nats per km", "nats per m"), "another sentence"),
+    "another grid": (lambda: said("euclidean", "2 x 3", "3 x 2"), "another sentence"),
     "more secrets": (lambda: said("discrete", "all 4 secrets", "all 5 secrets"), "unreadable"),
     "other edges": (lambda: said("discrete", "6 edges", "7 edges"), LIST),
     "another level": (
         lambda: said("eikonal", "bilinear privacy level eps (0", "bilinear privacy level eps (1"),
-        "level map",
+        "another sentence",
     ),
-    "another plane": (lambda: said("area", "48.85 N", "48.86 N"), "latitude"),
+    "another plane": (lambda: said("area", "48.85 N", "48.86 N"), "another sentence"),
     "a better plane": (lambda: said("area", "e-", "e-1"), "geodesic"),
     "a mass more": (row_moved, "2^62"),
     "a step that wraps": (wrapped_step, ODDS),

@@ -1,0 +1,72 @@
+"""Figures as people read them: plain digits, rounded to the safe side, with their unit."""
+
+from __future__ import annotations
+
+import math
+
+from mechdesign.base.units import METRES, lengths
+
+TIMES = "\N{MULTIPLICATION SIGN}"
+DIGITS = 4  # of a figure that people read
+_KILOMETRES = 10_000  # metres from which a length is in km
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_LEAST = 1e-6  # of shares in percent
+_NOISE = 1e-12  # relative: a figure so close above a shorter one is that one, but for rounding in doubles
+
+
+def number(value: float, *, up: bool | None = None, digits: int = DIGITS) -> str:
+    """A figure in plain digits, thousands apart; up, whether it is rounded up, or down, and to the nearest for None.
+
+    Beyond 10^9 and below 10^-4 with a power of ten.
+    """
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    exponent = math.floor(math.log10(abs(value))) - digits + 1
+    scaled = value * 10.0**-exponent if abs(exponent) < 300 else value / 10.0**exponent
+    near = round(scaled)
+    if up is not None and abs(scaled - near) > _NOISE * abs(scaled):
+        near = math.ceil(scaled) if up else math.floor(scaled)
+    size = abs(near) * 10.0**exponent
+    if 0.99e-4 <= size < 1e9:
+        text = f"{near * 10**exponent:,d}" if exponent >= 0 else f"{near / 10**-exponent:,.{-exponent}f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    shown, power = f"{near * 10.0**exponent:.{digits - 1}e}".split("e")
+    mantissa = shown.rstrip("0").rstrip(".") if "." in shown else shown
+    return f"{mantissa} {TIMES} 10{str(int(power)).translate(_RAISED)}"
+
+
+def length(value: float, unit: str, *, up: bool | None = None, digits: int = DIGITS) -> str:
+    """A length in `unit` with its unit; metres from 10,000 on in km."""
+    if unit == "m" and abs(value) >= _KILOMETRES:
+        return f"{number(value / 1000, up=up, digits=digits)} km"
+    text = number(value, up=up, digits=digits)
+    return f"{text} {lengths(unit, 1 if text == '1' else 2)}"
+
+
+def percent(share: float, *, up: bool | None = None, digits: int = 2) -> str:
+    """A share in percent: 0.0008 is "0.08 %". One below 10^-6 is under 0.0001 %."""
+    if up and 0 < share < _LEAST:
+        return f"under {number(100 * _LEAST)} %"
+    return f"{number(100 * share, up=up, digits=digits)} %"
+
+
+def cell(value: float | str | None, form: str) -> str:
+    """A figure in a table, "-" for None: "up 6" and "down 6" round to six digits, "near 6" to the nearest; "%", a share
+    in percent, rounded up.
+    """
+    if value is None or isinstance(value, str):
+        return "-" if value is None else value
+    if form == "%":
+        return f"<{number(100 * _LEAST)}%" if 0 < value < _LEAST else f"{number(100 * value, up=True, digits=3)}%"
+    way, digits = form.split()
+    return number(value, up={"up": True, "down": False}.get(way), digits=int(digits))
+
+
+def amount(value: float, unit: str, *, up: bool | None = None) -> str:
+    """A loss in the unit of its table: a length, its square, or a bare number."""
+    root = unit.removesuffix("^2")
+    if root in METRES or root in ("cell", "units"):
+        squared = unit.endswith("^2")
+        text = number(value, up=up) if squared else length(value, "1" if root == "units" else root, up=up)
+        return f"{text} {'squared units' if root == 'units' else f'{root}²'}" if squared else text
+    return number(value, up=up) if unit == "1" else f"{number(value, up=up)} {unit.replace('^2', '²')}"

@@ -1,0 +1,152 @@
+"""A lock file: one process, and one thread of it, at a time, and nothing to clean up after one that was killed.
+
+The operating system keeps the lock for whoever holds the file open and lets go of it when the process ends, however it
+ends. A lock that is waited for is this lock alone: its file stays, empty, so that waiters keep their turn. One that is
+not waited for says whose it is, and its file is gone afterwards. There, where a file system keeps no locks, the process
+number decides; the file of another machine, whose processes cannot be seen from here, is refused until it is deleted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+from mechdesign.errors import InputError
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_PRIVATE = 0o600
+_NAMED = 4096  # bytes that are read of a file that says whose it is
+_FAR = 1 << 30  # the byte that is locked on Windows, where a locked one cannot be read
+_PAUSE = 0.02  # seconds between attempts on Windows
+
+
+@contextlib.contextmanager
+def locked(path: Path, *, field: str, wait: bool = False) -> Iterator[None]:
+    """Hold the lock file at `path`, permissions 0600: after everyone before, with `wait`, or at once.
+
+    Raises: InputError, under the name `field`, where another process or thread holds it (without `wait`), naming
+        process and machine; where it cannot be made, is a link or no file of its own, or no locks are kept (with
+        `wait`).
+    """
+    try:
+        handle = _take(path, field, wait)
+    except OSError as error:
+        raise InputError(f"cannot be locked ({error.strerror})", field=field, value=path) from error
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # Windows removes no open file
+            if not wait and _stands(handle, path):
+                os.ftruncate(handle, 0)
+                path.unlink()
+        with contextlib.suppress(OSError):
+            _let_go(handle)
+        os.close(handle)
+
+
+def _take(path: Path, field: str, wait: bool) -> int:
+    while True:
+        handle = os.open(path, _FLAGS, _PRIVATE)
+        try:
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+                raise InputError("is no lock file", field=field, value=path, remedy="delete it")
+            free = _lock(handle, wait)
+            if not wait:
+                _refuse_held(handle, free, path, field)
+            elif free is None:
+                raise InputError("the file system keeps no locks", field=field, value=path.parent)
+            if _stands(handle, path):
+                if not wait:
+                    _name(handle)
+                return handle
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)  # removed in between
+
+
+def _lock(handle: int, wait: bool) -> bool | None:
+    """Whether the lock was got; None where the file system keeps no locks."""
+    if sys.platform == "win32":
+        while True:
+            os.lseek(handle, _FAR, os.SEEK_SET)
+            with contextlib.suppress(OSError):
+                msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+                return True
+            if not wait:
+                return False
+            time.sleep(_PAUSE)
+    else:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return None
+        return True
+
+
+def _let_go(handle: int) -> None:
+    """Unlock: closing alone does not, while a forked process has the file open too."""
+    if sys.platform == "win32":
+        os.lseek(handle, _FAR, os.SEEK_SET)
+        msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)
+    else:
+        fcntl.flock(handle, fcntl.LOCK_UN)
+
+
+def _refuse_held(handle: int, free: bool | None, path: Path, field: str) -> None:
+    process, machine = _holder(handle)
+    here = machine in ("", platform.node())
+    if free is None:
+        free = not (process and here and psutil.pid_exists(process))
+    if free and here:
+        return
+    raise InputError(
+        f"in use by process {process} on {machine}" if process else "in use by another process",
+        field=field,
+        value=path.parent,
+        remedy="wait for it to end" if here else f"if it has ended, delete {path}",
+    )
+
+
+def _holder(handle: int) -> tuple[int, str]:
+    """Process and machine that a lock file names; (0, "") where it names none."""
+    os.lseek(handle, 0, os.SEEK_SET)
+    try:
+        named = json.loads(os.read(handle, _NAMED))
+        process, machine = named["process"], named["machine"]
+        if type(process) is int and 0 < process < 1 << 31 and isinstance(machine, str) and machine.isprintable():
+            return process, machine
+    except (ValueError, TypeError, KeyError, RecursionError):
+        pass
+    return 0, ""
+
+
+def _name(handle: int) -> None:
+    os.ftruncate(handle, 0)
+    os.lseek(handle, 0, os.SEEK_SET)
+    os.write(handle, json.dumps({"process": os.getpid(), "machine": platform.node()}).encode())
+
+
+def _stands(handle: int, path: Path) -> bool:
+    """Whether `path` still names the file that is open."""
+    try:
+        return os.path.samestat(os.fstat(handle), path.lstat())
+    except FileNotFoundError:
+        return False

@@ -1,5 +1,0 @@
-"""`python -m mechdesign.cli` is the command line."""
-
-from mechdesign.cli.main import main
-
-main()

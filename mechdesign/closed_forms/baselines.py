@@ -1,0 +1,34 @@
+"""The table of baselines: what `compare` and `sweep` set beside a design, and pictures draw.
+
+On request `compare` adds those of ANYWHERE, which are private between any two positions, and RIVALS, the mechanisms of
+the literature on estimating distributions: capabilities have them.
+
+Add yours with BASELINES["mine"] = f, where f takes a DesignProblem and returns a certified mechanism, as
+`closed_form_mechanism` makes one of a table; it raises UnsuitableError for problems that it is not for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import xarray as xr
+
+from mechdesign.base.registry import Table
+from mechdesign.closed_forms import build, planar_laplace
+from mechdesign.problem.problem import DesignProblem
+
+Baseline = Callable[[DesignProblem], xr.Dataset]
+BASELINES: Table[Baseline] = Table(
+    "baselines",
+    {
+        "exponential": build.exponential_mechanism,
+        "geometric_clamped": partial(build.mechanism, border="clamped"),
+        "geometric_normalised": partial(build.mechanism, border="normalised"),
+        "planar_laplace": planar_laplace.mechanism,
+        "randomized_response": build.randomized_response_mechanism,
+        "constant": build.constant_mechanism,
+    },
+)
+ANYWHERE: Table[Baseline] = Table("baselines between positions")
+RIVALS: Table[Baseline] = Table("baselines of the literature")

@@ -1,0 +1,173 @@
+"""The best closed form that keeps the claim of a problem, remapped under its prior: no design may lose more.
+
+Planar Laplace and geometric noise with what falls outside moved to the border, the exponential mechanism, randomized
+response and the constant report are private by theorem, rows of geometric noise divided by their sums where these are
+alike, and remapping keeps that. Each is made for lengths a little shorter than claimed, so that its integers are
+certified at the claim itself, where `BASELINES` keep their level and certify the scale that their rounding left.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base.threads import OutOfTime
+from mechdesign.closed_forms import build
+from mechdesign.errors import SizeError, SolverError, UnsuitableError
+from mechdesign.mechanism.certificate import certifying_seconds, violations
+from mechdesign.mechanism.dataset import total_cost
+from mechdesign.mechanism.repair import SHORTEST, best_reports, round_private, spare
+from mechdesign.problem.metric import Euclidean
+from mechdesign.problem.problem import DesignProblem
+
+REMAPPED = 1000  # secrets up to which every closed form is remapped, beyond them the one of the least loss alone
+CERTIFICATES = 2.2  # that a table returned takes, in the time of one: the mechanism and its ratio are computed too
+_OVER = 1.2  # times the time left that a certificate may take: more than a limit is kept to
+_SMALL = 10_000_000  # edges times reports, certified in a fraction of a second
+_SOON = 2.0  # seconds of certifying that are not worth an estimate
+
+Table = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClosedForm:
+    """An integer table (n, m), certified for the metric of its problem: its name, its expected loss, and the seconds
+    that certifying it took.
+    """
+
+    name: str
+    mass: NDArray[np.uint64]
+    loss: float
+    seconds: float = 0.0
+
+
+def best_closed_form(problem: DesignProblem, *, deadline: float = math.inf) -> ClosedForm:
+    """The certified closed form of the least expected loss; the constant report where no other is certified.
+
+    Cost: O(n m^2) and one certificate, O(e m). deadline, of time.monotonic().
+    Raises: SolverError where certifying would end after the deadline, with an estimate.
+    """
+    constant = _constant(problem)
+    _require_time(
+        problem, constant.mass, time.monotonic(), deadline
+    )  # at least as long for any other, which costs to make
+    for name, table in _by_loss(problem):
+        mass = round_private(table, problem.edges)
+        started = time.monotonic()
+        _require_time(problem, mass, started, deadline)
+        try:
+            if violations(mass, problem.edges, deadline=max(deadline, started + _SOON)) == 0:
+                seconds = time.monotonic() - started
+                loss = total_cost(mass, problem.weighted_loss)
+                return ClosedForm(name=name, mass=mass, loss=loss, seconds=seconds)
+        except OutOfTime:
+            break
+    return constant
+
+
+def certified_closed_forms(problem: DesignProblem) -> Iterator[ClosedForm]:
+    """Every closed form that is certified, as it is and remapped, the constant report last."""
+    for name, make in _tables(problem):
+        table = make(1 - spare(problem.edges, problem.reports.size))
+        for called, one in ((name, table), (f"{name}, remapped", _remapped(problem, table)[0])):
+            mass = round_private(one, problem.edges)
+            if violations(mass, problem.edges) == 0:
+                yield ClosedForm(name=called, mass=mass, loss=total_cost(mass, problem.weighted_loss))
+    yield _constant(problem)
+
+
+def _require_time(problem: DesignProblem, mass: NDArray[np.uint64], now: float, deadline: float) -> None:
+    """Raises: SolverError where certifying the integers would take longer than there is."""
+    left = deadline - now
+    if left == math.inf or len(problem.edges.tail) * mass.shape[1] < _SMALL:
+        return
+    need = CERTIFICATES * certifying_seconds(mass, problem.edges)
+    if need > max(_OVER * left, _SOON):
+        raise SolverError(
+            f"is too short to certify any table of {mass.shape[0]:,} x {mass.shape[1]:,} on "
+            f"{len(problem.edges.tail):,} pairs, which takes about {math.ceil(need):,} s here",
+            field="time_limit",
+            value=f"{max(left, 0.0):.0f} s left",
+            remedy=f"allow {10 * math.ceil(0.3 * need):,} s, or use larger cells",
+        )
+
+
+def _by_loss(problem: DesignProblem) -> Iterator[tuple[str, Table]]:
+    """The closed forms, remapped, from the least expected loss on; the constant report is not among them."""
+    share, cost = 1 - spare(problem.edges, problem.reports.size), problem.weighted_loss
+    makers, every = dict(_tables(problem)), problem.domain.size <= REMAPPED
+    losses: list[tuple[float, str]] = []
+    for name, make in makers.items():
+        table = make(share)
+        losses.append((_remapped(problem, table)[1] if every else float((cost * table).sum()), name))
+    for loss, name in sorted(losses):
+        if every and loss >= problem.constant_loss:
+            return
+        yield name, _remapped(problem, makers[name](share))[0]
+
+
+def _tables(problem: DesignProblem) -> Iterator[tuple[str, Callable[[float], Table]]]:
+    """The closed forms that fit a problem, each a function of the share of the lengths that it is made for."""
+    lengths, level, noise = problem.edges.length, problem.metric.smallest_level, False
+    if not len(lengths) or lengths.min() < SHORTEST:
+        return
+    if level and _holds_noise(problem, level):
+        noise = True
+        yield "planar_laplace", lambda share: build.laplace_clamped(problem, level * share)
+        yield "geometric_clamped", lambda share: build.clamped_table(problem, level * share)
+    alike = (problem.domain.unit, problem.domain.dimension) == (problem.reports.unit, problem.reports.dimension)
+    if alike and level and problem.domain.size <= REMAPPED:  # private where rows sum alike
+        yield "geometric_normalised", lambda share: build.normalised_table(problem, level * share)
+    if not (noise and problem.domain.size > REMAPPED and _level(problem, 2 * (level or 0.0))):
+        yield "exponential", lambda share: _exponential(problem, share)
+    if problem.reports is problem.domain:
+        shortest = float(lengths.min())
+        size = problem.domain.size
+        yield "randomized_response", lambda share: build.randomized_response_table(size, shortest * share)
+
+
+def _holds_noise(problem: DesignProblem, level: float) -> bool:
+    """Whether noise at a level has a table: on square cells, where its masses fit in memory."""
+    try:
+        build.displacements(*build.lattice_problem(problem, "noise"), level)
+    except (UnsuitableError, SizeError):
+        return False
+    return True
+
+
+def _level(problem: DesignProblem, most: float) -> bool:
+    """Whether half of the edges have at most so many nats per unit: the exponential mechanism, at half the distances,
+    is worse than noise at half of that.
+    """
+    edges, points = problem.edges, problem.domain.points
+    away = np.linalg.norm(points[edges.tail] - points[edges.head], axis=1)
+    return bool(np.median(edges.length / away) <= most)
+
+
+def _exponential(problem: DesignProblem, share: float) -> Table:
+    """e^{-d/2}, rows divided by their sums; straight lines where the metric is Euclidean, whose edges are many."""
+    metric = problem.metric
+    if isinstance(metric, Euclidean):
+        distances = metric.smallest_level * problem.domain.euclidean_to(problem.domain)
+    else:
+        distances = problem.distances
+    return build.decaying_table(distances[:, problem.anchors], share / 2)
+
+
+def _remapped(problem: DesignProblem, table: Table) -> tuple[Table, float]:
+    """The table with every report moved to the best one, and its expected loss."""
+    target, loss = best_reports(table, problem.prior_array, problem.loss_matrix)
+    moved = np.zeros_like(table)
+    np.add.at(moved.T, target, table.T)
+    return moved, loss
+
+
+def _constant(problem: DesignProblem) -> ClosedForm:
+    """The best constant report: rows are alike, which is private whatever the metric."""
+    mass = round_private(build.constant_table(problem), problem.edges)
+    return ClosedForm(name="constant", mass=mass, loss=total_cost(mass, problem.weighted_loss))

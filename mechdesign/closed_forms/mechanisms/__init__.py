@@ -1,3 +1,0 @@
-"""Closed-form mechanisms, one a file, each with `mechanism(problem, ...)`; integers unrepaired, at the scale that
-holds.
-"""

@@ -1,0 +1,135 @@
+r"""The Laplace mechanism in the plane and on the line: density proportional to e^{-eps |y - u|}.
+
+    in k dimensions   |y - u| has density proportional to r^{k-1} e^{-eps r},  E|y - u|^2 = k (k + 1) / eps^2:
+    2 / eps^2 on the line, 6 / eps^2 in the plane.
+
+On a grid each cell takes the integral of the density over itself, and mass outside the domain needs a border:
+
+* clamped: it moves to the border. As post-processing of an eps-private mechanism this is eps-private for the Euclidean
+  distance of cell centres.
+* normalised: each row over the domain is divided by its own sum, as paper 001 does (section IV-A). The sums differ
+  from row to row, so the true level exceeds eps: on 30 x 30 cells of 150 m at 0.0040951271 per m it is 1.276 eps.
+* truncated: clamped, at the smaller eps' that a sampler of finite precision needs on a set of this diameter.
+
+Finite precision. A machine draws an angle that is a multiple of the angle precision d_theta, and a radius that is a
+multiple of the radius precision d_r, with the probability that the law gives to the sector [r, r + d_r) x
+[theta, theta + d_theta), and reports the nearest point of a grid of pitch u. What a grid point gathers then depends on
+where the true one is.
+
+Theorem 4.1 (paper 004). Let q = u / (r_max d_theta), and d_r < r_max d_theta. The machine, run at eps', is private for
+eps |x - x'| between all grid points x, x' at most r_max from the report, where
+
+    eps = eps' + (1 / u) ln((q + 2 e^{eps' u}) / (q - 2 e^{eps' u})) = eps' + (2 / u) artanh(2 e^{eps' u} / q)
+
+Some eps' > 0 reaches eps exactly where q > 2 / tanh(eps u / 2). The bound rises with eps', which bisection uses.
+Theorem 4.2 (paper 004). Reports moved to the nearest point of a set of diameter r_max keep eps between its points.
+Both are theorems about an idealised machine, and neither is a certificate: `truncated` has one.
+The law of the noise itself is in closed_forms/radial_laplace.py.
+Source: paper 004, section 4; mean squared error 6 / eps^2 = 37.5 at eps = 0.4 is the first row of Table I of paper 000.
+"""
+
+from __future__ import annotations
+
+import math
+
+import xarray as xr
+from scipy.spatial.distance import cdist
+
+from mechdesign.base.arguments import asked, check_epsilon, positive
+from mechdesign.closed_forms.build import (
+    Border,
+    bordered,
+    closed_form_mechanism,
+    laplace_clamped,
+    laplace_normalised,
+    lattice_problem,
+    level_or_default,
+)
+from mechdesign.errors import InputError, UnsuitableError
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.problem import DesignProblem
+
+_ROWS = 256  # places at a time whose distances to all others are held
+
+
+def mean_squared_error(epsilon: float, dimension: int = 2) -> float:
+    """E|y - u|^2 = k (k + 1) / eps^2 of the continuous mechanism, in squared units."""
+    return dimension * (dimension + 1) / check_epsilon(epsilon, "epsilon") ** 2
+
+
+@asked
+def mechanism(problem: DesignProblem, epsilon: float | None = None, *, border: Border = "clamped") -> xr.Dataset:
+    """The Laplace mechanism at `epsilon` nats per unit (default: the smallest level of the metric) on a square grid.
+
+    border: "clamped" or "normalised", see the module docstring.
+    Raises: InputError for another border, and off square grids of one or two axes.
+    """
+    level = level_or_default(problem, epsilon)
+    table = bordered(border, normalised=laplace_normalised, clamped=laplace_clamped)(problem, level)
+    name = "planar_laplace" if border == "clamped" else "planar_laplace_normalised"
+    return closed_form_mechanism(problem, table, name=name, claimed_epsilon=level, parameters={"border": border})
+
+
+def truncated(problem: DesignProblem, epsilon: float | None = None, *, angle_precision: float) -> xr.Dataset:
+    """The mechanism on the cells of the domain at the eps' with which a sampler of finite precision keeps `epsilon`.
+
+    eps' is `finite_precision_epsilon` with the side of a cell as pitch and the diameter of the domain as r_max, so that
+    a machine with angles of `angle_precision` radians that runs at eps' and reports the nearest admissible cell is
+    private for `epsilon` by Theorem 4.2 of paper 004. The admissible cells are those of the domain: the table holds the
+    integral over each cell, a report outside the grid moved to the nearest cell of the grid and one in a masked cell on
+    to the nearest cell of the domain.
+    Certified is the table, in integers and for all pairs, at the multiple it shows, which is eps' / epsilon: drawn by
+    `Sampler`, its reports need no theorem. The machine's own arithmetic is not certified.
+    Parameters kept in the file: running_epsilon, angle_precision, r_max.
+    Raises: InputError where no eps' > 0 exists, and off square grids of two axes.
+    """
+    level = level_or_default(problem, epsilon)
+    shape, cell = lattice_problem(problem, "the truncated Laplace mechanism")
+    if len(shape) != 2:
+        raise UnsuitableError("angles need a grid of two axes", field="domain", value=f"{len(shape)} axis")
+    far = diameter(problem.domain)
+    running = finite_precision_epsilon(level, cell, angle_precision, far)
+    parameters = {"running_epsilon": running, "angle_precision": angle_precision, "r_max": far}
+    return closed_form_mechanism(
+        problem,
+        laplace_clamped(problem, running),
+        name="planar_laplace_truncated",
+        claimed_epsilon=level,
+        parameters=parameters,
+    )
+
+
+def finite_precision_epsilon(epsilon: float, step: float, angle_precision: float, r_max: float) -> float:
+    """The eps' in nats per unit to run the machine at: the largest with the bound of Theorem 4.1 at most `epsilon`.
+
+    step, the pitch u of the grid, and r_max in units; angle_precision in radians.
+    Raises: InputError for numbers that are not positive, and where no eps' > 0 reaches epsilon.
+    Cost: bisection to neighbouring doubles, at most some 1,100 steps.
+    """
+    level = check_epsilon(epsilon)
+    q = positive(step, "step") / (positive(r_max, "r_max") * positive(angle_precision, "angle_precision"))
+    finest = step * math.tanh(level * step / 2) / (2 * r_max)
+    low, high = 0.0, level
+    while low < (middle := low + (high - low) / 2) < high:
+        low, high = (middle, high) if _bound(middle, step, q) <= level else (low, middle)
+    if low == 0:
+        raise InputError(
+            f"too coarse: no eps' > 0 reaches eps unless q = u / (r_max d_theta) = {q:.6g} is over 2 / tanh(eps u / 2)",
+            field="angle_precision",
+            value=angle_precision,
+            remedy=f"use angles finer than {finest:.6g} radians, a smaller r_max or a coarser grid",
+        )
+    return low
+
+
+def _bound(level: float, step: float, q: float) -> float:
+    """The bound of Theorem 4.1, inf where 2 e^{eps' u} is q or more."""
+    exponent = math.log(2 / q) + level * step
+    return level + 2 / step * math.atanh(math.exp(exponent)) if exponent < 0 else math.inf
+
+
+def diameter(domain: Domain) -> float:
+    """The largest distance between two places of the domain, in units. Cost: O(n^2) time, O(n) memory."""
+    points = domain.points
+    blocks = (points[start : start + _ROWS] for start in range(0, len(points), _ROWS))
+    return max(float(cdist(block, points).max()) for block in blocks)

@@ -1,0 +1,42 @@
+"""The privacy level in words that people use: within r, no two places change an attacker's odds by more than e^l.
+
+A mechanism private for eps |x - x'| has l = eps r: any two places at most r apart lead to reports whose probabilities
+differ by a factor of e^l at most. For an attacker with any prior, the odds between two such places change by that
+factor at most, whatever is reported. Two places that are both within r of a person may be 2 r apart, with l = 2 eps r.
+k independent reports: e^{k l}; with e^l in all, each has eps / k.
+Source: paper 004, section 3 (l-privacy within r).
+"""
+
+from __future__ import annotations
+
+import math
+
+from mechdesign.base.arguments import asked, check_epsilon, positive
+from mechdesign.errors import InputError
+
+
+@asked
+def epsilon_within(radius: float, nats: float) -> float:
+    """Eps = l / r in nats per unit, for l = `nats` within r = `radius` units.
+
+    Raises: InputError for numbers that are not positive and finite, and where their quotient is not.
+    """
+    return check_epsilon(positive(nats, "nats") / positive(radius, "radius"))
+
+
+@asked
+def nats_within(radius: float, epsilon: float) -> float:
+    """The l = eps r in nats within `radius` units, eps in nats per unit. Raises: as `epsilon_within`."""
+    return check_epsilon(epsilon) * positive(radius, "radius")
+
+
+def odds_factor(nats: float) -> float:
+    """e^l, the largest factor by which a report changes odds; inf beyond l = 709. Raises: InputError unless l > 0."""
+    return math.exp(level) if (level := positive(nats, "nats")) < 709 else math.inf
+
+
+def nats_of_factor(factor: float) -> float:
+    """The l = ln(factor) in nats. Raises: InputError unless 1 < factor < inf."""
+    if not 1 < float(factor) < math.inf:
+        raise InputError("must be above 1 and finite: 1 admits constant reports only", field="factor", value=factor)
+    return math.log(factor)

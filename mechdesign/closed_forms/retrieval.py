@@ -1,0 +1,70 @@
+r"""How large a disc around the report must be retrieved: from the planar Laplace law, or from a table.
+
+A disc of radius r around the report y contains the area of interest, the disc of radius r_I around the location u,
+exactly where |y - u| + r_I <= r. With probability c that needs r = r_I + (the c-quantile of |y - u|): to be taken
+whatever the report is, because a radius chosen from u and y would reveal more than the report.
+
+`table_retrieval_radius` takes the table of any mechanism over places, secret by secret. There u is a place: on a grid
+the centre of a cell, up to h / sqrt 2 from whoever is in it, to be added to r_I for an area around the person.
+Source: paper 004, section 5 (areas of interest and of retrieval, accuracy as a function of both).
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.base.arguments import asked
+from mechdesign.closed_forms.loss import report_distances
+from mechdesign.closed_forms.radial_laplace import check_radius, check_shares, radius_ppf
+from mechdesign.errors import UnsuitableError
+from mechdesign.mechanism.certificate import ROW_BITS
+
+Array = NDArray[np.float64]
+
+
+@asked
+def retrieval_radius(interest_radius: float, confidence: ArrayLike, epsilon: float, dimension: int = 2) -> Array:
+    """r_I + (the c-quantile of the Laplace radius), in units, shape of confidence; inf at confidence 1.
+
+    Raises: InputError for a radius that is negative or infinite, a confidence outside [0, 1], a level not positive.
+    """
+    near, share = check_radius(interest_radius, "interest_radius"), check_shares(confidence, "confidence")
+    return near + radius_ppf(share, epsilon, dimension)
+
+
+@asked
+def table_retrieval_radius(mechanism: xr.Dataset, interest_radius: float, confidence: float) -> Array:
+    """For every secret the least r that contains its area of interest with probability `confidence`, (n,), in units.
+
+    The largest entry holds for all secrets: using that radius reveals nothing more.
+    Raises: InputError for a radius that is negative or infinite, or a confidence outside [0, 1]; UnsuitableError for
+        mechanisms whose reports are no places. Cost: O(n m log m), in memory O(n m).
+    """
+    near = check_radius(interest_radius, "interest_radius")
+    return near + _quantiles(mechanism, Fraction(float(check_shares(confidence, "confidence"))))
+
+
+def _quantiles(mechanism: xr.Dataset, share: Fraction) -> Array:
+    """The least distance within which the integers of each row hold at least `share` of 2^62, (n,)."""
+    distance, needed = _distances(mechanism), np.uint64(math.ceil(share * 2**ROW_BITS))
+    order = np.argsort(distance, axis=1, kind="stable")
+    mass = np.cumsum(np.take_along_axis(mechanism["mass"].values, order, axis=1), axis=1, dtype=np.uint64)
+    first = (mass >= max(needed, np.uint64(1))).argmax(axis=1)
+    return np.take_along_axis(distance, np.take_along_axis(order, first[:, None], axis=1), axis=1)[:, 0]
+
+
+def _distances(mechanism: xr.Dataset) -> Array:
+    if "around_row" in mechanism:
+        message = "its positions draw from the rows of several cells: take a mechanism that is private between cells"
+        raise UnsuitableError(message, field="mechanism")
+    distance = report_distances(mechanism)
+    if distance is None:
+        raise UnsuitableError(
+            "its reports are no places beside its secrets", field="mechanism", value=mechanism.attrs.get("problem")
+        )
+    return distance

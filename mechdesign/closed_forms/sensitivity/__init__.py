@@ -1,1 +1,0 @@
-"""Functions of a location, and the smooth sensitivity that paper 002 gives them. No noise."""

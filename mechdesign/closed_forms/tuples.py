@@ -1,0 +1,99 @@
+r"""Several points at once: tuples x = (x_1, ..., x_n) with d_inf(x, x') = max over i of d(x_i, x'_i).
+
+Every point is reported on its own, by mechanisms private for c_i d:
+
+    P(z|x) <= e^{sum c_i d(x_i, x'_i)} P(z|x') <= e^{(c_1 + ... + c_n) d_inf(x, x')} P(z|x')
+
+and no less, where the worst pair of each mechanism is the worst pair of all: n points cost n times the epsilon.
+One report of an aggregate f costs less: if d(f(x), f(x')) <= Delta d_inf(x, x') and K is private for c d, then K(f(x))
+is private for Delta c d_inf. The centroid has Delta = 1, |mean(x_i - x'_i)| <= max |x_i - x'_i|. At one total eps in
+the plane, a centroid is reported at a mean distance of 2 / eps, each of n points at 2 n / eps.
+
+Tuples are the nodes of a `Graph` with one edge for each two of them, of length d_inf: N = m^n tuples over m places, the
+first point varying slowest, with N^2 / 2 edges. That is for small domains: to prove these statements on examples.
+Source: paper 004, section 3.3. Related: `Budget` adds up the costs of independent reports without any table.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from mechdesign.base.arguments import check_whole
+from mechdesign.base.memory import require_memory
+from mechdesign.closed_forms.build import closed_form_mechanism
+from mechdesign.errors import InputError
+from mechdesign.mechanism.certificate import ROW_SUM
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.losses import TableLoss
+from mechdesign.problem.metric import Graph
+from mechdesign.problem.problem import DesignProblem
+
+
+def tuple_distances(problem: DesignProblem, count: int) -> NDArray[np.float64]:
+    """d_inf (N, N) in nats between all tuples of `count` secrets of the problem, the first point slowest."""
+    points, size = check_whole(count, "count"), problem.domain.size
+    require_memory(size**points, size**points, tables=5, what=f"the pairs of all tuples of {points} points")
+    places = np.unravel_index(np.arange(size**points), (size,) * points)
+    return functools.reduce(np.maximum, (problem.distances[np.ix_(at, at)] for at in places))
+
+
+def tuple_problem(problem: DesignProblem, count: int) -> DesignProblem:
+    """The problem over tuples of `count` secrets, for d_inf: reports are tuples of reports.
+
+    Prior: independent points. Loss: the mean of the points' losses, so that it compares with the loss of one point.
+    Raises: SizeError where the pairs of tuples do not fit.
+    """
+    apart = tuple_distances(problem, count)
+    answers = problem.reports.size**count
+    require_memory(len(apart), answers, tables=4, what="a table over tuples")
+    tail, head = np.triu_indices(len(apart), 1)
+    prior = _over_tuples([problem.prior_array[:, None]] * count, np.multiply).ravel()
+    return DesignProblem(
+        domain=Domain.nodes(len(apart)),
+        metric=Graph(tail=tail, head=head, length=apart[tail, head]),
+        prior=prior / math.fsum(prior),
+        loss=TableLoss(values=_over_tuples([problem.loss_matrix / count] * count, np.add)),
+        reports=Domain.nodes(answers) if problem.reports is not problem.domain else None,  # type: ignore[arg-type]
+        name=f"{problem.name}, tuples of {count}",
+    )
+
+
+def independent(problem: DesignProblem, mechanisms: Sequence[xr.Dataset]) -> xr.Dataset:
+    """One report for every point, each by its mechanism over the secrets and reports of `problem`: one mechanism for
+    `tuple_problem`, its table the product of their tables, certified in integers at the multiple of d_inf that it has.
+
+    Where mechanism i is for c_i times the metric, that is c_1 + ... + c_n at most.
+    Raises: InputError for no mechanism, or one with other secrets or reports; SizeError where tuples do not fit.
+    """
+    shape = (problem.domain.size, problem.reports.size)
+    for mechanism in mechanisms:
+        if mechanism["mass"].shape != shape:
+            raise InputError(
+                f"every mechanism must have {shape[0]} secrets and {shape[1]} reports, as the problem has",
+                field="mechanisms",
+                value=mechanism["mass"].shape,
+            )
+    together = tuple_problem(problem, len(mechanisms))
+    tables = [mechanism["mass"].values / float(ROW_SUM) for mechanism in mechanisms]
+    return closed_form_mechanism(
+        together,
+        _over_tuples(tables, np.multiply),
+        name="independent",
+        claimed_epsilon=None,
+        parameters={"mechanisms": [str(mechanism.attrs["program"]) for mechanism in mechanisms]},
+    )
+
+
+def _over_tuples(tables: Sequence[NDArray[np.float64]], combine: np.ufunc) -> NDArray[np.float64]:
+    """Tables (m, k) over points, one each, combined entry by entry to a table (m^n, k^n) over tuples."""
+    whole, *others = tables
+    for table in others:
+        paired = combine(whole[:, None, :, None], table[None, :, None, :])
+        whole = np.asarray(paired.reshape(len(whole) * len(table), -1))
+    return whole

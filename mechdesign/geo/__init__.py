@@ -1,0 +1,5 @@
+"""Places on Earth: areas, planes, streets, and what an epsilon means within a radius."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,14 @@
+from .area import Area as Area
+from .area import Plane as Plane
+from .area import area_problem as area_problem
+from .area import plane_level as plane_level
+from .areas import Areas as Areas
+from .areas import read_area as read_area
+from .areas import read_areas as read_areas
+from .georeferenced import raster_on as raster_on
+from .people import CheckIns as CheckIns
+from .people import read_checkins as read_checkins
+from .people import read_people as read_people
+from .roads import Roads as Roads
+from .roads import Streets as Streets
+from .roads import read_roads as read_roads

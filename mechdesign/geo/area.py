@@ -1,0 +1,322 @@
+"""Areas on Earth: a GeoJSON file or a box in degrees becomes a grid of square cells on a plane about its middle.
+
+A cell belongs to the domain when its centre lies in the area or on its border, and neither in nor on a forbidden area
+(water, barracks). Edges are straight in degrees, as RFC 7946 has them, and go the short way around: an area across the
+antimeridian is given either as RFC 7946 asks, cut into parts that meet at 180 and -180, or with edges from 179 to -179.
+Needs pyproj and shapely (the extra `geo`).
+
+What is guaranteed. A location becomes the cell around it, so the claim is about cells: for the geodesic distance g of
+their centres, P(y|u) <= e^{eps g(u,u')} P(y|u') when the level on the plane is `plane_level(domain, eps)`. The plane
+shortens no distance, and lengthens none by more than the factor that this takes away (`problem/plane.py`). A
+level that varies over the area is divided in the same way; a path then costs no more than eps integrated along it on
+the ground.
+Source: Andrés et al. 2013, section 3 (the claim); the rest is ours.
+
+The problem: report a cell of the area, private for eps times geodesic distances. What is proved of a mechanism between
+positions is along paths inside its cells (positions/patches.py), and around a river that is left out a path is longer
+than the straight line. So the cells of the problem are those of the whole rectangle about the area, which holds every
+straight line between two of its positions; nobody lives on those outside the area, and none of them is reported.
+`paths` "inside" leaves them out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base.arguments import asked, check_epsilon, positive
+from mechdesign.base.display import Shown
+from mechdesign.base.memory import require_places
+from mechdesign.base.optional import import_optional
+from mechdesign.errors import InputError
+from mechdesign.problem import losses as priors
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.levels import ROUND_DOWN, PrivacyLevel, Raster
+from mechdesign.problem.losses import named_loss
+from mechdesign.problem.metric import Eikonal, Euclidean, Metric
+from mechdesign.problem.plane import WIDEST
+from mechdesign.problem.plane import Plane as Plane
+from mechdesign.problem.problem import DesignProblem
+
+_DENSE = 64  # points along each edge, for the extent of an area in the plane
+PATHS = ("straight", "inside")
+_ALL_PAIRS = 1600  # secrets up to which a Euclidean metric is checked over all pairs of rows between positions
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Area(Shown):
+    """A region in degrees; make one with `Area.box`, or with `read_area` from GeoJSON.
+
+    shape, a shapely geometry whose longitudes are counted from `middle` without a jump; middle, the longitude in the
+    middle of the area. The border belongs to it.
+    """
+
+    shape: Any
+    middle: float
+
+    @classmethod
+    @asked
+    def box(cls, west: float, south: float, east: float, north: float) -> Area:
+        """Between two longitudes and two latitudes in degrees; west > east goes across the antimeridian.
+
+        Raises: InputError for degrees out of range, an empty box, latitudes beyond 85 degrees, a missing extra.
+        """
+        ring = np.array([[west, south], [east, south], [east, north], [west, north], [west, south]], float)
+        if not (np.isfinite(ring).all() and south < north and west != east and (east - west) % 360 < 180):
+            raise InputError(
+                "must be west, south, east and north of an area, in degrees",
+                field="box",
+                value=f"{west:g} {south:g} {east:g} {north:g}",
+                remedy="give south < north and west < east, less than 180 degrees apart; west > east goes over 180",
+            )
+        return area_of([[ring]])
+
+    def contains(
+        self, longitude: NDArray[np.float64], latitude: NDArray[np.float64], *, border: bool = True
+    ) -> NDArray[np.bool_]:
+        """Whether positions (n,) in degrees lie in the area, or on its border where that counts."""
+        shapely = import_optional("shapely", "geo")
+        around = self.middle + unwrapped(np.asarray(longitude, float) - self.middle)
+        holds = shapely.intersects_xy if border else shapely.contains_xy
+        return np.asarray(holds(self.shape, around, np.asarray(latitude, float)), bool)
+
+    def plane(self, unit: str = "m") -> Plane:
+        """The plane about the middle of the area's degrees, to six decimals."""
+        west, south, east, north = self.shape.bounds
+        longitude = round(float(unwrapped(np.array([(west + east) / 2]))[0]), 6)
+        return Plane(latitude=round((south + north) / 2, 6), longitude=longitude, unit=unit)
+
+    @asked
+    def grid(
+        self, cell: float, *, unit: str = "m", plane: Plane | None = None, forbidden: Area | None = None
+    ) -> Domain:
+        """The square cells whose centres lie in the area and not in `forbidden`, as a masked grid with its plane.
+
+        Parameters: cell, the side of a cell in `unit`; plane, by default about the middle of the area.
+        The lattice is the smallest number of cells over the extent of the area in the plane, about its middle.
+        Raises: InputError for a cell that is not positive, fewer than two cells, an area that the plane stretches by
+            more than 0.1 %; SizeError for a lattice of more than 2^20 cells.
+        """
+        about = plane or self.plane(unit)
+        positive(cell, "cell")
+        outline = self._outline(about)
+        low, high = outline.min(axis=0), outline.max(axis=0)
+        about.excess(float(np.hypot(*np.abs(outline).T).max()))
+        with np.errstate(over="ignore"):
+            counts = np.maximum(np.ceil((high - low) / cell * (1 - 1e-9)), 1)
+            require_places(float(counts.prod()), field="cell")
+        origin = (low + high) / 2 - counts * (cell / 2)
+        shape = (int(counts[0]), int(counts[1]))
+        index = np.argwhere(np.ones(shape, bool))
+        longitude, latitude = about.backward(origin + (index + 0.5) * cell)
+        inside = self.contains(longitude, latitude)
+        allowed = inside if forbidden is None else inside & ~forbidden.contains(longitude, latitude)
+        if allowed.sum() < 2:
+            kept = "" if forbidden is None else f" and {int(allowed.sum())} of them not in the forbidden area"
+            raise InputError(
+                f"{int(inside.sum())} cell centre(s) lie in the area{kept}; a design needs two",
+                field="cell",
+                value=f"{cell:g} {about.unit}",
+                remedy="use smaller cells, or a larger area",
+            )
+        mask = allowed.reshape(shape)
+        return Domain.grid(shape, cell=cell, unit=about.unit, origin=origin.tolist(), mask=mask, plane=about)
+
+    def _outline(self, plane: Plane) -> NDArray[np.float64]:
+        """Points (k, 2) of the plane along the border, dense enough for the extent of the area."""
+        share = np.arange(_DENSE)[:, None, None] / _DENSE
+        rings = [np.asarray(part.exterior.coords) for part in getattr(self.shape, "geoms", [self.shape])]
+        dense = [(ring[:-1] * (1 - share) + ring[1:] * share).reshape(-1, 2) for ring in rings]
+        degrees = np.concatenate(dense)
+        return plane.forward(unwrapped(degrees[:, 0]), degrees[:, 1])
+
+
+def area_of(polygons: list[list[NDArray[np.float64]]], *, source: str | Path = "area") -> Area:
+    """The union of polygons, each a list of rings (k, 2) in degrees, the outer one first, then its holes.
+
+    Raises: InputError for none, degrees out of range or beyond 85 degrees of latitude, rings that are not closed, cross
+        themselves or have no area, and more than 180 degrees of longitude; for a missing extra.
+    """
+    shapely = import_optional("shapely", "geo")
+    import_optional("pyproj", "geo")
+    if not polygons:
+        raise _bad("holds no polygon", source, "none", "give a Polygon or a MultiPolygon")
+    positions = np.concatenate([ring for rings in polygons for ring in rings])
+    _check_degrees(positions, source)
+    middle = _middle(positions[:, 0], source)
+    parts = []
+    for rings in polygons:
+        moved = [np.column_stack([middle + unwrapped(ring[:, 0] - middle), ring[:, 1]]) for ring in rings]
+        part = shapely.Polygon(moved[0], moved[1:])
+        if not part.is_valid:
+            reason = shapely.is_valid_reason(part)
+            raise _bad(f"is no simple polygon ({reason})", source, "", "let no ring cross or touch itself or another")
+        parts.append(part)
+    return Area(shape=shapely.union_all(parts), middle=middle)
+
+
+def unwrapped(degrees: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Differences of longitudes, or longitudes, in [-180, 180)."""
+    return np.where(np.abs(degrees) < 180, degrees, (degrees + 180) % 360 - 180)
+
+
+def _check_degrees(positions: NDArray[np.float64], source: str | Path) -> None:
+    odd = ~((np.abs(positions[:, 0]) <= 180) & (np.abs(positions[:, 1]) <= 90))
+    if odd.any():
+        remedy = "give longitude and latitude in degrees (WGS 84), longitude first, not projected lengths"
+        given = f"{positions[odd][0, 0]:g}, {positions[odd][0, 1]:g}"
+        raise _bad("must be longitudes within 180 and latitudes within 90 degrees", source, given, remedy)
+    polar = np.abs(positions[:, 1]) > WIDEST
+    if polar.any():
+        given = f"{positions[polar][0, 1]:g}"
+        raise _bad(f"reaches beyond {WIDEST:g} degrees of latitude", source, given, "keep away from the poles")
+
+
+def _middle(longitude: NDArray[np.float64], source: str | Path) -> float:
+    """The middle of the shortest arc that holds all longitudes, in (-180, 180]."""
+    around = np.unique(longitude % 360)
+    gaps = np.diff(np.append(around, around[0] + 360))
+    last = int(np.argmax(gaps))
+    width = 360 - float(gaps[last])
+    if width >= 180:
+        raise _bad(
+            "goes around a pole", source, f"{width:g} degrees of longitude", "use an area of less than 180 degrees"
+        )
+    start = float(around[(last + 1) % len(around)])
+    middle = start + width / 2
+    return middle - 360 if middle > 180 else middle
+
+
+def _bad(message: str, source: str | Path, value: str, remedy: str) -> InputError:
+    return InputError(message, field="area", value=f"{source}: {value}" if value else source, remedy=remedy)
+
+
+@asked
+def area_problem(
+    domain: Domain,
+    *,
+    epsilon: float | PrivacyLevel,
+    density: Raster | None = None,
+    levels: Raster | None = None,
+    slope: float = 0.0,
+    stencil: int = 8,
+    loss: str = "distance",
+    positions: bool = False,
+    paths: str = "straight",
+    extend: bool = False,
+    name: str = "area",
+    parameters: Mapping[str, int | float | str] | None = None,
+) -> DesignProblem:
+    """The problem over a domain with a plane; the metric is on the plane, at the level that holds on the ground.
+
+    Parameters: epsilon, in nats per unit of geodesic distance (level / radius for `level` nats within `radius`), or a
+        level of two axes, per unit on the ground, that varies over the plane (`elastic_level`); density, the
+        prior is proportional to it, else uniform; levels and slope, for eps(u) = slope levels(u) + epsilon on the
+        ground; stencil, neighbours in the metric of a level that varies, else it is Euclidean over all pairs; loss,
+        its name; positions, whether the level holds for any position in a cell, and not for the centres alone; paths,
+        between positions: "straight", along straight lines, with the rectangle of the area as secrets where it is none
+        itself, or "inside", along paths inside the cells of the area; extend, whether density and levels go on beyond
+        their rasters as at the border.
+    Beyond 1,600 secrets a level between positions that is one number is an eikonal metric: all pairs of rows, which
+    no report is drawn from alone, would take longer to check than the design.
+    The parameters of the problem keep epsilon, of a level its smallest value around the domain, as `geodesic_epsilon`.
+    Raises: InputError for a domain without a plane, places outside a raster without `extend`, levels that are not
+        positive, a slope without levels, both levels and a level, a loss without a name, a density that is zero
+        everywhere.
+    Source: Andrés et al. 2013, section 3; levels that vary: Koufogiannis and Pappas 2016, section IV.
+    """
+    ground = 0.0 if isinstance(epsilon, PrivacyLevel) else check_epsilon(epsilon)
+    if paths not in PATHS:
+        raise InputError("unknown paths", field="paths", value=paths, remedy="use " + ", or ".join(PATHS))
+    reports = domain
+    if positions and paths == "straight":
+        domain = rectangle(domain)
+    if (levels is None) != (slope == 0):
+        problem = "levels and slope belong together; give a raster of levels and a slope that is not 0, or neither"
+        raise InputError(problem, field="slope", value=slope)
+    if levels is not None and isinstance(epsilon, PrivacyLevel):
+        raise InputError("a level that varies needs no raster of levels", field="levels", value=levels.name)
+    share = plane_level(domain, 1.0, positions=positions)
+    metric: Metric
+    if isinstance(epsilon, PrivacyLevel):
+        around = _around(epsilon.in_unit(domain.unit), domain)
+        ground = around.smallest
+        raster = replace(around.raster, values=around.raster.values * share)
+        metric = Eikonal(level=replace(around, raster=raster), stencil=stencil)
+    elif levels is None:
+        flat = plane_level(domain, ground, positions=positions)
+        metric = Euclidean(epsilon=flat, unit=domain.unit)
+        if positions and domain.size > _ALL_PAIRS:
+            metric = Eikonal(level=PrivacyLevel.constant(flat, domain.unit), stencil=stencil)
+    else:
+        raster_levels = levels.in_unit(domain.unit)
+        level = PrivacyLevel.affine(raster_levels, slope=slope * share, floor=ground * share, extend=extend)
+        metric = Eikonal(level=level, stencil=stencil)
+    weights = priors.uniform(reports) if density is None else priors.from_density(density, reports, extend=extend)
+    return DesignProblem(
+        domain=domain,
+        metric=metric,
+        prior=np.asarray(weights) if reports is domain else _spread(np.asarray(weights), reports, domain),
+        loss=named_loss(loss),
+        reports=reports,
+        name=name,
+        parameters={"geodesic_epsilon": ground, **(parameters or {})},
+    )
+
+
+@asked
+def rectangle(domain: Domain) -> Domain:
+    """The smallest rectangle of cells of the lattice that holds a grid; the grid itself where it is one.
+
+    Raises: InputError for places that are no grid.
+    """
+    if domain.shape is None or domain.index is None or domain.cell is None or domain.origin is None:
+        raise InputError("only a grid has a lattice", field="domain", value=domain.kind, remedy="use Area.grid")
+    low, high = domain.index.min(axis=0), domain.index.max(axis=0) + 1
+    if domain.size == math.prod(domain.shape):
+        return domain
+    return Domain.grid(
+        tuple((high - low).tolist()),
+        cell=domain.cell,
+        unit=domain.unit,
+        origin=(np.asarray(domain.origin) + low * np.asarray(domain.cell)).tolist(),
+        plane=domain.plane,
+    )
+
+
+def _spread(weights: NDArray[np.float64], domain: Domain, whole: Domain) -> NDArray[np.float64]:
+    """Weights (n,) of the cells of a domain over those of its rectangle, 0 elsewhere."""
+    assert domain.index is not None
+    spread = np.zeros(whole.size)
+    spread[whole.lookup[tuple((domain.index - domain.index.min(axis=0)).T)]] = weights
+    return spread
+
+
+def _around(level: PrivacyLevel, domain: Domain) -> PrivacyLevel:
+    """The level at the nodes between which the places of a domain lie: the same function there."""
+    kept = []
+    for nodes, at in zip(level.raster.axes, domain.points.T, strict=False):
+        first = max(int(np.searchsorted(nodes, at.min(), side="right")) - 1, 0)
+        kept.append(slice(first, max(int(np.searchsorted(nodes, at.max())), first) + 1))
+    x, y = (nodes[part] for nodes, part in zip(level.raster.axes, kept, strict=False))
+    return replace(level, raster=replace(level.raster, x=x, y=y, values=level.raster.values[tuple(kept)]))
+
+
+@asked
+def plane_level(domain: Domain, epsilon: float, *, positions: bool = False) -> float:
+    """The level on the plane of a domain, in nats per unit, that is private for `epsilon` times geodesic distances.
+
+    epsilon / (1 + excess), rounded down; the excess within the places or, with `positions`, their cells. Raises:
+    InputError for a domain without a plane or a level not positive.
+    """
+    if domain.plane is None:
+        raise InputError("the domain has no plane", field="domain", value=domain.kind, remedy="make it with Area.grid")
+    return (
+        check_epsilon(epsilon) / (1 + domain.plane.excess(domain.farthest if positions else domain.reach)) * ROUND_DOWN
+    )

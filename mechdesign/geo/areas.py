@@ -1,0 +1,326 @@
+"""Areas: the places of a domain, parted into named neighbourhoods, every place in exactly one; and GeoJSON files.
+
+| file | what is read |
+|---|---|
+| .geojson .json | polygons in degrees: every feature is an area, of features with one name together |
+| .csv | columns cell (numbers of places from 0) and area (names), every place once |
+| .asc .txt .grd .nc .nc4 .cdf .h5 .tif | whole numbers: the label of the nearest node |
+| 3x3 | no file: blocks of a grid |
+
+A feature has the name of its property name, NAME, Name, label or id, or of the property that `name_field` says, else of
+its id. A place belongs to the area that its point lies in; on the border of two, to the first. A place in two areas is
+refused, by name; one in none too, unless `rest` names the area of what is left. So are two names that differ in case or
+spaces alone, and polygons that all have one name.
+
+Polygons and lines are read from GeoJSON (RFC 7946): longitude before latitude, in degrees of WGS 84.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.base.arguments import asked
+from mechdesign.base.display import Shown
+from mechdesign.base.opening import readable
+from mechdesign.base.optional import import_optional
+from mechdesign.base.spreadsheets import text_of
+from mechdesign.errors import FileFormatError, InputError
+from mechdesign.geo.area import Area, area_of
+from mechdesign.geo.georeferenced import raster_on
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.losses import Query
+from mechdesign.problem.rasters import read_raster
+from mechdesign.problem.tables import named_column, number_column, read_frame, refuse_line
+
+MOST = 1_000  # areas: a table of more shares is a distribution
+_BLOCKS = re.compile(r"([0-9]{1,6})x([0-9]{1,6})")
+_POLYGONS = {".geojson", ".json"}
+_WGS84 = ("CRS84", "EPSG::4326", "EPSG:4326")
+_NAMES = ("name", "NAME", "Name", "label", "id")  # properties that name a feature
+_SHOWN, _PROPERTIES = 5, 12  # places and names, and properties, that an error lists
+Feature = tuple[Any, Any, Any]  # geometry of shapely, properties, id
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Areas(Shown):
+    """names of the K areas; label (n,), the number of the area that each place lies in.
+
+    Invariants: from 1 to `MOST` areas, names printable, not empty and distinct, also without case and spaces; every
+    area has a place.
+    """
+
+    names: tuple[str, ...]
+    label: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.names) <= MOST:
+            raise InputError(f"must be 1 to {MOST} areas", field="areas", value=len(self.names))
+        for name in self.names:
+            if not name.strip() or not name.isprintable():
+                raise InputError("needs a printable name", field="areas", value=repr(name))
+        plain: dict[str, str] = {}
+        for name in self.names:
+            folded = unicodedata.normalize("NFKC", name).casefold()
+            other = plain.setdefault(" ".join(folded.split()), name)
+            if other == name and self.names.count(name) > 1:
+                raise InputError("two areas have one name", field="areas", value=name)
+            if other != name:
+                pair = f"{other!r} and {name!r}"
+                raise InputError("two names differ in case or spaces alone", field="areas", value=pair)
+        empty = np.setdiff1d(np.arange(len(self.names)), self.label)
+        if len(empty):
+            problem = "holds no place of the domain; drop such areas, or use smaller cells"
+            raise InputError(problem, field="areas", value=", ".join(self.names[k] for k in empty[:_SHOWN]))
+
+    @classmethod
+    def of_labels(cls, labels: ArrayLike, *, names: Mapping[int, str] | None = None) -> Areas:
+        """The areas of whole numbers (n,), a label a place; names by label, by default the numbers themselves."""
+        values, label = np.unique(np.asarray(labels, np.int64), return_inverse=True)
+        known = names or {}
+        return cls(names=tuple(known.get(value, str(value)) for value in values.tolist()), label=label)
+
+    @classmethod
+    def of_words(cls, words: Sequence[str]) -> Areas:
+        """The areas of names (n,), one a place, numbered in the order in which they appear."""
+        order = {word: k for k, word in enumerate(dict.fromkeys(words))}
+        return cls(names=tuple(order), label=np.array([order[word] for word in words], np.int64))
+
+    @classmethod
+    def blocks(cls, domain: Domain, across: int, along: int) -> Areas:
+        """A grid of two axes cut into across x along blocks of nearly equal sides, named "column-row" from 1 on.
+
+        Raises: InputError for a domain that is no grid of two axes, and for more blocks along an axis than cells.
+        """
+        if domain.shape is None or domain.index is None or len(domain.shape) != 2:
+            raise InputError("blocks are cut from a grid of two axes", field="areas", value=domain.kind)
+        for blocks, cells in zip((across, along), domain.shape, strict=True):
+            if not 1 <= blocks <= cells:
+                raise InputError(f"must be from 1 to {cells} along this axis", field="areas", value=blocks)
+        column, row = (
+            side * blocks // cells
+            for side, blocks, cells in zip(domain.index.T, (across, along), domain.shape, strict=True)
+        )
+        names = {k: f"{k // along + 1}-{k % along + 1}" for k in range(across * along)}
+        return cls.of_labels(column * along + row, names=names)
+
+    @property
+    def indicator(self) -> NDArray[np.float64]:
+        """The columns g (n, K): 1 where a place lies in an area."""
+        return np.asarray(self.label[:, None] == np.arange(len(self.names)), float)
+
+
+@asked
+def read_area(path: str | Path) -> Area:
+    """The union of all polygons of a GeoJSON file: Polygon, MultiPolygon, GeometryCollection, Feature(Collection).
+
+    Heights are left aside. Raises: FileFormatError for a file that is missing, no GeoJSON, of another geometry or in
+    another coordinate system; InputError for polygons that are none (`area_of`), and where shapely is not installed.
+    """
+    polygons = [polygon for geometry, _, _ in _features(path, "area") for polygon in _polygons(geometry, path)]
+    return area_of(polygons, source=path)
+
+
+def read_lines(path: str | Path) -> list[NDArray[np.float64]]:
+    """The lines of a GeoJSON file, and the borders of its polygons, each (k, 2) in degrees; points are passed over.
+
+    Raises: FileFormatError for a file that is missing, no GeoJSON, without lines or in another coordinate system, and
+    for degrees out of range.
+    """
+    lines = [line for geometry, _, _ in _features(path, "over") for line in _lines(geometry)]
+    if not lines or not all((np.abs(line) <= (180.0, 90.0)).all() for line in lines):
+        raise FileFormatError("holds no lines in degrees, longitude before latitude", field="over", value=path)
+    return lines
+
+
+def _features(path: str | Path, field: str) -> list[Feature]:
+    """The features of a file that have a geometry; a bare geometry is one feature."""
+    shape = import_optional("shapely.geometry", "geo").shape
+    with readable(path, field):
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        listed = document["features"] if document["type"] == "FeatureCollection" else [document]
+        given = [(each.get("geometry") if each["type"] == "Feature" else each, each) for each in listed]
+        features = [(shape(geometry), each.get("properties"), each.get("id")) for geometry, each in given if geometry]
+        crs = json.dumps(document.get("crs") or "CRS84")
+    if not any(name in crs for name in _WGS84):
+        raise FileFormatError("declares another coordinate system than WGS 84", field=field, value=crs)
+    return [feature for feature in features if not feature[0].is_empty]
+
+
+def _parts(geometry: Any) -> Iterator[Any]:
+    """The simple geometries of one that may be a collection."""
+    for part in getattr(geometry, "geoms", [geometry]):
+        yield from [part] if part is geometry else _parts(part)
+
+
+def _polygons(geometry: Any, path: str | Path) -> list[list[NDArray[np.float64]]]:
+    """The polygons of a geometry, each its rings."""
+    polygons = []
+    for part in _parts(geometry):
+        if part.geom_type != "Polygon":
+            raise FileFormatError(f"holds a {part.geom_type}, and no polygons alone", field="area", value=path)
+        polygons.append([_positions(ring) for ring in (part.exterior, *part.interiors)])
+    return polygons
+
+
+def _lines(geometry: Any) -> Iterator[NDArray[np.float64]]:
+    for part in _parts(geometry):
+        if part.geom_type == "Polygon":
+            yield from map(_positions, (part.exterior, *part.interiors))
+        elif part.geom_type == "LineString":
+            yield _positions(part)
+
+
+def _positions(line: Any) -> NDArray[np.float64]:
+    return np.asarray(line.coords, float)[:, :2]
+
+
+def read_areas(
+    source: str | Path,
+    domain: Domain,
+    *,
+    rest: str | None = None,
+    name_field: str | None = None,
+    on_note: Callable[[str], None] | None = None,
+) -> Areas:
+    """The areas that a file, or words such as 3x3, cut the places of a domain into; see the module docstring.
+
+    Parameters: rest, the name of the area of places that no polygon and no line of a CSV file names; name_field, the
+        property of polygons that names them; on_note, called with a sentence where polygons have no name, or several
+        have one name and are one area.
+    Raises: InputError for polygons that overlap or miss places, each named; for a domain without a plane where there
+        are polygons; FileFormatError for a file that is missing or of another format; what `read_raster` raises.
+    """
+    blocks = _BLOCKS.fullmatch(str(source))
+    path = Path(source)
+    suffix = path.suffix.lower()
+    if rest is not None and (blocks or suffix not in (*_POLYGONS, ".csv")):
+        raise InputError("is for polygons and lists of cells", field="rest", value=rest)
+    if name_field is not None and (blocks or suffix not in _POLYGONS):
+        raise InputError("is for polygons", field="name-field", value=name_field)
+    if blocks:
+        return Areas.blocks(domain, int(blocks[1]), int(blocks[2]))
+    if suffix in _POLYGONS:
+        return _of_polygons(path, domain, rest, name_field, on_note or (lambda told: None))
+    if suffix == ".csv":
+        return _of_cells(path, domain, rest)
+    raster = read_raster(path, unit=domain.unit) if domain.plane is None else raster_on(domain, path, labels=True)
+    return Areas.of_labels(Query.from_raster(raster, domain).labels)
+
+
+def _of_polygons(
+    path: Path, domain: Domain, rest: str | None, name_field: str | None, on_note: Callable[[str], None]
+) -> Areas:
+    plane = domain.plane
+    if plane is None:
+        raise InputError(
+            "polygons are in degrees, and the domain does not say where on Earth it is",
+            field="areas",
+            value=path,
+            remedy="give a label raster or a CSV of cell and area, or design with `mechdesign area`",
+        )
+    features = _features(path, "area")
+    if not features:
+        raise FileFormatError("holds no feature with polygons", field="area", value=path)
+    regions: dict[str, list[Area]] = {}
+    for name, (geometry, _, _) in zip(_names(path, features, name_field, on_note), features, strict=True):
+        regions.setdefault(name, []).append(area_of(_polygons(geometry, path), source=path))
+    if len(features) > len(regions) == 1 and rest is None:
+        raise InputError(
+            f"all {len(features)} polygons have one name, and the share of one area is 100 %",
+            field="areas",
+            value=next(iter(regions)),
+            remedy=f"name the property that tells them apart: --name-field NAME ({_properties(features)})",
+        )
+    several = [f"{len(parts)} polygons named {name}" for name, parts in regions.items() if len(parts) > 1]
+    if several:
+        on_note(f"{path.name}: {', '.join(several[:_SHOWN])} are one area{' each' * (len(several) > 1)}.")
+    longitude, latitude = plane.backward(domain.points)
+
+    def members(longitude: NDArray[np.float64], latitude: NDArray[np.float64], *, border: bool) -> NDArray[np.bool_]:
+        """Whether positions (n,) lie in the regions, (n, K)."""
+        columns = ([area.contains(longitude, latitude, border=border) for area in parts] for parts in regions.values())
+        return np.column_stack([np.logical_or.reduce(each) for each in columns])
+
+    inside, touched = members(longitude, latitude, border=False), members(longitude, latitude, border=True)
+    turns = (np.abs(latitude) <= 180).all() and (np.abs(longitude) <= 90).all()
+    if not touched.any() and turns and members(latitude, longitude, border=True).any():
+        problem = "polygons lie elsewhere; longitude and latitude seem to be exchanged: write the longitude first"
+        raise InputError(problem, field="areas", value=path)
+    return _assigned(list(regions), inside, touched, rest)
+
+
+def _assigned(names: list[str], inside: NDArray[np.bool_], touched: NDArray[np.bool_], rest: str | None) -> Areas:
+    """The areas of memberships (n, K): strictly inside, and inside or on the border."""
+    twice = np.flatnonzero(inside.sum(axis=1) > 1)
+    if len(twice):
+        both = [names[k] for k in np.flatnonzero(inside[twice[0]])]
+        raise InputError("polygons overlap", field="areas", value=f"{' and '.join(both)} share {_listed(twice)}")
+    label = np.where(inside.any(axis=1), inside.argmax(axis=1), touched.argmax(axis=1))
+    missed = np.flatnonzero(~touched.any(axis=1))
+    if len(missed) and rest is None:
+        raise _missed(missed)
+    label[missed] = len(names)
+    return Areas(names=(*names, *([str(rest)] if len(missed) else [])), label=label.astype(np.int64))
+
+
+def _of_cells(path: Path, domain: Domain, rest: str | None) -> Areas:
+    frame = read_frame(path, "areas", texts=("area",)).dropna(how="all")
+    cell, area = number_column(frame, ("cell",), "areas"), frame[named_column(frame, ("area",), "areas")]
+    shown = ["cell", "area"]
+    odd = ~((cell >= 0) & (cell < domain.size) & (cell == np.floor(cell)))
+    refuse_line(odd, frame, shown, "areas", f"no such cell: use 0 to {domain.size - 1}")
+    refuse_line(frame["cell"].duplicated().to_numpy(), frame, shown, "areas", "a cell is listed twice")
+    refuse_line(area.fillna("").str.strip().eq("").to_numpy(), frame, shown, "areas", "has no name")
+    words = dict(zip(cell.astype(int).tolist(), area.str.strip().map(text_of), strict=True))
+    missed = np.setdiff1d(np.arange(domain.size), cell)
+    if len(missed) and rest is None:
+        raise _missed(missed)
+    return Areas.of_words([words.get(place, str(rest)) for place in range(domain.size)])
+
+
+def _missed(places: NDArray[np.int64]) -> InputError:
+    problem = "places lie in no area; cover them, or name the area of what is left: --rest elsewhere"
+    return InputError(problem, field="areas", value=_listed(places))
+
+
+def _listed(places: NDArray[np.int64]) -> str:
+    shown = ", ".join(map(str, places[:_SHOWN].tolist()))
+    return f"cell {shown}" if len(places) == 1 else f"{len(places)} cells: {shown}{', ...' * (len(places) > _SHOWN)}"
+
+
+def _names(path: Path, features: list[Feature], name_field: str | None, on_note: Callable[[str], None]) -> list[str]:
+    """The name of every feature; those without are numbered, and a note says so."""
+    fields = _NAMES if name_field is None else (name_field,)
+    names: list[str | None] = []
+    for number, (_, properties, given) in enumerate(features):
+        held = properties if isinstance(properties, dict) else {}
+        name = next((held[key] for key in fields if held.get(key) is not None), None)
+        if name is None and name_field is not None:
+            raise InputError(
+                f"polygon {number + 1} has no such property; name one of all polygons ({_properties(features)})",
+                field="name-field",
+                value=name_field,
+            )
+        name = given if name is None else name
+        names.append(name if isinstance(name, str) or name is None else json.dumps(name))
+    if None in names:
+        on_note(
+            f"{path.name}: areas without a name are numbered; --name-field NAME names them ({_properties(features)})."
+        )
+    return [f"area {k + 1}" if name is None else name for k, name in enumerate(names)]
+
+
+def _properties(features: list[Feature]) -> str:
+    """The properties of features, in words."""
+    names = dict.fromkeys(str(key) for _, held, _ in features if isinstance(held, dict) for key in held)
+    shown = ", ".join(list(names)[:_PROPERTIES])
+    return f"properties: {shown}{', ...' * (len(names) > _PROPERTIES)}" if names else "they have no properties"

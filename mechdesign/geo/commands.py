@@ -1,0 +1,240 @@
+"""`mechdesign area`, from an area to a certified mechanism file; `mechdesign level`, from odds to an epsilon and back.
+
+Heavy imports happen inside.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mechdesign.base.descriptions import real_number
+from mechdesign.base.registry import provider
+from mechdesign.cli.options import (
+    EpsilonOption,
+    FactorOption,
+    GapOption,
+    JsonOption,
+    LimitOption,
+    NatsOption,
+    OverwriteOption,
+    PageOption,
+    VerboseOption,
+    WithinOption,
+    check_outputs,
+    check_page,
+    real,
+    save_page,
+    whole,
+)
+from mechdesign.cli.parsing import epsilon_asked, radius_asked
+from mechdesign.errors import InputError
+
+if TYPE_CHECKING:
+    from mechdesign.geo.area import Area
+    from mechdesign.problem.domain import Domain
+    from mechdesign.problem.levels import PrivacyLevel, Raster
+    from mechdesign.problem.problem import DesignProblem
+
+PROGRAMS = ("auto", "optimal", "eikonal", "planar-laplace")
+_PRIOR_HELP = "Raster the prior is proportional to: .tif, .nc or .asc. Uniform without."
+_FROM_HELP = (
+    "CSV of latitude, longitude, population: levels of --nats (2) over the radius that holds --people, eikonal metric; "
+    "the prior too, without --prior. Nobody lives where --forbidden is."
+)
+_POSITIONS_HELP = (
+    "Protect any two positions, or cells alone. Without: any, and cells only where any is not to be had, which is said."
+)
+_PATHS_HELP = "Distance between any two positions: in a straight line, or along paths inside a ragged area."
+_LEVELS_HELP = "Raster of levels: eps(u) = slope levels(u) + epsilon, eikonal metric."
+
+
+def area(
+    cell: Annotated[float, real("--cell", help="Side of a cell, in the unit.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="NetCDF file to write.")],
+    area: Annotated[Path | None, typer.Argument(help="GeoJSON file: Polygon or MultiPolygon, degrees.")] = None,
+    box: Annotated[str | None, typer.Option("--box", metavar="W,S,E,N", help="Degrees, instead of a file.")] = None,
+    within: WithinOption = None,
+    factor: FactorOption = None,
+    nats: NatsOption = None,
+    epsilon: EpsilonOption = None,
+    unit: Annotated[str, typer.Option("--unit", help="Unit of length: m, km, mi, ...")] = "m",
+    forbidden: Annotated[Path | None, typer.Option("--forbidden", help="GeoJSON of what is left out: water.")] = None,
+    prior: Annotated[Path | None, typer.Option("--prior", help=_PRIOR_HELP)] = None,
+    levels: Annotated[Path | None, typer.Option("--levels", help=_LEVELS_HELP)] = None,
+    slope: Annotated[float, real("--slope", help="Of --levels, in nats per unit per unit of levels.")] = 0.0,
+    levels_from: Annotated[Path | None, typer.Option("--levels-from", help=_FROM_HELP)] = None,
+    people: Annotated[float | None, real("--people", help="Of --levels-from: how many; 2000.")] = None,
+    least: Annotated[float | None, real("--least", help="Of --levels-from: the smallest radius; 500 m.")] = None,
+    most: Annotated[float | None, real("--most", help="Of --levels-from: the largest radius; 5 km.")] = None,
+    stencil: Annotated[int, whole("--stencil", help="Neighbours, for --levels and --levels-from.")] = 8,
+    loss: Annotated[str, typer.Option("--loss", help="distance, squared or zero-one.")] = "distance",
+    program: Annotated[str, typer.Option("--program", help="One of " + ", ".join(PROGRAMS) + ".")] = "auto",
+    positions: Annotated[str | None, typer.Option("--positions", metavar="any|cells", help=_POSITIONS_HELP)] = None,
+    paths: Annotated[str, typer.Option("--paths", metavar="straight|inside", help=_PATHS_HELP)] = "straight",
+    gap: GapOption = 1e-3,
+    time_limit: LimitOption = math.inf,
+    page: PageOption = None,
+    overwrite: OverwriteOption = False,
+    verbose: VerboseOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Design a mechanism for an area on Earth: any two positions are protected, by their distance on the ground."""
+    started = time.monotonic()
+    from mechdesign.base.memory import require_memory
+    from mechdesign.geo.area import area_problem
+    from mechdesign.geo.areas import read_area
+    from mechdesign.geo.design import HELD, Request, beside, check_claim, designed, sentences
+    from mechdesign.geo.georeferenced import raster_on
+    from mechdesign.mechanism.storage import check_target, save
+    from mechdesign.output.printing import note_compiling, progress, show
+    from mechdesign.output.summary import proved, summarise, summary_words
+    from mechdesign.solvers.solve import check_targets
+    from mechdesign.solvers.table import LARGEST_TABLE
+
+    if output.suffix != ".nc":
+        raise InputError("must end in .nc; mechdesign export writes other formats", field="output", value=output)
+    check_outputs((output, check_target), (page, check_page), overwrite=overwrite)
+    check_targets(gap, time_limit)
+    region = area_asked(area, box)
+    if program not in PROGRAMS:
+        raise InputError("unknown program", field="program", value=program, remedy="use " + ", ".join(PROGRAMS))
+    check_claim(positions, program)
+    forms = {"factor": factor, "nats": nats, "epsilon": epsilon}
+    radii = {"people": people, "least": least, "most": most}
+    eps: float = 0.0
+    claimed: dict[str, float] = {}
+    if levels_from is None:
+        _refuse("--levels-from", radii)
+        eps, claimed = epsilon_asked(within=within, **forms)
+    else:
+        _refuse("a single level", {"within": within, "epsilon": epsilon, "levels": levels})
+    left_out = None if forbidden is None else read_area(forbidden)
+    domain = region.grid(cell=cell, unit=unit, forbidden=left_out)
+    by_factors = domain.size > LARGEST_TABLE and levels_from is not None and program in ("auto", "eikonal")
+    if not by_factors:
+        require_memory(domain.size, domain.size, tables=HELD, what="a mechanism for the area", field="cell")
+    varying, density = None, None
+    if levels_from is not None:
+        varying, density, claimed = _elastic(domain, levels_from, water=left_out, radii=radii, forms=forms)
+    name = "box" if area is None else area.stem
+    setting: dict[str, Any] = {
+        "density": density if prior is None else raster_on(domain, prior),
+        "levels": None if levels is None else raster_on(domain, levels),
+        "slope": slope,
+        "stencil": stencil,
+        "loss": loss,
+        "paths": paths,
+        "name": name,
+        "parameters": {**claimed, "cell": cell, "unit": domain.unit},
+    }
+
+    def stated(*, positions: bool = False) -> DesignProblem:
+        level: float | PrivacyLevel = varying or eps
+        if positions and levels is None and "within" in claimed:  # the factor holds within it, rounding included
+            level = eps / (1 + 1.01 * provider("positions").rounding_length(cell) / claimed["within"])
+        return area_problem(domain, epsilon=level, positions=positions, **setting)
+
+    note_compiling()
+    with progress(name) as on_progress:
+        request = Request(
+            stated=stated,
+            program=program,
+            positions=positions,
+            loss=loss,
+            varies=levels is not None or varying is not None,
+            gap=gap,
+            ends=time.monotonic() + time_limit,
+            on_progress=on_progress,
+        )
+        made = designed(request, domain)
+        checked = proved(made.mechanism)
+        summary = summarise(made.mechanism, checked, seconds=time.monotonic() - started, file=output)
+        between_cells = stated() if made.positions else made.problem
+        summary |= {"chosen": made.why, **beside(between_cells, made.program, summary["position_loss"])}
+    assert domain.plane is not None
+    summary |= {"positions": "any" if made.positions else "cells", "positions_reason": made.reason}
+    summary |= {"plane": domain.plane.words(), "geodesic_epsilon": made.problem.parameters["geodesic_epsilon"]}
+    save(made.mechanism, output, overwrite=overwrite)
+    if page is not None:
+        save_page(made.mechanism, page, overwrite=overwrite)
+    more = sentences(summary, made.problem)
+    words = summary_words(
+        summary, made.mechanism, checked, verbose=verbose, because=made.reason, limit=time_limit, more=more
+    )
+    show(summary, words, as_json=as_json)
+
+
+def _refuse(owner: str, options: Mapping[str, object]) -> None:
+    """Raises: InputError where an option is given that belongs to `owner`, which is not there, or excludes it."""
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(f"belongs to {owner}", field=name, value=value)
+
+
+def _elastic(
+    domain: Domain,
+    path: Path,
+    *,
+    water: Area | None,
+    radii: Mapping[str, float | None],
+    forms: Mapping[str, float | None],
+) -> tuple[PrivacyLevel, Raster, dict[str, float]]:
+    """The level of --levels-from, the density of the people, and the parameters of the design."""
+    from mechdesign.base.arguments import positive
+    from mechdesign.base.units import METRES
+    from mechdesign.geo.people import read_people
+
+    metre = METRES[domain.unit]
+    usual = {"people": 2000.0, "least": 500.0 / metre, "most": 5000.0 / metre}
+    given = {name: usual[name] if value is None else value for name, value in radii.items()}
+    if all(value is None for value in forms.values()):
+        forms = {"nats": 2.0}
+    nats, _ = epsilon_asked(within=1.0, **forms)
+    density = read_people(path, domain, margin=positive(given["most"], "most"), water=water).density
+    level = provider("elastic").elastic_level(density, nats=nats, **given)
+    return level, density, {**given, "nats": nats}
+
+
+def area_asked(file: Path | None, box: str | None) -> Area:
+    """The area of a GeoJSON file, or of --box W,S,E,N."""
+    from mechdesign.geo.area import Area
+    from mechdesign.geo.areas import read_area
+
+    if (file is None) == (box is None):
+        raise InputError("one area is needed, a GeoJSON file or --box W,S,E,N", field="area", value=box)
+    if file is not None:
+        return read_area(file)
+    try:
+        west, south, east, north = map(real_number, (box or "").replace(",", " ").split())
+    except ValueError as error:
+        raise InputError("must be four numbers of degrees, W,S,E,N", field="box", value=box) from error
+    return Area.box(west=west, south=south, east=east, north=north)
+
+
+def level(
+    within: WithinOption = None,
+    factor: FactorOption = None,
+    nats: NatsOption = None,
+    epsilon: EpsilonOption = None,
+    unit: Annotated[str, typer.Option("--unit", help="The unit of length, such as m or km.")] = "m",
+    reports: Annotated[int, whole("--reports", help="How many reports of one person.")] = 1,
+    interest: Annotated[float | None, real("--interest", help="Radius of an area to be retrieved.")] = None,
+    confidence: Annotated[float, real("--confidence", help="How surely all of that area.")] = 0.95,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what a privacy level means: odds within a radius, planar Laplace noise, the cost of several reports."""
+    radius = radius_asked(within)
+    eps, _ = epsilon_asked(within=radius, factor=factor, nats=nats, epsilon=epsilon)
+    from mechdesign.geo.level import level_document, level_words
+    from mechdesign.output.printing import show
+
+    document = level_document(
+        radius=radius, epsilon=eps, unit=unit, reports=reports, interest=interest, confidence=confidence
+    )
+    show(document, level_words(document), as_json=as_json)

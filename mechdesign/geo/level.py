@@ -1,0 +1,103 @@
+"""What `mechdesign level` says: a privacy level as odds within a radius, as noise, as the cost of several reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mechdesign.base.arguments import check_whole
+from mechdesign.base.figures import length, number, percent
+from mechdesign.base.units import canonical_unit, unit_word
+from mechdesign.closed_forms.privacy_radius import nats_within, odds_factor
+from mechdesign.closed_forms.radial_laplace import mean_radius, radius_ppf
+from mechdesign.errors import UnitError
+from mechdesign.output.printing import Block
+
+QUANTILES = (0.5, 0.9, 0.95, 0.99)
+
+
+def level_document(
+    *,
+    radius: float,
+    epsilon: float,
+    unit: str = "m",
+    reports: int = 1,
+    interest: float | None = None,
+    confidence: float = 0.95,
+) -> dict[str, Any]:
+    """The level of epsilon, in nats per unit, in all its forms.
+
+    Returns: radius, unit, epsilon (nats per unit), epsilon_unit, nats and factor between two places up to radius apart,
+        nats_both_within and factor_both_within between two places that are both within radius of a person;
+        expected_distance and quantiles (by probability) of one planar Laplace report, in units; reports, nats_together
+        and factor_together for so many reports at this epsilon, epsilon_each and expected_distance_each where they
+        share it; interest, confidence and retrieval_radius, None unless interest is given.
+    Raises: InputError for numbers out of range; UnitError for an unknown unit or an angle.
+    """
+    known, count = canonical_unit(unit), check_whole(reports, "reports")
+    if known == "degree":
+        raise UnitError("an angle is no length", field="unit", value=unit, remedy="give the radius in m or km")
+    within = nats_within(radius, epsilon)
+    retrieved = None
+    if interest is not None:
+        from mechdesign.closed_forms.retrieval import retrieval_radius  # here: it takes seconds to load
+
+        retrieved = float(retrieval_radius(interest, confidence, epsilon))
+    return {
+        "radius": float(radius),
+        "unit": known,
+        "epsilon": epsilon,
+        "epsilon_unit": f"nats per {unit_word(known)}",
+        "nats": within,
+        "factor": odds_factor(within),
+        "nats_both_within": 2 * within,
+        "factor_both_within": odds_factor(2 * within),
+        "expected_distance": mean_radius(epsilon),
+        "quantiles": {f"{p:g}": float(radius_ppf(p, epsilon)) for p in QUANTILES},
+        "reports": count,
+        "nats_together": count * within,
+        "factor_together": odds_factor(count * within),
+        "epsilon_each": epsilon / count,
+        "expected_distance_each": mean_radius(epsilon / count),
+        "interest": interest,
+        "confidence": None if interest is None else float(confidence),
+        "retrieval_radius": retrieved,
+    }
+
+
+def level_words(document: Mapping[str, Any]) -> Iterator[Block]:
+    """The document of `level_document` in words; factors and distances rounded up."""
+    unit, count = document["unit"], document["reports"]
+    radius = length(document["radius"], unit, digits=6)
+
+    def up(name: str) -> str:
+        return number(document[name], up=True, digits=6)
+
+    def away(value: float) -> str:
+        return length(value, unit, up=True, digits=6)
+
+    quantiles = ", ".join(f"{float(p):.0%} {away(r)}" for p, r in document["quantiles"].items())
+    epsilon = f"{number(document['epsilon'], digits=9)} {document['epsilon_unit']}"
+    odds = f"one report changes anybody's odds by a factor of at most {up('factor')}"
+    yield f"Within {radius}, {odds}: epsilon is {epsilon}."
+    lines = {
+        "epsilon": epsilon,
+        "odds": f"between places up to {radius} apart change by a factor of at most {up('factor')} ({up('nats')} nats)",
+        "odds nearby": f"between places both within {radius} of a person: {up('factor_both_within')} "
+        f"({up('nats_both_within')} nats)",
+        "planar Laplace noise": f"mean distance {away(document['expected_distance'])}",
+        "reports within": quantiles,
+    }
+    if count > 1:
+        lines |= {
+            f"{count} reports": f"at this epsilon, together: a factor of {up('factor_together')} "
+            f"({up('nats_together')} nats)",
+            "sharing it": f"each at {number(document['epsilon_each'], up=False, digits=6)} {document['epsilon_unit']}, "
+            f"mean distance {away(document['expected_distance_each'])}",
+        }
+    if document["retrieval_radius"] is not None:
+        lines["retrieve"] = (
+            f"{away(document['retrieval_radius'])} around the report, for all within {away(document['interest'])} of "
+            f"the location with probability {percent(document['confidence'], up=False)}"
+        )
+    yield lines

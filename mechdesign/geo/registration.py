@@ -1,0 +1,13 @@
+"""What `geo` adds to the core. Needs: none. With: maps, positions, web."""
+
+TABLES = {
+    "commands": {
+        "area": "mechdesign.geo.commands:area",
+        "level": "mechdesign.geo.commands:level",
+    },
+    "metrics": {"streets": "mechdesign.geo.roads:Streets"},
+    "providers": {
+        "lines": "mechdesign.geo.areas",
+        "rules": "mechdesign.geo.rules",
+    },
+}

@@ -1,0 +1,258 @@
+r"""Road networks: places joined by streets, the metric along them, and tables of both such as OSMnx writes.
+
+    d(u, u') = epsilon * (length of the shortest path from u to u' along streets)
+
+Nodes: a column osmid (or id) and either lon and lat in degrees or x and y. Edges: u, v and length in m; other columns,
+oneway and key among them, are ignored: a metric is symmetric, so that a one-way street counts both ways. Of parallel
+edges the shortest counts, loops are dropped.
+
+Degrees become metres of the plane about the middle of the nodes (`problem/plane.py`, the extra `geo`), which a
+file keeps: `mechdesign sample --lon --lat` takes the nearest node and answers in degrees. The plane only places the
+nodes: distances along streets are sums of the lengths in the table, and the claim is about these, between nodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.csgraph import connected_components
+
+from mechdesign.base.arguments import asked
+from mechdesign.base.descriptions import finites, wholes
+from mechdesign.base.display import Shown
+from mechdesign.base.units import canonical_unit, unit_ratio, unit_word
+from mechdesign.errors import InputError, UnitError
+from mechdesign.problem.domain import MOST_PLACES, Domain
+from mechdesign.problem.lattice import Edges, shortest_paths
+from mechdesign.problem.levels import ROUND_DOWN
+from mechdesign.problem.metric import Graph, PerLength, check_unit, scaled_down
+from mechdesign.problem.plane import WIDEST, Plane
+from mechdesign.problem.tables import named_column, number_column, read_frame, refuse_line
+
+_IDS, _LONGITUDES, _LATITUDES = ("osmid", "id"), ("lon", "longitude", "lng"), ("lat", "latitude")
+_SHOWN = 5  # parts that an error names
+_LIKELY = (0.5, 10.0)  # of a street's length over the straight line between its ends: the median of a real network
+
+
+def _place_numbers(value: object, field: str) -> NDArray[np.int64]:
+    return wholes(value, field, 0, MOST_PLACES)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Streets(PerLength):
+    """d(u, u') = epsilon * (length of the shortest path from u to u' along streets), epsilon in nats per `unit`.
+
+    tail, head (e,) place numbers, length (e,) in `unit`. Both directions of a street count the same: a metric is
+    symmetric, whatever the traffic signs say. Lengths are the streets' own: where the nodes stand, on a plane or
+    anywhere else, is no part of the claim. Where no street is shorter than the straight line between its ends,
+    d >= epsilon |u - u'|: less private than geo-indistinguishability at the same epsilon, in exchange for less loss.
+    Invariants: those of `Graph`. Source: d-privacy with the distance of a graph, Alvim et al. 2018, section III.
+    """
+
+    tail: ArrayLike
+    head: ArrayLike
+    length: ArrayLike
+    kind = "streets"
+    described = (*PerLength.described, ("tail", _place_numbers), ("head", _place_numbers), ("length", finites))
+    rebuilt = "streets"
+    sparse = True
+    network = True
+
+    def over(self, domain: Domain) -> Self:
+        ratio = unit_ratio(self.unit, domain.unit)
+        if ratio == 1:
+            return self
+        return replace(super().over(domain), length=np.asarray(self.length, float) * ROUND_DOWN * float(ratio))
+
+    def unscaled_edges(self, domain: Domain) -> Edges:
+        check_unit(self.unit, domain)
+        streets = Graph(tail=self.tail, head=self.head, length=self.length).unscaled_edges(domain)
+        return scaled_down(streets, self.epsilon)
+
+    def claim(self, domain: Domain) -> str:
+        return (
+            "the shortest-path distance along the streets listed in this file, either way, times "
+            f"{self.epsilon:.17g} nats per {unit_word(domain.unit)}"
+        )
+
+    def words(self, unit: str, axes: int) -> str:
+        streets = len(np.asarray(self.length))
+        return f"distance along {streets} streets, eps = {self.epsilon * self.scale:.3g} nats per {unit_word(unit)}"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Roads(Shown):
+    """A connected network of n nodes and e streets.
+
+    ids (n,), the nodes as their table calls them; points (n, 2), x and y in m; degrees (n, 2), longitude and latitude,
+    where the table has them; tail < head (e,), node numbers, length (e,) in m; left_out, how many nodes lay outside
+    the part that was kept; plane, on which the points lie, where they were made from degrees.
+    """
+
+    ids: NDArray[np.str_]
+    points: NDArray[np.float64]
+    degrees: NDArray[np.float64] | None
+    tail: NDArray[np.int64]
+    head: NDArray[np.int64]
+    length: NDArray[np.float64]
+    left_out: int = 0
+    plane: Plane | None = None
+
+    @property
+    def domain(self) -> Domain:
+        """The nodes as secrets, at their points in m, on their plane.
+
+        Raises: InputError where two nodes coincide, or reach 490 km from the middle of the plane.
+        """
+        return Domain.points_at(self.points, unit="m", plane=self.plane)
+
+    def metric(self, epsilon: float) -> Streets:
+        """The distance along streets times epsilon, in nats per m."""
+        return Streets(epsilon=epsilon, unit="m", tail=self.tail, head=self.head, length=self.length)
+
+    def distances(self) -> NDArray[np.float64]:
+        """Lengths (n, n) of the shortest paths along streets, in m. Cost: O(n (e + n log n))."""
+        return shortest_paths(Edges(tail=self.tail, head=self.head, length=self.length), len(self.ids))
+
+
+@asked
+def read_roads(
+    nodes: str | Path, edges: str | Path, *, unit: str | None = None, largest_component: bool = False
+) -> Roads:
+    """Read a road network from CSV tables of its nodes and edges; see the module docstring for their columns.
+
+    Parameters: unit of the coordinates x and y, m or degree; by default lon and lat are taken where there are no x and
+    y, and x and y in m otherwise, which lie on no plane of ours (unit degree takes lon and lat instead);
+    largest_component, keep the largest connected part and count the other nodes in `left_out`.
+    Raises: FileFormatError for a table that is missing or lacks a column; InputError for a node given twice, an edge to
+    an unknown node, a length or coordinate that is no finite number, a length that is not positive, parts without a
+    street between them; UnitError for coordinates that are not in the unit, such as degrees where m were asked for;
+    for degrees, InputError with the command to run where pyproj is not installed.
+    Cost: memory of the two tables.
+    """
+    table = read_frame(nodes, "nodes", texts=_IDS)
+    ids = table[_filled(table, _IDS, "nodes")]
+    refuse_line(ids.duplicated().to_numpy(), table, [str(ids.name)], "nodes", "a node is given twice")
+    points, degrees, plane = _places(table, unit)
+    names = ids.to_numpy(str)
+    tail, head, length = _streets(read_frame(edges, "edges", texts=("u", "v")), names)
+    whole = Roads(ids=names, points=points, degrees=degrees, tail=tail, head=head, length=length, plane=plane)
+    roads = _joined(whole, largest=largest_component)
+    _check_lengths(roads)
+    return roads
+
+
+def _filled(table: Any, names: tuple[str, ...], field: str) -> str:
+    """The name of the column of nodes, one of these, without an empty field."""
+    name = named_column(table, names, field)
+    refuse_line(table[name].isna().to_numpy(), table, [name], field, f"{name} is empty")
+    if len(table) == 0:
+        raise InputError("has no lines", field=field, value=name)
+    return name
+
+
+def _places(table: Any, unit: str | None) -> tuple[NDArray[np.float64], NDArray[np.float64] | None, Plane | None]:
+    """Points (n, 2) in m, longitudes and latitudes (n, 2) where the table has them, and the plane of the points where
+    they are made from those.
+    """
+    geographic = any(name in table.columns for name in _LONGITUDES)
+    planar = "x" in table.columns
+    known = canonical_unit(unit or ("m" if planar else "degree"))
+    if known not in ("m", "degree"):
+        raise UnitError("must be m or degree", field="unit", value=unit)
+    if known == "m" and not planar and geographic:
+        raise UnitError("longitudes and latitudes are degrees, not lengths; use degree", field="unit", value=unit)
+    if known == "degree":
+        named = (_LONGITUDES, _LATITUDES) if geographic else (("x",), ("y",))
+        degrees = np.column_stack([number_column(table, spellings, "nodes") for spellings in named])
+        plane = _plane(degrees)
+        return plane.forward(*degrees.T), degrees, plane
+    points = np.column_stack([number_column(table, (axis,), "nodes") for axis in ("x", "y")])
+    if not geographic:
+        return points, None, None
+    return points, np.column_stack([number_column(table, names, "nodes") for names in (_LONGITUDES, _LATITUDES)]), None
+
+
+def _plane(degrees: NDArray[np.float64]) -> Plane:
+    """The plane about the middle of the degrees, to six decimals."""
+    longitude, latitude = degrees.T
+    odd = ~((abs(longitude) <= 180) & (abs(latitude) <= WIDEST))
+    if odd.any():
+        raise UnitError(
+            f"must be longitudes within 180 and latitudes within {WIDEST:g} degrees",
+            field="nodes",
+            value=f"{longitude[odd][0]:g}, {latitude[odd][0]:g}",
+            remedy="pass unit m for projected coordinates",
+        )
+    east, north = ((degrees.min(axis=0) + degrees.max(axis=0)) / 2).round(6).tolist()
+    return Plane(latitude=north, longitude=east, unit="m")
+
+
+def _streets(table: Any, names: NDArray[np.str_]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Ends tail < head (e,) and length (e,), without loops, the shortest of parallel edges."""
+    import pandas as pd
+
+    number = pd.Index(names)
+    ends = []
+    for end in ("u", "v"):
+        node = number.get_indexer(table[_filled(table, (end,), "edges")])
+        refuse_line(node < 0, table, [end], "edges", "an edge ends at a node that the nodes do not list")
+        ends.append(node.astype(np.int64))
+    length = number_column(table, ("length",), "edges")
+    refuse_line(length <= 0, table, ["length"], "edges", "a length must be positive")
+    tail, head = np.minimum(*ends), np.maximum(*ends)
+    order = np.lexsort((length, head, tail))
+    order = order[tail[order] != head[order]]
+    _, first = np.unique(np.column_stack([tail[order], head[order]]), axis=0, return_index=True)
+    kept = order[first]
+    return tail[kept], head[kept], length[kept]
+
+
+def _joined(whole: Roads, *, largest: bool) -> Roads:
+    """The network where it is connected; else its largest part where that was asked for."""
+    ids, tail, head = whole.ids, whole.tail, whole.head
+    joined = sp.csr_array((whole.length, (tail, head)), shape=(len(ids),) * 2)
+    count, label = connected_components(joined, directed=False)
+    sizes = np.bincount(label)
+    order = np.argsort(-sizes, kind="stable")
+    if count > 1 and not largest:
+        shown = [f"{sizes[k]} node(s) with {ids[np.argmax(label == k)]}" for k in order[:_SHOWN]]
+        more = f" and {count - _SHOWN} more" if count > _SHOWN else ""
+        raise InputError(
+            f"the network falls into {count} parts that no street joins, {int((sizes == 1).sum())} of them one node",
+            field="edges",
+            value="; ".join(shown) + more,
+            remedy="add what joins them, or keep the largest part alone (largest_component)",
+        )
+    kept = label == order[0]
+    number = np.cumsum(kept) - 1
+    inside = kept[tail]
+    return replace(
+        whole,
+        ids=ids[kept],
+        points=whole.points[kept],
+        degrees=None if whole.degrees is None else whole.degrees[kept],
+        tail=number[tail[inside]],
+        head=number[head[inside]],
+        length=whole.length[inside],
+        left_out=int((~kept).sum()),
+    )
+
+
+def _check_lengths(roads: Roads) -> None:
+    """Refuse coordinates and lengths in different units: a street is about as long as the line between its ends."""
+    straight = np.hypot(*(roads.points[roads.tail] - roads.points[roads.head]).T)
+    low, high = _LIKELY
+    typical = float(np.median(straight / roads.length))
+    if not 1 / high <= typical <= 1 / low:
+        raise UnitError(
+            "streets are not about as long as the straight lines between their ends",
+            field="unit",
+            value=f"a median line of {typical:.3g} per unit of length",
+            remedy="lengths are in m; pass unit degree for longitudes and latitudes in x and y",
+        )

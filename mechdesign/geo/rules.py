@@ -1,0 +1,226 @@
+r"""Audit of rules that devices round positions by: what one report says, and that no epsilon bounds it.
+
+    report of x = the cell k of a grid of side G in which x + s Z lies, on either axis, Z standard normal, fresh
+    p(k | x) = Phi((k G + G/2 - x) / s) - Phi((k G - G/2 - x) / s);       1 in the own cell and 0 elsewhere where s = 0
+
+Let x be measured from the centre of the cell reported, p(x) = p(0 | x) and d > 0 along one axis.
+
+1. ln p is concave (an integral of a log-concave function), so ln p(x) - ln p(x + d) never falls as x grows: the largest
+   value over the reports no more than K cells from the own one is that at x = (K + 1/2) G, and over the reports of
+   probability P or more that at the x with p(x) = P. These are attained.
+2. No epsilon is finite. For x >= G/2, -p'(x) = E[(x - y) / s^2] p(x) for y within the cell, hence
+   ln p(x) - ln p(x + d) >= d (x - G/2) / s^2, without bound as x grows: 1 / s^2 more nats per unit for every unit.
+   Where s = 0 a report is possible in its own cell only.
+3. The total variation between x and x + d has its supremum where a border lies half-way: 2 Phi(d / 2s) - 1 (the
+   cells on either side of one border have differences of one sign, as the likelihood ratio is monotone in k); 1 where
+   s = 0.
+4. For positions spread evenly over the cells, the error on each axis is U + s Z with U even on [-G/2, G/2] and
+   independent: the mean square is 2 (G^2 / 12 + s^2), exactly. For given positions it varies.
+
+Figures are doubles from the tails of the normal law, right to ten digits and more. Axes are independent: nats of a step
+with both components add up, and so does -ln of the probability of a report.
+Source: LocationFudger.java of the Android Open Source Project (accuracy 2,000 m, offsets of a quarter of it); a grid of
+5 km as WebKit's approximate location is described; the audit is ours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import ndtr
+
+from mechdesign.base.arguments import asked
+from mechdesign.errors import InputError
+from mechdesign.output.printing import Block, Table
+
+DISTANCES = (50, 100, 250, 500, 1000, 2000)  # m
+AWAY = (0, 1, 2, 3, 5)  # cells
+PROBABILITIES = ("1e-2", "1e-4", "1e-6")
+_POSITIONS, _CELLS = (0, 250, 500, 999, 1000, 1250), (-5, -3, -2, -1, 0, 1, 2, 3, 5)  # of the test vectors
+_NODES = 200  # of each Gauss rule of the mean distance
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """grid, the side of a cell, and deviation of the offset on each axis, in m; modelled and left_out, in words."""
+
+    name: str
+    grid: int
+    deviation: int
+    modelled: str
+    left_out: str
+
+    def mass(self, x: float, cell: int = 0) -> float:
+        """p(cell | x) on one axis; x in m from the centre of cell 0."""
+        low, high = (cell - 0.5) * self.grid - x, (cell + 0.5) * self.grid - x
+        if self.deviation == 0:
+            return float(low <= 0 < high)
+        if low + high > 0:  # the tail on the left has all the digits
+            low, high = -high, -low
+        return float(ndtr(high / self.deviation) - ndtr(low / self.deviation))
+
+    def nats(self, x: float, distance: float) -> float:
+        """The nats ln p(0 | x) - ln p(0 | x + distance), for a positive deviation."""
+        return math.log(self.mass(x) / self.mass(x + distance))
+
+    def position(self, probability: float) -> float:
+        """The x > 0 at which p(0 | x) is `probability`."""
+        far = self.grid + 9 * self.deviation
+        return float(brentq(lambda x: math.log(self.mass(x) / probability), 0, far, xtol=1e-9))
+
+    def mean_distance(self) -> float:
+        """E|report - position| in m, positions spread evenly: G (sqrt 2 + arsinh 1) / 6 without offset, else by Gauss
+        rules in polar coordinates, in which the integrand is smooth; right to 10^-9.
+        """
+        if self.deviation == 0:
+            return self.grid * (math.sqrt(2) + math.asinh(1.0)) / 6
+        nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+        turn, reach = math.pi / 8 * (nodes + 1), self.grid / 2 + 9 * self.deviation
+        radius = math.sqrt(2) * reach / 2 * (nodes + 1)
+        at = [radius[:, None] * side for side in (np.cos(turn), np.sin(turn))]
+        east, north = (
+            (ndtr((x + self.grid / 2) / self.deviation) - ndtr((x - self.grid / 2) / self.deviation)) / self.grid
+            for x in at
+        )
+        inner = ((radius**2 * weights)[:, None] * east * north).sum(axis=0)
+        return float(8 * (inner * weights).sum() * math.pi / 8 * math.sqrt(2) * reach / 2)
+
+
+_SIDES = "Figures are of one axis; the nats of both axes add up"
+RULES = {
+    rule.name: rule
+    for rule in (
+        Rule(
+            name="android-coarse",
+            grid=2000,
+            deviation=500,
+            modelled="a grid of 2 km in the plane and one report with a fresh normal offset of 500 m on each axis",
+            left_out="the offset keeps sqrt(1 - 0.03^2) of itself an hour, so that offsets a day apart correlate by "
+            "0.99 and a trace that crosses borders tells more than its reports one by one; the last coarse location "
+            "is remembered; the grid is one of degrees; later versions snap to S2 cells sized by density",
+        ),
+        Rule(
+            name="webkit-grid",
+            grid=5000,
+            deviation=0,
+            modelled="a grid of 5 km in the plane, the centre of the own cell reported without an offset",
+            left_out="the grid on the ellipsoid; what is remembered; the moment at which the report of a moving device "
+            "changes, which tells the border that it crosses. Taken as described, not from the source code",
+        ),
+    )
+}
+
+
+@asked
+def audit_rule(name: str) -> dict[str, Any]:
+    """What a rule says of positions, of one report; lengths in m.
+
+    Returns: rule, grid, deviation, modelled, left_out; smallest_epsilon, which is None, and `why`. distances: for each
+        distance d along one axis, the supremum of the total variation; `separated`, the share of pairs so far apart
+        that every report tells apart; and the largest nats and nats_per_km in `cells`, of reports within so many cells
+        of the own one, and in `probabilities`, of reports that probable, both empty without an offset, where nats are 0
+        or infinite. mean_distance and mean_squared_error (m^2) for positions spread evenly; laplace, the level in nats
+        per km at which planar Laplace noise has the same of either, for all reports and distances.
+    Raises: InputError for another name.
+    """
+    rule = named_rule(name)
+    mean, square = rule.mean_distance(), 2 * (rule.grid**2 / 12 + rule.deviation**2)
+    why = "a report is possible in its own cell only: it rules out every position beyond a border"
+    if rule.deviation:
+        why = (
+            f"the further away a report is, the more it tells: {10**6 / rule.deviation**2:g} nats per km more for "
+            "every km from the border of its cell, without end"
+        )
+    return {
+        "rule": rule.name,
+        "grid": rule.grid,
+        "deviation": rule.deviation,
+        "modelled": rule.modelled,
+        "left_out": f"{rule.left_out}. {_SIDES}.",
+        "smallest_epsilon": None,
+        "why": why,
+        "distances": [_at(rule, distance) for distance in DISTANCES],
+        "mean_distance": mean,
+        "mean_squared_error": square,
+        "laplace": {"mean_distance": 2000 / mean, "mean_squared_error": 1000 * math.sqrt(6 / square)},
+    }
+
+
+def named_rule(name: str) -> Rule:
+    """The rule of a name. Raises: InputError for another."""
+    if name not in RULES:
+        raise InputError("unknown rule", field="rule", value=name, remedy="use " + ", ".join(RULES))
+    return RULES[name]
+
+
+def vectors(name: str) -> dict[str, Any]:
+    """Test vectors of a rule for another implementation.
+
+    masses: position (m from the centre of cell 0), cell, and probability in twelve digits. reports: position, offset
+    and cell of the rounding, half-way upwards.
+    """
+    rule = named_rule(name)
+    masses = [{"position": x, "cell": k, "probability": f"{rule.mass(x, k):.12g}"} for x in _POSITIONS for k in _CELLS]
+    offsets = (0, -499, 500, 1001, -2750) if rule.deviation else (0,)
+    places = (0, 1, rule.grid // 2 - 1, rule.grid // 2, -rule.grid // 2, 10 * rule.grid + 1, -3 * rule.grid - 7)
+    reports = [
+        {"position": x, "offset": e, "cell": (2 * (x + e) + rule.grid) // (2 * rule.grid)}
+        for x in places
+        for e in offsets
+    ]
+    return {"rule": name, "grid": rule.grid, "deviation": rule.deviation, "masses": masses, "reports": reports}
+
+
+def _at(rule: Rule, distance: int) -> dict[str, Any]:
+    """The figures of one distance."""
+    far: Mapping[str, float] = {}
+    likely: Mapping[str, float] = {}
+    if rule.deviation:
+        far = {str(k): (k + 0.5) * rule.grid for k in AWAY}
+        likely = {p: rule.position(float(p)) for p in PROBABILITIES}
+
+    def figures(places: Mapping[str, float]) -> dict[str, Any]:
+        nats = {name: rule.nats(x, distance) for name, x in places.items()}
+        return {name: {"nats": value, "nats_per_km": 1000 * value / distance} for name, value in nats.items()}
+
+    return {
+        "distance": distance,
+        "total_variation": float(2 * ndtr(distance / (2 * rule.deviation)) - 1) if rule.deviation else 1.0,
+        "separated": 0.0 if rule.deviation else min(1.0, distance / rule.grid),
+        "cells": figures(far),
+        "probabilities": figures(likely),
+    }
+
+
+def rule_words(document: Mapping[str, Any]) -> Iterator[Block]:
+    """The document of an audit of a rule in words: nats by distance, errors, and what was modelled."""
+    yield f"No epsilon bounds {document['rule']}: {document['why']}."
+    first, laplace = document["distances"][0], document["laplace"]
+    heads = ["own cell" if k == "0" else f"{k} away" for k in first["cells"]]
+    heads += [f"p >= {p}" for p in first["probabilities"]]
+    rows = [
+        [
+            f"{row['distance']} m",
+            f"{row['total_variation']:.3g}",
+            f"{row['separated']:.0%}",
+            *(f"{held['nats_per_km']:.3g}" for held in (*row["cells"].values(), *row["probabilities"].values())),
+        ]
+        for row in document["distances"]
+    ]
+    yield Table(["apart", "variation", "told apart", *heads], rows)
+    yield {
+        "figures": "largest nats per km between positions so far apart along one axis, of reports so many cells "
+        "away, or of such probability"
+        if heads
+        else "0 nats within a cell, infinitely many across a border; the share of pairs that it tells apart",
+        "error": f"{document['mean_distance']:.6g} m on average, {document['mean_squared_error']:.6g} m^2",
+        "planar Laplace": f"{laplace['mean_distance']:.3g} nats per km at that mean, "
+        f"{laplace['mean_squared_error']:.3g} at that square, for all reports and distances",
+        "modelled": document["modelled"],
+        "left out": document["left_out"],
+    }

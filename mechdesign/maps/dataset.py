@@ -1,0 +1,228 @@
+"""The Dataset of a factored mechanism: weights and an integer metric instead of a table. Made and read only here.
+
+| variable | dims | meaning |
+|---|---|---|
+| weight | column | uint32, W(k) in [1, 2^28] |
+| target | column | the secret whose cell is reported when the column is drawn (post-processing) |
+| remap | column | the cell with the least posterior expected loss, where it was computed |
+| first_generator | column | the number of the first generator of each column; the next column begins where it ends |
+| generator_place, generator_offset | generator | the place v of a generator, and uint16 f_v in steps, at most the cap |
+| inner | secret | the place that each secret is; places are the cells of the domain and of the frame around it |
+| edge_tail, edge_head, edge_units | edge | the integer metric: uint16 lengths in steps |
+| row_sum | secret, word | S(u), high and low 64 bits |
+| row_loss | secret | expected loss from each secret |
+| claim_tail, claim_head, claim_length | claimed | the edges of the claim in nats, where they were given as a list |
+| prior, level, excess, ring | secret | prior; eps(u); curvature excess; rings from the border |
+| dual | secret | multipliers of the row sums that prove lower_bound, where one was computed |
+
+Attributes: those of a table, with step (whole number of 2^-48 nats) and cap; lower_bound, of the loss of any
+mechanism with the claim, with bound_reach and bound_core, the radii in nats at which `dual` proves it. What is claimed,
+and why it holds, is in certificate.py. Where there are no generators, the columns are the distances from every place in
+turn.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from mechdesign.errors import DesignError
+from mechdesign.maps.certificate import GENERATORS, KERNEL_BITS, Columns, Factors
+from mechdesign.maps.integer_metric import IntegerMetric
+from mechdesign.maps.row_sums import LossData, RowBlock, join_words, rounded_words
+from mechdesign.mechanism.dataset import (
+    COST,
+    FACTORED,
+    claim_sentence,
+    coordinates,
+    refused,
+    seal,
+    stored_points,
+    versions,
+)
+from mechdesign.mechanism.stored import Proof, Stored
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.lattice import Edges
+from mechdesign.problem.losses import SQUARE
+from mechdesign.problem.problem import DesignProblem
+
+ROWS = 1024  # of a block: the last bits of sums depend on it
+
+
+def unsuited(problem: DesignProblem) -> str | None:
+    """Why a problem has no factored mechanism; None where it has one."""
+    if not problem.metric.sparse:
+        return f"the {problem.metric.kind} metric has no short list of edges"
+    if problem.loss.code is None:
+        return "a loss given as a table, or by no formula of the sums over rows, is as large as the mechanism"
+    return None
+
+
+def judge(problem: DesignProblem, factors: Factors, target: NDArray[np.int64]) -> LossData:
+    """What the sums over rows need: coordinates, prior and loss of a problem whose reports are its secrets."""
+    return LossData(
+        factors=factors,
+        secrets=problem.domain.points,
+        reports=problem.domain.points[target],
+        prior=problem.prior_array,
+        loss=problem.loss,
+    )
+
+
+def make_factored(
+    problem: DesignProblem,
+    judged: LossData,
+    rows: RowBlock,
+    target: NDArray[np.int64],
+    *,
+    program: str,
+    parameters: Mapping[str, Any],
+    diagnosis: Mapping[str, NDArray[Any]] | None = None,
+    stopped: str | None = None,
+    bound: ProvedBound | None = None,
+) -> xr.Dataset:
+    """The sealed Dataset of a factored mechanism at the claim of the problem's metric.
+
+    rows holds all n rows; target (c,), the secret that each column reports; diagnosis, arrays (n,) to keep under their
+    names; bound, where one was computed.
+    Raises: DesignError where the integer certificate does not hold.
+    """
+    domain, factors = problem.domain, judged.factors
+    if factors.breaches(problem.edges, join_words(rows.row_sum)):
+        raise DesignError("the factors break the claim", field="weight", remedy="report this mechanism")
+    metric, columns = factors.metric, factors.columns
+    figures = judgement(judged, rows, domain)
+    places = {
+        name.replace("secret", "place"): ("place", values, attrs)
+        for name, (_, values, attrs) in coordinates("secret", Domain.points_at(metric.points, unit=domain.unit)).items()
+    }
+    unit = problem.loss.unit(domain.unit)
+    variables: dict[str, Any] = {
+        "weight": ("column", factors.weight),
+        "target": ("column", target),
+        "inner": ("secret", factors.inner),
+        "edge_tail": ("edge", metric.tail),
+        "edge_head": ("edge", metric.head),
+        "edge_units": ("edge", metric.units),
+        "row_sum": (("secret", "word"), rows.row_sum),
+        "row_loss": ("secret", rows.loss, {"units": unit}),
+        "prior": ("secret", problem.prior_array.copy(), {"units": "1"}),
+    }
+    if figures.remap is not None:
+        variables["remap"] = ("column", figures.remap)
+    if columns is not None:
+        over = {"place": "generator", "offset": "generator", "first": "column"}
+        variables |= {name: (over[part], getattr(columns, part)) for part, name in GENERATORS.items()}
+    level = problem.metric.level_at(domain)
+    if level is not None:
+        variables["level"] = ("secret", level, {"units": f"nats per {domain.unit}"})
+    if problem.metric.listed:
+        listed = {"tail": problem.edges.tail, "head": problem.edges.head, "length": problem.edges.length}
+        variables |= {f"claim_{name}": ("claimed", values.copy()) for name, values in listed.items()}
+    variables |= {name: ("secret", values) for name, values in (diagnosis or {}).items()}
+    attrs: dict[str, str | int | float] = {
+        "schema": FACTORED,
+        "problem": problem.name,
+        "program": program,
+        "parameters": json.dumps({"knobs": dict(problem.parameters), **parameters}, sort_keys=True),
+        "domain": domain.describe_json(),
+        "metric": json.dumps(problem.metric.describe(), sort_keys=True),
+        "claim": claim_sentence(problem.metric, domain, problem.edges),
+        "cost": COST,
+        "loss": problem.loss.name,
+        "expected_loss": figures.loss,
+        "multiple": 1.0,
+        "effective_epsilon": effective_epsilon(factors, problem.edges, rows.row_sum),
+        "step": factors.step,
+        "cap": metric.cap,
+        "versions": versions(),
+    }
+    if figures.remapped_loss is not None:
+        attrs["remapped_loss"] = figures.remapped_loss
+    if stopped is not None:
+        attrs["stopped"] = stopped
+    if bound is not None:
+        variables["dual"] = ("secret", bound.dual, {"units": unit})
+        attrs |= {"lower_bound": bound.value, "bound_reach": bound.reach, "bound_core": bound.core}
+    return seal(xr.Dataset(variables, coords=coordinates("secret", domain) | places, attrs=attrs))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ProvedBound:
+    """A lower bound of the loss and what proves it: multipliers dual (n,), and the radii in nats of the balls in which
+    reports are priced and of their cores.
+    """
+
+    value: float
+    dual: NDArray[np.float64]
+    reach: float
+    core: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Judgement:
+    """loss, the expected loss; remap (c,), the best cell for every column, and remapped_loss, the expected loss with
+    it: None unless the loss is the squared distance, where the best cell is the one nearest to the posterior mean.
+    """
+
+    loss: float
+    remap: NDArray[np.int64] | None = None
+    remapped_loss: float | None = None
+
+
+def judgement(judged: LossData, rows: RowBlock, domain: Domain) -> Judgement:
+    """The figures of all n rows."""
+    loss = math.fsum(judged.prior * rows.loss)
+    if judged.loss.code != SQUARE:
+        return Judgement(loss=loss)
+    centre = judged.secrets.mean(axis=0)
+    assert rows.moments is not None
+    share = judged.prior * judged.floor / np.ldexp(rounded_words(rows.row_sum), -KERNEL_BITS)
+    far = [math.fsum(share), *(math.fsum(share * axis) for axis in (judged.secrets - centre).T)]
+    # sums over u of prior(u) P(k|u) times 1 and the coordinates from the centre, (c, 1 + a)
+    moments = rows.moments + judged.factors.weight[:, None] * np.array(far)
+    mass, first = moments[:, 0], moments[:, 1:]
+    seen = mass > 0
+    mean = np.where(seen[:, None], first / np.where(seen, mass, 1.0)[:, None], 0.0)
+    remap = np.asarray(cKDTree(domain.points - centre).query(mean)[1], np.int64)
+    was, becomes = judged.reports - centre, domain.points[remap] - centre
+    gain = 2 * ((becomes - was) * first).sum(axis=1) + ((was**2).sum(axis=1) - (becomes**2).sum(axis=1)) * mass
+    return Judgement(loss=loss, remap=remap, remapped_loss=loss - math.fsum(np.maximum(gain, 0.0)))
+
+
+def effective_epsilon(factors: Factors, edges: Edges, row_sum: NDArray[np.uint64]) -> float:
+    """A bound of every log-ratio over length: max over edges of (step q(u, v) + |ln S(u) - ln S(v)|) / d_e, at most 1
+    where the integers certify. Attained, before columns of one report are merged, where the edge is a shortest path and
+    one of its ends is a column of its own.
+    """
+    return min(1.0, float(factors.strain(edges, rounded_words(row_sum)).max()))
+
+
+def stored_factors(stored: Stored) -> Factors:
+    """The integers of a factored mechanism. Raises: InputError where one is out of range."""
+    mechanism, attrs = stored.mechanism, stored.mechanism.attrs
+    weight, inner = mechanism["weight"].values, mechanism["inner"].values
+    if len(np.unique(inner)) < stored.domain.size:
+        raise refused("two secrets share a place", "inner", "", "a place of its own for every secret")
+    edges = {part: mechanism[f"edge_{part}"].values for part in ("tail", "head", "units")}
+    metric = IntegerMetric(points=stored_points(mechanism, "place"), cap=int(attrs["cap"]), **edges)
+    missing = [name for name in GENERATORS.values() if name not in mechanism]
+    if 0 < len(missing) < len(GENERATORS):
+        raise refused("must be there", missing[0], "no such variable", "all of its generators")
+    columns = None if missing else Columns(**{part: mechanism[name].values for part, name in GENERATORS.items()})
+    return Factors(metric=metric, step=int(attrs["step"]), weight=weight, inner=inner, columns=columns)
+
+
+def examined_factors(stored: Stored) -> Proof:
+    """The claim compared with metric and geometry, and every edge of it checked by the stored row sums."""
+    bad = stored.factors.breaches(stored.edges, join_words(stored.mechanism["row_sum"].values))
+    reasons = [f"row_sum: {bad} (edge, direction) pairs break the claim"] * bool(bad)
+    return Proof(violations=bad, reasons=stored.differences() + reasons)

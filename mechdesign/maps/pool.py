@@ -1,0 +1,368 @@
+"""The optimal program over a pool of priced columns, at any size: the mechanism is kept as factors, not as a table.
+
+1. Multipliers from passes on a ladder of grids (local_bound.py).
+2. Rounds: every report is priced in its ball; rays that the pool lacks join it as columns, a few generators each
+   (fields.py); weights and multipliers move by a proximal interior-point method (pool_master.py). What the priced
+   multipliers are worth, sum lambda min(1, rho), and the loss of the weights with what their row sums will cost,
+   tell how far apart the bounds will be.
+3. Edge budgets, whole numbers, exact row sums: a certified mechanism.
+4. A bound, proved (local_bound.py).
+
+Nothing that the rounds find has to be right. Results do not depend on the number of threads.
+
+Edge budgets. Every edge gives up what the row sums spend of it: with lengths x_e and row sums s, the mechanism is
+private where x_e + |ln s(u) - ln s(v)| <= d_e (certificate.py). Shorter lengths change the row sums a little, so a few
+rounds settle both. Then lengths only fall. A length is a few hundred units, and one unit less here moves row sums there
+by as much: where an edge stays over its claim, its surroundings fall with it, less the farther they are, until none is
+over it by more than a unit brings. What is left over is taken off the step, so that the integers certify.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+import xarray as xr
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import dijkstra
+from threadpoolctl import ThreadpoolController
+
+from mechdesign.errors import SizeError, UnsuitableError
+from mechdesign.maps.certificate import Columns, Factors
+from mechdesign.maps.dataset import ROWS, ProvedBound, make_factored, unsuited
+from mechdesign.maps.factored import OVER_ROWS, certified
+from mechdesign.maps.fields import Generators, Spread, field_block, generators_of
+from mechdesign.maps.local_bound import certify, settled
+from mechdesign.maps.local_pricing import BLOCK, Asked, Places, Radii, State, ratio_block
+from mechdesign.maps.pool_master import Blocks, Matrix, Vector, improve
+from mechdesign.maps.rounds import SLACK, Units, left, spent, whole_weights
+from mechdesign.maps.row_sums import LossData, RowBlock, merged_rows, rounded_words, row_block, sum_block
+from mechdesign.maps.work_folder import Arrays, Work, Workers, all_blocks, threads, whole_pass
+from mechdesign.mechanism.dataset import total_cost
+from mechdesign.mechanism.repair import repair
+from mechdesign.problem.lattice import Edges
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.programs.program import Optimal
+from mechdesign.solvers.design import Design, Report, Targets, counter, reporter
+from mechdesign.solvers.pricing import ConePricer, homogeneous_bound
+
+_BLAS = ThreadpoolController()  # blocks of a few hundred places: more threads cost more than they bring
+LARGEST = 50_000  # secrets up to which a pool of columns is made: beyond, minutes become hours
+LARGEST_TABLE = 1600  # secrets up to which the result is a table
+FEWEST, MOST, WORK = 8, 40, 40_000  # rounds, and reports priced by them where they are few, about
+_PASSES = 60  # at most, on the grid itself, before the rounds
+_FEW = 3_000  # places up to which wider radii cost nothing
+_SAME = 0.01  # nats within which offsets count as equal
+_SHARE, _FINEST = 0.2, 2e-4  # of the gap asked for that the master may leave, and the least that it is asked for
+_ENOUGH = 0.7  # of the gap asked for: the estimate at which rounds end
+_SLOW = 0.9  # share of the gap that a round without another column has to leave behind, or it is the last
+_REPEATS = 4  # of the master where its loss is near enough: each levels the row sums further
+_FRESH = 0.1  # weight of a column that joins, in that of its report at first
+_FAINT = 1e-3  # of the weight of a report: columns below are dropped in the end
+_LAST = 0.3  # share of the time limit that is kept for the certificates
+# Edge budgets
+ROUNDS = 36  # passes that move lengths, at most
+GOOD = 1.0 + 2e-5  # largest log-ratio over claimed length at which they end early
+_FALLING, _TOGETHER = 7, 14  # rounds from which lengths only fall, and from which they do with what is around them
+_MORE, _WIDTH = 1.5, 3.0  # of an excess taken off there, e^-1 of it so many nats away
+_MOST = 0.02  # of an excess that is passed on
+
+
+class Settling:
+    """The columns of a pool with fixed weights (c,) > 0, on their way to a certificate."""
+
+    def __init__(
+        self, problem: DesignProblem, crew: Workers, columns: Generators, weight: Vector, *, report: Report
+    ) -> None:
+        self.problem, self.crew, self.report = problem, crew, report
+        self.units = Units.for_lengths(problem.edges.length)
+        self.target = columns.report
+        self.columns = Columns(
+            place=columns.place,
+            offset=np.minimum(columns.offset, self.units.cap).astype(np.uint16),
+            first=columns.first[:-1].copy(),
+        )
+        self.weight = whole_weights(weight)
+
+    def certified(self) -> tuple[LossData, RowBlock, float]:
+        """Integers that satisfy the certificate, their rows, and the factor of the step.
+
+        Cost: up to 36 passes over the exact sums of the rows, and one or two over their losses.
+        Raises: DesignError where half the distances break the claim, which they do for no weights.
+        """
+        units, sums = self._lengths()
+
+        def exact(judged: LossData) -> Arrays:
+            return self._pass("certificate", row_block, judged, OVER_ROWS)
+
+        factors = self._factors(units)
+        return certified(self.problem, factors, self.target, self.problem.edges, sums, exact=exact, report=self.report)
+
+    def _lengths(self) -> tuple[NDArray[np.int64], Vector]:
+        """Lengths (e,) in steps that leave what the row sums spend, and the row sums (n,): those of the round at which
+        the largest log-ratio over claimed length was the least.
+        """
+        edges, size = self.problem.edges, self.problem.domain.size
+        units, least = self.units.whole(edges.length), np.inf
+        for number in range(ROUNDS):
+            factors = self._factors(units)
+            arrays = self._pass("row sums", sum_block, factors, ("row_sum",))
+            sums = rounded_words(arrays["row_sum"])
+            strain = factors.strain(edges, sums, SLACK)
+            kappa = float(strain.max())
+            self.report(f"row sums, round {number + 1} of {ROUNDS}", done=size, total=size, kappa=kappa)
+            if kappa < least:
+                least, best = kappa, (units, sums)
+            if kappa <= GOOD:
+                break
+            wanted = self.units.whole(left(edges, np.log(sums)))
+            if number < _FALLING:
+                units = (units + wanted) // 2
+                continue
+            if number >= _TOGETHER:
+                share = _MORE * np.minimum(felt(edges, np.maximum(strain - 1, 0), size), _MOST)
+                wanted = np.minimum(wanted, units - np.rint(units * share).astype(np.int64))
+            units = np.minimum(units, wanted)
+        return best
+
+    def _factors(self, units: NDArray[np.int64]) -> Factors:
+        metric = self.units.metric(self.problem.domain.points, self.problem.edges, units)
+        inner = np.arange(self.problem.domain.size)
+        return Factors(metric=metric, step=self.units.step, weight=self.weight, inner=inner, columns=self.columns)
+
+    def _pass(self, name: str, work: Work, state: object, over_rows: tuple[str, ...]) -> Arrays:
+        size = self.problem.domain.size
+        told = counter(self.report, name, size)
+        return whole_pass(self.crew, work, state, size, ROWS, over_rows=over_rows, name=name, told=told)
+
+
+def felt(edges: Edges, excess: Vector, size: int) -> Vector:
+    """The largest x e^(-d / 3) over the excess x of all edges, d nats from an end to an end of an edge (e,)."""
+    worst = np.zeros(size)
+    np.maximum.at(worst, edges.tail, excess)
+    np.maximum.at(worst, edges.head, excess)
+    own, (tail, head, length) = np.flatnonzero(worst), edges.both_ways()
+    start = 1 + _WIDTH * np.log(worst.max() / worst[own])  # from a place before all others
+    ends = np.concatenate([tail, np.full(len(own), size)]), np.concatenate([head, own])
+    graph = sp.csr_array((np.concatenate([length, start]), ends), shape=(size + 1, size + 1))
+    at_places = worst.max() * np.exp((1 - dijkstra(graph, indices=size)[:size]) / _WIDTH)
+    return np.maximum(at_places[edges.tail], at_places[edges.head])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Depths:
+    """Radii in nats of the balls of reports (a narrow core gives rays that cost more than they promise), below the top
+    of a ray, where its generators are no longer kept, of the fields of columns in the master, and of their losses.
+    """
+
+    balls: Radii
+    deepest: float
+    keep: float
+    reach: float
+
+
+USUAL = Depths(balls=Radii(reach=16.0, core=8.0, keep=10.0), deepest=7.0, keep=12.0, reach=18.0)
+WIDE = Depths(balls=Radii(reach=30.0, core=20.0, keep=20.0), deepest=18.0, keep=20.0, reach=27.0)
+
+
+def suits(problem: DesignProblem) -> str | None:
+    """Why a problem cannot be solved by a pool of columns; None where it can."""
+    if problem.reports is not problem.domain:
+        return "reports are other places than the secrets"
+    return unsuited(problem)
+
+
+def solve_pool(program: Optimal, targets: Targets) -> Design | xr.Dataset:
+    """The mechanism of an optimal program, certified, with a proved bound; see the module docstring.
+
+    `stopped` is "gap" (the rounds ended as the gap was in sight; the bounds say whether it was met), "rounds" (all
+    done, or no ray that the pool lacks), "time" or "interrupt": a first Ctrl-C ends the rounds, and what the last
+    finished one found is certified; a second one ends the run.
+    Cost: on a grid of 100 x 100 cells some minutes of a core, of 200 x 200 three quarters of an hour.
+    Memory: 16 bytes for every place within 12 nats of a column.
+    Raises: UnsuitableError for a problem that `suits` refuses; SizeError beyond 50,000 secrets.
+    """
+    problem = program.problem
+    reason = suits(problem)
+    if reason is not None:
+        raise UnsuitableError(f"cannot be solved by a pool of columns: {reason}", field="method", value="pool")
+    if problem.domain.size > LARGEST:
+        message = f"a pool of columns has at most {LARGEST:,} secrets: use the program eikonal"
+        raise SizeError(message, field="cells", value=problem.domain.size)
+    with threads() as crew, _BLAS.limit(limits=1):
+        search = Search(problem, targets, crew)
+        stopped = search.rounds()
+        columns, weight = search.kept()
+        judged, rows, factor = Settling(problem, crew, columns, weight, report=search.report).certified()
+        if problem.domain.size <= LARGEST_TABLE:
+            every, total = np.arange(problem.domain.size), rounded_words(rows.row_sum)
+            table = merged_rows(judged.factors, every, columns.report, total)
+            return _tabled(problem, table, [search.proof, search.best], stopped)
+        bound = search.bound()
+    parameters = {**program.parameters(), "gap": targets.gap, "rounds": search.number, "factor": factor}
+    return make_factored(
+        problem, judged, rows, columns.report, program=program.name, parameters=parameters, stopped=stopped, bound=bound
+    )
+
+
+class Search:
+    """A run under way: the pool, its fields, costs and weights, the multipliers, and the weights of the least loss."""
+
+    def __init__(self, problem: DesignProblem, targets: Targets, crew: Workers) -> None:
+        self.problem, self.targets, self.crew = problem, targets, crew
+        self.report = reporter(targets.on_progress)
+        self.started = time.monotonic()
+        self.deadline = self.started + targets.time_limit
+        self.places = Places.of(problem)
+        units = Units.for_lengths(problem.edges.length)
+        self.step = units.nats
+        self.lengths = units.whole(self.places.graph.length)
+        n = self.places.size
+        self.depths = WIDE if n <= _FEW else USUAL
+        self.state = State(dual=np.zeros(n), weight=np.ones(n), ratio=np.ones(n))
+        self.proof, self.best, self.worth = np.zeros(n), np.zeros(n), 0.0
+        self.columns, self.cost, self.weight = Generators.none(), np.zeros(0), np.zeros(0)
+        self.loss, self.least = np.inf, np.zeros(0)
+        self.matrix: Matrix | None = None
+        self.seen: set[tuple[int, bytes, bytes]] = set()
+        self.number = 0
+
+    def rounds(self) -> str:
+        """Rounds of pricing and weighing; why they ended."""
+        limit = self.deadline - _LAST * self.targets.time_limit if self.deadline < np.inf else np.inf
+        try:
+            self.state, _ = settled(self.problem, self.crew, deadline=limit, report=self.report, last=_PASSES)
+            if not self.state.dual.any():
+                return "gap"
+            self.proof = self.state.dual
+            blocks, near = Blocks(self.places), np.inf
+            while self.number < min(max(FEWEST, WORK // self.places.size), MOST):
+                if time.monotonic() > limit:
+                    return "time"
+                grown, before = self._extend(), near
+                if self.matrix is None:
+                    break
+                first = self._improve(blocks, limit)
+                self.number += 1
+                near, gap = (first - self.worth) / first, (self.loss - self.worth) / self.loss
+                size = {"variables": self.columns.size, "constraints": self.places.size}
+                bounds = {"loss": self.loss, "lower_bound": self.worth, "gap": gap}
+                self.report("pool of columns, estimated", round=self.number - 1, **bounds, **size)
+                if gap <= _ENOUGH * self.targets.gap and near <= self.targets.gap:
+                    return "gap"
+                if not grown and near > _SLOW * before:
+                    break
+            return "rounds"
+        except KeyboardInterrupt:
+            return "interrupt"
+
+    def kept(self) -> tuple[Generators, Vector]:
+        """The columns that matter, with their weights; the distance from every place where no round was finished."""
+        n = self.places.size
+        if not len(self.least):
+            own = np.arange(n)
+            columns = Generators(place=own, offset=np.zeros(n, np.int64), first=np.arange(n + 1), report=own)
+            return columns, self.state.weight
+        report = self.columns.report[: len(self.least)]
+        used = np.flatnonzero(self.least > _FAINT * np.bincount(report, self.least, n)[report])
+        return self.columns.of(used), self.least[used]
+
+    def bound(self) -> ProvedBound | None:
+        """The better of the proved bounds of the multipliers of the passes and of the master, which are worth more
+        and which the certificate lowers more; None where it is interrupted.
+        """
+        told = counter(self.report, "bound, certificate", self.places.size)
+        best: ProvedBound | None = None
+        try:
+            best = certify(self.crew, self.places, self.proof, told=told)
+            if best.value < self.worth:
+                other = certify(self.crew, self.places, self.best, told=told)
+                best = max(best, other, key=lambda bound: bound.value)
+        except KeyboardInterrupt:
+            pass
+        return best
+
+    def _extend(self) -> bool:
+        """Price all reports; rays that the pool lacks join it; whether there were any."""
+        n, dual = self.places.size, self.state.dual
+        asked = Asked.all(self.places, dual, **asdict(self.depths.balls), start=self.state.ratio)
+        told = counter(self.report, f"round {self.number + 1}, pricing", n)
+        ratios, fresh = [], Generators.none()
+        for number, rays in enumerate(all_blocks(self.crew, ratio_block, asked, n, BLOCK, name="ratios", told=told)):
+            ratios.append(rays["ratio"])
+            reports = BLOCK * number + np.arange(len(rays["ratio"]))
+            columns = generators_of(self.places, rays, reports, step=self.step, deepest=self.depths.deepest)
+            fresh = fresh.with_more(columns.of(self._unseen(columns)))
+        ratio = np.concatenate(ratios)
+        self.best, self.worth = dual, float(dual @ np.minimum(ratio, 1.0))
+        self.state = replace(self.state, ratio=ratio)
+        if not fresh.size:
+            return False
+        matrix, cost = self._fields(fresh)
+        if self.matrix is None:
+            self.matrix, weight = matrix, self.state.weight[fresh.report]
+        else:
+            self.matrix = self.matrix.with_more(matrix)
+            weight = _FRESH * np.bincount(self.columns.report, self.weight, n).astype(float)[fresh.report]
+        self.cost = np.concatenate([self.cost, cost])
+        self.weight = np.concatenate([self.weight, weight])
+        self.columns = self.columns.with_more(fresh)
+        return True
+
+    def _unseen(self, rays: Generators) -> NDArray[np.int64]:
+        kept, coarse = [], max(1, round(_SAME / self.step))
+        for k in range(rays.size):
+            own = slice(rays.first[k], rays.first[k + 1])
+            key = (int(rays.report[k]), rays.place[own].tobytes(), (rays.offset[own] // coarse).tobytes())
+            if key not in self.seen:
+                self.seen.add(key)
+                kept.append(k)
+        return np.array(kept, np.int64)
+
+    def _fields(self, columns: Generators) -> tuple[Matrix, Vector]:
+        keep, reach = self.depths.keep, self.depths.reach
+        spread = Spread(places=self.places, units=self.lengths, step=self.step, columns=columns, keep=keep, reach=reach)
+        blocks = all_blocks(self.crew, field_block, spread, columns.size, BLOCK, name="fields")
+        joined = {name: np.concatenate([arrays[name] for arrays in blocks]) for name in blocks[0]}
+        return Matrix.of(joined["count"], joined["place"], joined["value"], self.places.size), joined["cost"]
+
+    def _improve(self, blocks: Blocks, deadline: float) -> float:
+        """Better weights and multipliers; the loss of the first point that it comes to, about.
+
+        Once the loss is near enough the master is repeated from where it ended: its pull goes back to the multipliers
+        before, and row sums get closer to 1. That is for the point of the least loss that was found alone;
+        pricing and the next round go on from the first point.
+        """
+        assert self.matrix is not None
+        gap, weight, dual, loss = max(_SHARE * self.targets.gap, _FINEST), self.weight, self.state.dual, np.inf
+        for number in range(1 + _REPEATS):
+            weight, dual, sums = improve(self.matrix, blocks, self.cost, weight, dual, gap=gap, deadline=deadline)
+            dual = np.maximum(dual, 0.0)
+            raw = float(self.cost @ weight)
+            settled_loss = raw * (1 + 2 * self._spent(sums))
+            if number == 0:
+                self.weight, first = weight, settled_loss
+                self.state = replace(self.state, dual=dual)
+            if settled_loss < self.loss:
+                self.loss, self.least = settled_loss, weight
+            gained, loss = loss - settled_loss, min(loss, settled_loss)
+            if gained < gap * loss or raw - self.worth > self.targets.gap * raw or time.monotonic() > deadline:
+                break
+        return first
+
+    def _spent(self, sums: Vector) -> float:
+        """The mean share of an edge that goes to the row sums at its ends: a loss of lengths grows by twice as much."""
+        edges = self.problem.edges
+        return float(np.mean(spent(edges, np.log(sums)) / edges.length))
+
+
+def _tabled(problem: DesignProblem, table: Vector, duals: list[Vector], stopped: str) -> Design:
+    """A table of whole numbers, with the best bound of some multipliers, priced on the whole graph."""
+    mass = repair(table, problem.edges, problem.weighted_loss)
+    loss = total_cost(mass, problem.weighted_loss)
+    pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
+    bounds = [homogeneous_bound(pricer, problem.weighted_loss, dual, loss=loss) for dual in duals]
+    best = max(bounds, key=lambda bound: bound.value)
+    return Design(mass=mass, loss=loss, dual=best.dual, lower_bound=best.value, stopped=stopped)

@@ -1,0 +1,358 @@
+"""Blocks of independent work, a range of rows each: computed by threads or by a cluster, in order, kept in a folder.
+
+The work is a function work(state, start, stop) of a state that all blocks of a pass share. Results come in the order of
+the ranges, whatever finished first, so that sums over them repeat to the bit on any number of workers. Finished blocks
+are kept in a folder, where there is one, and not computed again: a run that ends early can go on. The folder holds
+
+| file | content |
+|---|---|
+| run.json | which run the folder belongs to, and whether the folder was made for it |
+| lock | process and machine of the run under way |
+| NAME.block | arrays under a name: SHA-256 of run, name and content, then this: the arrays by name (npz) |
+| mechanism.nc | the finished mechanism |
+
+Every file is written whole or not at all. A block that is missing, damaged or of another run or name reads as None, so
+it is computed again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from mechdesign.base.lock import locked
+from mechdesign.base.threads import WORKERS
+from mechdesign.errors import InputError, MechdesignError, SolverError, VerificationError
+from mechdesign.mechanism.storage import load, save, write_atomically
+
+Arrays = dict[str, NDArray[Any]]
+Work = Callable[[Any, int, int], Arrays]
+Told = Callable[[int], object]
+SCHEMA = "mechdesign/run/1"
+MECHANISM = "mechanism.nc"
+_MANIFEST, _LOCK = "run.json", "lock"
+_DIGEST = hashlib.sha256().digest_size
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Folder:
+    """What a run keeps; nothing without a path. run is its key (`run_key`)."""
+
+    path: Path | None = None
+    run: str = ""
+
+    def read(self, name: str) -> dict[str, NDArray[Any]] | None:
+        """Arrays kept under a name; None where there are none or the file is damaged."""
+        if self.path is None:
+            return None
+        try:
+            content = self._block(name).read_bytes()
+        except OSError:
+            return None
+        if content[:_DIGEST] != self._digest(name, content[_DIGEST:]):
+            return None
+        with np.load(io.BytesIO(content[_DIGEST:]), allow_pickle=False) as arrays:
+            return dict(arrays)
+
+    def write(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Keep arrays under a name. Raises: FileFormatError where the disk refuses."""
+        if self.path is None:
+            return
+        stream = io.BytesIO()
+        np.savez(stream, **arrays)  # type: ignore[arg-type]
+        content = stream.getvalue()
+        digest = self._digest(name, content)
+        _put(self._block(name), digest + content)
+
+    def retain(self, *names: str) -> None:
+        """Drop all arrays but those of these names and of the blocks of these passes."""
+        kept = tuple(f"{name} " for name in names)
+        for block in () if self.path is None else self.path.glob("*.block"):
+            if not f"{block.stem} ".startswith(kept):
+                block.unlink()
+
+    def keep_mechanism(self, mechanism: xr.Dataset) -> None:
+        """Keep a finished mechanism."""
+        if self.path is not None:
+            save(mechanism, self.path / MECHANISM, overwrite=True)
+
+    def mechanism(self) -> xr.Dataset | None:
+        """The finished mechanism; None where there is none, or a damaged one."""
+        if self.path is None:
+            return None
+        try:
+            return load(self.path / MECHANISM)
+        except (InputError, VerificationError):
+            return None
+
+    def _block(self, name: str) -> Path:
+        assert self.path is not None
+        return self.path / f"{name}.block"
+
+    def _digest(self, name: str, content: bytes) -> bytes:
+        return hashlib.sha256(f"{self.run}\n{name}\n".encode() + content).digest()
+
+
+def run_key(description: Mapping[str, Any], *arrays: NDArray[Any]) -> str:
+    """What tells runs apart: SHA-256 of a description and of arrays."""
+    digest = hashlib.sha256(json.dumps(description, sort_keys=True, default=str).encode())
+    for array in arrays:
+        digest.update(f"{array.dtype.str}{array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+@contextlib.contextmanager
+def work_folder(path: str | Path | None, run: str, *, of: str) -> Iterator[Folder]:
+    """The folder of a run, made if it is not there, for this process alone; `of` says in words which run it is.
+
+    An empty folder that was made here is removed again.
+    Raises: InputError, where its parent is missing, or it is in use, holds another run, or holds other files.
+    """
+    if path is None:
+        yield Folder()
+        return
+    where = Path(path)
+    made = _make(where)
+    try:
+        with locked(where / _LOCK, field="work"):
+            made = _claim(where, run, of=of, made=made)
+            try:
+                yield Folder(path=where, run=run)
+            finally:
+                if {file.name for file in where.iterdir()} <= {_LOCK, _MANIFEST}:
+                    (where / _MANIFEST).unlink(missing_ok=True)
+    finally:
+        _remove_empty(where, made)
+
+
+def discard_finished(path: str | Path) -> None:
+    """Empty the folder of a finished run, whose mechanism is saved elsewhere; remove it if it was made for the run.
+
+    The folder of a run that can go on is left as it is, and so are other files.
+    Raises: InputError where a run is using the folder.
+    """
+    where = Path(path)
+    if not (where / _MANIFEST).is_file() or any(where.glob("*.block")):
+        return
+    with locked(where / _LOCK, field="work"):
+        made = bool(_manifest(where)["made"])
+        (where / MECHANISM).unlink(missing_ok=True)
+        (where / _MANIFEST).unlink()
+    _remove_empty(where, made)
+
+
+def _make(where: Path) -> bool:
+    """Whether the folder had to be made."""
+    try:
+        where.mkdir()
+    except FileExistsError as error:
+        if not where.is_dir():
+            raise InputError("is no folder", field="work", value=where) from error
+        return False
+    except OSError as error:
+        raise InputError(f"could not be made ({error.strerror})", field="work", value=where) from error
+    return True
+
+
+def _claim(where: Path, run: str, *, of: str, made: bool) -> bool:
+    """Mark a folder as that of a run, or check that it is; whether it was made for the run."""
+    if not (where / _MANIFEST).exists():
+        others = [name for file in where.iterdir() if not (name := file.name).startswith((_LOCK, f".{_MANIFEST}."))]
+        if others:
+            message = f"holds other files, such as {min(others)}: name an empty folder"
+            raise InputError(message, field="work", value=where)
+        text = json.dumps({"schema": SCHEMA, "run": run, "of": of, "made": made})
+        _put(where / _MANIFEST, text.encode())
+    manifest = _manifest(where)
+    if manifest["run"] != run:
+        raise InputError(f"holds the work of another run: {manifest['of']}", field="work", value=where)
+    for part in where.glob(".*.part"):
+        part.unlink()
+    return bool(manifest["made"])
+
+
+def _manifest(where: Path) -> dict[str, Any]:
+    try:
+        manifest = json.loads((where / _MANIFEST).read_text(encoding="utf-8"))
+        if manifest["schema"] == SCHEMA and {"run", "of", "made"} <= manifest.keys():
+            return manifest
+        raise ValueError(manifest)
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise InputError(f"{_MANIFEST} in it is damaged: delete this folder", field="work", value=where) from error
+
+
+def _remove_empty(where: Path, made: bool) -> None:
+    if made:
+        with contextlib.suppress(OSError):
+            where.rmdir()
+
+
+def _put(path: Path, content: bytes) -> None:
+    write_atomically(path, lambda temporary: temporary.write_bytes(content))
+
+
+Submit = Callable[[int, int], Any]
+
+
+class Workers(Protocol):
+    """Where blocks are computed."""
+
+    def ahead(self) -> int:
+        """How many blocks may be under way at once."""
+
+    def sharing(self, work: Work, state: Any) -> AbstractContextManager[Submit]:
+        """A pass: gives submit(start, stop), which starts work(state, start, stop). At the end the state is let go.
+
+        What it returns has result(), which waits for the arrays, and cancel(), which gives the block up; one that is
+        running already ends by itself.
+        """
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Threads:
+    """The cores of this machine. The work is compiled code that releases Python's lock."""
+
+    pool: ThreadPoolExecutor
+    count: int
+
+    def ahead(self) -> int:
+        return 2 * self.count
+
+    @contextlib.contextmanager
+    def sharing(self, work: Work, state: Any) -> Iterator[Submit]:
+        yield lambda start, stop: self.pool.submit(work, state, start, stop)
+
+
+@contextlib.contextmanager
+def threads(count: int = WORKERS) -> Iterator[Threads]:
+    """`count` threads. On the way out blocks that have not begun are dropped, and those under way are waited for."""
+    pool = ThreadPoolExecutor(count)
+    try:
+        yield Threads(pool=pool, count=count)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def in_order(
+    crew: Workers,
+    work: Work,
+    state: Any,
+    total: int,
+    block: int,
+    *,
+    name: str,
+    folder: Folder | None = None,
+    told: Told = lambda done: None,
+) -> Generator[tuple[int, int, Arrays], None, None]:
+    """(start, stop, work(state, start, stop)) for consecutive ranges of `block` out of range(total), in this order.
+
+    Blocks found in the folder under `name` are not computed again; the others are kept there as they come. `name` must
+    differ between states. Close the iterator (contextlib.closing) where it may be left early: blocks under way are then
+    given up. told is called with the rows done after every block.
+    Memory: the results of `crew.ahead()` blocks.
+    Raises: SolverError, with the rows, where a block fails.
+    """
+    folder = folder or Folder()
+    waiting = deque((start, min(start + block, total)) for start in range(0, total, block))
+    pending: deque[tuple[int, int, Any]] = deque()
+    with crew.sharing(work, state) as submit:
+        try:
+            while waiting or pending:
+                while waiting and len(pending) < crew.ahead():
+                    start, stop = waiting.popleft()
+                    kept = folder.read(_file(name, start))
+                    with _explained(name, start, stop):
+                        pending.append((start, stop, submit(start, stop) if kept is None else kept))
+                start, stop, arrays = pending[0]
+                if not isinstance(arrays, dict):
+                    with _explained(name, start, stop):
+                        arrays = arrays.result()
+                    folder.write(_file(name, start), arrays)
+                pending.popleft()
+                told(stop)
+                yield start, stop, arrays
+        finally:
+            for _, _, unfinished in pending:
+                if not isinstance(unfinished, dict):
+                    unfinished.cancel()
+
+
+def whole_pass(
+    crew: Workers,
+    work: Work,
+    state: Any,
+    total: int,
+    block: int,
+    *,
+    over_rows: tuple[str, ...],
+    name: str,
+    folder: Folder | None = None,
+    told: Told = lambda done: None,
+) -> Arrays:
+    """The arrays of all blocks, `together`; without a folder nothing is kept. Raises as `in_order` does."""
+    with contextlib.closing(in_order(crew, work, state, total, block, name=name, folder=folder, told=told)) as blocks:
+        return together((arrays for _, _, arrays in blocks), over_rows)
+
+
+def all_blocks(
+    crew: Workers, work: Work, state: Any, total: int, block: int, *, name: str, told: Told = lambda done: None
+) -> list[Arrays]:
+    """The arrays of all blocks, one after the other; told and errors as in `whole_pass`."""
+    with contextlib.closing(in_order(crew, work, state, total, block, name=name, told=told)) as blocks:
+        return [arrays for _, _, arrays in blocks]
+
+
+def _file(name: str, start: int) -> str:
+    return f"{name} from {start}"
+
+
+@contextlib.contextmanager
+def _explained(name: str, start: int, stop: int) -> Iterator[None]:
+    """Make whatever goes wrong with a block a SolverError, but for errors that say what to do."""
+    try:
+        yield
+    except MechdesignError:
+        raise
+    except Exception as error:
+        message, rows = f"a block failed ({type(error).__name__}: {error})", f"{name}, rows {start} to {stop - 1}"
+        remedy = "mend the cause and run it again: blocks finished in a --work FOLDER are kept"
+        raise SolverError(message, field="work", value=rows, remedy=remedy) from error
+
+
+def together(blocks: Iterator[Arrays], over_rows: tuple[str, ...]) -> Arrays:
+    """Arrays named in `over_rows` put together, others summed, in the order of the blocks.
+
+    Blocks that hold `secret`, the numbers of their rows, are put together in the order of these. Blocks that hold
+    `column` and `size` hold sums of these columns alone, out of so many.
+    """
+    rows: dict[str, list[NDArray[Any]]] = {}
+    sums: Arrays = {}
+    for arrays in blocks:
+        kept = {key: arrays[key] for key in ("column", "secret", "size") if key in arrays}
+        for key, values in arrays.items():
+            if key in over_rows or key == "secret":
+                rows.setdefault(key, []).append(values)
+            elif "column" in kept and key not in kept:
+                if key not in sums:
+                    sums[key] = np.zeros((int(kept["size"][0]), *values.shape[1:]), values.dtype)
+                sums[key][kept["column"]] += values
+            elif key not in kept:
+                sums[key] = sums[key] + values if key in sums else values
+    joined = {key: np.concatenate(parts) for key, parts in rows.items()}
+    if "secret" in joined:
+        order = np.argsort(joined.pop("secret"))
+        joined = {key: values[order] for key, values in joined.items()}
+    return joined | sums

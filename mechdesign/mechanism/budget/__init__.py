@@ -1,1 +1,0 @@
-"""What reports cost together: a ledger on disk, paid before a report is returned. Draws nothing itself."""

@@ -1,0 +1,342 @@
+"""Certificate: privacy proved in integers, of an integer table and of a table of doubles.
+
+Integers. Let A (n, m) be integers >= 1 whose rows sum to exactly 2^62, and let every edge e = (u, v) satisfy, both
+ways, A[u, y] 2^s <= R A[v, y] for all y, with integers R 2^-s <= e^{d_e}. Then P = A / 2^62 satisfies P[u, y] <=
+e^{d(u, v)} P[v, y] for all u, v, d the shortest-path distance: multiply along a shortest path. The same holds for every
+set of reports and after any post-processing. The check is one of integers. Most edges of a large table hold with room,
+and single precision tells which: with x' = x (1 + r), |r| <= 2^-24, for every number that is rounded, A[u, y]' <= ((1 -
+2^-20) R 2^-s)' A[v, y]', a product that is rounded too, implies A[u, y] < R 2^-s A[v, y]. On the other edges every
+report is compared as integers.
+
+Doubles, each the exact number m 2^e: a table that somebody else made. Let P (n, m) be finite doubles >= 0 and (R, s)
+integers with R 2^-s <= e^{d_e} for every edge e = (u, v). A triple (e, direction, y) is a breach unless
+P[u, y] <= R 2^-s P[v, y], in integers: with P[u, y] = a 2^i and P[v, y] = b 2^j, 2^52 <= a, b < 2^53, that is
+a 2^k <= R b for k = i + s - j, and R b lies in [2^113, 2^115). No breach proves P[u, y] <= e^{d(u, v)} P[v, y] for all
+pairs, d the shortest-path distance; a zero below anything else is one.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base.threads import WORKERS, in_blocks
+from mechdesign.errors import DesignError
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.lattice import Edges
+from mechdesign.problem.metric import Metric
+
+ROW_BITS = 62
+ROW_SUM = 1 << ROW_BITS
+_WORKING_BITS = 160  # of the Taylor sum: 98 more than are kept
+ROOM = 1 - 2.0**-20  # of a ratio: more than single precision takes, which rounds four times by 2^-24
+_EDGES = 1 << 14  # that a thread takes at a time
+_REPORTS = 256  # that are compared in single precision before any is looked at more closely
+_SAMPLED = 8  # blocks of edges, a thread, that an estimate of the time takes
+_VACUOUS = 80.0  # e^80 > 2^115 exceeds every ratio of two masses, so longer edges need no better bound
+_BITS = 53  # of a double
+_STEP = 2.0**-46  # relative; a scale is raised by this, then twice this and so on, until the integers hold
+
+
+def exp_lower(length: float) -> tuple[int, int]:
+    """Integers (R, s) with R 2^-s <= e^length and 2^61 <= R < 2^62, tight to a relative 2^-60.
+
+    Partial sums of the Taylor series of e^x, x >= 0, are lower bounds; every operation is floored, and squaring a
+    lower bound gives one. `length` is taken as the exact dyadic number that the double is.
+    Raises: ValueError for a negative or non-finite length.
+    """
+    if not (math.isfinite(length) and length >= 0):
+        raise ValueError(f"edge length {length} is not a non-negative number")
+    exact = Fraction(min(length, _VACUOUS))
+    halvings = max(0, math.ceil(exact).bit_length() + 4)
+    x = (exact.numerator << _WORKING_BITS) // (exact.denominator << halvings)
+    term = total = 1 << _WORKING_BITS
+    k = 1
+    while term:
+        term = (term * x >> _WORKING_BITS) // k
+        total += term
+        k += 1
+    for _ in range(halvings):
+        total = total * total >> _WORKING_BITS
+    drop = total.bit_length() - ROW_BITS
+    return total >> drop, _WORKING_BITS - drop
+
+
+def edge_ratios(length: NDArray[np.float64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """`exp_lower` of every length: R (e,) and s (e,). Cost: 30 microseconds per distinct length."""
+    distinct, place = np.unique(length, return_inverse=True)
+    pairs = [exp_lower(float(x)) for x in distinct]
+    factor = np.array([r for r, _ in pairs], np.uint64)[place]
+    shift = np.array([s for _, s in pairs], np.int64)[place]
+    return factor, shift
+
+
+@numba.njit(inline="always")
+def product(a, b):  # type: ignore[no-untyped-def]
+    """The 128-bit product of two 64-bit numbers, as high and low words.
+
+    With halves of 32 bits no sum wraps: middle < 3 * 2^32, and what is carried into the high word is part of a product
+    that is below 2^128. Kernels of other files call it, whose caches would not notice a change here.
+    """
+    mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    a0, a1, b0, b1 = a & mask, a >> half, b & mask, b >> half
+    low, cross, other, high = a0 * b0, a0 * b1, a1 * b0, a1 * b1
+    middle = (low >> half) + (cross & mask) + (other & mask)
+    return high + (cross >> half) + (other >> half) + (middle >> half), (low & mask) | (middle << half)
+
+
+@numba.njit(cache=True, nogil=True)
+def _count(mass, single, tail, head, factor, shift):  # type: ignore[no-untyped-def]
+    """Pairs with high 2^shift > factor low, for entries <= 2^62 and 2^61 <= factor < 2^62. factor 2^-shift >= 1, so
+    that only the larger entry of a pair can exceed its bound; a negative shift allows any ratio. single: mass, rounded.
+    """
+    bad = 0
+    for e in range(tail.size):
+        if shift[e] < 0:
+            continue
+        u, v, ratio, bits = tail[e], head[e], factor[e], np.uint64(shift[e])
+        near, rest = np.float32(ROOM * math.ldexp(np.float64(ratio), -shift[e])), np.uint64(63) - bits
+        for first in range(0, mass.shape[1], _REPORTS):
+            last = min(first + _REPORTS, mass.shape[1])
+            if not exceeds(single[u, first:last], single[v, first:last], near):
+                continue  # all hold with room, by the module docstring
+            row, other = mass[u, first:last], mass[v, first:last]
+            for y in range(row.size):
+                high = max(row[y], other[y])
+                top, bottom = product(ratio, min(row[y], other[y]))
+                # high 2^bits in two words; shifted right twice, since a shift by 64, where bits is 0, means nothing.
+                over, under = (high >> np.uint64(1)) >> rest, high << bits
+                bad += (over > top) | ((over == top) & (under > bottom))
+    return bad
+
+
+@numba.njit(inline="always")
+def exceeds(row, other, ratio):  # type: ignore[no-untyped-def]
+    """Whether an entry is more than `ratio` times that of the other row, either way; without a branch."""
+    over = False
+    for y in range(row.size):
+        over |= (row[y] > ratio * other[y]) | (other[y] > ratio * row[y])
+    return over
+
+
+@numba.njit(cache=True, nogil=True)
+def _steepest(mass, single, tail, head, length):  # type: ignore[no-untyped-def]
+    """Where no ratio is near the best one so far nothing more is computed. single: mass, rounded."""
+    best, edge, report, turned = -1.0, 0, 0, False
+    for e in range(tail.size):
+        u, v = tail[e], head[e]
+        low, high, low_y, high_y = np.inf, -np.inf, 0, 0
+        # A block where no ratio comes near e^{best length} cannot hold the steepest one; 80 keeps it below infinity.
+        near = np.float32(ROOM * math.exp(min(best * length[e], 80.0))) if best > 0 else np.float32(0)
+        for first in range(0, mass.shape[1], _REPORTS):
+            last = min(first + _REPORTS, mass.shape[1])
+            if not exceeds(single[u, first:last], single[v, first:last], near):
+                continue
+            for y in range(first, last):
+                ratio = np.float64(mass[u, y]) / np.float64(mass[v, y])
+                if ratio > high:
+                    high, high_y = ratio, y
+                if ratio < low:
+                    low, low_y = ratio, y
+        if high < 0:
+            continue
+        up, down = math.log(high), -math.log(low)
+        rise = max(up, down)
+        value = rise / length[e] if length[e] > 0 else (np.inf if rise > 0 else 0.0)
+        if value > best:
+            best, edge, turned = value, e, down > up
+            report = low_y if turned else high_y
+    return best, edge, report, turned
+
+
+def violations(mass: NDArray[np.uint64], edges: Edges, *, deadline: float = math.inf) -> int:
+    """Number of (edge, direction, report) triples with mass[tail, y] > e^{length} mass[head, y], by exact integers.
+
+    Zero proves the claim for entries 1 <= mass <= 2^62.
+    Cost: O(e m), 0.3 ns a triple, 1.5 ns on edges that are near their length, on all cores. Raises: OutOfTime at the
+    deadline, of time.monotonic().
+    """
+    counts: list[int] = []
+    in_blocks(_counter(mass, edges, counts), len(edges.tail), _EDGES, deadline=deadline)
+    return sum(counts)
+
+
+def certifying_seconds(mass: NDArray[np.uint64], edges: Edges) -> float:
+    """The seconds that `violations` will take, about, of one block of edges in some: at the machine's load of now."""
+    starts = range(0, len(edges.tail), _EDGES)
+    every = max(1, len(starts) // (WORKERS * _SAMPLED))
+    own = np.concatenate([np.arange(start, min(start + _EDGES, len(edges.tail))) for start in starts[::every]])
+    some = Edges(tail=edges.tail[own], head=edges.head[own], length=edges.length[own])
+    work = _counter(mass, some, [])
+    work(0, min(_EDGES, len(own)))  # what is cold at first is no measure of the rest
+    started = time.monotonic()
+    in_blocks(work, len(own), _EDGES)
+    return (time.monotonic() - started) * len(edges.tail) / len(own)
+
+
+def _counter(mass: NDArray[np.uint64], edges: Edges, counts: list[int]) -> Callable[[int, int], None]:
+    """Counts the violations of a range of edges into a list."""
+    table, (factor, shift) = np.ascontiguousarray(mass), edge_ratios(edges.length)
+    single, tail, head = table.astype(np.float32), np.ascontiguousarray(edges.tail), np.ascontiguousarray(edges.head)
+
+    def count(start: int, stop: int) -> None:
+        own = slice(start, stop)
+        counts.append(int(_count(table, single, tail[own], head[own], factor[own], shift[own])))
+
+    return count
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaxLogRatio:
+    """Where a table comes closest to a metric, or breaks it most, in floating point.
+
+    value = ln(P[secret, report] / P[other, report]) / distance, infinite where P[other, report] is 0; distance in nats;
+    finite, the largest value among the triples without a zero.
+    """
+
+    value: float
+    finite: float
+    secret: int
+    other: int
+    report: int
+    distance: float
+
+
+def _at_edge(edges: Edges, value: float, edge: int, report: int, turned: bool, finite: float) -> MaxLogRatio:
+    u, v = int(edges.tail[edge]), int(edges.head[edge])
+    return MaxLogRatio(
+        value=float(value),
+        finite=float(finite),
+        secret=v if turned else u,
+        other=u if turned else v,
+        report=int(report),
+        distance=float(edges.length[edge]),
+    )
+
+
+def max_log_ratio(mass: NDArray[np.uint64], edges: Edges) -> MaxLogRatio:
+    """Max over edges, both ways, and reports of ln(mass[secret, y] / mass[other, y]) / length, in floating point.
+
+    Cost: as `violations`.
+    """
+    table, best = np.ascontiguousarray(mass), {}
+    single = table.astype(np.float32)
+
+    def some(start: int, stop: int) -> None:
+        own = slice(start, stop)
+        value, edge, report, turned = _steepest(table, single, edges.tail[own], edges.head[own], edges.length[own])
+        best[start] = float(value), start + int(edge), int(report), bool(turned)
+
+    in_blocks(some, len(edges.tail), _EDGES)
+    value, edge, report, turned = max((best[start] for start in sorted(best)), key=lambda at: at[0])
+    return _at_edge(edges, value, edge, report, turned, value)
+
+
+def row_sums_exact(mass: NDArray[np.uint64]) -> bool:
+    """Whether every entry lies in [1, 2^62] and every row sums to exactly 2^62, without overflow."""
+    if mass.min() < 1 or mass.max() > ROW_SUM:
+        return False
+    for row in mass:
+        low = int((row & np.uint64(0xFFFFFFFF)).sum(dtype=np.uint64))
+        high = int((row >> np.uint64(32)).sum(dtype=np.uint64))
+        if (high << 32) + low != ROW_SUM:
+            return False
+    return True
+
+
+@numba.njit(inline="always")
+def _holds(a, i, b, j, factor, shift):  # type: ignore[no-untyped-def]
+    """Whether a 2^i <= factor 2^-shift b 2^j, exactly; a zero has a or b = 0."""
+    if a == 0 or b == 0:
+        return a == 0
+    k = i + shift - j
+    if k <= 0:
+        return True
+    if k >= 63:
+        return False
+    high, low = product(factor, b)
+    bits = np.uint64(k)
+    a_high, a_low = a >> (np.uint64(64) - bits), a << bits
+    return a_high < high or (a_high == high and a_low <= low)
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_of_doubles(mantissa, exponent, tail, head, factor, shift):  # type: ignore[no-untyped-def]
+    bad = 0
+    for e in range(tail.size):
+        u, v, r, s = tail[e], head[e], factor[e], shift[e]
+        for y in range(mantissa.shape[1]):
+            a, b, i, j = mantissa[u, y], mantissa[v, y], exponent[u, y], exponent[v, y]
+            if not _holds(a, i, b, j, r, s):
+                bad += 1
+            if not _holds(b, j, a, i, r, s):
+                bad += 1
+    return bad
+
+
+@numba.njit(cache=True, nogil=True)
+def _steepest_of_doubles(table, tail, head, length):  # type: ignore[no-untyped-def]
+    best, edge, report, turned = -1.0, 0, 0, False
+    finite = 0.0
+    for e in range(tail.size):
+        u, v = tail[e], head[e]
+        rise, at, down = 0.0, 0, False
+        for y in range(table.shape[1]):
+            p, q = table[u, y], table[v, y]
+            if p == q:
+                continue
+            high, low = max(p, q), min(p, q)
+            if low == 0:
+                if rise < np.inf:
+                    rise, at, down = np.inf, y, q > p
+                continue
+            ratio = high / low
+            log = math.log(ratio) if ratio < 1e300 else math.log(high) - math.log(low)
+            finite = max(finite, log / length[e])
+            if log > rise:
+                rise, at, down = log, y, q > p
+        if rise / length[e] > best:
+            best, edge, report, turned = rise / length[e], e, at, down
+    return best, edge, report, turned, finite
+
+
+def worst_ratio(table: NDArray[np.float64], edges: Edges) -> MaxLogRatio:
+    """The largest log-ratio over length of all edges, both ways, and reports; table (n, m), finite, >= 0.
+
+    Over shortest paths no pair exceeds its edges, so this is the maximum over all pairs. Cost: O(e m), 8 ns a triple.
+    """
+    return _at_edge(edges, *_steepest_of_doubles(table, edges.tail, edges.head, edges.length))
+
+
+def breaches(table: NDArray[np.float64], edges: Edges) -> int:
+    """Number of (edge, direction, report) triples with P[tail, y] > e^{length} P[head, y], by exact integers.
+
+    table (n, m), finite doubles >= 0, taken as the exact numbers they are. A ratio beyond R 2^-s, which is e^{length}
+    to a relative 2^-60, counts: none proves the claim. Cost: O(e m), 4 ns a triple; two tables of memory.
+    """
+    factor, shift = edge_ratios(edges.length)
+    fraction, exponent = np.frexp(table)
+    mantissa = np.ldexp(fraction, _BITS).astype(np.uint64)
+    return int(_count_of_doubles(mantissa, exponent.astype(np.int64), edges.tail, edges.head, factor, shift))
+
+
+def true_scale(table: NDArray[np.float64], metric: Metric, domain: Domain, ratio: float) -> float:
+    """`ratio`, the largest in floating point, rounded up until no triple breaches the metric at that scale.
+
+    The first step is 2^-46 of it, then twice that and so on: six more where every length is 1e-2 nats or longer.
+    Raises: DesignError where none holds.
+    """
+    scale, step = ratio * (1 + _STEP), _STEP
+    while math.isfinite(scale):
+        if breaches(table, (scale * metric).edges(domain)) == 0:
+            return scale
+        step *= 2
+        scale = ratio * (1 + step) + math.ulp(0.0)
+    raise DesignError("no multiple of the metric holds", field="table")

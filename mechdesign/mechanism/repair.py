@@ -1,0 +1,250 @@
+"""Repair: any table of numbers becomes a certified integer table, at almost no loss.
+
+Three facts, in the order of use (r_e <= e^{d_e} the certified ratio of edge e = (u, v)):
+1. Envelope. U(u, y) = max_v e^{-d(u, v)} P(v, y) is the smallest private table above P. It is swept with factors
+   e^{-d}(1 + 2^-40), a margin that absorbs every rounding error of the steps below.
+2. Ceil-lift. If V_u <= r_e V_v then B = ceil(V) + c with c = ceil(1 / (min r - 1)) has B_u <= r_e B_v:
+   B_u < V_u + 1 + c <= r_e (V_v + c) + 1 - c (r_e - 1) <= r_e B_v.
+3. Slack. Scaled to row sums <= 2^62, the rest w(u) = 2^62 - sum goes where it costs least: spread over the eikonal
+   kernels where their weights allow it, the remainder into one column. A column absorbs w0(u) + theta once
+   theta >= max_e ((U_u + w0_u) - r_e (U_v + w0_v)) / (r_e - 1), so the repair cannot fail.
+Every sum, maximum and minimum of private columns is private, which is why the steps compose.
+
+`round_to_integers` and `round_private` round closed forms, which need no more; `best_reports` is the Bayes remap of a
+table.
+
+Source: paper 000, end of section IV; Chatzikokolakis et al. 2017.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from mechdesign.base.threads import in_blocks
+from mechdesign.errors import DesignError, InputError
+from mechdesign.mechanism.certificate import ROOM, ROW_BITS, ROW_SUM, edge_ratios, exceeds, row_sums_exact, violations
+from mechdesign.problem.lattice import Edges
+
+MARGIN = 2.0**-40  # relative design margin on e^d; the claim itself keeps the full e^d
+SHORTEST = 2.0**-30  # nats; the lift of fact 2 grows as 1 / length and would fill the table below this
+_NOISE = (0.0, 1e-9)  # entries below these are treated as solver noise, in turn; the better result is kept
+_LEVEL = 1e-10  # spread of the row sums, relative, below which a table needs no other repair than rounding
+_ATTEMPTS = 60
+_COMPUTED = 1e-10  # nats that a formula of a closed form may be off by as computed: a hundred times what is seen
+_ROWS = 256  # rows that are rounded at a time
+_COLUMNS = 64  # that a thread raises at a time: those of some thousand rows stay in its cache
+_VACUOUS = 2.0**64  # the largest ratio in single precision
+_BLOCK = 512  # reports that are remapped at a time
+Table = NDArray[np.float64]
+
+
+@numba.njit(cache=True, nogil=True)
+def _raise_to_envelope(table, tail, head, factor, most):  # type: ignore[no-untyped-def]
+    for sweep in range(most):
+        changed = False
+        for k in range(tail.size):
+            e = k if sweep % 2 == 0 else tail.size - 1 - k  # to and fro: paths of ascending, then of descending numbers
+            row, other, f, short = table[tail[e]], table[head[e]], factor[e], False
+            for y in range(row.size):  # nothing to raise on most edges, which shows without a branch
+                short |= (row[y] * f > other[y]) | (other[y] * f > row[y])
+            if not short:
+                continue
+            changed = True
+            for y in range(row.size):
+                a, b = row[y] * f, other[y] * f
+                if a > other[y]:
+                    other[y] = a
+                elif b > row[y]:
+                    row[y] = b
+        if not changed:
+            return True
+    return False
+
+
+@numba.njit(cache=True, nogil=True)
+def _slack_needed(table, single, rest, tail, head, ratio):  # type: ignore[no-untyped-def]
+    """single: table + rest, rounded, in which most edges show at once that they need nothing."""
+    need = np.zeros(table.shape[1])
+    for e in range(tail.size):
+        u, v, r = tail[e], head[e], ratio[e]
+        if not exceeds(single[u], single[v], np.float32(min(r, _VACUOUS) * ROOM)):
+            continue
+        row, other, own, its, share = table[u], table[v], rest[u], rest[v], 1 / (r - 1)
+        for y in range(row.size):
+            a, b = row[y] + own, other[y] + its
+            more = (a - r * b) * share if a > b else (b - r * a) * share
+            need[y] = more if more > need[y] else need[y]
+    return need
+
+
+def envelope(table: Table, edges: Edges, *, overwrite: bool = False) -> Table:
+    """The smallest table >= `table` that is private with the design margin (fact 1). Cost: O(sweeps e m), on all cores:
+    columns do not depend on each other.
+    """
+    raised = table if overwrite else np.array(table, float, order="C")
+    factor, settled = np.exp(-edges.length) * (1 + MARGIN), []
+
+    def some(start: int, stop: int) -> None:
+        part = np.ascontiguousarray(raised[:, start:stop])
+        settled.append(_raise_to_envelope(part, edges.tail, edges.head, factor, 100 + len(table)))
+        raised[:, start:stop] = part
+
+    in_blocks(some, raised.shape[1], _COLUMNS)
+    if not all(settled):
+        raise DesignError("the envelope did not settle", field="table")
+    return raised
+
+
+def repair(
+    table: Table, edges: Edges, cost: Table, kernel: Table | None = None, *, overwrite: bool = False
+) -> NDArray[np.uint64]:
+    """A certified integer table close to `table`.
+
+    Parameters: table (n, m), finite, any rows; edges of the claim; cost (n, m) = prior times loss, which decides where
+    slack goes; kernel (n, k), columns private for the same edges and usable as reports 0..k-1, or None; overwrite, use
+    the table as working space and try nothing but the plain repair, for large tables.
+    Returns: mass (n, m) uint64, entries >= 1, rows summing to exactly 2^62, no violated edge.
+    Raises: InputError for non-finite entries, a table without positive entry or an edge shorter than 2^-30 nats.
+    Cost: O(sweeps e m), up to four certificates. Memory: with overwrite one more table, else about six.
+    """
+    largest = float(table.max())
+    if not (np.isfinite(largest) and np.isfinite(table.min())):
+        raise InputError("must be finite", field="table", value="nan or inf")
+    if not largest > 0:
+        raise InputError("must have a positive entry", field="table", value=0)
+    if edges.length.min() < SHORTEST:
+        raise InputError(
+            "an edge is shorter than 2^-30 nats: merge these secrets, or raise eps",
+            field="epsilon",
+            value=f"{edges.length.min():.3g} nats",
+        )
+    candidates = []
+    for noise in _NOISE[:1] if overwrite else _NOISE:
+        if noise >= largest:
+            break
+        positive = np.maximum(table, 0.0, out=table) if overwrite else np.where(table > noise, table, 0.0)
+        raised = envelope(positive, edges, overwrite=True)
+        rows = raised.sum(axis=1)
+        candidates.append(_to_integers(raised, edges, cost))
+        if len(candidates) == 1 and (overwrite or rows.max() - rows.min() <= _LEVEL * rows.max()):
+            return candidates[0]
+        spread = None if kernel is None else _spread(raised, kernel)
+        if spread is not None:
+            candidates.append(_to_integers(envelope(spread, edges, overwrite=True), edges, cost))
+    return min(candidates, key=lambda mass: float((cost * mass).sum()))
+
+
+def _spread(table: Table, kernel: Table) -> Table | None:
+    """Level the row sums by adding kernel columns with weights >= 0; None where the kernels cannot."""
+    rows = table.sum(axis=1)
+    if kernel.shape[0] != kernel.shape[1]:
+        return None
+    try:
+        weights = scipy.linalg.solve(kernel, np.column_stack([rows.max() - rows, np.ones(len(rows))]))
+    except (np.linalg.LinAlgError, scipy.linalg.LinAlgWarning):
+        return None
+    level, base = weights.T
+    if base.min() <= 0:
+        return None
+    spread = table.copy()
+    spread[:, : kernel.shape[1]] += kernel * np.maximum(level + max(0.0, float((-level / base).max())) * base, 0.0)
+    return spread
+
+
+def _to_integers(table: Table, edges: Edges, cost: Table) -> NDArray[np.uint64]:
+    """Facts 2 and 3 for a table with the design margin; the slack column is the one that costs least."""
+    factor, shift = edge_ratios(edges.length)
+    ratio = factor.astype(float) * 2.0 ** (-shift.astype(float))
+    lift = _lift(factor, shift)
+    n, m = table.shape
+    rows = table.sum(axis=1)
+    most = float(rows.max())
+    rest = most - rows
+    single = (table + rest[:, None]).astype(np.float32)
+    need = _slack_needed(table, single, rest, edges.tail, edges.head, ratio)
+    del single
+    column = int(np.argmin((rest @ cost) + need * cost.sum(axis=0)))
+    rounding = (m * (lift + 2) + m * 2.0**-53 * ROW_SUM) / ROW_SUM / min(1.0, float((ratio - 1).min()))
+    slack = float(need[column]) * (1 + 1e-6) + rounding * most
+    mass = np.empty((n, m), np.uint64)
+    for _ in range(_ATTEMPTS):
+        scale = float(math.floor(ROW_SUM / (most + slack)))
+        for start in range(0, n, _ROWS):
+            mass[start : start + _ROWS] = np.ceil(table[start : start + _ROWS] * scale).astype(np.uint64)
+        mass += np.uint64(lift)
+        missing = ROW_SUM - mass.sum(axis=1).astype(np.int64)
+        if missing.min() >= 0:
+            mass[:, column] += missing.astype(np.uint64)
+            if violations(mass, edges) == 0 and row_sums_exact(mass):
+                return mass
+        slack = slack * 1.5 + 2.0**-50
+    raise DesignError("no slack makes the table exact: lengthen the shortest edge", field="table", value=f"{n} x {m}")
+
+
+def _lift(factor: NDArray[np.uint64], shift: NDArray[np.int64]) -> int:
+    """The lift c = ceil(1 / (r - 1)) for the smallest certified ratio r = R 2^-s."""
+    r, s = min(
+        set(zip(factor.tolist(), shift.tolist(), strict=True)), key=lambda pair: math.ldexp(float(pair[0]), -pair[1])
+    )
+    if s < 0:
+        return 1
+    excess = r - (1 << s)
+    return max(1, -(-(1 << s) // excess))
+
+
+def round_to_integers(table: Table, edges: Edges) -> NDArray[np.uint64]:
+    """The integers of a closed form, unrepaired: each entry is rounded up, the rest of a row goes to its largest entry.
+
+    table (n, m), rows summing to 1 within 1e-9. Ratios change by no more than the lift of one unit in 2^62.
+    Raises: InputError for negative or non-finite entries, or rows that do not sum to 1.
+    """
+    if not np.isfinite(table).all() or (table < 0).any() or (abs(table.sum(axis=1) - 1) > 1e-9).any():
+        raise InputError("rows must be probabilities: non-negative, of sum 1", field="table")
+    n, m = table.shape
+    room = ROW_SUM - (m << 1)
+    mass = np.ceil(table / table.sum(axis=1, keepdims=True) * float(room)).astype(np.int64) + 1
+    mass[np.arange(n), np.argmax(mass, axis=1)] += ROW_SUM - mass.sum(axis=1)
+    if mass.min() < 1 or ROW_BITS != 62:
+        raise DesignError("rounding left no room: use fewer reports", field="table", value=f"{n} x {m}")
+    return mass.astype(np.uint64)
+
+
+def spare(edges: Edges, reports: int) -> float:
+    """The share of every length, and of every row, that `round_private` needs for its rounding."""
+    shortest = max(float(edges.length.min()), SHORTEST)
+    return 4 * math.sqrt(reports / ROW_SUM / shortest) + _COMPUTED / shortest
+
+
+def round_private(table: Table, edges: Edges) -> NDArray[np.uint64]:
+    """The integers of a table (n, m) that is private for lengths shorter by `spare`, with that share of every row
+    spread evenly over the reports: a share x makes entries of x 2^62 / m and more, so that the rounding, 2 units of
+    each, is at most 4 m / (x 2^62) <= x d / 4 nats. No certificate: that is the caller's. Raises: as
+    `round_to_integers`.
+    """
+    even = min(spare(edges, table.shape[1]), 1.0)
+    return round_to_integers((1 - even) * table + even / table.shape[1], edges)
+
+
+def best_reports(
+    table: NDArray[np.float64], prior: NDArray[np.float64], loss: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], float]:
+    """For every report y the z that minimises sum_u prior(u) table(u, y) loss(u, z), (m,), y itself on ties; and the
+    expected loss with them.
+
+    table (n, m), of probabilities; prior (n,); loss (n, m). Cost: O(n m^2), a block of reports at a time.
+    """
+    target, total = np.arange(table.shape[1]), 0.0
+    for start in range(0, len(target), _BLOCK):
+        joint = prior[:, None] * table[:, start : start + _BLOCK]
+        posterior_loss = joint.T @ loss
+        place = np.arange(len(posterior_loss))
+        own, best = posterior_loss[place, start + place], posterior_loss.argmin(axis=1)
+        least = posterior_loss[place, best]
+        target[start : start + _BLOCK] = np.where(least < own, best, start + place)
+        total += float(least.sum())
+    return target, total

@@ -1,1 +1,0 @@
-"""Reports drawn exactly from integers. Nothing here is floating point."""

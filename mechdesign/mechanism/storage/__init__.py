@@ -1,1 +1,0 @@
-"""Files of mechanisms, read as data from anybody. No claim is judged here."""

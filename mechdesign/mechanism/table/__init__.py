@@ -1,1 +1,0 @@
-"""Mechanisms as one table of integers: its Dataset, its certificate, its repair. Nothing is drawn."""

@@ -1,0 +1,266 @@
+"""compare: the programs, the baselines and mechanisms of the user's own on one problem, one row each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import pandas as pd
+import xarray as xr
+
+from mechdesign.base.arguments import asked
+from mechdesign.base.figures import cell
+from mechdesign.base.memory import require_memory
+from mechdesign.base.progress import verbosely
+from mechdesign.base.registry import PROVIDERS, provider
+from mechdesign.closed_forms.baselines import ANYWHERE, BASELINES, RIVALS
+from mechdesign.closed_forms.loss import constant_loss, expected_distance, position_loss, remapped_loss
+from mechdesign.errors import InputError, MechdesignError, SizeError, SolverError, UnsuitableError
+from mechdesign.mechanism.dataset import relative_gap
+from mechdesign.output.given import InputMechanisms, input_mechanisms
+from mechdesign.output.matched import matched_makers, smallest_epsilon
+from mechdesign.problem.lattice import check_connected
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.programs.eikonal import EikonalWeights
+from mechdesign.programs.program import Optimal, Program
+from mechdesign.programs.query_weights import QueryWeights
+from mechdesign.solvers.solve import TABLES, check_targets, solve
+from mechdesign.solvers.table import SOLVERS
+
+# Edge lengths are rounded down by up to 2^-43, so a mechanism that is exactly at the claim may show this much above 1.
+AT_CLAIM = 1 + 2.0**-40
+POSITIONS = "positions"  # of `claim_over`
+COLUMNS = (  # heading, key and format of what people read
+    ("loss", "loss", "up 6"),
+    ("lower bound", "lower_bound", "down 6"),
+    ("gap", "gap", "%"),
+    ("remapped loss", "remapped_loss", "up 6"),
+    ("distance", "expected_distance", "up 6"),
+    ("claimed eps", "claimed_epsilon", "near 6"),
+    ("smallest eps", "smallest_epsilon", "up 6"),
+    ("ratio", "effective_epsilon", "up 5"),
+    ("rank", "rank", "near 6"),
+    ("asymptotic MSE", "asymptotic_mse", "near 6"),
+)
+POSITION_COLUMNS = (  # beside claims of both kinds
+    ("position loss", "position_loss", "up 6"),
+    ("claim over", "claim_over", ""),
+)
+_SHARE = 0.6  # of the time that is left, for a row that is a solve
+_SHORTEST = 1e-3  # seconds that one gets
+_Column = tuple[str, str, str]
+Maker = Callable[[], xr.Dataset]
+
+
+Row = dict[str, Any]
+"""One mechanism: losses in loss units, distance in units of length. None where a figure does not exist.
+
+Claimed epsilon in nats per unit (in nats for randomized response). Smallest epsilon, in the same unit: what the
+mechanism truly has. Where the problem's metric is Euclidean, the largest log-ratio per unit of distance over all
+pairs; elsewhere the claimed epsilon at the scale of the metric that holds. Effective epsilon: that scale, relative
+to the problem's metric, or to the mechanism's own where it is tuned to the problem's `matched_distance`.
+Least epsilon, in nats per unit: no mechanism that is private below it has the matched distance.
+Rank of the mechanism as a channel: below the number of secrets, no number of reports identifies their distribution.
+Asymptotic MSE in squared units: the number of reports times the mean squared error of the distribution estimated
+from many of them, in the dual Sobolev norm H^-1 at the prior; None where the rank is too low, both beyond 1,600
+secrets.
+Position loss: to the true position, uniform in its cell, that is moved to its cell or, where the claim is over
+positions, drawn by the weights of a spline. Claim over "cells", their centres, or any "positions": levels and ratio
+of such a mechanism are those of the claim about positions; row ratio, of its rows, may be above 1, since only their
+means over a spline are drawn.
+"""
+
+
+def makers(
+    problem: DesignProblem,
+    *,
+    gap: float = 1e-3,
+    time_limit: float = float("inf"),
+    rivals: bool = False,
+    positions: bool = False,
+) -> dict[str, Maker]:
+    """What `compare` runs, by row name; rivals, with the mechanisms of the literature on estimating distributions,
+    which are tuned to no `matched_distance`; positions, with those that are private between any two positions.
+    """
+    if problem.matched_distance is not None:
+        return matched_makers(problem, gap=gap, time_limit=time_limit)
+    ends = time.monotonic() + time_limit
+
+    def solved(program: Callable[[DesignProblem], Program], **options: Any) -> Maker:
+        """Gets a share of the time that is left when it is made."""
+        return lambda: solve(program(problem), time_limit=max(_SHARE * (ends - time.monotonic()), _SHORTEST), **options)
+
+    made = {"optimal": solved(Optimal, gap=gap)}
+    if problem.query is not None:
+        made["query"] = solved(QueryWeights)
+    if positions:
+        if "positions" in SOLVERS:
+            made["positions"] = solved(SOLVERS["positions"].program, gap=gap)
+        made |= {name: partial(make, problem) for name, make in ANYWHERE.items()}
+    made["eikonal"] = solved(EikonalWeights, method="table")
+    forms = {**BASELINES, **(RIVALS if rivals else {})}
+    return made | {name: partial(make, problem) for name, make in forms.items()}
+
+
+def each_mechanism(
+    problem: DesignProblem,
+    *,
+    gap: float = 1e-3,
+    time_limit: float = float("inf"),
+    only: Sequence[str] | None = None,
+    given: InputMechanisms | None = None,
+    rivals: bool = False,
+    positions: bool = False,
+    on_progress: Callable[[str], None] | None = None,
+) -> Iterator[tuple[str, xr.Dataset | MechdesignError]]:
+    """Each mechanism with its row name as it is made, or the reason why it does not fit the problem.
+
+    only: the rows to make, rivals among them, all but those by default; rivals, positions: with them; given: mechanisms
+    of the user's own, by name, as `compare` takes them; on_progress: called with "3 of 8: NAME" before each is made. A
+    design that Ctrl-C ended is the last.
+    Raises: InputError for an unknown row name, a bad target, a metric that does not fit the domain or a mechanism given
+        that is none; SizeError.
+    """
+    check_targets(gap, time_limit)
+    known = makers(
+        problem, gap=gap, time_limit=time_limit, rivals=rivals or bool(only), positions=positions or bool(only)
+    )
+    for name in only or ():
+        if name not in known and name not in (given or ()):
+            others = ", ".join([*known, *(given or ())])
+            raise InputError(f"unknown mechanism, none of {others}", field="only", value=name)
+    require_memory(problem.domain.size, problem.reports.size, tables=TABLES, what="a comparison")
+    check_connected(problem.edges, problem.domain.size)  # here, not as a row that is left out
+    own = input_mechanisms(problem, given, known=known)
+    names = [name for name in (*known, *own) if not only or name in only]
+    ends = time.monotonic() + time_limit
+    for count, name in enumerate(names, 1):
+        if on_progress is not None:
+            on_progress(f"{count} of {len(names)}: {name}")
+        try:
+            if count > 1 and time.monotonic() > ends:
+                raise UnsuitableError("left out", field="time_limit", value=time_limit)
+            made = own[name] if name in own else known[name]()
+        except (UnsuitableError, SizeError, SolverError) as error:
+            yield name, error
+            continue
+        yield name, made
+        if made.attrs.get("stopped") == "interrupt":
+            return
+
+
+@asked
+def compare(
+    problem: DesignProblem,
+    *,
+    mechanisms: InputMechanisms | None = None,
+    rivals: bool = False,
+    positions: bool = False,
+    gap: float = 1e-3,
+    time_limit: float = float("inf"),
+    on_progress: Callable[[str], None] | None = None,
+    verbose: bool = False,
+) -> pd.DataFrame:
+    """A row for every program and baseline that fits the problem, and for every mechanism of yours.
+
+    mechanisms: yours by name: tables (n, m) of probabilities, or mechanism Datasets over the same secrets. They are
+    judged as they are, unrepaired, at the smallest scale of the metric that their integers satisfy, by the prior and
+    loss of the problem. rivals: with those of the literature on estimating distributions, each report judged as the
+    best place to read it as, and left out where their reports are too many for a table. positions: with the design
+    that is private between any two positions and not between centres of cells alone. time_limit in seconds, of the
+    whole: solves get a share of what is left, and rows that no time is left for are left out. verbose: a line of
+    progress on standard error. The lower bound is the best one proved for the optimal program; it stands in every row
+    whose mechanism satisfies the problem's claim, so that `gap` = (loss - lower_bound) / loss says how far that
+    mechanism is from optimal.
+    Returns: a DataFrame with the columns of `Row`, missing figures NaN.
+    Raises: InputError for a mechanism that is none, or not over the secrets; what `solve` raises.
+    """
+    with verbosely(verbose, problem.name, on_progress, limit=time_limit) as report:
+        made = each_mechanism(
+            problem,
+            gap=gap,
+            time_limit=time_limit,
+            given=mechanisms,
+            rivals=rivals,
+            positions=positions,
+            on_progress=report,
+        )
+        table = pd.DataFrame(rows(dict(made), problem))
+    figures = [name for name in table.columns if name not in ("mechanism", "claim_over")]
+    return table.astype({name: "Int64" if name == "rank" else float for name in figures})
+
+
+def rows(made: Mapping[str, xr.Dataset | MechdesignError], problem: DesignProblem) -> list[Row]:
+    """The rows of mechanisms that were made for one problem; those that do not fit have none."""
+    tables = {name: mechanism for name, mechanism in made.items() if isinstance(mechanism, xr.Dataset)}
+    return bounded([judged(name, mechanism, problem) for name, mechanism in tables.items()], tables)
+
+
+def bounded(rows: Sequence[Row], made: Mapping[str, xr.Dataset]) -> list[Row]:
+    """The rows of `judged` with the best lower bound that was proved, where it holds, and the least epsilon."""
+    attrs = [made[row["mechanism"]].attrs for row in rows]
+    of_the_loss = [a for a in attrs if "lower_bound" in a and "objective" not in a]  # not of another objective
+    bound = max((float(a["lower_bound"]) for a in of_the_loss), default=None)
+    least = next((float(a["least_epsilon"]) for a in attrs if "least_epsilon" in a), None)
+    complete = []
+    for row in rows:
+        full = row | {"least_epsilon": least}
+        if bound is not None and private_between_cells(row):
+            full |= {"lower_bound": bound}
+            full |= {"gap": relative_gap(row["loss"], bound, constant_loss(made[row["mechanism"]]))}
+        complete.append(full)
+    return complete
+
+
+def best_private(rows: Sequence[Row], made: Mapping[str, xr.Dataset]) -> xr.Dataset:
+    """The mechanism of the row that is private as claimed with the least loss; the first where none is."""
+    private = [row for row in rows if private_between_cells(row)] or list(rows[:1])
+    return made[min(private, key=lambda row: row["loss"])["mechanism"]]
+
+
+def private_between_cells(row: Mapping[str, Any]) -> bool:
+    """Whether the rows of a mechanism satisfy the claim of the problem, and are what is drawn."""
+    return bool(row["claim_over"] != POSITIONS and row["effective_epsilon"] <= AT_CLAIM)
+
+
+def columns(rows: Sequence[Mapping[str, Any]]) -> tuple[_Column, ...]:
+    """What people read of rows: COLUMNS, and POSITION_COLUMNS where one claims anything about positions."""
+    return COLUMNS + POSITION_COLUMNS * any(row["claim_over"] == POSITIONS for row in rows)
+
+
+def printed(row: Mapping[str, Any], shown: Sequence[_Column] = COLUMNS) -> list[str]:
+    """The figures of a row as people read them, in the order of columns; - where there is none."""
+    return [cell(row[key], form) for _, key, form in shown]
+
+
+def judged(name: str, mechanism: xr.Dataset, problem: DesignProblem) -> Row:
+    """The row of one mechanism by itself: without a lower bound, which other mechanisms prove."""
+    rows, over = float(mechanism.attrs["effective_epsilon"]), "cells"
+    effective, row_ratio = rows, None
+    if "position_claim" in mechanism.attrs:  # of a design of ours: its cones are certified
+        effective, row_ratio, over = 1.0, rows, POSITIONS
+    claimed = mechanism.attrs.get("claimed_epsilon")
+    channel = provider("channel") if "channel" in PROVIDERS else None
+    rank, asymptotic = (None, None) if channel is None else channel.channel_figures(mechanism)
+    smallest = problem.metric.smallest_level if over == POSITIONS else smallest_epsilon(mechanism, problem)
+    if smallest is None and claimed is not None:
+        smallest = float(claimed) * effective
+    return dict(
+        mechanism=name,
+        loss=float(mechanism.attrs["expected_loss"]),
+        lower_bound=None,
+        gap=None,
+        remapped_loss=remapped_loss(mechanism),
+        expected_distance=expected_distance(mechanism),
+        claimed_epsilon=None if claimed is None else float(claimed),
+        smallest_epsilon=smallest,
+        effective_epsilon=effective,
+        least_epsilon=None,
+        rank=rank,
+        asymptotic_mse=asymptotic,
+        position_loss=position_loss(mechanism),
+        claim_over=over,
+        row_ratio=row_ratio,
+    )

@@ -1,0 +1,371 @@
+"""Export: a mechanism as a table that other programs read, and what checks it without this package.
+
+Every format has the same `Content`: the comments (claim, units, losses, the checksum of the file it came from, sizes),
+the coordinates, the edges of the claim, and the masses row by row. From these a reader can check the claim without this
+package. A text ends in a line with the SHA-256 of every byte before that line, so that damage shows.
+
+CSV: one line per (secret, report) for any reader of plain tables; all else stands in comments.
+
+    # mechdesign mechanism table; probability = mass / 2^62
+    # unit: km
+    # claim: {"metric": ...}          and so on: NAME: JSON VALUE
+    secret,secret_x,report,report_x,mass
+    0,0.5,0,0.5,2305843009213693952   all reports of secret 0, then of the next
+    # edge: [0, 1, "0x1.8p-1"]        tail, head, length in nats, exact; one line per edge of the claim
+    # patch: [0, 0, ..., "0x1.8p-1"]  where any position is drawn, for every cell: nine rows, four levels
+    # content_sha256: "..."           of every byte before this line
+
+Readers that drop lines starting with # see the table. A factored mechanism has a column row_sum after mass, and
+probability = mass / row_sum. Every report of a row is there, so that sums can be checked.
+
+JSON: a table for programs that sample with integers, JavaScript included. One object with these names.
+
+| name | value |
+|---|---|
+| format | "mechdesign/table/1" |
+| unit, claim, ... | the comments: claim is an object of metric, domain, positions and denominator |
+| secret_points, report_points | coordinates, (n, k) and (m, k), in `unit`, reports in `report_unit` if there is one |
+| edge | the claim: [tail, head, length in nats as an exact hexadecimal float], each both ways |
+| patch | where any position is drawn, for every cell: the nine rows around it, levels at its corners or its quarters' |
+| mass | n strings: the m masses of a row in decimal, separated by blanks; probability = mass / 2^62 |
+| content_sha256 | of every byte before this line, the last one |
+
+Masses exceed 2^53, where JavaScript's numbers end: text.split(" ").map(BigInt) reads them exactly. All rows are there:
+a client that asked for its own would tell where it is.
+
+Parquet: the columns of the CSV, masses as uint64, for readers of large tables. The extra `parquet` brings pyarrow.
+
+Columns: secret and report (int32), their coordinates (float64), mass (uint64); probability = mass / 2^62. The metadata
+of the schema holds the comments of the CSV by name, in JSON but for texts, and `edge` as a JSON list of [tail, head,
+length in nats as an exact hexadecimal float]. Pages carry the format's own checksums.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from mechdesign.base.arguments import asked
+from mechdesign.base.memory import require_memory
+from mechdesign.base.optional import import_optional
+from mechdesign.base.registry import Table
+from mechdesign.base.spreadsheets import escaped
+from mechdesign.errors import InputError
+from mechdesign.mechanism.dataset import known_checksum, stored_points
+from mechdesign.mechanism.sampler import rows_of
+from mechdesign.mechanism.storage import check_target, file_sha256, write_atomically
+from mechdesign.mechanism.stored import Stored, read
+from mechdesign.problem.domain import AXES
+from mechdesign.problem.plane import Plane
+from mechdesign.solvers.design import Progress
+from mechdesign.verification.verify import certified
+
+FORMAT = "mechdesign/table/1"  # of JSON
+DEGREES = ("x", "y", "longitude", "latitude")  # x and y in `unit`
+MOST_ROWS = 1000  # of a factored mechanism in one file: more fill a disk
+VERIFIER = "verify_table.py"
+_KEPT = ("problem", "program", "loss")
+_IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(async )?(function|class|const) )", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Content:
+    """stored, a table or a factored mechanism; rows, the secrets to write; figures, what was recomputed of it, by name;
+    plane, where degrees are added to places.
+    """
+
+    stored: Stored
+    rows: range
+    figures: Mapping[str, float] = field(default_factory=dict)
+    plane: Plane | None = None
+
+    @cached_property
+    def secrets(self) -> list[list[float]]:
+        """Coordinates of all n secrets, in `unit`; then longitude and latitude in degrees where there is a plane."""
+        return self._placed(stored_points(self.stored.mechanism, "secret"))
+
+    @cached_property
+    def reports(self) -> list[list[float]]:
+        """Coordinates of all m reports, in `report_unit`."""
+        return self.secrets if self.stored.factored else self._placed(stored_points(self.stored.mechanism, "report"))
+
+    def axes(self, points: list[list[float]]) -> Sequence[str]:
+        """Names of the coordinates of secrets or of reports: x, y, z as far as they go."""
+        return DEGREES if self.plane is not None else AXES[: len(points[0])]
+
+    @cached_property
+    def edges(self) -> list[tuple[int, int, str]]:
+        """Edges of the claim between secrets that are written: tail, head, length in nats as an exact hexadecimal
+        float. Each holds both ways: P(y|tail) <= e^length P(y|head), and with the ends exchanged.
+        """
+        edges = self.stored.edges
+        listed = zip(edges.tail.tolist(), edges.head.tolist(), edges.length.tolist(), strict=True)
+        return [(u, v, length.hex()) for u, v, length in listed if u in self.rows and v in self.rows]
+
+    @cached_property
+    def patches(self) -> list[list[int | str]]:
+        """Where any position is drawn, for every cell the nine rows around it and the levels at its corners, or at
+        those of its quarters, in nats per `unit` as exact hexadecimal floats (positions/patches.py says in which
+        order); only with all rows.
+        """
+        positions = self.stored.positions
+        if positions is None or len(self.rows) < len(self.secrets):
+            return []
+        levels = [[level.hex() for level in levels] for levels in positions.corner_level.tolist()]
+        return [[*rows, *corners] for rows, corners in zip(positions.around.tolist(), levels, strict=True)]
+
+    @property
+    def comments(self) -> dict[str, Any]:
+        """What is said beside the table, by name. claim is the claim as data: metric and domain as files hold them, the
+        metric that positions are claimed by, and what masses are divided by. sha256 is what `sha256sum` prints of the
+        mechanism's file; None where it was not saved.
+        """
+        mechanism, unit = self.stored.mechanism, self.stored.report_unit
+        claim = {
+            "metric": self.stored.metric.describe(),
+            "domain": self.stored.domain.describe(),
+            "positions": {"metric": self.stored.asked.describe()} if self.patches else None,
+            "denominator": "row_sum" if self.stored.factored else "2^62",
+        }
+        return {
+            "claim": claim,
+            **({} if self.plane is None else {"coordinates": ", ".join(DEGREES)}),
+            **({} if unit == self.stored.domain.unit else {"report_unit": unit}),
+            **{name: str(mechanism.attrs[name]) for name in _KEPT},
+            "sha256": known_checksum(mechanism),
+            **self.figures,
+            "secrets": len(self.secrets),
+            "reports": len(self.reports),
+            "edges": len(self.edges),
+        }
+
+    def _placed(self, points: NDArray[np.float64]) -> list[list[float]]:
+        if self.plane is None:
+            return points.tolist()
+        return np.column_stack([points, *self.plane.backward(points)]).tolist()
+
+    def masses(self) -> Iterator[tuple[int, list[int], int | None]]:
+        """Every row: secret, masses (m,), and for a factored mechanism their sum."""
+        exact = rows_of(self.stored.mechanism)
+        for u in self.rows:
+            masses, total = exact.integers(u)
+            yield u, masses, total if self.stored.factored else None
+
+
+def plane_of(stored: Stored) -> Plane:
+    """The plane of a mechanism whose reports are secrets. Raises: InputError where it has none."""
+    if stored.domain.plane is None or stored.report_cells is None:
+        problem = stored.mechanism.attrs["problem"]
+        raise InputError("the mechanism does not say where on Earth its places are", field="degrees", value=problem)
+    return stored.domain.plane
+
+
+@contextmanager
+def _sealed_text(path: Path, before: str, after: str) -> Iterator[TextIO]:
+    """A new text file (UTF-8, line feeds), whose last line becomes the SHA-256 of all bytes before it."""
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        yield stream
+    digest = file_sha256(path)
+    with path.open("ab") as ending:
+        ending.write(f"{before}{digest}{after}\n".encode())
+
+
+def as_json(value: object) -> str:
+    """One line of JSON, floats in the digits that read back exactly."""
+    return json.dumps(value, allow_nan=False)
+
+
+def write_csv(content: Content, path: Path) -> None:
+    """Write the table, its comments and its edges. Cost: 0.7 microseconds per mass."""
+    secret = [f"secret_{axis}" for axis in content.axes(content.secrets)]
+    report = [f"report_{axis}" for axis in content.axes(content.reports)]
+    sums = ["row_sum"] if content.stored.factored else []
+    with _sealed_text(path, '# content_sha256: "', '"') as stream:
+        stream.write(f"# mechdesign mechanism table; probability = mass / {'row_sum' if sums else '2^62'}\n")
+        stream.write(f"# unit: {content.stored.domain.unit}\n")
+        for name, value in content.comments.items():
+            text = as_json(value)
+            stream.write(f"# {name}: {escaped(text) if isinstance(value, str) else text}\n")
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(["secret", *secret, "report", *report, "mass", *sums])
+        for u, masses, total in content.masses():
+            start, end = [u, *content.secrets[u]], [] if total is None else [total]
+            writer.writerows([*start, y, *content.reports[y], mass, *end] for y, mass in enumerate(masses))
+        for edge in content.edges:
+            stream.write(f"# edge: {as_json(edge)}\n")
+        for patch in content.patches:
+            stream.write(f"# patch: {as_json(patch)}\n")
+
+
+def write_json(content: Content, path: Path) -> None:
+    """Write one JSON object, at most 20 bytes per mass."""
+    with _sealed_text(path, '"content_sha256": "', '"}') as stream:
+        stream.write(f'{{"format": "{FORMAT}",\n')
+        for name, value in {"unit": content.stored.domain.unit, **content.comments}.items():
+            stream.write(f"{as_json(name)}: {as_json(value)},\n")
+        for name, lines in {
+            "secret_points": map(as_json, content.secrets),
+            "report_points": map(as_json, content.reports),
+            "edge": map(as_json, content.edges),
+            **({"patch": map(as_json, content.patches)} if content.patches else {}),
+            "mass": (f'"{" ".join(map(str, masses))}"' for _, masses, _ in content.masses()),
+        }.items():
+            stream.write(f"{as_json(name)}: [")
+            for k, line in enumerate(lines):
+                stream.write(",\n" * bool(k) + line)
+            stream.write("],\n")
+
+
+def write_parquet(content: Content, path: Path) -> None:
+    """Write one table. Raises: SizeError where its columns do not fit in memory."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    n, m = len(content.rows), len(content.reports)
+    axes = len(content.secrets[0]) + len(content.reports[0])
+    require_memory(n, m, tables=4 + 2 * axes, what="a Parquet table")
+    own, report = np.repeat(np.asarray(content.rows, np.int32), m), np.tile(np.arange(m, dtype=np.int32), n)
+    columns = {}
+    for dim, index, points in (("secret", own, content.secrets), ("report", report, content.reports)):
+        columns[dim] = index
+        columns |= {f"{dim}_{a}": np.array(points)[index, k] for k, a in enumerate(content.axes(points))}
+    columns["mass"] = content.stored.mechanism["mass"].values[content.rows].ravel()
+    comments = {"unit": content.stored.domain.unit, "probability": "mass / 2^62", "edge": as_json(content.edges)}
+    comments |= {name: value if isinstance(value, str) else as_json(value) for name, value in content.comments.items()}
+    table = pa.table(columns).replace_schema_metadata(comments)
+    parquet.write_table(table, path, compression="zstd", write_page_checksum=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """How a kind of file is written.
+
+    write, given what to write and where; whole, in its place, given a mechanism, where, and a callback of progress, for
+    kinds that contain all of it; factored, whether it has room for rows with sums of their own; partial, whether it may
+    contain some rows only; verified, whether verify_table.py reads it; require, which raises where an extra is missing.
+    """
+
+    write: Callable[[Content, Path], None] | None = None
+    whole: Callable[[xr.Dataset, Path, Callable[[Progress], None] | None], object] | None = None
+    factored: bool = False
+    partial: bool = True
+    verified: bool = False
+    require: Callable[[Path], object] | None = None
+
+
+FORMATS: Table[Format] = Table(
+    "export formats",
+    {
+        ".csv": Format(write=write_csv, factored=True, verified=True),
+        ".json": Format(write=write_json, partial=False, verified=True),
+        ".parquet": Format(write=write_parquet, require=lambda path: import_optional("pyarrow.parquet", "parquet")),
+    },
+)  # by suffix; a format of another package is added here
+
+
+@asked
+def export(
+    mechanism: xr.Dataset,
+    path: str | Path,
+    *,
+    rows: range | None = None,
+    degrees: bool = False,
+    with_verifier: bool = False,
+    overwrite: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Path:
+    """Write the table as the suffix of `path` says: .csv, .json or .parquet (extra `parquet`); or .compact, a whole
+    factored mechanism of a grid in 5 bytes a place (maps/compact_file.py), which `verify` certifies on its own.
+
+    The mechanism is verified first, and what is said of it are the figures found there. Each file says the claim,
+    units, losses, the edges of the claim, the checksum of the mechanism and that of its own content; masses are exact
+    integers, probability = mass / 2^62. Rows of a factored mechanism go to CSV only, with their own sums.
+    Parameters: rows, the secrets to write; all by default, of a factored mechanism at most 1,000; JSON takes all only.
+        degrees adds the longitude and latitude of every place to its coordinates (WGS 84, extra `geo`).
+        with_verifier writes verify_table.py beside a CSV or JSON table. on_progress is called while a compact map is
+        made.
+    Raises: InputError for another suffix, rows that are not there or too many, an existing file without
+        `overwrite`, a missing folder or extra; VerificationError for a mechanism that `verify` does not certify.
+    Cost: that of `verify`, and 1 microsecond a mass; of a compact map about ten passes over all rows.
+    """
+    target = check_target(path, overwrite=overwrite)
+    kind = FORMATS.get(target.suffix.lower())
+    if kind is None:
+        raise InputError(f"must end in one of {', '.join(FORMATS)}", field="output", value=target.name)
+    if kind.whole is not None:
+        for name, value in {"rows": rows, "degrees": degrees or None, "with-verifier": with_verifier or None}.items():
+            if value is not None:
+                raise InputError("is for tables: this kind of file is written whole", field=name, value=value)
+        kind.whole(mechanism, target, on_progress)
+        return target
+    stored = read(mechanism)
+    _check_format(target.suffix, kind, stored.factored, rows=rows, with_verifier=with_verifier)
+    written = _checked_rows(rows, mechanism.sizes["secret"], most=MOST_ROWS if stored.factored else None)
+    if kind.require is not None:
+        kind.require(target)
+    verifier, verifier_target = handed_over(f"verification/{VERIFIER}"), target.parent / VERIFIER
+    if with_verifier:
+        same = verifier_target.is_file() and verifier_target.read_bytes() == verifier
+        check_target(verifier_target, overwrite=overwrite or same)
+    plane = plane_of(stored) if degrees else None
+    content = Content(stored=stored, rows=written, figures=_figures(mechanism), plane=plane)
+    write = kind.write
+    assert write is not None
+    write_atomically(target, lambda temporary: write(content, temporary))
+    if with_verifier:
+        write_atomically(verifier_target, lambda temporary: temporary.write_bytes(verifier))
+    return target
+
+
+def _figures(mechanism: xr.Dataset) -> dict[str, float]:
+    """The figures of a mechanism that `verify` recomputed. Raises: VerificationError where it does not certify it."""
+    checked = certified(mechanism)
+    proved = {"expected_loss": True, "lower_bound": checked.lower_bound_checked}
+    proved["effective_epsilon"] = checked.effective_epsilon is not None and checked.row_ratio is None
+    figures = {name: float(mechanism.attrs[name]) for name, holds in proved.items() if holds}
+    ratios = {"ratio": checked.ratio, "row_ratio": checked.row_ratio}
+    return figures | {name: value for name, value in ratios.items() if value is not None and checked.row_ratio}
+
+
+def handed_over(name: str) -> bytes:
+    """A file of this package that needs nothing else of it, by its path."""
+    return resources.files("mechdesign").joinpath(*name.split("/")).read_bytes()
+
+
+def handed_script(name: str) -> str:
+    """A JavaScript file of this package without its imports and exports, to be joined with others."""
+    text = _IMPORT.sub("", handed_over(name).decode())
+    return _EXPORT.sub("", text).strip("\n") + "\n"
+
+
+def _check_format(suffix: str, kind: Format, factored: bool, *, rows: range | None, with_verifier: bool) -> None:
+    if factored and not kind.factored:
+        message, remedy = "rows of a factored mechanism have sums of their own", "write .csv, or export its table()"
+        raise InputError(message, field="output", value=suffix, remedy=remedy)
+    if rows is not None and not kind.partial:
+        raise InputError(f"are for .csv: {suffix} contains all of them", field="rows", value=rows)
+    if with_verifier and not kind.verified:
+        raise InputError(f"{VERIFIER} reads .csv and .json alone", field="with-verifier", value=suffix)
+
+
+def _checked_rows(rows: range | None, total: int, *, most: int | None) -> range:
+    chosen = range(total) if rows is None else rows
+    if len(chosen) == 0 or min(chosen) < 0 or max(chosen) >= total:
+        raise InputError(f"no such rows, of 0 to {total - 1}", field="rows", value=chosen)
+    if most is not None and len(chosen) > most:
+        message, remedy = f"would write {len(chosen)} x {total} lines", f"name at most {most} rows: --rows 0:{most}"
+        raise InputError(message, field="rows", value=chosen, remedy=remedy)
+    return chosen

@@ -1,1 +1,0 @@
-"""Tables for other programs, one format a file. Verified first; nothing unproved is written."""

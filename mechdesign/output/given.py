@@ -1,0 +1,104 @@
+"""Mechanisms of the user's own beside ours: checked, and judged by our integers at the smallest scale that holds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from mechdesign.closed_forms.build import closed_form_mechanism
+from mechdesign.errors import InputError
+from mechdesign.mechanism.certificate import row_sums_exact
+from mechdesign.mechanism.dataset import certified_scale, make_mechanism
+from mechdesign.mechanism.storage import load
+from mechdesign.mechanism.stored import read
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.metric import Euclidean
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.problem.tables import read_table
+from mechdesign.verification.audit import audit
+
+InputMechanisms = Mapping[str, ArrayLike | xr.Dataset]
+
+
+def read_mechanisms(paths: Iterable[Path]) -> dict[str, ArrayLike | xr.Dataset]:
+    """Mechanisms from files, each under the name of its file: .nc, or a table as `read_table` takes it."""
+    made: dict[str, ArrayLike | xr.Dataset] = {}
+    for path in paths:
+        if path.stem in made:
+            raise InputError("two have this name", field="with", value=path)
+        made[path.stem] = load(path) if path.suffix.lower() == ".nc" else read_table(path)
+    return made
+
+
+def input_mechanisms(
+    problem: DesignProblem, mechanisms: InputMechanisms | None, *, known: Collection[str] = ()
+) -> dict[str, xr.Dataset]:
+    """Mechanisms over the secrets of `problem`, judged by its prior and loss, at the smallest scale of its metric.
+
+    mechanisms: by name, tables (n, m) of probabilities or of counts, or mechanism Datasets, of which the integers
+    alone are taken. Nothing is repaired; entries of a table below 2^-62 are rounded up to that. known: names taken.
+    Raises: InputError for a name that is taken or cannot be one, a table that is none or has no smallest epsilon (a
+    zero meets a positive probability), a Dataset over other secrets or kept as factors; what `read` raises.
+    Cost: O(e m) for each.
+    """
+    made = {}
+    for name, value in (mechanisms or {}).items():
+        named = isinstance(name, str) and name.isprintable() and name.strip() == name != "" and "/" not in name
+        if not named or name in known:
+            raise _refused("is the name of a mechanism of ours" if named else "is no name for a row", name)
+        made[name] = (
+            _of_dataset(problem, name, value) if isinstance(value, xr.Dataset) else _of_table(problem, name, value)
+        )
+    return made
+
+
+def _of_table(problem: DesignProblem, name: str, value: ArrayLike) -> xr.Dataset:
+    audited = audit(value, problem)
+    table = np.asarray(value, float)
+    if table.shape[1] != problem.reports.size:
+        raise _refused(f"has {table.shape[1]} reports, and the problem {problem.reports.size}", name)
+    if audited.infinite:
+        impossible = f"report {audited.worst['report']} is impossible from secret {audited.worst['other']} alone"
+        repairs = "md.baselines.repaired, or mechdesign audit -o, repairs it"
+        raise _refused(f"has no smallest epsilon: {impossible}; {repairs}", name)
+    rows = table / table.sum(axis=1, keepdims=True)
+    return closed_form_mechanism(problem, rows, name=name, claimed_epsilon=None)
+
+
+def _of_dataset(problem: DesignProblem, name: str, mechanism: xr.Dataset) -> xr.Dataset:
+    stored = read(mechanism)
+    if stored.factored:
+        raise _refused("is kept as factors: solve it with --method table", name)
+    if not _same(stored.domain, problem.domain):
+        raise _refused(f"is not over the {problem.domain.size} secrets of {problem.name}, in their order", name)
+    mass, reports = np.ascontiguousarray(mechanism["mass"].values), stored.problem.reports
+    if not row_sums_exact(mass):
+        raise _refused("has a row that does not sum to 2^62", name)
+    own = mass.shape[1] != problem.reports.size or not _same(reports, problem.reports)
+    if own and (problem.loss.name == "table" or problem.query is not None):
+        raise _refused("has other reports than the problem, whose loss is of its reports alone", name)
+    claimed: Any = mechanism.attrs.get("claimed_epsilon") if isinstance(problem.metric, Euclidean) else None
+    return make_mechanism(
+        problem,
+        mass,
+        program=name,
+        scale=certified_scale(problem, mass),
+        claimed_epsilon=claimed,
+        reports=reports if own else None,
+    )
+
+
+def _same(one: Domain, other: Domain) -> bool:
+    """Whether two domains have the same places in the same order."""
+    return (one.unit, one.size, one.dimension) == (other.unit, other.size, other.dimension) and bool(
+        np.array_equal(one.points, other.points)
+    )
+
+
+def _refused(message: str, name: object) -> InputError:
+    return InputError(message, field="mechanisms", value=name)

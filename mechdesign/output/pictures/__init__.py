@@ -1,1 +1,0 @@
-"""Maps and curves as matplotlib figures; the only place that imports matplotlib."""

@@ -1,0 +1,228 @@
+"""sweep: the privacy-utility curve, the optimal loss against a scale of the metric, with its baselines beside it.
+
+At scale s the claim is s d. A Dataset with one dimension, `multiplier`, and float variables:
+
+| variable | meaning |
+|---|---|
+| loss, lower_bound, gap | what encloses the optimum at s, in loss units; gap = (loss - lower_bound) / loss |
+| effective_epsilon | the scale of d that the optimal mechanism truly has: at most s |
+| position_loss, NAME_position_loss | to the true position, uniform in its cell |
+| NAME_loss, NAME_effective_epsilon | the same of the eikonal mechanism and of each baseline made for s d |
+
+A baseline whose NAME_effective_epsilon exceeds s is not private as claimed: its loss belongs to that level, not to
+s. NaN stands where a mechanism does not fit; one that fits nowhere has no variables. Every figure is that of a
+certified table, but the tables are not kept. A mechanism of the user's own is made for no scale: it has one loss and
+one NAME_effective_epsilon all along.
+Known: the optimum never increases with s, and tends to the loss of the best constant report as s -> 0.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from mechdesign.base.arguments import asked
+from mechdesign.base.figures import cell
+from mechdesign.base.memory import require_memory
+from mechdesign.base.progress import verbosely
+from mechdesign.closed_forms.baselines import BASELINES
+from mechdesign.closed_forms.best import best_closed_form
+from mechdesign.closed_forms.loss import position_loss
+from mechdesign.errors import InputError, MechdesignError
+from mechdesign.mechanism.certificate import max_log_ratio
+from mechdesign.mechanism.dataset import DESCRIBED, Array, Schema, relative_gap, seal, total_cost, versions
+from mechdesign.output.compare import AT_CLAIM, each_mechanism
+from mechdesign.output.given import InputMechanisms, input_mechanisms
+from mechdesign.problem.losses import position_cost
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.solvers.design import Design
+from mechdesign.solvers.optimal import aggregate
+from mechdesign.solvers.solve import TABLES, check_targets
+
+SWEEP = Schema(
+    name="mechdesign/sweep/1",
+    arrays={"multiplier": Array(dtype="float64", dims=("multiplier",), coordinate=True)},
+    attributes=DESCRIBED | {"secrets": int, "loss": str, "constant_loss": float, "stopped": str},
+    other=Array(dtype="float64", dims=("multiplier",)),
+)
+_MOST = 1000  # points of a sweep
+_SHORTEST = 1e-9  # seconds that a search gets
+
+COLUMNS = (  # heading, variable and format of the figures of the optimum
+    ("scale", "scale", "near 4"),
+    ("loss", "loss", "up 5"),
+    ("lower bound", "lower_bound", "down 5"),
+    ("gap", "gap", "%"),
+    ("position loss", "position_loss", "up 5"),
+)
+
+CurveRow = dict[str, Any]  # a figure by name of variable, None where there is none, and the word `stopped`
+
+
+def baseline_names() -> list[str]:
+    """What `sweep` sets beside the optimum. The constant report is not there: it is the same at every scale, and
+    stands in the attribute constant_loss.
+    """
+    return ["eikonal", *(name for name in BASELINES if name != "constant")]
+
+
+def multiplier_range(first: float = 0.25, last: float = 4.0, points: int = 9) -> list[float]:
+    """`points` scales from `first` to `last`, equally spaced in the logarithm."""
+    if not 0 < first < math.inf:
+        raise InputError("must be positive and finite", field="from", value=first)
+    if not first < last < math.inf:
+        raise InputError(f"must exceed --from {first:g}", field="to", value=last)
+    if not 2 <= points <= _MOST:
+        raise InputError(f"must be from 2 to {_MOST:,}", field="points", value=points)
+    return [float(f"{s:.12g}") for s in np.geomspace(first, last, points)]
+
+
+@asked
+def sweep(
+    problem: DesignProblem,
+    multipliers: Sequence[float] | None = None,
+    *,
+    mechanisms: InputMechanisms | None = None,
+    gap: float = 1e-3,
+    time_limit: float = math.inf,
+    on_progress: Callable[[CurveRow], None] | None = None,
+    verbose: bool = False,
+) -> xr.Dataset:
+    """The privacy-utility curve of a problem; see the module docstring.
+
+    Parameters: multipliers (k,), the scales, positive, distinct, in any order, by default 9 from 0.25 to 4; mechanisms,
+    yours by name, as `compare` takes them; gap, target at every scale; time_limit in seconds for each scale;
+    on_progress, called with the row of every scale as it is done; verbose, a line of progress on standard error.
+    Returns: the sealed Dataset, scales ascending; `.to_dataframe()` is its data frame, a row a scale; attr stopped is a
+    JSON list of why each solve ended. They are solved from the largest down, every solve with the one before as its
+    start; Ctrl-C keeps what is done.
+    Raises: InputError for bad scales, targets or mechanisms; what `solve` raises.
+    Cost: k solves, and k times the baselines.
+    """
+    check_targets(gap, time_limit)
+    scales = _checked(multiplier_range() if multipliers is None else multipliers)
+    require_memory(problem.domain.size, problem.reports.size, tables=TABLES, what="a sweep")
+    own = input_mechanisms(problem, mechanisms, known=["optimal", *baseline_names()])
+    rows: list[CurveRow] = []
+    start: Design | None = None
+    with verbosely(verbose, problem.name, None) as report:
+        for number, scale in enumerate(reversed(scales), 1):
+            if report is not None:
+                report(f"{number} of {len(scales)}: scale {scale:.4g}")
+            there = replace(problem, metric=scale * problem.metric, matched_distance=None)
+            start = _solve(there, start, gap=gap, time_limit=time_limit)
+            rows.insert(0, _row(there, scale, start, gap) | _figures(own))
+            if on_progress is not None:
+                on_progress(rows[0])
+            if start.stopped == "interrupt":
+                break
+    return _dataset(problem, rows, gap)
+
+
+def sweep_rows(curve: xr.Dataset) -> list[CurveRow]:
+    """One dict per scale, keys as the variables, with the word why the solve stopped; None for NaN."""
+    table = curve.to_dataframe().rename_axis("scale").reset_index().astype(object)
+    return table.where(table.notna(), None).assign(stopped=json.loads(curve.attrs["stopped"])).to_dict("records")
+
+
+def baselines_of(row: CurveRow) -> dict[str, bool | None]:
+    """Whether each baseline of a row breaks the claim at its scale; None where it does not fit. Ours come first."""
+    names = [key.removesuffix("_effective_epsilon") for key in row if key.endswith("_effective_epsilon")]
+    levels = {name: row[f"{name}_effective_epsilon"] for name in names if f"{name}_loss" in row}
+    ours = [name for name in baseline_names() if name in levels]
+    ordered = dict.fromkeys([*ours, *levels])
+    return {name: None if levels[name] is None else levels[name] > row["scale"] * AT_CLAIM for name in ordered}
+
+
+def columns(row: CurveRow) -> tuple[tuple[str, str, str], ...]:
+    """COLUMNS, but for the last where the loss of the problem is not known at positions."""
+    return COLUMNS if row.get("position_loss") is not None else COLUMNS[:-1]
+
+
+def headings(row: CurveRow) -> list[str]:
+    """What stands above the figures of `printed_losses`."""
+    return [heading for heading, _, _ in columns(row)] + [name.replace("_", " ") for name in baselines_of(row)]
+
+
+def printed_losses(row: CurveRow) -> list[str]:
+    """The figures of `columns`, then the loss of each baseline, as people read them; a star where it breaks its claim,
+    - where there is none.
+    """
+    star = {None: "", False: "", True: "*"}
+    return [cell(row[name], form) for _, name, form in columns(row)] + [
+        cell(row[f"{name}_loss"], "up 4") + star[broken] for name, broken in baselines_of(row).items()
+    ]
+
+
+def _solve(problem: DesignProblem, start: Design | None, *, gap: float, time_limit: float) -> Design:
+    """The optimal design, or the best closed form; `start` is that of the scale before, None for the first."""
+    started = time.monotonic()
+    floor = best_closed_form(problem, deadline=started + time_limit)
+    left = max(time_limit - (time.monotonic() - started), _SHORTEST)
+    return aggregate(problem, gap=gap, time_limit=left, start=start, floor=floor)
+
+
+def _checked(multipliers: Sequence[float]) -> list[float]:
+    scales = sorted(float(s) for s in multipliers)
+    if not scales or not all(0 < s < math.inf for s in scales):
+        raise InputError("must be positive and finite", field="multipliers", value=scales)
+    if len(set(scales)) < len(scales):
+        raise InputError("must be distinct", field="multipliers", value=scales)
+    return scales
+
+
+def _row(problem: DesignProblem, scale: float, design: Design, gap: float) -> CurveRow:
+    """`problem` has the scaled metric; levels are told as scales of the metric before that."""
+    cost = position_cost(problem.loss, problem.prior_array, problem.domain, problem.reports)
+    row: CurveRow = {
+        "scale": scale,
+        "loss": design.loss,
+        "position_loss": None if cost is None else total_cost(design.mass, cost),
+        "lower_bound": design.lower_bound,
+        "gap": relative_gap(design.loss, design.lower_bound, problem.constant_loss),
+        "effective_epsilon": scale * min(max_log_ratio(design.mass, problem.edges).value, 1.0),
+    }
+    made = dict(each_mechanism(problem, gap=gap, only=baseline_names()))
+    return row | _figures(made, scale=scale) | {"stopped": design.stopped}
+
+
+def _figures(made: Mapping[str, xr.Dataset | MechdesignError], scale: float = 1.0) -> CurveRow:
+    """Loss and level of each mechanism, made for a problem at `scale`; None for those that do not fit."""
+    row: CurveRow = {}
+    for name, mechanism in made.items():
+        attrs = mechanism.attrs if isinstance(mechanism, xr.Dataset) else None
+        row[f"{name}_loss"] = None if attrs is None else float(attrs["expected_loss"])
+        row[f"{name}_position_loss"] = position_loss(mechanism) if isinstance(mechanism, xr.Dataset) else None
+        row[f"{name}_effective_epsilon"] = None if attrs is None else scale * float(attrs["effective_epsilon"])
+    return row
+
+
+def _dataset(problem: DesignProblem, rows: list[CurveRow], gap: float) -> xr.Dataset:
+    loss_unit = problem.loss.unit(problem.domain.unit)
+    table = {name: np.array([row[name] for row in rows], float) for name in rows[0] if name != "stopped"}
+    scales = table.pop("scale")
+    variables: dict[str, Any] = {
+        name: ("multiplier", values, {"units": loss_unit if name.endswith(("loss", "lower_bound")) else "1"})
+        for name, values in table.items()
+        if not np.isnan(values).all()
+    }
+    attrs = {
+        "schema": SWEEP.name,
+        "problem": problem.name,
+        "parameters": json.dumps({"knobs": dict(problem.parameters), "gap": gap}, sort_keys=True),
+        "domain": problem.domain.describe_json(),
+        "secrets": problem.domain.size,
+        "metric": json.dumps(problem.metric.describe(), sort_keys=True),
+        "loss": problem.loss.name,
+        "constant_loss": problem.constant_loss,
+        "stopped": json.dumps([row["stopped"] for row in rows]),
+        "versions": versions(),
+    }
+    return seal(xr.Dataset(variables, coords={"multiplier": ("multiplier", scales, {"units": "1"})}, attrs=attrs))

@@ -1,1 +1,0 @@
-"""Comparisons and sweeps as rows. Nothing is printed here."""

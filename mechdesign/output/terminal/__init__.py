@@ -1,1 +1,0 @@
-"""What a command prints. Computes no figure of its own."""

@@ -1,0 +1,353 @@
+r"""Weights of certified columns: designs between positions where the program of cones does not go.
+
+    minimise    sum_k w_k min_y sum_u C(u, y) p_k(u)    over w >= 0    subject to    sum_k w_k p_k(u) = 1 for every u
+
+The cones of the gradient bind each report alone, and are homogeneous: a column within them may be multiplied by any
+weight, columns within them may be added, and whose weighted sum is 1 in every row is a table of the program.
+
+Columns. The noise of the plane around every cell of the lattice and around cells beyond the border, up to
+two nats away at growing distances: with all cells beyond it clamped noise would be one of the mechanisms. Where levels
+vary, noise at some levels up to that of its centre. To each belongs the least constant a that brings it within the
+cones of every cell,
+
+    |slope p|(k) <= bound p(k) + a bound 1(k)    for every cone k.
+
+Where a is not small there are powers of the noise too, noise of a lower level; and the constant column, so that there
+are weights. Each report is the cell at which its column costs least.
+Known: an upper bound of the program's optimum, without a lower one. On 20 x 20 cells at one level, 0.05 to 0.5 nats a
+cell, docs/positions.md has both.
+
+Weights. With the costs c of the columns of A the program is to minimise c w over w >= 0 subject to A w = 1, a dense
+linear program, solved by an interior-point method. Dual: z = c - A' lambda >= 0, maximise the sum of lambda; c > 0, so
+that lambda = 0 is inside. Mehrotra's predictor and corrector; a step factors A diag(w / z) A', a dense matrix with a
+row for each row of A.
+
+Noise of the plane. It is the column of least mean loss that lies in the cones of one level, by displacement.
+
+    minimise    sum_d l(d) p(d)    over columns p on the lattice with sum_d p(d) = 1, in the cones at z nats a cell
+
+Its mean over flips and turns is as good, so that one eighth of a square is solved for, whose other cells have the rows
+of their images. Beyond `reach` cells along an axis p goes on as it is there: the cones hold for that column too, and at
+16 nats it is e^-16 of its largest number.
+Known: at one level and far from the border no mechanism within the cones does better than this noise, since the mean of
+a mechanism over its translations is noise. Measured beside 6 / eps^2, the loss of planar Laplace noise, and without the
+h^2 / 2 of the spline: 24.0 at z = 0.5 and 6.13 at z = 1, in h^2.
+Source: ours; weights of given columns as in programs/dictionary.py; Mehrotra, On the implementation of a primal-dual
+interior point method, SIAM J. Optim. 2, 1992.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.linalg import blas, lapack
+from scipy.spatial import cKDTree
+
+from mechdesign.base.memory import require_bytes
+from mechdesign.positions.cone_blocks import solve_cone_blocks
+from mechdesign.positions.cones import HIGHEST, repair
+from mechdesign.positions.patches import AROUND, Patches
+from mechdesign.positions.program import Positions
+from mechdesign.positions.spline import SplineCones, spline_cones
+from mechdesign.positions.symmetry import Orbits, position_orbits
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.losses import Loss, SquaredDistance
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.solvers.blocks import longest_step
+
+Array = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+# Columns
+_BEYOND = 2.0  # nats beyond the border up to which cells have columns, and no more than twice the largest side
+_LEVELS = 6  # at which there is noise, at most
+_STEP = 1.2  # from one of them to the next, at least
+_ABOVE = 1.05  # times the level at its centre: noise above has a large constant
+_WITHIN = 1 - 1e-7  # of the cones
+_LARGE, _POWERS = 1e-3, 3  # constants beyond this of the mean of a column add powers of it, so many times
+_FLOOR = 2.0**-22  # of the mean row, mixed in: so much is above what rounding to whole numbers changes
+_NEAR = 9  # reports from which that of a column is chosen
+_TOGETHER = 256  # columns at a time
+_TABLES = 7  # of cells by reports that are held at once
+
+# Weights
+_DAMPED = 0.99  # share of the way to the boundary
+_ITERATIONS = 80
+_STALLED = 5  # iterations without a better point after which rounding is taken to have won
+_RIDGE = 1e-14  # of the diagonal
+_EXACT = 1e-9  # of a row sum
+_REFINED = 3  # solutions with one factor, each of what the one before left
+
+# Noise of the plane
+_NATS, _CELLS = 16.0, 150  # from the centre, where it is followed no farther
+_GAP = 1e-5
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Centres:
+    """Where columns stand: index (k, 2), lattice cells; level (k,), which of the levels `nats` (l,) in nats a cell."""
+
+    index: Whole
+    level: Whole
+    nats: Array
+
+
+def column_table(
+    program: Positions,
+    *,
+    gap: float,
+    deadline: float = np.inf,
+    on_progress: Callable[[int, float, float, int, int], None] | None = None,
+) -> tuple[NDArray[np.uint64], str]:
+    """The table of the cheapest weights, in whole numbers and without breaches, (n, m), and why their search ended:
+    "columns" where these are the cheapest, to the gap or as near as rounding allows, else "time" or "interrupt".
+
+    on_progress is called with the iteration, the primal and the dual objective of the weights, columns and rows.
+    Raises: what the program raises; SizeError before columns that do not fit in memory.
+    Cost: O(n k) sums over 3 x 3 cells for k columns, and some 25 steps of O(q^2 k), q rows after symmetry.
+    """
+    problem, cost = program.problem, program.cost
+    centres = _centres(program)
+    group, _ = position_orbits(program)
+    centres = _one_of_each(centres, group, problem.domain)
+    require_columns(problem.domain.size, _with_powers(centres, problem.domain), group.sums.shape[0])
+    columns = _columns(centres, program)
+    reports, price = _reports(columns, cost, problem)
+    reduced = np.asarray(group.sums @ columns)
+
+    def tell(iteration: int, primal: float, dual: float) -> None:
+        if on_progress is not None:
+            on_progress(iteration, primal, dual, *reduced.shape[::-1])
+
+    weight, stopped = cheapest_weights(reduced, price, tolerance=gap, deadline=deadline, on_progress=tell)
+    shares = sp.csr_array((weight, (np.arange(len(weight)), reports)), shape=(len(weight), cost.shape[1]))
+    table = group.averaged(np.ascontiguousarray((shares.T @ columns.T).T), np.arange(cost.shape[1]))
+    table /= table.sum(axis=1, keepdims=True)
+    table += _FLOOR * (table.mean(axis=0) + 1 / table.shape[1])
+    return repair(table, program.patches), stopped if stopped in ("time", "interrupt") else "columns"
+
+
+def column_count(program: Positions, group: Orbits) -> int:
+    """The number of columns of a program after symmetry, with powers. Cost: that of their centres."""
+    domain = program.problem.domain
+    return _with_powers(_one_of_each(_centres(program), group, domain), domain)
+
+
+def _with_powers(centres: Centres, domain: Domain) -> int:
+    """Columns of these centres, with the powers that they may have."""
+    flat = len(centres.nats) == 1 and bool((domain.lookup >= 0).all())
+    return math.ceil((1.5 if flat else 1 + _POWERS) * len(centres.index))
+
+
+def require_columns(rows: int, columns: int, orbits_of_rows: int) -> None:
+    """Raises: SizeError before columns, powers included, and tables of so many rows that do not fit in memory.
+
+    The columns are held twice, and three times for each orbit of rows; of tables there are the cost, the mechanism and
+    what is made in between.
+    """
+    require_bytes(
+        int(8 * ((2 * rows + 3 * orbits_of_rows) * columns + _TABLES * rows * rows)),
+        what=f"{columns} columns of {rows} cells between positions",
+        field="cells",
+        value=rows,
+        remedy="use fewer cells, or the closed form: md.positions.spline_laplace(problem)",
+    )
+
+
+def _centres(program: Positions) -> Centres:
+    """All centres, with the levels of their noise: the lattice of the domain, and cells beyond its border."""
+    domain, patches = program.problem.domain, program.patches
+    assert domain.shape is not None and domain.index is not None
+    highest = patches.corner_level.max(axis=1) * patches.side
+    low, high = float(patches.corner_level.min()) * patches.side, float(highest.max())
+    count = min(_LEVELS, 1 + int(np.ceil(np.log(high / low) / np.log(_STEP) - 1e-6)))
+    nats = np.minimum(np.geomspace(low, high, count) if count > 1 else np.array([low]), HIGHEST)
+    steps = [1, 2]
+    while steps[-1] * low < _BEYOND and sum(steps[-2:]) <= 2 * max(domain.shape):
+        steps.append(steps[-1] + steps[-2])
+    away = np.array(steps)
+    axes = [np.concatenate([-away[::-1], np.arange(side), side - 1 + away]) for side in domain.shape]
+    index = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
+    _, nearest = cKDTree(domain.index).query(index)
+    cell, level = np.nonzero((nats <= _ABOVE * highest[nearest][:, None]) | (np.arange(count) == 0))
+    return Centres(index=index[cell], level=level, nats=nats)
+
+
+def _one_of_each(centres: Centres, group: Orbits, domain: Domain) -> Centres:
+    """One centre of each orbit; all where the cells lie on one line. Symmetries of the lattice are affine, and three
+    cells away from a line say where all go.
+    """
+    assert domain.shape is not None
+    if len(group.ways) == 1 or min(domain.shape) == 1:
+        return centres
+    assert domain.index is not None
+    cells = np.column_stack([domain.index, np.ones(domain.size)])
+    at = np.column_stack([centres.index, np.ones(len(centres.index))])
+    images = [np.rint(at @ np.linalg.lstsq(cells, cells[way, :2], rcond=None)[0]) for way in group.ways]
+    width = float(np.abs(images).max()) * 2 + 1
+    least = np.min([image[:, 0] * width + image[:, 1] for image in images], axis=0)
+    _, kept = np.unique(np.column_stack([least, centres.level]), axis=0, return_index=True)
+    return Centres(index=centres.index[kept], level=centres.level[kept], nats=centres.nats)
+
+
+def _columns(centres: Centres, program: Positions) -> Array:
+    """Columns (n, k) within the cones: noise with its constants, powers of noise where those are large, and the
+    constant column last.
+    """
+    domain, cones = program.problem.domain, program.cones
+    assert domain.index is not None
+    low, high = centres.index.min(axis=0), centres.index.max(axis=0)
+    reach = int(np.maximum(domain.index.max(axis=0) - low, high - domain.index.min(axis=0)).max())
+    noises = [plane_noise(float(z), reach, program.problem.loss) for z in centres.nats]
+    columns, powers = np.ones((domain.size, len(centres.index) + 1), order="F"), []
+    for start in range(0, len(centres.index), _TOGETHER):
+        part = slice(start, min(start + _TOGETHER, len(centres.index)))
+        away = np.abs(domain.index[:, None, :] - centres.index[None, part, :])
+        for level in np.unique(centres.level[part]):
+            own = np.flatnonzero(centres.level[part] == level)
+            steps = np.minimum(away[:, own], len(noises[level]) - 1)
+            columns[:, start + own] = noises[level][steps[..., 0], steps[..., 1]]
+        block = columns[:, part]
+        constant, excess = _constants(block, cones)
+        large = np.flatnonzero(constant > _LARGE * block.mean(axis=0))
+        for _ in range(_POWERS if len(large) else 0):
+            powers.append(block[:, large] ** (1 / excess[large]))
+            excess[large] *= np.maximum(_constants(powers[-1], cones)[1], 1.0)
+            powers[-1] += _constants(powers[-1], cones)[0]
+        block += constant
+    return np.concatenate([columns, *powers], axis=1) if powers else columns
+
+
+def _constants(columns: Array, cones: SplineCones) -> tuple[Array, Array]:
+    """The least constants (k,) that bring columns (n, k) > 0 within the cones, and their largest slope over bound."""
+    unit = np.asarray(cones.bound.sum(axis=1))[:, None]
+    slope = np.hypot(cones.slope_x @ columns, cones.slope_y @ columns) / _WITHIN
+    bound = cones.bound @ columns
+    return np.maximum(((slope - bound) / unit).max(axis=0), 0.0), (slope / bound).max(axis=0)
+
+
+def _reports(columns: Array, cost: Array, problem: DesignProblem) -> tuple[Whole, Array]:
+    """The report (k,) at which each column costs least, of those nearest to its mean place, and the costs (k,)."""
+    prior = problem.prior_array + 1e-9 / problem.domain.size
+    mass = prior @ columns
+    mean = (columns.T @ (prior[:, None] * problem.domain.points)) / mass[:, None]
+    near = min(_NEAR, problem.reports.size)
+    nearest = cKDTree(problem.reports.points).query(mean, k=near)[1].reshape(-1, near)
+    price, report = np.full(len(nearest), np.inf), np.zeros(len(nearest), np.int64)
+    for candidate in nearest.T:
+        for start in range(0, len(nearest), _TOGETHER):
+            part = slice(start, start + _TOGETHER)
+            value = np.einsum("uk,uk->k", cost[:, candidate[part]], columns[:, part])
+            less = value < price[part]
+            price[part][less], report[part][less] = value[less], candidate[part][less]
+    return report, price
+
+
+def cheapest_weights(
+    columns: Array,
+    cost: Array,
+    *,
+    tolerance: float,
+    deadline: float = np.inf,
+    on_progress: Callable[[int, float, float], None] | None = None,
+) -> tuple[Array, str]:
+    """Weights w (k,) >= 0 of columns (r, k) >= 0 with costs (k,) > 0, to a relative gap, A w = 1 to 1e-9 where rounding
+    and the deadline allow it, else the best of the points; and why it ended, "gap", "precision", "time" or "interrupt".
+
+    on_progress is called with the iteration, the primal and the dual objective. A Ctrl-C ends it with its best point.
+    Cost: O(r^2 k) a step, some 15 to 40 steps. Memory: a copy of the columns, and r^2 numbers.
+    """
+    scale = columns.mean(axis=0)
+    matrix = np.asfortranarray(columns / scale)
+    price = cost / scale
+    unit = float(price.mean())
+    c = price / unit
+    rows, count = matrix.shape
+    w, z, dual = np.full(count, 1.0 / count), c.copy(), np.zeros(rows)
+    best, merit, since, stopped = w, np.inf, 0, "precision"
+    try:
+        for number in range(_ITERATIONS):
+            row, wrong = 1 - matrix @ w, c - matrix.T @ dual - z
+            mu, objective = float(w @ z) / count, float(c @ w)
+            reached = max(mu * count / objective / tolerance, float(np.abs(row).max()) / _EXACT)
+            if on_progress is not None:
+                on_progress(number, objective * unit, float(dual.sum()) * unit)
+            since = 0 if reached < merit else since + 1
+            if reached < merit:
+                best, merit = w, reached
+            if reached <= 1 or since >= _STALLED:
+                stopped = "gap" if reached <= 1 else stopped
+                break
+            if time.monotonic() >= deadline:
+                stopped = "time"
+                break
+            newton = _Newton(matrix, w, z)
+            dw, _, dz = newton.step(row, wrong, -w * z)
+            ahead = float((w + longest_step(w, dw) * dw) @ (z + longest_step(z, dz) * dz)) / count
+            dw, dl, dz = newton.step(row, wrong, mu * (ahead / mu) ** 3 - w * z - dw * dz)
+            along, across = (min(1.0, _DAMPED * longest_step(*pair)) for pair in ((w, dw), (z, dz)))
+            w, dual, z = w + along * dw, dual + across * dl, z + across * dz
+    except KeyboardInterrupt:
+        stopped = "interrupt"
+    except np.linalg.LinAlgError:
+        stopped = "precision"
+    return np.asarray(best / scale), stopped
+
+
+class _Newton:
+    """Newton steps from one point (w, z)."""
+
+    def __init__(self, matrix: Array, w: Array, z: Array) -> None:
+        self.matrix, self.w, self.z = matrix, w, z
+        self.share = w / z
+        normal = blas.dsyrk(1.0, matrix * np.sqrt(self.share), lower=1)
+        self.unit = 1 / np.sqrt(np.diagonal(normal))
+        normal *= self.unit[:, None] * self.unit
+        normal[np.diag_indices_from(normal)] = 1 + _RIDGE
+        while True:
+            self.factor, broken = lapack.dpotrf(normal, lower=1)
+            if not broken:
+                break
+            lifted = 100 * (normal[0, 0] - 1)
+            if lifted > _EXACT:
+                raise np.linalg.LinAlgError("the columns are not independent")
+            normal[np.diag_indices_from(normal)] = 1 + lifted
+
+    def step(self, row: Array, wrong: Array, products: Array) -> tuple[Array, Array, Array]:
+        """The steps of w, multipliers and z: A dw = row, A' dl + dz = wrong, z dw + w dz = products."""
+        right = row - self.matrix @ ((products - self.w * wrong) / self.z)
+        dl = np.zeros(len(row))
+        for _ in range(_REFINED):
+            left = right - self.matrix @ (self.share * (self.matrix.T @ dl))
+            dl += self.unit * lapack.dpotrs(self.factor, self.unit * left, lower=1)[0]
+        dz = wrong - self.matrix.T @ dl
+        return (products - self.w * dz) / self.z, dl, dz
+
+
+def plane_noise(z: float, reach: int, loss: Loss) -> Array:
+    """The noise p (r, r) by displacements of 0, 1, ..., r - 1 cells along the axes, 1 at its centre; r - 1 is `reach`,
+    or the cells of 16 nats or 150 where they are fewer. Beyond, it stays as it is at r - 1.
+
+    The mean loss is that of the squared distance for this loss, else that of the distance.
+    Cost: some 25 steps of one banded system of r^2 / 2 rows: 0.2 s at r = 40, 20 s at r = 130.
+    """
+    far = max(2, min(reach, math.ceil(_NATS / z), _CELLS))
+    i, j = np.tril_indices(far + 1)
+    places = [(np.minimum(np.abs(i + a), far), np.minimum(np.abs(j + b), far)) for a, b in AROUND]
+    rows = [np.maximum(a, b) * (np.maximum(a, b) + 1) // 2 + np.minimum(a, b) for a, b in places]
+    around = Patches(around=np.column_stack(rows), corner_level=np.full((len(i), 4), z), side=1.0)
+    images = np.where(i == 0, 1.0, np.where((j == 0) | (i == j), 4.0, 8.0))
+    away = (i * i + j * j).astype(float)
+    cost = images * (away if type(loss) is SquaredDistance else np.sqrt(away))
+    sums = sp.csr_array(images[None, :] / images.sum())
+    cones = spline_cones(around)
+    column = solve_cone_blocks(cones, np.ascontiguousarray(cost[:, None]), sums, tolerance=_GAP).table[:, 0]
+    noise = np.empty((far + 1, far + 1))
+    noise[i, j] = noise[j, i] = column / column[0]
+    return noise

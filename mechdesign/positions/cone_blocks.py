@@ -1,0 +1,398 @@
+r"""A primal-dual interior-point method for columns in second-order cones, coupled by row sums alone.
+
+    minimise    sum_y c_y x_y
+    over        x_y (n,), a block per report y
+    subject to  (bound x_y, slope_x x_y, slope_y x_y)_k in Q for every cone k and report y,    sum_y M x_y = b
+
+with Q = {(a, b, c): |(b, c)| <= a}. Dual: z_yk in Q, M' lambda + G' z_y = c_y for every y, maximise b lambda.
+
+Mehrotra's predictor and corrector with the scaling of Nesterov and Todd. A Newton step eliminates the blocks
+H_y = G' W^-2 G, which are banded because a cone touches 3 x 3 cells, and factors the Schur complement of the row sums.
+Source: Nesterov and Todd 1997; Andersen, Roos and Terlaky 2003; Vandenberghe, The CVXOPT linear and quadratic cone
+program solvers, section 4, for the algebra of the cones too. The block structure is that of `solvers/blocks.py`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from mechdesign.base.memory import room
+from mechdesign.positions.spline import SplineCones
+
+Array = NDArray[np.float64]
+_STEP = 0.98  # share of the way to the boundary
+_ITERATIONS = 100
+_STALLED = 6  # iterations without a better point after which rounding is taken to have won
+_START = 10.0  # mean costs, of all reports of a row together: the mean product of a row's signs at the start
+_TOGETHER = 1 << 18  # cones at a time
+_NUMBERS = 30  # per cone and block: the vectors of a step and what is made in between
+_MOST = 1e12  # operations of a step
+_READ = 1e4  # multiplications in the time that the vectors of a cone and block take
+_RIDGE = 1e-15  # of the diagonal of a block, added to it
+
+
+class Scaling:
+    """W of Nesterov and Todd for cones s and z (3, k, m): W z = W^-1 s."""
+
+    def __init__(self, s: Array, z: Array) -> None:
+        ds, dz = norm(s), norm(z)
+        unit_s, unit_z = s / ds, z / dz
+        gamma = np.sqrt((1 + (unit_s * unit_z).sum(axis=0)) / 2)
+        turned = unit_z.copy()
+        turned[1:] *= -1
+        self.point = (unit_s + turned) / (2 * gamma)
+        self.root = self.point.copy()
+        self.root[0] += 1
+        self.root /= np.sqrt(2 * self.root[0])
+        self.size = np.sqrt(ds / dz)
+
+    def times(self, vector: Array) -> Array:
+        """W vector."""
+        return _reflected(vector, self.root) * self.size
+
+    def inverse(self, vector: Array) -> Array:
+        """W^-1 vector."""
+        turned = self.root.copy()
+        turned[1:] *= -1
+        return _reflected(vector, turned) / self.size
+
+    def inverse_square(self) -> Array:
+        """The entries 00, 01, 02, 11, 12, 22 of W^-2, (6 k, m)."""
+        a, b, c = self.point[0], -self.point[1], -self.point[2]
+        entries = np.stack([2 * a * a - 1, 2 * a * b, 2 * a * c, 2 * b * b + 1, 2 * b * c, 2 * c * c + 1])
+        entries /= self.size**2
+        return entries.reshape(-1, entries.shape[2])
+
+
+def _reflected(vector: Array, root: Array) -> Array:
+    """2 r (r v) - J v for vectors v and r (3, k, m), J = diag(1, -1, -1)."""
+    image = 2 * (root * vector).sum(axis=0) * root
+    image[0] -= vector[0]
+    image[1:] += vector[1:]
+    return np.asarray(image)
+
+
+def norm(vector: Array) -> Array:
+    """sqrt(a^2 - b^2 - c^2), by factors that do not cancel."""
+    tail = np.hypot(vector[1], vector[2])
+    return np.asarray(np.sqrt(np.maximum((vector[0] - tail) * (vector[0] + tail), 1e-300)))
+
+
+def product(a: Array, b: Array) -> Array:
+    """A o b, the product of the Jordan algebra of the cones."""
+    return np.stack([(a * b).sum(axis=0), a[0] * b[1] + b[0] * a[1], a[0] * b[2] + b[0] * a[2]])
+
+
+def quotient(a: Array, d: Array) -> Array:
+    """The x with a o x = d."""
+    first = (a[0] * d[0] - a[1] * d[1] - a[2] * d[2]) / norm(a) ** 2
+    return np.stack([first, (d[1] - first * a[1]) / a[0], (d[2] - first * a[2]) / a[0]])
+
+
+def longest_step(s: Array, ds: Array) -> float:
+    """The largest step along ds that stays in the cones.
+
+    For s in a cone, b^2 - a c >= 0; where ds is a multiple of s it is 0, and rounding may turn its sign.
+    """
+    a = ds[0] ** 2 - ds[1] ** 2 - ds[2] ** 2
+    b = s[0] * ds[0] - s[1] * ds[1] - s[2] * ds[2]
+    c = norm(s) ** 2
+    below = np.sqrt(np.maximum(b * b - a * c, 0)) - b
+    with np.errstate(divide="ignore"):
+        return float(np.where(below > 0, c / below, np.inf).min())
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ConePoint:
+    """table (n, m); dual (q,) of the row sums; slack (3, k, m) in the dual cones; iterations; stopped: "gap", "time",
+    "interrupt" or "precision".
+    """
+
+    table: Array
+    dual: Array
+    slack: Array
+    iterations: int
+    stopped: str
+
+
+def bytes_needed(cones: SplineCones, blocks: int) -> int:
+    """Memory of `solve_cone_blocks`: about 60 numbers per cone and block, and a factor of 2 w + 3 numbers a row.
+
+    Cost: O(n), nothing is allocated.
+    """
+    n, width = cones.bound.shape[1], bandwidth(cones)
+    return 8 * (_NUMBERS * (cones.size + n) * blocks + (width + 1) * n * blocks + 4 * n * n)
+
+
+def goes(cones: SplineCones, blocks: int, sums: int) -> bool:
+    """Whether `solve_cone_blocks` fits in memory and a step of it, which is not interrupted, takes at most 10^12
+    operations: about m (n w^2 + q^2 n) for m blocks and q row sums.
+    """
+    n = cones.bound.shape[1]
+    operations = float(blocks) * n * (bandwidth(cones) ** 2 + float(sums) ** 2)
+    return bytes_needed(cones, blocks) <= room(1) and operations <= _MOST
+
+
+def step_operations(cones: SplineCones, blocks: int, sums: int) -> float:
+    """Multiplications of a step, about: those of `goes`, and some 10,000 for each cone and block, whose vectors are
+    read from memory some fifty times; inf where the blocks do not fit in memory.
+    """
+    n = cones.bound.shape[1]
+    if bytes_needed(cones, blocks) > room(1):
+        return np.inf
+    return float(blocks) * (n * (bandwidth(cones) ** 2 + float(sums) ** 2) + _READ * cones.size)
+
+
+def bandwidth(cones: SplineCones) -> int:
+    """The largest distance w of two cells in one cone."""
+    rows = cones.bound.tocsr()
+    first, last = (
+        np.minimum.reduceat(rows.indices, rows.indptr[:-1]),
+        np.maximum.reduceat(rows.indices, rows.indptr[:-1]),
+    )
+    return int((last - first).max())
+
+
+def solve_cone_blocks(
+    cones: SplineCones,
+    cost: Array,
+    sums: sp.csr_array,
+    *,
+    tolerance: float,
+    deadline: float = np.inf,
+    on_progress: Callable[[int, float, float], None] | None = None,
+) -> ConePoint:
+    """Solve to a relative gap. cost (n, m); sums (q, n) is M, and b the row sums of M: P = 1 / m is a solution.
+
+    on_progress is called with the iteration, the primal and the dual objective. An interrupt (Ctrl-C) ends the method
+    with its best point, and so does a deadline within which no further step would end. Memory: `bytes_needed`. Cost:
+    O(m (n w^2 + q^2 n)) an iteration, w the bandwidth of the cells.
+    """
+    algebra = _Algebra(_with_signs(cones), sums)
+    n, m = cost.shape
+    total = np.asarray(sums.sum(axis=1)).ravel()
+    unit = float(np.abs(cost).mean()) * n
+    scaled = cost / unit * n
+    x = np.full((n, m), 1.0 / m)
+    z, dual = _start(algebra, scaled)
+    best, merit, since, stopped, count = (x, dual, z), np.inf, 0, "precision", 0
+    began, taken = time.monotonic(), 0.0
+    try:
+        for count in range(_ITERATIONS):
+            primal, bound = float((scaled * x).sum()), float(total @ dual)
+            residual = (
+                scaled - sums.T @ dual[:, None] - algebra.transposed(z),
+                total - (sums @ x).sum(axis=1),
+            )
+            between = sum(
+                float((algebra.cone_rows(x[:, part]) * own).sum())
+                for part, own in zip(algebra.parted(m), z, strict=True)
+            )
+            mu = between / (algebra.count * m)
+            broken = max(float(np.abs(residual[0]).max()) / scaled.mean() / n, float(np.abs(residual[1]).max()))
+            reached = max((primal - bound) / max(abs(primal), 1e-300), between / abs(primal), broken)
+            if on_progress is not None:
+                on_progress(count, primal * unit / n, bound * unit / n)
+            since = 0 if reached < merit else since + 1
+            if reached < merit:
+                best, merit = (x, dual, z), reached
+            if reached <= tolerance or since >= _STALLED:
+                stopped = "gap" if reached <= tolerance else stopped
+                break
+            taken, began = time.monotonic() - began, time.monotonic()
+            if began + taken >= deadline:
+                stopped = "time"
+                break
+            x, z, dual = _step(algebra, (x, z, dual), residual, mu)
+    except KeyboardInterrupt:
+        stopped = "interrupt"
+    except np.linalg.LinAlgError:
+        stopped = "precision"
+    x, dual, z = best
+    slack = np.concatenate([own[:, : cones.size] for own in z], axis=2) * (unit / n)
+    return ConePoint(table=x, dual=dual * unit / n, slack=slack, iterations=count, stopped=stopped)
+
+
+def _with_signs(cones: SplineCones) -> SplineCones:
+    """The cones, and x >= 0 as one more for every row: implied, and what takes up the residual of the dual."""
+    n = cones.bound.shape[1]
+    none = sp.csr_array((n, n))
+    return SplineCones(
+        bound=sp.vstack([cones.bound, sp.eye_array(n)], format="csr"),
+        slope_x=sp.vstack([cones.slope_x, none], format="csr"),
+        slope_y=sp.vstack([cones.slope_y, none], format="csr"),
+    )
+
+
+def _start(algebra: _Algebra, cost: Array) -> tuple[list[Array], Array]:
+    """Dual cones and multipliers that satisfy the equations of the dual, with nearly one product s z for every cone.
+
+    z is mu / s but for the cones of signs, which take up what is left of c - M' lambda - G' z: at least mu / x.
+    """
+    n, m = cost.shape
+    first = np.zeros((3, algebra.count, 1))
+    mu = _START * float(cost.mean()) / m
+    first[0, :-n] = mu / algebra.cone_rows(np.full((n, 1), 1.0 / m))[0, :-n]
+    left = cost - algebra.transpose(first)
+    share = algebra.sums.tocoo()
+    dual = np.full(share.shape[0], np.inf)
+    np.minimum.at(dual, share.row, (left.min(axis=1) - mu * m)[share.col] / share.data)
+    left -= (algebra.sums.T @ dual)[:, None]
+    z = [np.repeat(first, part.stop - part.start, axis=2) for part in algebra.parted(m)]
+    for part, own in zip(algebra.parted(m), z, strict=True):
+        own[0, -n:] = left[:, part]
+    return z, dual
+
+
+def _step(
+    algebra: _Algebra, state: tuple[Array, list[Array], Array], residual: tuple[Array, Array], mu: float
+) -> tuple[Array, list[Array], Array]:
+    """One step of x, z and dual, some blocks at a time; s = G x throughout."""
+    x, z, dual = state
+    parts = algebra.parted(x.shape[1])
+    s = [algebra.cone_rows(x[:, part]) for part in parts]
+    scalings = [Scaling(*pair) for pair in zip(s, z, strict=True)]
+    algebra.factor(scalings)
+
+    def ahead(dx: Array, raised: list[Array]) -> tuple[list[Array], float]:
+        """The dz = W^-1 (u - W^-1 G dx), from W^-1 u, and the longest step."""
+        steps, longest = [], np.inf
+        for part, scaling, up, own_s, own_z in zip(parts, scalings, raised, s, z, strict=True):
+            ds = algebra.cone_rows(dx[:, part])
+            dz = up - scaling.inverse(scaling.inverse(ds))
+            steps.append(dz)
+            longest = min(longest, longest_step(own_s, ds), longest_step(own_z, dz))
+        return steps, longest
+
+    raised = [-own for own in z]
+    dx, _ = algebra.solve(residual[0] - algebra.transposed(raised), residual[1])
+    dz, longest = ahead(dx, raised)
+    share = min(1.0, longest)
+    centring = (1 - share) ** 3
+    for k, (part, scaling) in enumerate(zip(parts, scalings, strict=True)):
+        at = scaling.inverse(s[k])
+        target = -product(at, at) - share * product(
+            scaling.inverse(algebra.cone_rows(dx[:, part])), scaling.times(dz[k])
+        )
+        target[0] += centring * mu
+        raised[k] = scaling.inverse(quotient(at, target))
+    kept = 1 - centring
+    dx, dl = algebra.solve(kept * residual[0] - algebra.transposed(raised), kept * residual[1])
+    dz, longest = ahead(dx, raised)
+    length = min(1.0, _STEP * longest)
+    return x + length * dx, [own + length * to for own, to in zip(z, dz, strict=True)], dual + length * dl
+
+
+class _Algebra:
+    """Products with the cones of all blocks, and solutions of a Newton step's equations."""
+
+    def __init__(self, cones: SplineCones, sums: sp.csr_array) -> None:
+        self.sums = sums
+        self.parts = [rows.tocsr() for rows in (cones.bound, cones.slope_x, cones.slope_y)]
+        self.turned = [rows.T.tocsr() for rows in self.parts]
+        self.count, self.size = cones.bound.shape
+        self.dense = None if _is_identity(sums) else sums.toarray()
+        self.map, self.row, self.column = _products(self.parts)
+        self.width = int((self.row - self.column).max())
+
+    def cone_rows(self, x: Array) -> Array:
+        """G x (3, k, m)."""
+        return np.stack([rows @ x for rows in self.parts])
+
+    def transpose(self, z: Array) -> Array:
+        """G' z (n, m)."""
+        return np.asarray(sum(rows @ part for rows, part in zip(self.turned, z, strict=True)))
+
+    def transposed(self, z: list[Array]) -> Array:
+        """G' z (n, m) of blocks in parts."""
+        return np.concatenate([self.transpose(own) for own in z], axis=1)
+
+    def parted(self, blocks: int) -> list[slice]:
+        """The blocks, so many at a time that their vectors stay near the processor."""
+        size = max(1, _TOGETHER // self.count)
+        return [slice(first, min(first + size, blocks)) for first in range(0, blocks, size)]
+
+    def factor(self, scalings: list[Scaling]) -> None:
+        """Factor the blocks and the Schur complement. Raises: LinAlgError where rounding has won."""
+        n, m = self.size, sum(scaling.size.shape[1] for scaling in scalings)
+        self.bands = np.empty((m, n, self.width + 1))
+        schur = np.zeros((self.sums.shape[0],) * 2)
+        columns = (value for scaling in scalings for value in (self.map @ scaling.inverse_square()).T)
+        for y, column in enumerate(columns):
+            band = np.zeros((self.width + 1, n))
+            band[self.row - self.column, self.column] = column
+            band[0] *= 1 + _RIDGE
+            chol, info = lapack.dpbtrf(band, lower=1, overwrite_ab=1)
+            if info:
+                raise np.linalg.LinAlgError("a block is not positive definite")
+            self.bands[y] = chol.T
+            if self.dense is None:
+                full = np.zeros((n, n), order="F")
+                for k in range(self.width + 1):
+                    full[np.arange(k, n), np.arange(n - k)] = chol[k, : n - k]
+                inverse, _ = lapack.dpotri(full, lower=1, overwrite_c=1)
+                schur += inverse
+            else:
+                half, _ = lapack.dtbtrs(chol, self.dense.T, uplo="L")
+                schur += half.T @ half
+        lower = np.tril(schur)
+        scale = 1 / np.sqrt(np.diagonal(lower))
+        self.schur_scale = scale
+        self.schur, info = lapack.dpotrf(lower * scale[:, None] * scale, lower=1)
+        if info:
+            raise np.linalg.LinAlgError("the row sums are not positive definite")
+
+    def _blocks(self, right: Array) -> Array:
+        """H_y^-1 right_y for every block, (n, m)."""
+        solution = np.empty_like(right)
+        for y in range(right.shape[1]):
+            solution[:, y] = lapack.dpbtrs(self.bands[y].T, right[:, y], lower=1)[0]
+        return solution
+
+    def solve(self, reduced: Array, sums: Array) -> tuple[Array, Array]:
+        """The dx (n, m) and dl (q,) with H_y dx_y = M' dl - reduced_y and sum_y M dx_y = sums."""
+        inner = self._blocks(reduced)
+        right = sums + (self.sums @ inner).sum(axis=1)
+        dl = self.schur_scale * lapack.dpotrs(self.schur, self.schur_scale * right, lower=1)[0]
+        dx = self._blocks((self.sums.T @ dl)[:, None] - reduced)
+        return dx, dl
+
+
+def _is_identity(sums: sp.csr_array) -> bool:
+    return sums.shape[0] == sums.shape[1] and abs(sums - sp.eye_array(sums.shape[0])).nnz == 0
+
+
+def _products(parts: list[sp.csr_array]) -> tuple[sp.csr_array, NDArray[np.int64], NDArray[np.int64]]:
+    """The map from the 6 k entries of W^-2 to those of H on and below the diagonal, and their rows and columns."""
+    k, n = parts[0].shape
+    pattern = sp.csr_array(sum(abs(rows) for rows in parts))
+    size = np.diff(pattern.indptr)
+    keys, values, places = [], [], []
+    for count in np.unique(size):
+        chosen = np.flatnonzero(size == count)
+        nodes = pattern.indices[pattern.indptr[chosen][:, None] + np.arange(count)]
+        given = [np.asarray(rows[np.repeat(chosen, count), nodes.ravel()]).reshape(-1, count) for rows in parts]
+        for i in range(count):
+            for j in range(count):
+                lower = nodes[:, i] >= nodes[:, j]
+                entry = 0
+                for p in range(3):
+                    for q in range(p, 3):
+                        weight = given[p][:, i] * given[q][:, j]
+                        if p != q:
+                            weight = weight + given[q][:, i] * given[p][:, j]
+                        kept = lower & (weight != 0)
+                        keys.append(nodes[kept, i].astype(np.int64) * n + nodes[kept, j])
+                        values.append(weight[kept])
+                        places.append(entry * k + chosen[kept])
+                        entry += 1
+    unique, where = np.unique(np.concatenate(keys), return_inverse=True)
+    matrix = sp.csr_array((np.concatenate(values), (where, np.concatenate(places))), shape=(len(unique), 6 * k))
+    return matrix, unique // n, unique % n

@@ -1,0 +1,293 @@
+r"""Cones: |grad P(y|.)| <= eps P(y|.) on every cell, in whole numbers, and tables repaired to keep it.
+
+On a cell with masses p_ij of its patch, i, j in {-1, 0, 1}, P is a biquadratic polynomial of Bernstein coefficients
+beta_ij = b_i b_j, b(p) = ((p_- + p_0) / 2, p_0, (p_0 + p_+) / 2) along an axis (b_i b_j stands for b taken along x and
+then along y). Its derivatives by s, raised to the same degree, have g_i b_j and b_i g_j, g(p) = (p_0 - p_-,
+(p_+ - p_-) / 2, p_+ - p_0). With z_kl = eps h at the corners, e their bilinear interpolant, the product e P is bicubic.
+Polynomials of degrees 2 and 1 have a product of coefficients c_a, C(3, a) c_a = sum over i + k = a of C(2, i) b_i e_k,
+a = 0..3. So
+
+    T_ac = sum C(2, i) C(2, j) beta_ij z_kl,   G_ac = sum C(2, i) C(2, j) (g_i b_j, b_i g_j)      (i + k = a, j + l = c)
+
+are C(3, a) C(3, c) times the coefficients of e P and of h grad P. If |G_ac| <= T_ac for all 16, then, since Bernstein
+polynomials B_ac are not negative,
+
+    |h grad P| = |sum B_ac G_ac| <= sum B_ac |G_ac| <= sum B_ac T_ac = e P,  each divided by C(3, a) C(3, c).
+
+Where z is one number on the cell, degree 2 suffices for both sides: 9 conditions |(g_i b_j, b_i g_j)| <= z b_i b_j,
+
+    node    (E - W)^2 + (N - S)^2                                   <= (2 z C)^2
+    x edge  (4 (E - C))^2 + (N + NE - S - SE)^2                     <= (2 z (C + E))^2          y edge alike
+    corner  (2 (E + NE - C - N))^2 + (2 (N + NE - C - E))^2         <= (z (C + E + N + NE))^2
+
+(N beyond C along y, E beyond it along x.) Where they fail for a cell and a report, the four quarters of the cell are
+checked instead. The same spline on cells of half the side has the masses (Chaikin) (3 p_- + p_0, p_- + 3 p_0,
+3 p_0 + p_+, p_0 + 3 p_+) / 4 along an axis, of which the lower half takes the first three and the upper the last three.
+A quarter has its own conditions, with half the levels of e at its corners; where levels are given at the corners of
+quarters, (n, 16), with half of those, and the conditions of the cell are left out.
+
+In whole numbers. z is rounded down to multiples of 2^-60, in quarters again; a level above 4 nats a cell counts as 4.
+Masses, at most 2^62, are brought below 2^52 by one power of two for all nine: multiplied by 2^32 where they are below
+2^20, which is exact; divided by 2^10 where one is 2^52 or more. A remainder r / 2^10 in [0, 1) changes a part of the
+sums below by less than 36, which is added to both parts of G, and it only adds to T. Coefficients are taken twice along
+each axis, in quarters 16 times more. Parts of G and sums of beta are then below 36 x 2^56 < 2^62, levels of quarters at
+most 2^61, and T, from bit 60 on of sums below 2^123, is below 2^63; squares are compared in 128 bits, where the sum of
+two is below 2^125. No product wraps whatever the masses and levels are.
+Source: de Boor, A Practical Guide to Splines, chapters IX and XI; the conditions are ours.
+
+Repair. A table whose gradients are nearly within bounds becomes whole numbers that are. Every row is mixed with one
+common row c, A = (1 - t) P + t c, and rounded: the gradient of c is 0, so that mixing lowers |grad P| / P wherever
+P(y|.) varies, and at t = 1 all rows are alike. t starts at 2^-42 and is doubled until the integers show no breach, so
+that the repair cannot fail, then halved towards the last that showed one, five times. c is the mean of the rows, mixed
+with the uniform one; what rounding a row leaves over goes into its largest mass.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base.threads import in_blocks
+from mechdesign.errors import DesignError, InputError
+from mechdesign.mechanism.certificate import ROW_SUM, product
+
+if TYPE_CHECKING:
+    from mechdesign.positions.patches import Patches
+
+LEVEL_BITS = 60
+HIGHEST = 4  # nats a cell: a higher level counts as this
+_BLOCK = 128  # reports at a time
+_CELLS = 64  # at a time, of a thread
+_SMALL, _LARGE = 20, 52  # bits: masses all below are multiplied by 2^32, where one is not below divided by 2^10
+_REMAINDER = 36
+_FIRST = 2.0**-42
+_HALVINGS = 5
+_UNIFORM = 2.0**-10  # of the common row, so that none of its masses is small
+
+
+def whole_levels(corner_level: NDArray[np.float64], side: float) -> NDArray[np.uint64]:
+    """Z = floor(2^60 min(level side, 4)) of levels (n, 4 or 16), exactly. Cost: 2 microseconds per distinct level."""
+    distinct, place = np.unique(corner_level, return_inverse=True)
+    h = Fraction(side)
+    whole = [min(int(Fraction(level) * h * (1 << LEVEL_BITS)), HIGHEST << LEVEL_BITS) for level in distinct.tolist()]
+    return np.array(whole, np.uint64)[place].reshape(corner_level.shape)
+
+
+def breaches(mass: NDArray[np.uint64], patches: Patches) -> int:
+    """Number of (cell, report) pairs for which neither the conditions of the cell nor those of its quarters hold.
+
+    Zero proves the claim for masses (n, m) uint64 at most 2^62.
+    Cost: O(n m), 0.1 microseconds a pair, on all cores.
+    """
+    mass, level = np.ascontiguousarray(mass), whole_levels(patches.corner_level, patches.side)
+    broken = np.zeros(len(level), np.int64)
+
+    def count(start: int, stop: int) -> None:
+        broken[start] = _count(mass, patches.around[start:stop], level[start:stop])
+
+    in_blocks(count, len(level), _CELLS)
+    return int(broken.sum())
+
+
+@numba.njit(inline="always")
+def _value(low, middle, high):  # type: ignore[no-untyped-def]
+    return low + middle, 4 * middle, middle + high
+
+
+@numba.njit(inline="always")
+def _slope(low, middle, high):  # type: ignore[no-untyped-def]
+    return 2 * (middle - low), 2 * (high - low), 2 * (high - middle)
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill(p, start, b, gx, gy, count):  # type: ignore[no-untyped-def]
+    """The weighted coefficients (9, count) of the patches p[start + 4 i + j] of a (16, count) lattice, i, j < 3."""
+    for i in range(3):
+        row = start + i
+        for y in range(count):
+            low, middle, high = p[row, y], p[row + 4, y], p[row + 8, y]
+            b[i, y], b[3 + i, y], b[6 + i, y] = _value(low, middle, high)
+            gx[i, y], gx[3 + i, y], gx[6 + i, y] = _slope(low, middle, high)
+    for i in (0, 3, 6):
+        for y in range(count):
+            low, middle, high = b[i, y], b[i + 1, y], b[i + 2, y]
+            b[i, y], b[i + 1, y], b[i + 2, y] = _value(low, middle, high)
+            gy[i, y], gy[i + 1, y], gy[i + 2, y] = _slope(low, middle, high)
+            gx[i, y], gx[i + 1, y], gx[i + 2, y] = _value(gx[i, y], gx[i + 1, y], gx[i + 2, y])
+
+
+@numba.njit(cache=True, nogil=True)
+def _compare(x, y, top, bottom, pad, good, count):  # type: ignore[no-untyped-def]
+    """Good (count,) and (|x| + pad)^2 + (|y| + pad)^2 <= t^2, t the 64 bits of (top, bottom) from bit 60 on."""
+    for k in range(count):
+        u, v = np.uint64(abs(x[k]) + pad[k]), np.uint64(abs(y[k]) + pad[k])
+        t = (top[k] << np.uint64(4)) | (bottom[k] >> np.uint64(60))
+        uh, ul = product(u, u)
+        vh, vl = product(v, v)
+        th, tl = product(t, t)
+        low = ul + vl
+        high = uh + vh + np.uint64(low < ul)
+        good[k] &= (high < th) | ((high == th) & (low <= tl))
+
+
+@numba.njit(cache=True, nogil=True)
+def _check(b, gx, gy, z, pad, work, sums, good, count):  # type: ignore[no-untyped-def]
+    """Good (count,) and the conditions with levels z (4,); work and sums (2, count) are used."""
+    if z[0] == z[1] and z[0] == z[2] and z[0] == z[3]:
+        for at in range(9):
+            for y in range(count):
+                work[0, y], work[1, y] = product(np.uint64(b[at, y]), z[0])
+            _compare(gx[at], gy[at], work[0], work[1], pad, good, count)
+        return
+    for a in range(4):
+        for c in range(4):
+            for y in range(count):
+                work[0, y], work[1, y], sums[0, y], sums[1, y] = 0, 0, 0, 0
+            for k in range(max(0, a - 2), min(2, a + 1)):
+                for m in range(max(0, c - 2), min(2, c + 1)):
+                    at, level = 3 * (a - k) + c - m, z[2 * k + m]
+                    for y in range(count):
+                        high, low = product(np.uint64(b[at, y]), level)
+                        low += work[1, y]
+                        work[0, y] += high + np.uint64(low < work[1, y])  # a low word that fell has wrapped: carry
+                        work[1, y] = low
+                        sums[0, y] += gx[at, y]
+                        sums[1, y] += gy[at, y]
+            _compare(sums[0], sums[1], work[0], work[1], pad, good, count)
+
+
+@numba.njit(cache=True, nogil=True)
+def _refine(p, fine, count):  # type: ignore[no-untyped-def]
+    """Fine (16, count), the masses of half the pitch times 16, of the patches p[4 i + j], i, j < 3; p is changed."""
+    for j in range(3):
+        for y in range(count):
+            low, middle, high = p[j, y], p[4 + j, y], p[8 + j, y]
+            p[j, y], p[4 + j, y] = 3 * low + middle, low + 3 * middle
+            p[8 + j, y], p[12 + j, y] = 3 * middle + high, middle + 3 * high
+    for i in (0, 4, 8, 12):
+        for y in range(count):
+            low, middle, high = p[i, y], p[i + 1, y], p[i + 2, y]
+            fine[i, y], fine[i + 1, y] = 3 * low + middle, low + 3 * middle
+            fine[i + 2, y], fine[i + 3, y] = 3 * middle + high, middle + 3 * high
+
+
+@numba.njit(cache=True, nogil=True)
+def _gather(mass, rows, first, p, pad, good, count):  # type: ignore[no-untyped-def]
+    """p[4 i + j], i, j < 3: reports first.. of nine rows, below 2^52; pad, what their remainders add; good, all."""
+    for y in range(count):
+        most = np.uint64(0)
+        for i in range(9):
+            most |= mass[rows[i], first + y]
+        large = most >> np.uint64(_LARGE) > 0
+        up = np.uint64(32 if most >> np.uint64(_SMALL) == 0 else 0)
+        down = np.uint64(10 if large else 0)  # rounds: what the remainders may add to the slopes is in `pad`
+        for i in range(9):
+            p[4 * (i // 3) + i % 3, y] = np.int64((mass[rows[i], first + y] << up) >> down)
+        pad[y], good[y] = _REMAINDER if large else 0, True
+
+
+@numba.njit(cache=True, nogil=True)
+def _keep_failed(p, pad, good, count):  # type: ignore[no-untyped-def]
+    """How many of the patches p[4 i + j] were not good; they are moved to the front, and pad with them."""
+    left = 0
+    for y in range(count):
+        if not good[y]:
+            pad[left] = 16 * pad[y]  # refined masses are 16 times as large, and so are their remainders
+            for at in range(11):  # rows 3 and 7 of the lattice are unused: 4 i + j, i, j < 3, ends at 10
+                p[at, left] = p[at, y]
+            left += 1
+    for y in range(left):
+        good[y] = True
+    return left
+
+
+@numba.njit(cache=True, nogil=True)
+def _halved(level, z):  # type: ignore[no-untyped-def]
+    """Set z (3, 3) to half of the interpolant of level (4,) at corners, middles of sides and centre, rounded down."""
+    one = np.uint64(1)
+    for k in range(4):
+        z[2 * (k // 2), 2 * (k % 2)] = level[k] >> one
+    for k in (0, 2):
+        z[1, k] = (z[0, k] + z[2, k]) >> one
+    for k in range(3):
+        z[k, 1] = (z[k, 0] + z[k, 2]) >> one
+
+
+@numba.njit(cache=True, nogil=True)
+def _count(mass, around, level):  # type: ignore[no-untyped-def]
+    p, fine = np.zeros((16, _BLOCK), np.int64), np.zeros((16, _BLOCK), np.int64)
+    b, gx, gy = np.zeros((9, _BLOCK), np.int64), np.zeros((9, _BLOCK), np.int64), np.zeros((9, _BLOCK), np.int64)
+    pad, sums, work = np.zeros(_BLOCK, np.int64), np.zeros((2, _BLOCK), np.int64), np.zeros((2, _BLOCK), np.uint64)
+    good, grid, z, bad = np.zeros(_BLOCK, np.bool_), np.zeros((3, 3), np.uint64), np.zeros(4, np.uint64), 0
+    for v in range(len(around)):
+        own = level.shape[1] == 16
+        _halved(level[v], grid)
+        for first in range(0, mass.shape[1], _BLOCK):
+            count = min(_BLOCK, mass.shape[1] - first)
+            # q = -1 is the cell itself; its quarters, 0 to 3, are asked for the reports alone for which it failed.
+            _gather(mass, around[v], first, p, pad, good, count)
+            for q in range(-1, 4):
+                if own and q < 0:  # levels of quarters bound no polynomial of the whole cell
+                    good[:count] = False
+                    continue
+                if q == 0:
+                    count = _keep_failed(p, pad, good, count)
+                    _refine(p, fine, count)
+                if count == 0:
+                    break
+                for k in range(4):
+                    if q < 0:
+                        z[k] = level[v, k]
+                    elif own:  # a quarter is half as wide, so that eps times its side is half
+                        z[k] = level[v, 4 * q + k] >> np.uint64(1)
+                    else:
+                        z[k] = grid[q // 2 + k // 2, q % 2 + k % 2]
+                _fill(p if q < 0 else fine, 0 if q < 0 else 4 * (q // 2) + q % 2, b, gx, gy, count)
+                _check(b, gx, gy, z, pad, work, sums, good, count)
+            for y in range(count):
+                bad += not good[y]
+    return bad
+
+
+def repair(table: NDArray[np.float64], patches: Patches) -> NDArray[np.uint64]:
+    """A table (n, m) of masses with rows of 2^62, entries at least 1 and no breaches, near `table` (n, m).
+
+    Rows of `table` are divided by their sums; entries below 0 count as 0.
+    Raises: InputError for a table of another number of rows, or with a row without a positive finite sum.
+    Cost: some 10 to 40 times that of `breaches`.
+    """
+    rows = np.maximum(np.asarray(table, float), 0.0)
+    if rows.ndim != 2 or len(rows) != len(patches.around) or not (np.isfinite(rows).all() and rows.any(axis=1).all()):
+        problem = f"must be {len(patches.around)} rows of finite numbers, none all 0"
+        raise InputError(problem, field="table", value=rows.shape)
+    rows = rows / rows.sum(axis=1, keepdims=True)
+    common = (1 - _UNIFORM) * rows.mean(axis=0) + _UNIFORM / rows.shape[1]
+
+    def mixed(share: float) -> NDArray[np.uint64] | None:
+        mass = rounded_rows((1 - share) * rows + share * common)
+        return mass if breaches(mass, patches) == 0 else None
+
+    high = _FIRST
+    while (best := mixed(high)) is None:
+        if high == 1:
+            raise DesignError("equal rows break the bound", field="table")
+        high = min(2 * high, 1.0)
+    low = high / 2
+    for _ in range(_HALVINGS if high > _FIRST else 0):
+        middle = (low + high) / 2
+        nearer = mixed(middle)
+        best, low, high = (best, middle, high) if nearer is None else (nearer, low, middle)
+    return best
+
+
+def rounded_rows(table: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """Whole numbers (n, m), at least 1, near 2^62 times `table` (n, m), whose rows sum to exactly 2^62."""
+    mass = np.maximum((table * 2.0**62).astype(np.uint64), np.uint64(1))
+    for row in mass:
+        largest = int(row.argmax())
+        row[largest] = ROW_SUM - sum(row.tolist()) + int(row[largest])
+    return mass

@@ -1,0 +1,100 @@
+r"""The optimal mechanism that is private between any two positions of an area.
+
+    minimise    E l(x, y), the mean loss to the true position x, uniform in its cell: the sum of C * P of
+                problem/losses.py
+    over        P (n, n), a row per cell; a position draws the row of one of the 3 x 3 cells around it by the weights of
+                the quadratic B-spline, then a report from that row
+    subject to  P >= 0,  sum_y P(y|u) = 1                       for every cell u
+                |(slope_x P, slope_y P)(k, y)| <= (bound P)(k, y)    for every cone k of the spline and report y
+
+The cones (positions/spline.py) imply |grad P(y|x)| <= eps(x) P(y|x) at every position x, hence
+
+    P(y|x) <= e^{D(x, x')} P(y|x'),  D the least integral of eps along paths inside the area.
+
+Source: the differential form of local privacy (Koufogiannis and Pappas 2016, section II); the cones are ours.
+Second-order cone programming: Boyd and Vandenberghe, Convex Optimization, section 4.4.2.
+Known: sufficient cones, so that the optimum is at least that of exact gradient constraints; P >= 0 follows from them.
+Beside the optimum between cell centres the price is of second order in eps h where eps is constant. Two rows by
+themselves may differ by more than the claim allows between the centres of their cells (by 1.117 times that on 20 x 20
+cells at eps h = 0.5), since what is drawn at a centre is a mean of nine rows (positions/patches.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.errors import InputError, UnsuitableError
+from mechdesign.positions.patches import Patches, patches, quarter_levels, square_cells
+from mechdesign.positions.spline import SplineCones, spline_cones
+from mechdesign.problem.losses import position_cost
+from mechdesign.programs.program import Program, simplex
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Positions(Program):
+    """The optimal program between positions; see the module docstring.
+
+    corner_level (n, 4), levels at the corners of each cell in nats per unit, low corner first and the last axis
+    fastest, whose bilinear interpolant nowhere exceeds eps, or (n, 16), at those of its quarters; None for
+    `quarter_levels`.
+    """
+
+    corner_level: ArrayLike | None = None
+    name = "positions"
+
+    def __post_init__(self) -> None:
+        if self.corner_level is None:
+            return
+        given = np.asarray(self.corner_level, float)
+        n = self.problem.domain.size
+        shapes = [(n, 4), (n, 16)]
+        if given.shape not in shapes or not (np.isfinite(given) & (given > 0)).all():
+            problem = f"must be positive, finite and have shape {' or '.join(map(str, shapes))}"
+            raise InputError(problem, field="corner_level", value=given.shape)
+
+    def statement(self) -> cp.Problem:
+        import cvxpy as cp
+
+        table = cp.Variable(self.cost.shape, name="P")
+        flat = [cp.vec(rows @ table, order="F") for rows in (self.cones.bound, self.cones.slope_x, self.cones.slope_y)]
+        inside = cp.SOC(flat[0], cp.vstack(flat[1:]), axis=0)
+        return cp.Problem(cp.Minimize(cp.sum(cp.multiply(self.cost, table))), [*simplex(table), inside])
+
+    @cached_property
+    def patches(self) -> Patches:
+        """The rows around each cell and the levels at its corners.
+
+        Raises: UnsuitableError for other places than square cells of two axes, and metrics without a level.
+        """
+        domain, metric = self.problem.domain, self.problem.metric
+        square_cells(domain)
+        given = self.corner_level
+        return patches(domain, metric, quarter_levels(domain, metric) if given is None else np.asarray(given, float))
+
+    @cached_property
+    def cones(self) -> SplineCones:
+        """The cones of a column."""
+        return spline_cones(self.patches)
+
+    @cached_property
+    def cost(self) -> NDArray[np.float64]:
+        """C (n, m). Raises: UnsuitableError for a loss without a mean over positions."""
+        problem = self.problem
+        around = self.patches.around
+        cost = position_cost(problem.loss, problem.prior_array, problem.domain, problem.reports, around)
+        if cost is None:
+            raise UnsuitableError(
+                "has no mean over the positions of a cell here",
+                field="loss",
+                value=problem.loss.name,
+                remedy="use the squared distance, or the distance with reports at the centres of square cells",
+            )
+        return cost

@@ -1,0 +1,155 @@
+r"""Protection between positions: by how much one report changes the odds of two of them, within a radius.
+
+By the claim (positions/patches.py) P(y|x) <= e^{D(x, x') + r} P(y|x'), and D <= eps |x - x'| for the largest
+eps in the cells where the straight line between x and x' stays in the area: nats = eps (1 + excess) within + r.
+On a masked area a line may leave it, and the way inside be far longer. The cells are cut into f x f squares; where the
+squares s, t hold positions within the radius, and the convex hull of both is not inside the area, the factor is
+
+    max over y of max over s of P(y|.) / min over t of P(y|.),
+
+both bounded by the nine Bezier coefficients of the spline on a square, which are means of the nine rows around.
+Source: quadratic splines in Bezier form, de Boor, A Practical Guide to Splines, chapter IX; the rest is ours.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import product
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base.units import lengths
+from mechdesign.mechanism.protection import MOST_WORK, USUAL, Protection, factor_of, near_steps, rounded_up, stretch
+from mechdesign.mechanism.stored import Stored
+from mechdesign.positions.patches import Patches, rounding_nats
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.lattice import displaced_pairs
+from mechdesign.problem.metric import Eikonal, level_range
+
+_ROOM = 40_000_000  # Bezier coefficients that are held at a time
+_FINE = (4, 2, 1)  # f of the module docstring, the first that is not too much work
+
+
+def protection(stored: Stored, patches: Patches, within: float | None) -> Protection:
+    """What a mechanism with a claim about positions protects; within as in `mechanism.protection.protection`."""
+    domain, metric = stored.domain, stored.asked
+    assert domain.shape is not None
+    largest = Fraction(level_range(metric)[1]) * Fraction(metric.scale)
+    if isinstance(metric, Eikonal):  # certified at these levels, which nowhere exceed eps
+        largest = min(largest, Fraction(float(patches.corner_level.max())))
+    ground_stretch = stretch(domain)
+    ground = largest * ground_stretch
+    radius = math.log(USUAL) / float(ground) if within is None else within
+    nats = ground * Fraction(radius) + Fraction(rounding_nats(metric, patches.side)) * (1 + Fraction(1, 1 << 40))
+    straight = factor_of(nats)
+    path = None
+    factor = straight
+    if domain.size < math.prod(domain.shape):
+        path, factor = straight, max(straight, _around(stored, patches, Fraction(radius) * ground_stretch))
+    return Protection(
+        kind="positions",
+        subject="any two positions",
+        unit=lengths(domain.unit),
+        within=radius,
+        factor=factor,
+        exact=False,
+        path=path,
+        epsilon=rounded_up(ground),
+    )
+
+
+def _around(stored: Stored, patches: Patches, most: Fraction) -> float:
+    """The largest factor between positions at most `most` apart on the plane whose straight line may leave the area."""
+    domain, mass = stored.domain, stored.mechanism["mass"].values
+    assert domain.cell is not None and domain.origin is not None
+    for parts in _FINE:
+        fine = Domain.grid(
+            [parts * count for count in domain.shape or ()],
+            cell=domain.cell[0] / parts,
+            unit=domain.unit,
+            mask=np.kron(domain.lookup >= 0, np.ones((parts, parts))).astype(bool),
+        )
+        steps, _ = near_steps(fine, most * (1 + Fraction(1, 1 << 40)), Fraction(1))
+        if fine.size * int(np.abs(steps).sum()) > MOST_WORK // 4:
+            continue
+        tail, head = _leaving(fine, steps)
+        used = np.unique(np.concatenate([tail, head]))
+        if len(used) * mass.shape[1] > _ROOM or len(tail) * mass.shape[1] > MOST_WORK:
+            continue
+        low, high = _ranges(mass, patches, domain, fine, parts, used)
+        place = np.full(fine.size, -1, np.int64)
+        place[used] = np.arange(len(used))
+        return float(_steepest_between(low, high, place[tail], place[head])) * (1 + 2.0**-40)
+    low, high = np.full(mass.shape[1], np.inf), np.zeros(mass.shape[1])
+    for row in mass:
+        low, high = np.minimum(low, row), np.maximum(high, row)
+    return float((high / low).max()) * (1 + 2.0**-40)
+
+
+def _leaving(fine: Domain, steps: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Pairs of squares at these displacements whose convex hull is not inside the area."""
+    table, tails, heads = fine.lookup, [], []
+    for step in steps.tolist():
+        tail, head = displaced_pairs(fine, tuple(step))
+        at = fine.index[tail]  # type: ignore[index]
+        inside = np.ones(len(tail), bool)
+        for square in _hull(step):
+            inside &= table[tuple((at + square).T)] >= 0
+        tails.append(tail[~inside])
+        heads.append(head[~inside])
+    return np.concatenate([np.empty(0, np.int64), *tails]), np.concatenate([np.empty(0, np.int64), *heads])
+
+
+def _hull(step: list[int]) -> list[tuple[int, int]]:
+    """Displacements of the squares that the convex hull of two squares cuts: |k - t step| < 1 on both axes for a t."""
+    squares = []
+    for square in product(*(range(min(0, s), max(0, s) + 1) for s in step)):
+        low, high = Fraction(0), Fraction(1)
+        for k, s in zip(square, step, strict=True):
+            if s:
+                ends = sorted((Fraction(k - 1, s), Fraction(k + 1, s)))
+                low, high = max(low, ends[0]), min(high, ends[1])
+        if low < high:
+            squares.append((square[0], square[1]))
+    return squares
+
+
+def _ranges(
+    mass: NDArray[np.uint64], patches: Patches, domain: Domain, fine: Domain, parts: int, used: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The least and largest Bezier coefficient (k, m) of each report on the squares `used`, in masses."""
+    assert fine.index is not None
+    index = fine.index[used]
+    cell, part = domain.lookup[tuple((index // parts).T)], index % parts
+    along = [_coefficients(Fraction(k, parts), Fraction(k + 1, parts)) for k in range(parts)]
+    low, high = np.empty((len(used), mass.shape[1])), np.empty((len(used), mass.shape[1]))
+    for k, (u, (i, j)) in enumerate(zip(cell.tolist(), part.tolist(), strict=True)):
+        rows = mass[patches.around[u]].astype(float).reshape(3, 3, -1)
+        control = np.einsum("ai,bj,ijm->abm", along[i], along[j], rows)
+        low[k], high[k] = control.min(axis=(0, 1)), control.max(axis=(0, 1))
+    return low, high
+
+
+def _coefficients(start: Fraction, end: Fraction) -> NDArray[np.float64]:
+    """Bezier coefficients (3, 3) of a quadratic B-spline between shares of a cell, of the three coefficients around.
+
+    The blossom of the weights (1 - t)^2 / 2, (1 + 2 t - 2 t^2) / 2, t^2 / 2 at (a, a), (a, b), (b, b).
+    """
+    rows = []
+    for a, b in ((start, start), (start, end), (end, end)):
+        ends = (1 - a) * (1 - b) / 2, a * b / 2
+        rows.append([float(ends[0]), float(1 - ends[0] - ends[1]), float(ends[1])])
+    return np.array(rows)
+
+
+@numba.njit(cache=True, nogil=True)
+def _steepest_between(low, high, tail, head):  # type: ignore[no-untyped-def]
+    best = 1.0
+    for e in range(tail.size):
+        s, t = tail[e], head[e]
+        for y in range(low.shape[1]):
+            best = max(best, high[s, y] / low[t, y], high[t, y] / low[s, y])
+    return best

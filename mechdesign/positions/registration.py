@@ -1,0 +1,8 @@
+"""What `positions` adds to the core. Needs: none. With: none."""
+
+TABLES = {
+    "baselines between positions": {"spline_laplace": "mechdesign.positions.spline:spline_laplace"},
+    "providers": {"positions": "mechdesign.positions.provided"},
+    "objective checks": {"positions": "mechdesign.positions.solve:check_positions"},
+    "solvers": {"positions": "mechdesign.positions.solve:ENTRY"},
+}

@@ -1,0 +1,293 @@
+r"""Designs between positions by blocks of cones or by weights of columns, their bounds, and what such privacy costs.
+
+Blocks of cones, one for each orbit of reports, are repaired and certified; where they do not go, weights of certified
+columns (columns.py) are. Where a time limit may end the cones early the weights come first, and the better table is
+kept, with the bound of the cones; where it may end the weights, they are compared with clamped noise and the best
+constant report.
+
+The rule. "cones" where its blocks fit in memory and a step of it takes at most 10^12 operations, about an hour in all
+(900 cells without symmetry, 4,400 with that of a square); else "columns", which bounds nothing from below.
+
+Lower bound. For any z_y in the dual cones and any lambda with lambda(u) <= C(u, y) - (G' z_y)(u) for all u and y,
+
+    sum C * P >= sum_y (C_y - G' z_y) P_y >= sum_u lambda(u) sum_y P(u, y) = sum_u lambda(u)
+
+for every table of the program, since (G' z_y) P_y = z_y (G P_y) >= 0 and P >= 0. So the best lambda for the z of the
+interior point is its minimum over y, and the bound holds whatever rounding did to the equations.
+
+The price: what privacy between positions costs beside privacy between the centres of cells, in loss to the true
+position. The program between centres is a program of cones too: P(u, y) and P(v, y) satisfy each other's bound e^d if
+and only if
+
+    |P(u, y) - P(v, y)| <= tanh(d / 2) (P(u, y) + P(v, y)),
+
+so that the method and the proof of the bound are those above. Its bound holds for every mechanism that is
+private between centres and draws the row of the cell; under a Euclidean metric for near pairs alone, and hence for all.
+A mechanism that is private between any two positions is private between centres, and as h -> 0 the two draw alike: no
+mechanism on the grid does better than the bound then. On a few cells a design between positions may lie below it, for
+what is drawn for a position says where in its cell it lies; the price is negative then.
+
+At constant eps the price is of second order in eps h. Measured on 20 x 20 cells, beside the
+bound: 0.04, 0.19, 1.0 and 3.3 % at eps h = 0.05, 0.1, 0.25 and 0.5, so that the cell which would bring it to 1 % is
+told by the square root. Where eps varies from cell to cell the price is of first order, for the slope of a spline
+cannot follow it within a cell: on Philadelphia's map over 2 units 8.9, 4.5 and 2.4 % on 5, 10 and 20 cells a side, over
+5 units 42, 29 and 18 % on 5, 7 and 10. |grad P| <= eps P at 25 positions of each cell alone, which any mechanism by
+this spline keeps whatever its cones, costs at least 1.5 % on 20 x 20 cells over 2 units, and at 81 positions 13 % on
+10 x 10 over 5.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal, get_args
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mechdesign.base.memory import require_bytes
+from mechdesign.errors import SizeError, UnsuitableError
+from mechdesign.mechanism.dataset import certified_scale, total_cost
+from mechdesign.mechanism.stored import Stored
+from mechdesign.positions.columns import column_count, column_table, require_columns
+from mechdesign.positions.cone_blocks import bytes_needed, goes, solve_cone_blocks, step_operations
+from mechdesign.positions.cones import repair
+from mechdesign.positions.program import Positions
+from mechdesign.positions.spline import SplineCones, certified_mass
+from mechdesign.positions.symmetry import SYMMETRIES, edge_orbits, position_orbits, row_multipliers
+from mechdesign.problem.lattice import Edges
+from mechdesign.problem.losses import position_cost
+from mechdesign.problem.metric import Euclidean
+from mechdesign.programs.near_pairs import near_edges
+from mechdesign.solvers.design import Design, Targets, reporter
+from mechdesign.solvers.pricing import sum_down
+from mechdesign.solvers.table import Entry
+from mechdesign.verification.verify import AGREE, figure_differences
+
+Array = NDArray[np.float64]
+Mass = NDArray[np.uint64]
+Method = Literal["auto", "cones", "columns"]
+METHODS = get_args(Method)
+_SHARE, _LEAST_SECONDS = 2.0, 15.0  # of the seconds of the design, for the bound between centres, and at least
+_PRICED = 5e-4  # relative gap of the bound between centres
+_OBJECTIVE = "the mean loss to the true position"
+_BOUNDED = "the program of cones: no other spline within them does better"
+
+
+def solve_positions(program: Positions, targets: Targets) -> Design:
+    """The optimal program between positions to a relative gap; by the method "columns", a table of the program whose
+    weights are the cheapest to that gap. The option bound=False leaves the bound between centres out.
+
+    Returns: a table that is certified between any two positions at the metric, and between the cells as rows at the
+    scale that holds there; by cones, its multipliers are the dual cones of one report of each orbit, (3 k r,); by
+    columns there are none, no lower bound, and "columns" as the reason why it stopped.
+    Raises: UnsuitableError for problems without positions, or without a loss to them; SizeError before blocks or
+    columns that do not fit in memory.
+    Cost: `solve_cone_blocks` on one block for each orbit of reports, some 10 to 60 iterations, or `column_table`, and a
+    repair; then up to twice as long, and at least fifteen seconds, for the bound between centres, which is left out
+    where it takes longer.
+    """
+    started = time.monotonic()
+    if targets.method == "cones":
+        _require_room(program.cones, -(-program.problem.reports.size // SYMMETRIES))
+    deadline = started + targets.time_limit
+    parameters: dict[str, Any] = {}
+    proof: dict[str, Any] = {}
+    if targets.method == "columns" or (targets.method == "auto" and not _cones_go(program)):
+        mass, stopped = _first_table(program, targets, deadline, reporter(targets.on_progress))
+        parameters["method"], complete = "columns", stopped == "columns"
+    else:
+        mass, stopped, complete, proof = _by_cones(program, targets, deadline)
+    objective = total_cost(mass, program.cost)
+    if complete and targets.options.get("bound") is not False:
+        parameters |= _priced(program, objective, targets.gap, started, deadline)
+    return Design(
+        mass=mass,
+        loss=total_cost(mass, program.problem.weighted_loss),
+        objective=objective,
+        objective_of=_OBJECTIVE,
+        scale=certified_scale(program.problem, mass),
+        stopped=stopped,
+        positions=program.patches,
+        parameters=parameters,
+        **proof,
+    )
+
+
+def _by_cones(program: Positions, targets: Targets, deadline: float) -> tuple[Mass, str, bool, dict[str, Any]]:
+    """The table of the cone blocks, why the design stopped, whether the blocks ended by themselves, and the fields of a
+    design that prove its bound.
+    """
+    cost, report = program.cost, reporter(targets.on_progress)
+    group, cones = position_orbits(program)
+    _require_room(cones, len(group.reports))
+    own = np.ascontiguousarray(cost[:, group.reports])
+
+    def tell(iteration: int, primal: float, dual: float) -> None:
+        _tell(report, "cone blocks", iteration, primal, dual, own.size, cones.size * own.shape[1])
+
+    early = targets.time_limit < np.inf
+    first = _first_table(program, targets, deadline - targets.time_limit / 2)[0] if early else None
+    point = solve_cone_blocks(cones, own, group.sums, tolerance=targets.gap / 2, deadline=deadline, on_progress=tell)
+    mass = repair(group.averaged(point.table, group.reports), program.patches)
+    if point.stopped in ("time", "interrupt"):
+        first = _first_table(program, targets, np.inf)[0] if first is None else first
+        mass = min(mass, first, key=lambda table: total_cost(table, cost))
+    slack = point.slack.astype(np.float32).astype(float)  # half the file; the bound is of these
+    dual = row_multipliers(cost, cones, group, slack)
+    objective, bound = total_cost(mass, cost), sum_down(dual)
+    stopped = "precision" if point.stopped == "gap" else point.stopped
+    if objective - bound <= targets.gap * objective:
+        stopped = "gap"
+    proof = {"lower_bound": bound, "lower_bound_of": _BOUNDED, "dual": dual, "multipliers": slack.ravel()}
+    return mass, stopped, point.stopped in ("gap", "precision"), proof if bound > 0 else {}
+
+
+def _first_table(
+    program: Positions, targets: Targets, deadline: float, report: Callable[..., None] | None = None
+) -> tuple[Mass, str]:
+    """The table of weights of columns, and why their search ended; where that was early and it is worse, clamped noise
+    in its place, and where that is worse too, the best constant report.
+    """
+    tell = None if report is None else partial(_tell, report, "weights of columns")
+    mass, stopped = column_table(program, gap=targets.gap / 2, deadline=deadline, on_progress=tell)
+    if stopped == "columns":
+        return mass, stopped
+    cost, problem = program.cost, program.problem
+    constant = np.zeros(cost.shape)
+    constant[:, cost.sum(axis=0).argmin()] = 1.0
+    tables = [mass, repair(constant, program.patches)]
+    with contextlib.suppress(UnsuitableError):
+        tables.append(certified_mass(problem)[0])
+    return min(tables, key=lambda table: total_cost(table, cost)), stopped
+
+
+def _tell(
+    report: Callable[..., None], method: str, iteration: int, primal: float, dual: float, variables: int, rows: int
+) -> None:
+    gap = (primal - dual) / primal if primal > 0 else 0.0
+    size = {"variables": variables, "constraints": rows}
+    report(method, round=0, iteration=iteration, loss=primal, lower_bound=dual, gap=gap, **size)
+
+
+def _cones_go(program: Positions) -> bool:
+    """Whether the rule of the module takes the program of cones."""
+    cones, reports = program.cones, program.problem.reports.size
+    fewest = -(-reports // SYMMETRIES)
+    if not goes(cones, fewest, fewest):
+        return False
+    group, cones = position_orbits(program)
+    return goes(cones, len(group.reports), group.sums.shape[0])
+
+
+def _require_room(cones: SplineCones, blocks: int) -> None:
+    """Raises: SizeError before so many blocks of the cones of a column that do not fit in memory."""
+    n = cones.bound.shape[1]
+    require_bytes(
+        bytes_needed(cones, blocks),
+        what=f"designing {blocks} reports between positions, {cones.size} cones each,",
+        field="cells",
+        value=n,
+        remedy="use fewer cells, the method columns, or the closed form: md.positions.spline_laplace(problem)",
+    )
+
+
+def operations(program: Positions, method: Method) -> float:
+    """Multiplications of one step of the method "cones" or "columns", about: what a rule goes by that gives the same
+    design on a machine at work; inf where it would not fit in memory.
+
+    Steps: some 25 of cones, some 10 to 40 of columns. A core does about 10^10 in a second.
+    """
+    problem, (group, cones) = program.problem, position_orbits(program)
+    sums = group.sums.shape[0]
+    if method == "cones":
+        return step_operations(cones, len(group.reports), sums)
+    columns = column_count(program, group)
+    try:
+        require_columns(problem.domain.size, columns, sums)
+    except SizeError:
+        return np.inf
+    return float(sums) ** 2 * columns
+
+
+def proved_bound(program: Positions, multipliers: Array) -> float:
+    """The lower bound that multipliers (3 k r,) from anybody prove; minus infinity where they prove none."""
+    group, cones = position_orbits(program)
+    count = 3 * cones.size * len(group.reports)
+    if multipliers.shape != (count,):
+        return -np.inf
+    return sum_down(row_multipliers(program.cost, cones, group, multipliers.reshape(3, cones.size, -1)))
+
+
+def _priced(program: Positions, objective: float, gap: float, started: float, deadline: float) -> dict[str, float]:
+    """The bound between centres and the price beside it, where that does not take too long."""
+    taken = time.monotonic() - started
+    ends = min(deadline, started + taken + max(_SHARE * taken, _LEAST_SECONDS))
+    beside = cell_lower_bound(program, tolerance=max(gap / 2, _PRICED), deadline=ends)
+    return {} if beside is None else {"cell_lower_bound": beside, "price": objective / beside - 1}
+
+
+def cell_lower_bound(program: Positions, *, tolerance: float, deadline: float) -> float | None:
+    """A lower bound of the loss to the true position of the program between centres; None where none was found in time
+    or memory.
+
+    Cost: `solve_cone_blocks` with one cone an edge.
+    """
+    problem = program.problem
+    edges = near_edges(problem.edges, problem.domain) if isinstance(problem.metric, Euclidean) else problem.edges
+    cones = pair_cones(edges, problem.domain.size)
+    if not goes(cones, fewest := -(-problem.reports.size // SYMMETRIES), fewest):
+        return None
+    cost = position_cost(problem.loss, problem.prior_array, problem.domain, problem.reports)
+    assert cost is not None
+    group, edges = edge_orbits(cost, problem, edges)
+    cones = pair_cones(edges, problem.domain.size)
+    if not goes(cones, len(group.reports), group.sums.shape[0]):
+        return None
+    own = np.ascontiguousarray(cost[:, group.reports])
+    point = solve_cone_blocks(cones, own, group.sums, tolerance=tolerance, deadline=deadline)
+    if point.stopped == "time":
+        return None
+    bound = sum_down(row_multipliers(cost, cones, group, point.slack))
+    return bound if bound > 0 else None
+
+
+def pair_cones(edges: Edges, size: int) -> SplineCones:
+    """The constraints of edges as cones over a column of `size` rows."""
+    count = len(edges.tail)
+    rows, ends = np.tile(np.arange(count), 2), np.concatenate([edges.tail, edges.head])
+    share = np.tanh(edges.length / 2) * (1 + 2.0**-40)
+    shape = (count, size)
+    return SplineCones(
+        bound=sp.csr_array((np.tile(share, 2), (rows, ends)), shape=shape),
+        slope_x=sp.csr_array((np.repeat([1.0, -1.0], count), (rows, ends)), shape=shape),
+        slope_y=sp.csr_array(shape),
+    )
+
+
+def check_positions(stored: Stored, program: Positions) -> tuple[list[str], bool | None]:
+    """What is wrong with the objective of a stored design, and whether its bound follows; None where there is none."""
+    mechanism = stored.mechanism
+    if stored.positions is None or stored.asked is None:
+        return ["position_claim: the design is for positions, and its file claims nothing about them"], False
+    problem, level = replace(program.problem, metric=stored.asked), stored.positions.corner_level
+    stated = replace(program, problem=problem, corner_level=level)
+    reasons = figure_differences(mechanism, {"objective": total_cost(mechanism["mass"].values, stated.cost)})
+    if "lower_bound" not in mechanism.attrs:
+        return reasons, None
+    multipliers = mechanism["multiplier"].values if "multiplier" in mechanism else np.zeros(0)
+    bound = proved_bound(stated, multipliers)
+    return reasons, bool(mechanism.attrs["lower_bound"] <= bound + AGREE * max(abs(bound), 1e-300))
+
+
+ENTRY = Entry(
+    program=Positions,
+    solve=solve_positions,
+    methods=METHODS,
+    options=("bound",),
+    rebuild=lambda problem, _: Positions(problem),
+)

@@ -1,0 +1,226 @@
+r"""Cones of the gradient of a quadratic spline, and the planar Laplace mechanism whose kernel lies within them.
+
+The cones are sparse rows over one column of a table. On a cell, with s, t in [0, 1] along its sides, a column p of rows
+is the spline
+
+    p(s, t) = sum_ab B_a(s) B_b(t) beta_ab,        grad p = sum_ab B_a(s) B_b(t) G_ab / h,        B Bernstein, degree 2
+
+where beta and G are sums over the 3 x 3 cells around. Along one axis, from rows (w, c, e),
+
+    beta = ((w + c) / 2, c, (c + e) / 2),          G = (c - w, (e - w) / 2, e - c).
+
+With levels e_kl at the corners of the cell, e p has the Bernstein coefficients (e beta)_ab of degree 3, as G has when
+multiplied with 1; |G_ab| <= h (e beta)_ab for all ab implies |grad p| <= e p on the cell: both sides are sums of
+coefficients with the same weights >= 0. Where the four levels of a cell are equal degree 2 suffices.
+All weights of slopes are small multiples of a power of two, and exact; those of bounds are sums of terms >= 0.
+Sharpness: a plane wave e^{eps x} exceeds such cones at eps by a relative (eps h)^2 / 6. Those of the four quarters of
+each cell, by de Casteljau, are weaker conditions, four times as many, exceeded by (eps h)^2 / 24: these are taken.
+A level above `HIGHEST` nats a cell counts as that, as in the check of whole numbers (cones.py).
+
+The mechanism: a smoothed kernel, drawn at any position by the quadratic B-spline.
+
+    P(y|k) = c e^{-kappa z sqrt(|y - k|^2 + 1/16)},  z = eps h, places in cells;  a report outside moves to the border;
+    a position draws the row of one of the 3 x 3 cells around it (positions/patches.py).
+
+The planar Laplace density has a kink at its centre, where a spline through it is too steep: the sixteenth rounds the
+tip. kappa is the largest number at which the kernel lies within the cones of the gradient, found by repeated division
+by the largest slope over bound; at z = 0.1, 0.25, 0.5 it is 0.9992, 0.9965, 0.9888. Moving reports to the border adds
+columns, and sums of columns within the cones are within them.
+Loss in the plane: that of the kernel and h^2 / 2 for the spline; the price beside the kernel between cells is of second
+order in z.
+
+What is proved: the integers, by the certificate between positions. Beside it stands what is often done: draw the
+continuous planar Laplace mechanism at the position, and round the report to the nearest cell. Rounding is processing of
+the report, so that in real arithmetic P(y|x) <= e^{eps |x - x'|} P(y|x') holds for all positions, and its mean squared
+loss to the true position is 6 / eps^2 + h^2 / 6 exactly, for x uniform in its cell: x + noise is then uniform modulo
+the cells, independently of the noise. But no finite table says what a floating-point program draws, and nothing of it
+is certified here, and it is no baseline.
+Source: the planar Laplace mechanism and its rounding, Andrés et al. 2013, section 4; the kernel is
+ours.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import scipy.sparse as sp
+import xarray as xr
+from numpy.typing import NDArray
+
+from mechdesign.base.arguments import asked
+from mechdesign.closed_forms.build import clamp_to_border, displacements, lattice_problem
+from mechdesign.mechanism.dataset import certified_scale, make_mechanism
+from mechdesign.positions.cones import HIGHEST, repair
+from mechdesign.positions.patches import Patches, patches
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.metric import Euclidean
+from mechdesign.problem.problem import DesignProblem
+
+# Cones
+_VALUE = np.array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.5, 0.5]])  # beta_a over (w, c, e)
+_SLOPE = np.array([[-1.0, 1.0, 0.0], [-0.5, 0.0, 0.5], [0.0, -1.0, 1.0]])  # G_a over (w, c, e)
+# Three quarters of coefficient a of degree 3 of a product, exact in doubles: sum over (i, k) of share beta_i e_k.
+_RAISED = (((0, 0, 0.75),), ((1, 0, 0.5), (0, 1, 0.25)), ((2, 0, 0.25), (1, 1, 0.5)), ((2, 1, 0.75),))
+_HALVES = (  # from the coefficients of an interval to those of its halves
+    (np.array([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.25, 0.5, 0.25]]), np.array([[1.0, 0.0], [0.5, 0.5]])),
+    (np.array([[0.25, 0.5, 0.25], [0.0, 0.5, 0.5], [0.0, 0.0, 1.0]]), np.array([[0.5, 0.5], [0.0, 1.0]])),
+)
+_LEAST = 2.0**-900  # nats a cell; a lower level counts as this, so that no weight vanishes: the cones are weaker
+_COLUMNS = 64  # of a table at a time
+_DIGITS = 10  # of fingerprints by which equal rows are told
+
+# The mechanism
+TIP = 1 / 16  # squared radius of the tip, in cells
+_REACH = 8  # cells around a report on which kappa is found: farther away the kernel is nearer to a plane wave
+_WITHIN = 1 - 1e-9  # of the cones: what rounding to integers needs
+_TRIES = 12
+
+Half = tuple[NDArray[np.float64], NDArray[np.float64]]  # of an interval: the maps of its coefficients and of its levels
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SplineCones:
+    """Sparse rows (k, n) over a column p of n rows: |(slope_x p, slope_y p)| <= bound p for each of k cones; in
+    probability, the lengths of cells being part of `bound`.
+    """
+
+    bound: sp.csr_array
+    slope_x: sp.csr_array
+    slope_y: sp.csr_array
+
+    @property
+    def size(self) -> int:
+        """The number k of cones."""
+        return int(self.bound.shape[0])
+
+    def excess(self, table: NDArray[np.float64]) -> float:
+        """The largest slope over bound of a table (n, m) > 0: at most 1 where every column lies in its cones."""
+        most = 0.0
+        for start in range(0, table.shape[1], _COLUMNS):
+            part = table[:, start : start + _COLUMNS]
+            slope = np.hypot(self.slope_x @ part, self.slope_y @ part)
+            most = max(most, float((slope / (self.bound @ part)).max()))
+        return most
+
+
+def spline_cones(patches: Patches) -> SplineCones:
+    """The cones of the quarters of all cells; those that two share stand once. Cost: O(n)."""
+    given = np.clip(patches.corner_level * patches.side, _LEAST, HIGHEST)
+    around, n = patches.around, len(patches.around)
+    cells, weights = [], []
+    for q, halves in enumerate(product(_HALVES, repeat=2)):
+        level = np.einsum("ik,jl,nkl->nij", halves[0][1], halves[1][1], given[:, :4].reshape(-1, 2, 2)).reshape(-1, 4)
+        if given.shape[1] == 16:
+            level = given[:, 4 * q : 4 * q + 4]
+        flat = (level == level[:, :1]).all(axis=1)
+        for chosen, coefficients in ((flat, _equal), (~flat, _raised)):
+            own = coefficients(level[chosen], *halves)
+            cells.append(np.repeat(around[chosen], own.shape[1], axis=0))
+            weights.append(own.reshape(-1, 3, 9))
+    cell, weight = np.concatenate(cells), np.concatenate(weights)
+    rows = np.repeat(np.arange(len(cell)), 9)
+    parts = [sp.csr_array((weight[:, k].ravel(), (rows, cell.ravel())), shape=(len(cell), n)) for k in range(3)]
+    probe = np.random.default_rng(0).random(n)
+    prints = np.column_stack([part @ probe for part in parts])
+    _, kept = np.unique(prints.round(_DIGITS), axis=0, return_index=True)
+    kept = np.sort(kept[np.abs(prints[kept, 1:]).max(axis=1) > 10.0**-_DIGITS])
+    for part in parts:
+        part.eliminate_zeros()
+    bound, slope_x, slope_y = (part[kept] for part in parts)
+    return SplineCones(bound=bound, slope_x=slope_x, slope_y=slope_y)
+
+
+def _equal(level: NDArray[np.float64], across: Half, along: Half) -> NDArray[np.float64]:
+    """Weights (n, 9, 3, 9) of bound and two slopes over the cells around, for parts of cells of one level each."""
+    weights = np.stack([_outer(across[0], along[0], i, j) for i in range(3) for j in range(3)])
+    parts = np.tile(weights, (len(level), 1, 1, 1))
+    parts[:, :, 0] *= level[:, :1, None]
+    return parts
+
+
+def _raised(level: NDArray[np.float64], across: Half, along: Half) -> NDArray[np.float64]:
+    """As `_equal`, (n, 16, 3, 9), for parts whose four levels differ."""
+    corner = level.reshape(-1, 2, 2)
+    parts = np.zeros((len(level), 4, 4, 3, 9))
+    for a, b in product(range(4), repeat=2):
+        for (i, k, share), (j, l, other) in product(_RAISED[a], _RAISED[b]):
+            weights = share * other * _outer(across[0], along[0], i, j)
+            parts[:, a, b, 0] += corner[:, k, l, None] * weights[0]
+            parts[:, a, b, 1:] += weights[1:]
+    return parts.reshape(-1, 16, 3, 9)
+
+
+def _outer(across: NDArray[np.float64], along: NDArray[np.float64], i: int, j: int) -> NDArray[np.float64]:
+    """Value and two slopes (3, 9) of the coefficient i, j."""
+    value, slope = (across @ _VALUE, along @ _VALUE), (across @ _SLOPE, along @ _SLOPE)
+    pairs = ((value[0], value[1]), (slope[0], value[1]), (value[0], slope[1]))
+    return np.stack([np.outer(x[i], y[j]).ravel() for x, y in pairs])
+
+
+@asked
+def spline_laplace(problem: DesignProblem) -> xr.Dataset:
+    """The mechanism at the smallest level of the metric, certified between any two positions.
+
+    Raises: UnsuitableError off grids of square cells of two axes, and for metrics without a level.
+    Cost: O(n^2), some 100 sums over 3 x 3 cells for every cell and report.
+    """
+    mass, around, factor = certified_mass(problem)
+    return make_mechanism(
+        problem,
+        mass,
+        program="spline_laplace",
+        scale=certified_scale(problem, mass),
+        claimed_epsilon=float(around.corner_level.min()),
+        parameters={"kappa": factor},
+        positions=around,
+    )
+
+
+def certified_mass(problem: DesignProblem) -> tuple[NDArray[np.uint64], Patches, float]:
+    """The masses (n, n) of `spline_laplace`, their patches, and the factor of the level of the kernel.
+
+    Raises: what `spline_laplace` raises.
+    """
+    shape, side = lattice_problem(problem, "the spline Laplace mechanism")
+    around = patches(problem.domain, problem.metric)
+    level = float(around.corner_level.min())
+    cones, factor = spline_cones(around), kappa(level * side)
+    for _ in range(_TRIES):
+        table = _table(problem.domain, shape, side, level * factor)
+        excess = cones.excess(table)
+        if excess <= 1:
+            break
+        factor *= _WITHIN / excess
+    return repair(table, around), around, factor
+
+
+def kappa(z: float) -> float:
+    """The largest share of z = eps h at which the kernel keeps the cones of z, to 1e-9; less than 1."""
+    cones, radius = _cones_around(z)
+    factor = 1.0
+    for _ in range(_TRIES):
+        excess = cones.excess(np.exp(-factor * z * (radius - radius.min()))[:, None])
+        factor *= _WITHIN / excess
+        if abs(excess - 1) <= 1e-8:
+            break
+    return factor
+
+
+def _cones_around(z: float) -> tuple[SplineCones, NDArray[np.float64]]:
+    """The cones of the cells around a report, and sqrt(r^2 + 1/16) there, shape (n,)."""
+    width = 2 * _REACH + 1
+    domain = Domain.grid((width, width), cell=1.0, unit="1", origin=(-width / 2, -width / 2))
+    around: Patches = patches(domain, Euclidean(epsilon=z, unit="1"))
+    return spline_cones(around), np.sqrt((domain.points**2).sum(axis=1) + TIP)
+
+
+def _table(domain: Domain, shape: tuple[int, ...], side: float, level: float) -> NDArray[np.float64]:
+    """The kernel at `level` nats per unit, reports outside moved to the border, (n, n)."""
+    count = displacements(shape, side, level)
+    away = np.arange(count)
+    kernel = np.exp(-level * side * (np.sqrt(away[:, None] ** 2 + away[None, :] ** 2 + TIP) - math.sqrt(TIP)))
+    table = clamp_to_border(kernel, domain)
+    return np.asarray(table / table.sum(axis=1, keepdims=True))

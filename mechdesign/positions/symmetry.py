@@ -1,0 +1,142 @@
+"""Symmetries of a program between positions: one block stands for all reports that a flip or turn takes to each other.
+
+A convex program that a group leaves alone has an optimum that it leaves alone: P(g u, g y) = P(u, y). Blocks x_r for
+one report of each orbit, times the size of the orbit, then keep the row sums if their means over the orbits of cells
+add up to 1, and each lies in its own cones.
+
+Nothing of a bound rests on how alike a program and its images are. A group is chosen where they differ by 1e-7 at most.
+The constraints are then raised to the largest of their images, which is exact: the group leaves the raised ones alone,
+and they are no stricter than those of the program. The cost of every image is its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mechdesign.positions.program import Positions
+from mechdesign.positions.spline import SplineCones
+from mechdesign.problem.lattice import Edges
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.solvers.symmetry import SAME, Turn, turns
+
+Array = NDArray[np.float64]
+Cells = NDArray[np.int64]
+Image = Callable[[Turn, Cells], Array | None]
+
+SYMMETRIES = 8  # of a square at most
+_COST = 2.0**-38  # relative: what a mean over positions is off by (problem/losses.py), and its sum
+_UNIT = 2.0**-52
+_SPARE = 24  # of them: entries of bounds are off by 16 at most, sums of fewer than 32 rounded terms >= 0
+_TINY = 1e-300  # above what is lost where products vanish
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Orbits:
+    """ways: renumberings (n,) of the cells, the identity first, a group; reports (r,), one of each orbit; sums (r, n),
+    the means over the orbits of cells; raised: the numbers of the constraints, each the largest of its images.
+    """
+
+    ways: list[Cells]
+    reports: Cells
+    sums: sp.csr_array
+    raised: Array
+
+    def averaged(self, blocks: Array, reports: Cells) -> Array:
+        """The table (n, m) of blocks (n, r) for these reports, averaged over the group."""
+        if len(self.ways) == 1:
+            return blocks
+        total = np.zeros((len(blocks), len(blocks)))
+        for way in self.ways:
+            total[np.ix_(way, way[reports])] += blocks
+        return total / len(self.ways)
+
+
+def position_orbits(program: Positions) -> tuple[Orbits, SplineCones]:
+    """The orbits of a program between positions, and its cones at the raised levels."""
+    level, shape = program.patches.corner_level, program.problem.domain.shape or ()
+    corners = [*shape, *[2] * (2 if level.shape[1] == 4 else 4)]
+    group = orbits(program.cost, program.problem, level, lambda turn, _: turn(level.reshape(corners)).ravel())
+    if np.array_equal(group.raised, level):
+        return group, program.cones
+    return group, Positions(program.problem, corner_level=group.raised).cones
+
+
+def edge_orbits(cost: Array, problem: DesignProblem, edges: Edges) -> tuple[Orbits, Edges]:
+    """The orbits of a program with the constraints of edges alone, and the edges at the raised lengths."""
+    n = problem.domain.size
+
+    def keys(tail: Cells, head: Cells) -> Cells:
+        return np.minimum(tail, head) * n + np.maximum(tail, head)
+
+    known = keys(edges.tail, edges.head)
+    order = np.argsort(known)
+
+    def image(_: Turn, way: Cells) -> Array | None:
+        wanted = keys(way[edges.tail], way[edges.head])
+        at = order[np.minimum(np.searchsorted(known, wanted, sorter=order), len(order) - 1)]
+        return edges.length[at] if (known[at] == wanted).all() else None
+
+    group = orbits(cost, problem, edges.length, image)
+    return group, Edges(tail=edges.tail, head=edges.head, length=group.raised)
+
+
+def orbits(cost: Array, problem: DesignProblem, limits: Array, image: Image) -> Orbits:
+    """The orbits of the flips and exchanges of axes that leave cost (n, m) and limits alone, to 1e-7.
+
+    limits, numbers of the constraints, which are no stricter where one is larger; image, those numbers seen from
+    elsewhere: of the cell way[u] where u was, None where there are no such constraints. Cost: O(n^2).
+    """
+    n, alike, same = problem.domain.size, problem.reports is problem.domain, float(cost.max()) * SAME
+    kept, images = [], []
+    for turn in turns(problem.domain.shape, n) if alike else ():
+        way = turn(np.arange(n).reshape(problem.domain.shape)).ravel()
+        seen = image(turn, way)
+        if seen is None or not np.allclose(seen, limits.ravel(), rtol=SAME, atol=0.0):
+            continue
+        if np.allclose(cost[np.ix_(way, way)], cost, rtol=SAME, atol=same):
+            kept.append(way)
+            images.append(seen)
+    if not _is_group(kept):
+        kept, images = [np.arange(n)], [limits.ravel()]
+    reports, number, count = np.unique(np.min(kept, axis=0), return_inverse=True, return_counts=True)
+    sums = sp.csr_array((1 / count[number], (number, np.arange(n))), shape=(len(reports), n))
+    return Orbits(
+        ways=kept,
+        reports=np.arange(cost.shape[1]) if len(kept) == 1 else reports,
+        sums=sums,
+        raised=np.max(images, axis=0).reshape(limits.shape),
+    )
+
+
+def row_multipliers(cost: Array, cones: SplineCones, group: Orbits, slack: Array) -> Array:
+    """Multipliers lambda(u) (n,), at most C(u, y) - (G' z_y)(u) for every report y, from any vectors z (3, k, r), which
+    are raised into their dual cones; nan or minus infinity where one of them is not finite, or too large.
+
+    G' z is a sum of j rounded terms: off by at most j 2^-52 times the sum of their sizes, whatever cancels. Slopes are
+    exact, and entries of bounds, which z multiplies by no less than 0, are taken with what they are off by.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        first = np.maximum(slack[0], np.nextafter(np.hypot(slack[1], slack[2]), np.inf))
+        parts = ((cones.bound, first), (cones.slope_x, slack[1]), (cones.slope_y, slack[2]))
+        taken = np.sum([rows.T @ z for rows, z in parts], axis=0)
+        size = np.sum([abs(rows).T @ np.abs(z) for rows, z in parts], axis=0)
+        terms = np.sum([np.diff(rows.tocsc().indptr) for rows, _ in parts], axis=0)[:, None]
+        over = taken + (terms + _SPARE) * _UNIT * size + _TINY
+        multipliers = np.full(len(cost), np.inf)
+        for way in group.ways:
+            reports = group.reports if len(group.ways) == 1 else way[group.reports]
+            left = cost[np.ix_(way, reports)] * (1 - _COST) - over
+            multipliers[way] = np.minimum(multipliers[way], np.nextafter(left.min(axis=1), -np.inf))
+    return multipliers
+
+
+def _is_group(ways: list[Cells]) -> bool:
+    """Whether one way after another is always one of them: what is alike to a tolerance need not be."""
+    known = {way.tobytes() for way in ways}
+    return bool(ways) and all(one[other].tobytes() in known for one, other in product(ways, repeat=2))

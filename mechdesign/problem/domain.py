@@ -1,0 +1,293 @@
+"""Domain: the finite set of secrets (or of reports), as cells of a grid, points, or nodes of a graph.
+
+A domain may lie on Earth: its plane says where.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.base.arguments import asked
+from mechdesign.base.descriptions import LARGEST, finites, named, wholes, word
+from mechdesign.base.display import Shown
+from mechdesign.base.memory import require_memory, require_places
+from mechdesign.base.units import canonical_unit
+from mechdesign.errors import InputError, UnsuitableError
+from mechdesign.problem.plane import Plane
+
+AXES = ("x", "y", "z")
+MOST_PLACES = 2**31 - 1  # n < 2^31, so that n * n and place * n + place are 64-bit integers
+CLOSE = 2.0**-400  # squares of coordinates below this lose their digits
+LATTICE, SPARSEST = 2**22, 2**12  # a lattice has at most 4 million cells, or 4096 for every place
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Domain(Shown):
+    """n places with coordinates; make one with `Domain.grid`, `Domain.points` or `Domain.nodes`.
+
+    Fields: kind; points, coordinates of shape (n, k), k = 1..3, in `unit`; for a grid also its shape (cells per
+    axis), cell (size per axis, in `unit`), origin (the low corner, in `unit`) and index (n, k), the position of
+    every place on the lattice. Cells run with the last axis fastest, masked cells left out. plane: where on Earth the
+    cells or points of two axes lie, if anywhere; nodes lie nowhere.
+
+    Invariants: at least two places and fewer than 2^31, all distinct, coordinates within 2^500, cell sizes positive,
+    unit known; the lattice of a grid has at most 2^22 cells, or 4096 times its places where that is more; the plane has
+    the unit of the domain, and stretches no length between its places by more than 0.1 %.
+    """
+
+    kind: Literal["grid", "points", "nodes"]
+    points: NDArray[np.float64]
+    unit: str
+    shape: tuple[int, ...] | None = None
+    cell: tuple[float, ...] | None = None
+    origin: tuple[float, ...] | None = None
+    index: NDArray[np.int64] | None = None
+    plane: Plane | None = None
+
+    def __post_init__(self) -> None:
+        n, k = self.points.shape
+        if n < 2:
+            masked = self.shape is not None and math.prod(self.shape) > 1
+            raise InputError(
+                "needs at least two places, or there is nothing to protect",
+                field="mask" if masked else "domain",
+                value=f"{n} place(s)",
+            )
+        _check_axes(k)
+        if n > MOST_PLACES:
+            raise InputError("too many places", field="points", value=n)
+        if not (np.abs(self.points) <= LARGEST).all():
+            largest = np.abs(self.points).max()
+            raise InputError("coordinates must be finite, and no larger than 1e150", field="points", value=largest)
+        ordered = self.points[np.lexsort(self.points.T[::-1])]
+        again = (ordered[1:] == ordered[:-1]).all(axis=1)
+        if again.any():
+            raise InputError("two places coincide", field="points", value=ordered[np.argmax(again)])
+        if self.plane is not None:
+            if self.kind == "nodes" or k != 2 or self.plane.unit != self.unit:
+                given = f"{self.kind} on {k} axes, in {self.unit}; the plane in {self.plane.unit}"
+                raise InputError("is for cells or points of two axes in its own unit", field="plane", value=given)
+            self.plane.excess(self.reach)
+
+    @classmethod
+    @asked
+    def grid(
+        cls,
+        shape: int | Sequence[int],
+        *,
+        cell: float | Sequence[float],
+        unit: str,
+        origin: float | Sequence[float] = 0.0,
+        mask: ArrayLike | None = None,
+        plane: Plane | None = None,
+    ) -> Domain:
+        """Cells of a 1- to 3-dimensional lattice, each represented by its centre.
+
+        Parameters: shape, cells per axis; cell, size of a cell per axis in `unit` (one number: the same on every
+        axis); unit, see `units.KNOWN_UNITS`; origin, the low corner in `unit`; mask, boolean of shape `shape`,
+        True where a cell belongs to the domain; plane, where the grid lies on Earth, its centre at (0, 0).
+        """
+        counts = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+        sizes = _per_axis(cell, len(counts), "cell")
+        low = _per_axis(origin, len(counts), "origin")
+        if not counts or any(not isinstance(c, (int, float, np.integer)) or c < 1 or c % 1 for c in counts):
+            raise InputError("must be positive whole numbers", field="cells", value=counts)
+        if not min(sizes) > 0:
+            raise InputError("must be positive and finite", field="cell", value=sizes)
+        _check_axes(len(counts))
+        counts = tuple(int(c) for c in counts)
+        if mask is None:
+            require_places(math.prod(counts))
+        given = None if mask is None else np.asarray(mask)
+        if given is not None and (given.dtype != bool or given.shape != counts):
+            raise InputError(f"must be boolean of shape {counts}", field="mask", value=f"{given.dtype} {given.shape}")
+        _check_lattice(counts, math.prod(counts) if given is None else int(np.count_nonzero(given)))
+        index = np.argwhere(np.ones(counts, bool) if given is None else given)
+        with np.errstate(over="ignore"):
+            points = np.asarray(low) + (index + 0.5) * np.asarray(sizes)
+        return cls(
+            kind="grid",
+            points=points,
+            unit=canonical_unit(unit),
+            shape=counts,
+            cell=sizes,
+            origin=low,
+            index=index,
+            plane=plane,
+        )
+
+    @classmethod
+    @asked
+    def points_at(cls, coordinates: ArrayLike, *, unit: str, plane: Plane | None = None) -> Domain:
+        """Arbitrary places: coordinates (n, k) or (n,), in `unit`; plane, where they lie on Earth."""
+        return cls(kind="points", points=_as_points(coordinates), unit=canonical_unit(unit), plane=plane)
+
+    @classmethod
+    @asked
+    def nodes(cls, nodes: int | ArrayLike, *, unit: str = "1") -> Domain:
+        """Nodes of a graph: their number (coordinates are then 0..n-1, without meaning), or their coordinates."""
+        if isinstance(nodes, (int, np.integer)):
+            require_places(int(nodes))
+            nodes = np.arange(nodes)
+        return cls(kind="nodes", points=_as_points(nodes), unit=canonical_unit(unit))
+
+    def facts(self) -> Mapping[str, object]:
+        unit = "" if self.unit == "1" else f" {self.unit}"
+        places = f"{self.size} {self.kind} on {self.dimension} axes{unit and ', in' + unit}"
+        if self.shape is not None and self.cell is not None:
+            grid, cell = (" x ".join(f"{value:.6g}" for value in values) for values in (self.shape, self.cell))
+            places = f"{self.size} cells of a {grid} grid, {cell}{unit} each"
+        return {"places": places} | ({} if self.plane is None else {"plane": self.plane.words()})
+
+    @property
+    def size(self) -> int:
+        """Number of places n."""
+        return len(self.points)
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinate axes k."""
+        return int(self.points.shape[1])
+
+    @property
+    def reach(self) -> float:
+        """The largest distance of a place from the origin of its coordinates, in `unit`."""
+        return float(np.sqrt((self.points**2).sum(axis=1)).max())
+
+    @cached_property
+    def farthest(self) -> float:
+        """The largest distance of a position in a cell from the origin, rounded up: `reach` and half a diagonal."""
+        return self.reach if self.cell is None else (self.reach + math.hypot(*self.cell) / 2) * (1 + 2.0**-50)
+
+    @cached_property
+    def spacing(self) -> float:
+        """On a grid the shortest side of a cell, elsewhere the least distance between two places; in `unit`."""
+        if self.cell is not None:
+            return min(self.cell)
+        from scipy.spatial import cKDTree
+
+        return float(cKDTree(self.points).query(self.points, k=2)[0][:, 1].min())
+
+    @cached_property
+    def lookup(self) -> NDArray[np.int64]:
+        """For a grid, the place at every lattice position, -1 where masked; shape `shape`."""
+        if self.shape is None or self.index is None:
+            raise InputError("only a grid has a lattice", field="domain", value=self.kind, remedy="use Domain.grid")
+        table = np.full(self.shape, -1, np.int64)
+        table[tuple(self.index.T)] = np.arange(self.size)
+        return table
+
+    def euclidean_to(self, other: Domain) -> NDArray[np.float64]:
+        """Euclidean distances (n, m) in `unit` from the places of this domain to those of `other`."""
+        self.require_alike(other)
+        square = np.zeros((self.size, other.size))
+        scale = _exact_scale(self.points, other.points)
+        for a, b in zip(scale * self.points.T, scale * other.points.T, strict=True):
+            square += (a[:, None] - b[None, :]) ** 2
+        return np.sqrt(square) / scale
+
+    def require_alike(self, other: Domain) -> None:
+        """Raises: UnsuitableError where units or dimensions differ."""
+        if (self.unit, self.dimension) != (other.unit, other.dimension):
+            given = f"{other.unit}, {other.dimension}-D"
+            raise UnsuitableError("secrets and reports must share unit and dimension", field="reports", value=given)
+
+    def describe(self) -> dict[str, Any]:
+        """What a file keeps so that `from_description` can rebuild the domain from its coordinates."""
+        description: dict[str, Any] = {"kind": self.kind, "unit": self.unit}
+        if self.kind == "grid":
+            description |= {"shape": self.shape, "cell": self.cell, "origin": self.origin}
+        return description if self.plane is None else {**description, "plane": self.plane.describe()}
+
+    def describe_json(self) -> str:
+        """`describe` as canonical JSON."""
+        return json.dumps(self.describe(), sort_keys=True)
+
+    @classmethod
+    def from_description(cls, description: dict[str, Any], coordinates: NDArray[np.float64]) -> Domain:
+        """The domain of `describe` with the places at `coordinates` (n, k).
+
+        Names, types and sizes of the description are checked before an array is made, and positions on the lattice are
+        compared with its bounds before they become integers.
+        """
+        if coordinates.dtype != np.float64 or coordinates.ndim != 2:
+            raise _inconsistent(f"must be 64-bit floating-point numbers (n, k), not {coordinates.dtype}")
+        grid = isinstance(description, dict) and description.get("kind") == "grid"
+        lattice = ("shape", "cell", "origin") if grid else ()
+        fields = named(description, "domain", ("kind", "unit", *lattice), ("plane",))
+        kind, unit = word(fields["kind"], "domain"), canonical_unit(word(fields["unit"], "unit"))
+        plane = Plane.from_description(fields["plane"], unit) if "plane" in fields else None
+        if not grid:
+            if kind not in ("points", "nodes"):
+                raise InputError("unknown kind of places", field="domain", value=kind)
+            return cls(kind=kind, points=coordinates, unit=unit, plane=plane)  # type: ignore[arg-type]
+        cell, origin = finites(fields["cell"], "cell"), finites(fields["origin"], "origin")
+        axes = coordinates.shape[1]
+        shape = tuple(wholes(fields["shape"], "shape", 1, MOST_PLACES).tolist())
+        _check_axes(axes)
+        if not len(shape) == len(cell) == len(origin) == axes:
+            raise _inconsistent(f"have {axes} axes, unlike shape, cell and origin")
+        if not (cell > 0).all():
+            raise InputError("must be positive", field="cell", value=cell.tolist())
+        _check_lattice(shape, len(coordinates))
+        with np.errstate(over="ignore", invalid="ignore"):
+            position = np.rint((coordinates - origin) / cell - 0.5)
+        if not ((position >= 0) & (position < shape)).all():
+            raise _inconsistent("lie outside the lattice")
+        mask = np.zeros(shape, bool)
+        mask[tuple(position.astype(np.int64).T)] = True
+        domain = cls.grid(shape, cell=cell.tolist(), unit=unit, origin=origin.tolist(), mask=mask, plane=plane)
+        if not np.array_equal(domain.points, coordinates):
+            raise _inconsistent("are not the cell centres")
+        return domain
+
+
+def _exact_scale(*points: NDArray[np.float64]) -> float:
+    """A power of two that keeps squares of coordinates that are all tiny in the normal range of doubles; else 1."""
+    return 2.0**700 if all((np.abs(given) < CLOSE).all() for given in points) else 1.0
+
+
+def _check_lattice(shape: tuple[int, ...], places: int) -> None:
+    """Refuse a lattice that its places do not need, or that does not fit in memory, in Python's integers."""
+    cells = math.prod(shape)
+    if cells > max(LATTICE, SPARSEST * places):
+        raise InputError(
+            f"a lattice of {cells} cells for {places} places",
+            field="mask",
+            value=" x ".join(map(str, shape)),
+            remedy=f"cut the lattice to the places: at most {LATTICE} cells, or {SPARSEST} for every place",
+        )
+    columns = 1 + math.ceil(2 * len(shape) * places / cells)  # lookup; points and index
+    require_memory(cells, columns, tables=1, what="a grid of so many cells")
+
+
+def _check_axes(axes: int) -> None:
+    if not 1 <= axes <= len(AXES):
+        raise InputError("coordinates have 1 to 3 axes", field="points", value=axes)
+
+
+def _inconsistent(problem: str) -> InputError:
+    return InputError(f"{problem}; the file is inconsistent", field="coordinates")
+
+
+def _per_axis(value: float | Sequence[float], axes: int, field: str) -> tuple[float, ...]:
+    values = (float(value),) * axes if np.isscalar(value) else tuple(float(v) for v in value)  # type: ignore[union-attr,arg-type]
+    if len(values) != axes or not all(math.isfinite(v) for v in values):
+        raise InputError(f"one finite number or {axes} of them", field=field, value=value)
+    return values
+
+
+def _as_points(coordinates: ArrayLike) -> NDArray[np.float64]:
+    points = np.asarray(coordinates, float)
+    points = points[:, None] if points.ndim == 1 else points
+    if points.ndim != 2:
+        raise InputError("must have shape (n, k)", field="points", value=points.shape)
+    return points

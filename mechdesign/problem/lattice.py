@@ -1,0 +1,297 @@
+"""Edges and shortest paths: which cells of a lattice are neighbours, and distances in nats over explicit edges.
+
+Neighbours are those of a stencil, or pairs that no cell between them implies. Distances are exactly symmetric, obey the
+triangle inequality and are 1-Lipschitz on their edges.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from operator import mul
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components, dijkstra
+
+from mechdesign.base.memory import require_memory
+from mechdesign.errors import InputError
+from mechdesign.problem.domain import Domain
+
+Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
+Step = tuple[int, ...]
+_LINE: tuple[Step, ...] = ((1,),)
+_PLANE: tuple[Step, ...] = ((1, 0), (1, 1), (2, 1), (3, 1), (3, 2), (4, 1), (4, 3), (5, 2), (5, 3))
+_SPACE: tuple[Step, ...] = ((1, 0, 0), (1, 1, 0), (1, 1, 1))
+# By number of axes and of neighbours: base steps, which stand for all their changes of sign and of order.
+_STENCILS: dict[int, dict[int, tuple[Step, ...]]] = {
+    1: dict.fromkeys((4, 8, 16, 32, 64), _LINE),
+    2: {4: _PLANE[:1], 8: _PLANE[:2], 16: _PLANE[:3], 32: _PLANE[:5], 64: _PLANE},
+    3: {6: _SPACE[:1], 18: _SPACE[:2], 26: _SPACE},
+}
+_FARTHEST = 2.0**27  # cells from zero, of the centres of a lattice that pairs are left out on
+_SPARSE = 8  # a lattice with fewer than one cell in eight in the domain is searched pair by pair
+_AXES = {1: "one axis", 2: "two axes", 3: "three axes"}
+_SETS = 64  # sets that are searched from at a time
+
+
+def stencil_pairs(domain: Domain, stencil: int) -> Pairs:
+    """Neighbour pairs (tail < head) of a grid under a stencil.
+
+    On one axis: the cells left and right, whatever the stencil. On two axes, 4, 8, 16, 32 or 64 neighbours: the base
+    steps (1, 0); (1, 1); (2, 1); (3, 1), (3, 2); (4, 1), (4, 3), (5, 2), (5, 3), up to sign and order. On three axes,
+    6, 18 or 26: the cells that share a face; or an edge; or a corner.
+
+    A step is left out where it would cut through masked cells: every cell whose interior the segment between the two
+    centres crosses must be in the domain, and where the segment passes from one of them to the next through an edge
+    or a corner, so must some staircase of cells from the one to the other that changes one axis at a time.
+    Cost: O(s n) for s neighbours.
+    """
+    if domain.kind != "grid":
+        raise InputError("a stencil needs a grid", field="domain", value=domain.kind, remedy="use a graph metric")
+    known = _STENCILS[domain.dimension]
+    if not isinstance(stencil, int) or stencil not in known:
+        *others, last = known
+        choices = f"{', '.join(map(str, others))} or {last} on {_AXES[domain.dimension]}"
+        raise InputError(f"must be {choices}", field="stencil", value=stencil)
+    return _collect([_clear(domain.lookup, step) for base in known[stencil] for step in _turned(base)])
+
+
+def irreducible_pairs(domain: Domain) -> Pairs:
+    """Pairs (tail < head) of grid cells with no cell of the domain on the segment between them.
+
+    Under a norm the constraint of any other pair follows from these, by adding lengths along the segment. Without a
+    mask they are the pairs with coprime displacement. For points and nodes: all pairs.
+
+    Centres are rounded, so that the cells on a segment lie beside it. With u = 2^-53, cells of size h along an axis and
+    no coordinate or origin beyond M there, low + (i + 1/2) h is off by e <= 3.01 u M. Let L be the straight line from
+    the first to the last of some centres on a segment. The steps between them have components along L that add up to
+    it, and components across it that come from roundings alone: at most 4 e along an axis where the cells differ, none
+    where they agree, because equal indices give equal coordinates. A step of length w, at least h - 2 e along each such
+    axis, therefore exceeds its component along L by at most w (4 e / (h - 2 e))^2 / 1.97. For M <= 2^27 h that is a
+    share of 150 u, and lengths rounded down by 2^-44 = 512 u, each right to 6 u, still add up to less than epsilon L.
+
+    Raises: InputError for a grid with M > 2^27 h; SizeError where the pairs would not fit in memory.
+    Cost: O(pairs), step by step; on a lattice with less than a cell in eight in the domain, O(n^2 log n) for its n
+    cells, whatever the size of the lattice.
+    """
+    if domain.index is None or domain.shape is None:
+        return all_pairs(domain)
+    _check_centres(domain)
+    if len(domain.shape) == 1:
+        nearest = np.argsort(np.diff(domain.index[:, 0]), kind="stable")
+        return nearest, nearest + 1
+    if _SPARSE * domain.size < math.prod(domain.shape):
+        return _nearest_in_their_direction(domain)
+    _require_pairs(domain, 2)
+    origin = (0,) * len(domain.shape)
+    displacements = itertools.product(*(range(-k + 1, k) for k in domain.shape))
+    # Of each opposite pair of displacements the one that leads to a later cell.
+    return _collect([_unblocked(domain.lookup, step) for step in displacements if step > origin])
+
+
+def displaced_pairs(domain: Domain, step: Step) -> Pairs:
+    """Pairs (tail, head) of the cells of a grid domain with head `step` cells beyond tail. Cost: O(n)."""
+    here, there = _ends(domain.lookup, step)
+    joined = (here >= 0) & (there >= 0)
+    return here[joined], there[joined]
+
+
+def all_pairs(domain: Domain) -> Pairs:
+    """All pairs (tail < head) of places. Raises: SizeError where they would not fit in memory."""
+    _require_pairs(domain, 2)
+    tail, head = np.triu_indices(domain.size, 1)
+    return tail.astype(np.int64, copy=False), head.astype(np.int64, copy=False)
+
+
+def _require_pairs(domain: Domain, tables: int) -> None:
+    require_memory(domain.size, domain.size, tables=tables, what="the list of pairs")
+
+
+def _check_centres(domain: Domain) -> None:
+    assert domain.origin is not None and domain.cell is not None
+    for low, cell, centres in zip(domain.origin, domain.cell, domain.points.T, strict=True):
+        if not max(abs(low), float(np.abs(centres).max())) / cell <= _FARTHEST:
+            given = f"{low:.17g}, for cells of {cell:.17g}"
+            raise InputError("lies too far from zero for the rounding of centres", field="origin", value=given)
+
+
+def _nearest_in_their_direction(domain: Domain) -> Pairs:
+    """The same pairs in the same order, found among all pairs: of those from one cell in one direction, the nearest.
+
+    Indices are below 2^31 and ascend with the number of the cell: differences and their quotients are 64-bit integers.
+    """
+    assert domain.index is not None
+    _require_pairs(domain, 6)
+    tail, head = all_pairs(domain)
+    step = domain.index[head] - domain.index[tail]
+    pieces = np.gcd.reduce(step, axis=1)
+    start_and_way = np.column_stack([tail, step // pieces[:, None]])
+    order = np.lexsort((pieces, *start_and_way.T))
+    first = np.append(True, (start_and_way[order][1:] != start_and_way[order][:-1]).any(axis=1))
+    nearest = order[first]
+    nearest = nearest[np.lexsort((tail[nearest], *step[nearest].T[::-1]))]
+    return tail[nearest], head[nearest]
+
+
+def _turned(base: Step) -> list[Step]:
+    """All changes of sign and of order of a step, of each opposite pair the one that leads to a later cell."""
+    signs, orders = itertools.product((1, -1), repeat=len(base)), itertools.permutations(base)
+    steps = (tuple(map(mul, *both)) for both in itertools.product(signs, orders))
+    return [step for step in dict.fromkeys(steps) if step > (0,) * len(base)]
+
+
+def _unblocked(table: NDArray[np.int64], step: Step) -> Pairs:
+    here, there = _ends(table, step)
+    joined = (here >= 0) & (there >= 0)
+    pieces = math.gcd(*step)
+    for k in range(1, pieces):
+        joined &= _beyond(table, step, k * (np.asarray(step) // pieces)) < 0
+    return here[joined], there[joined]
+
+
+def _clear(table: NDArray[np.int64], step: Step) -> Pairs:
+    here, there = _ends(table, step)
+    joined, at = (here >= 0) & (there >= 0), np.zeros(len(step), np.int64)
+    for moves in _crossings(step):
+        staircases = [at + np.cumsum(order, axis=0) for order in itertools.permutations(moves)]
+        open_ones = [np.all([_beyond(table, step, cell) >= 0 for cell in cells], axis=0) for cells in staircases]
+        joined &= np.any(open_ones, axis=0)
+        at += np.sum(moves, axis=0)
+    return here[joined], there[joined]
+
+
+def _crossings(step: Step) -> list[list[NDArray[np.int64]]]:
+    """Unit moves of the segment between the centres of two cells, in their order, those of one moment together.
+
+    Along axis k the segment leaves a cell at the moments (2 m + 1) / (2 |step_k|), m = 0..|step_k| - 1.
+    """
+    moves: defaultdict[Fraction, list[NDArray[np.int64]]] = defaultdict(list)
+    for s, axis in zip(step, np.eye(len(step), dtype=np.int64), strict=True):
+        for m in range(abs(s)):
+            moves[Fraction(2 * m + 1, 2 * abs(s))].append(np.sign(s) * axis)
+    return [moves[moment] for moment in sorted(moves)]
+
+
+def _ends(table: NDArray[np.int64], step: Step) -> Pairs:
+    return _beyond(table, step, np.zeros(len(step), np.int64)), _beyond(table, step, np.asarray(step))
+
+
+def _beyond(table: NDArray[np.int64], step: Step, offset: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The table at `offset`, between 0 and `step`, from every position that `step` leads on from within the lattice."""
+    low = [max(0, -s) for s in step]
+    high = [max(a, k - max(0, s)) for a, k, s in zip(low, table.shape, step, strict=True)]
+    return table[tuple(slice(a + o, b + o) for a, b, o in zip(low, high, offset.tolist(), strict=True))]
+
+
+def _collect(parts: list[Pairs]) -> Pairs:
+    tails, heads = zip(*parts, strict=True)
+    return np.concatenate(tails), np.concatenate(heads)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Edges:
+    """Undirected edges: tail and head (e,) place numbers with tail < head, length (e,) in nats; read-only."""
+
+    tail: NDArray[np.int64]
+    head: NDArray[np.int64]
+    length: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        for name, kind in (("tail", np.int64), ("head", np.int64), ("length", np.float64)):
+            values = np.asarray(getattr(self, name), kind).view()
+            values.flags.writeable = False
+            object.__setattr__(self, name, values)
+
+    def check(self, size: int) -> None:
+        """Refuse edges that do not join places below `size`. Raises: InputError."""
+        count = len(self.length)
+        shaped = self.tail.shape == self.head.shape == self.length.shape == (count,)
+        if not shaped or not ((self.tail >= 0) & (self.tail < size) & (self.head >= 0) & (self.head < size)).all():
+            raise InputError("an edge ends outside the domain", field="edges", value=f"{size} places")
+
+    def scaled(self, factor: float) -> Edges:
+        """The same edges with every length multiplied."""
+        return Edges(tail=self.tail, head=self.head, length=self.length * factor)
+
+    def both_ways(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """Directed edges (tail, head, length), each edge once in either direction; shape (2e,)."""
+        return (
+            np.concatenate([self.tail, self.head]),
+            np.concatenate([self.head, self.tail]),
+            np.concatenate([self.length, self.length]),
+        )
+
+    def matrix(self, size: int) -> sp.csr_array:
+        """The symmetric sparse matrix (n, n) of lengths."""
+        tail, head, length = self.both_ways()
+        return sp.csr_array((length, (tail, head)), shape=(size, size))
+
+
+def check_connected(edges: Edges, size: int) -> None:
+    """Refuse edges that leave the domain in parts: between parts nothing would be protected."""
+    parts, label = connected_components(edges.matrix(size), directed=False)
+    if parts == 1:
+        return
+    first = [int(np.argmax(label == k)) for k in range(min(parts, 5))]
+    given = f"{parts} parts, of {np.bincount(label)[:5].tolist()} places, around places {first}"
+    message = "the domain falls into parts that no edge joins, and between them nothing would be protected"
+    raise InputError(message, field="mask", value=given, remedy="design each part on its own")
+
+
+def shortest_paths(edges: Edges, size: int) -> NDArray[np.float64]:
+    """All shortest-path distances (n, n) in nats, exactly symmetric. Cost: O(n (e + n log n)) time."""
+    distances = dijkstra(edges.matrix(size), directed=False)
+    return np.minimum(distances, distances.T)
+
+
+def distances_to_sets(edges: Edges, size: int, sets: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
+    """f_S(u) = min over s in S of d(u, s) in nats, (n, k) for k sets of place numbers: |grad f| = eps, f(S) = 0.
+
+    edges over n = size places. Every set is one source beside the graph, joined to its places. Memory: the result.
+    Cost: k searches of O(e + n log n).
+    """
+    distances = np.empty((len(sets), size))
+    for start in range(0, len(sets), _SETS):
+        block = sets[start : start + _SETS]
+        source = np.repeat(np.arange(len(block)), [len(places) for places in block])
+        places = np.concatenate(block)
+        distances[start : start + _SETS] = _from_sources(edges, size, len(block), source, places)
+    return np.maximum(distances, 0.0, out=distances).T
+
+
+def lipschitz_minorant(field: NDArray[np.float64], edges: Edges) -> NDArray[np.float64]:
+    """The largest f <= field with |f(u) - f(v)| <= length on every edge: f(u) = min_v field(v) + d(u, v).
+
+    field (n,) in nats. Computed as one shortest-path search from a virtual source. Cost: O(e + n log n).
+    """
+    size, base = len(field), float(field.min())
+    distances = _from_sources(edges, size, 1, np.zeros(size, np.int64), np.arange(size), field - base)
+    return np.minimum(distances[0] + base, field)
+
+
+def _from_sources(
+    edges: Edges,
+    size: int,
+    count: int,
+    source: NDArray[np.int64],
+    place: NDArray[np.int64],
+    start: NDArray[np.float64] | float = 0.0,
+) -> NDArray[np.float64]:
+    """Distances (count, n) from sources beside the graph, source[i] joined to place[i] at distance start[i] >= 0."""
+    tail, head, length = edges.both_ways()
+    sources = size + np.arange(count)
+    # A stored zero is no edge for the search, so every place is one nat further than it has to be.
+    graph = sp.csr_array(
+        (
+            np.concatenate([length, np.broadcast_to(start + 1.0, place.shape)]),
+            (np.concatenate([tail, size + source]), np.concatenate([head, place])),
+        ),
+        shape=(size + count, size + count),
+    )
+    return np.asarray(dijkstra(graph, directed=True, indices=sources))[:, :size] - 1.0

@@ -1,0 +1,214 @@
+"""Places and coordinates: which cell a location falls into, and how few digits name a cell."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.base.arguments import asked
+from mechdesign.base.units import METRES
+from mechdesign.errors import InputError
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.plane import WIDEST, Plane
+
+_DEGREE = 111_195.0  # m of a degree of latitude, to 0.6 %
+_BY_CHANCE = 1e-6  # of a map: positions that are meant in its unit do not lie there
+
+
+def place_at(domain: Domain, location: Sequence[float]) -> int:
+    """The place that stands for `location` (k,), in the unit of the domain.
+
+    On a grid: the cell whose centre is within half a cell on every axis; on the border of two, the higher one; on the
+    upper border of the grid, the last. Elsewhere: the place with exactly these coordinates. Computed in fractions.
+    The claim is about places: locations of one cell cannot be told apart at all, and those of two cells by the distance
+    of their cells, however close they are to the border.
+    Raises: InputError for another number of axes, a location that is not finite, outside, in a masked cell, or none of
+        the places; nothing is moved further than half a cell.
+    """
+    if len(location) != domain.dimension or not all(math.isfinite(x) for x in location):
+        message = f"needs {domain.dimension} finite number(s), in {domain.unit}, or the number of the secret"
+        raise InputError(message, field="at", value=_words(location))
+    if domain.cell is None or domain.origin is None or domain.shape is None:
+        same = (domain.points == np.asarray(location, float)).all(axis=1)
+        if not same.any():
+            raise _elsewhere(domain, location, "none of the places")
+        return int(np.argmax(same))
+    index = []
+    for x, low, cell, count in zip(location, domain.origin, domain.cell, domain.shape, strict=True):
+        position = (Fraction(x) - Fraction(low)) / Fraction(cell)
+        if not 0 <= position <= count:
+            raise _elsewhere(domain, location, "outside the grid")
+        index.append(min(math.floor(position), count - 1))
+    place = int(domain.lookup[tuple(index)])
+    if place < 0:
+        raise _elsewhere(domain, location, "in a masked cell")
+    return place
+
+
+@asked
+def nearest_node(domain: Domain, location: Sequence[float]) -> int:
+    """The place of `domain` with the least straight-line distance to `location` (k,), in its unit; the first of equals.
+
+    `Sampler` and `mechdesign sample --at` take the exact place of a node and move nothing. Who snaps first protects the
+    node: users who share one cannot be told apart, and the claim for two users is that of their nodes' distance, which
+    may exceed their own by up to twice the way to the nearest node.
+    """
+    point = np.asarray(location, float)
+    if point.shape != (domain.dimension,) or not np.isfinite(point).all():
+        message = f"needs {domain.dimension} finite number(s), in {domain.unit}"
+        raise InputError(message, field="location", value=list(location))
+    with np.errstate(over="ignore"):
+        return int(np.argmin(((domain.points - point) ** 2).sum(axis=1)))
+
+
+def place_on_earth(domain: Domain, longitude: float, latitude: float) -> list[float]:
+    """The location [x, y] in the unit of a domain with a plane, of degrees; among points that of the nearest one, as
+    `nearest_node` says it.
+
+    Raises: InputError for a domain without a plane and degrees out of range; with the degrees that the domain covers
+        and the nearest place in degrees, for a position for which no place stands: outside a grid or in a masked cell,
+        and among points beyond their bounding box by more than the way from the loneliest of them to its neighbour.
+    """
+    degrees = f"{longitude} {latitude}"
+    if domain.plane is None:
+        message = "the mechanism does not say where on Earth it is"
+        raise InputError(message, field="lon, lat", value=degrees, remedy="give the location in the unit of the map")
+    if not (abs(longitude) <= 180 and abs(latitude) <= 90):
+        message = "must be a longitude within 180 and a latitude within 90 degrees"
+        raise InputError(message, field="lon, lat", value=degrees)
+    try:
+        return _on_plane(domain, domain.plane, longitude, latitude)
+    except InputError as error:
+        raise _beyond(domain, domain.plane, longitude, latitude, error.message) from error
+
+
+def _on_plane(domain: Domain, plane: Plane, longitude: float, latitude: float) -> list[float]:
+    """What `place_on_earth` returns. Raises: InputError, not in degrees, where no place stands for the position."""
+    point = plane.forward(np.array([longitude]), np.array([latitude]))[0]
+    if domain.kind != "points":
+        place_at(domain, point.tolist())
+        return [float(x) for x in point]
+    margin = reach_margin(domain)
+    if not ((point >= domain.points.min(axis=0) - margin) & (point <= domain.points.max(axis=0) + margin)).all():
+        raise InputError("lies outside the network", field="at", value=_words(point.tolist()))
+    return [float(x) for x in domain.points[nearest_node(domain, point.tolist())]]
+
+
+def _beyond(domain: Domain, plane: Plane, longitude: float, latitude: float, message: str) -> InputError:
+    """The refusal of a position in degrees, in degrees."""
+    east, north = plane.backward(domain.points)
+    digits = plane.decimals(domain.spacing)
+    reach = [f"{values.min():.{digits}f} to {values.max():.{digits}f}" for values in (east, north)]
+    nearest = nearest_node(domain, plane.forward(np.array([longitude]), np.array([latitude]))[0].tolist())
+    remedy = (
+        f"places lie at longitudes {reach[0]} and latitudes {reach[1]}; the nearest one, place {nearest}, is at "
+        f"{east[nearest]:.{digits}f} {north[nearest]:.{digits}f}"
+    )
+    if abs(longitude) <= 90:
+        with contextlib.suppress(InputError):
+            _on_plane(domain, plane, latitude, longitude)
+            remedy = f"the two seem to be exchanged: give longitude {latitude:.9g} and latitude {longitude:.9g}"
+    return InputError(message, field="lon, lat", value=f"{longitude:.9g} {latitude:.9g} degrees", remedy=remedy)
+
+
+def reach_margin(domain: Domain) -> float:
+    """The way from the loneliest place of `domain` to its neighbour, in its unit: so far a network reaches beyond the
+    bounding box of its places. Cost: O(n log n).
+    """
+    from scipy.spatial import cKDTree
+
+    return float(cKDTree(domain.points).query(domain.points, k=2)[0][:, 1].max())
+
+
+def refuse_degrees(domain: Domain, positions: NDArray[np.float64], *, surely: bool = True) -> None:
+    """Refuse positions (b, k) on a plane that are all longitudes and latitudes of its surroundings, in either order.
+
+    Surroundings are the box of the places in degrees, and a degree around it where numbers in it are metres: there the
+    unit of the plane has less than a millionth of the map. surely: refuse where that is less than a millionth alone.
+    """
+    if domain.plane is None or positions.shape[1:] != (2,) or not np.isfinite(positions).all():
+        return
+    share, inside = _as_degrees(domain, positions, margin=1.0)
+    if share > _BY_CHANCE:
+        share, inside = _as_degrees(domain, positions, margin=0.0)
+    if surely and share > _BY_CHANCE:
+        return
+    for turned in (False, True):
+        if inside[turned].all():
+            longitude, latitude = positions[0, ::-1] if turned else positions[0]
+            order = "latitude and longitude" if turned else "longitude and latitude"
+            message = f"are {order} in degrees, and the map is in {domain.unit}"
+            remedy = f"use --lon {longitude:.9g} --lat {latitude:.9g}, in Python plane.forward of them"
+            raise InputError(message, field="at", value=_words(positions[0].tolist()), remedy=remedy)
+
+
+def _as_degrees(
+    domain: Domain, positions: NDArray[np.float64], *, margin: float
+) -> tuple[float, tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
+    """How much of the map the numbers of its degrees take, and which positions are among them: as longitude and
+    latitude, and as latitude and longitude. Degrees to 1 % of the map and `margin`: no projection is needed.
+    """
+    assert domain.plane is not None
+    scale = METRES[domain.unit] / _DEGREE
+    half = 1.01 * np.abs(domain.points).max(axis=0) * scale
+    half[0] /= math.cos(math.radians(min(abs(domain.plane.latitude) + half[1], WIDEST)))
+    half += margin
+    extent = np.ptp(domain.points, axis=0) + domain.spacing
+    share = float(np.prod(np.minimum(2 * half, 360)) / np.prod(extent))
+    east, north = positions.T
+    among = []
+    for longitude, latitude in ((east, north), (north, east)):
+        away = np.abs((longitude - domain.plane.longitude + 180) % 360 - 180)
+        inside = (away <= half[0]) & (np.abs(latitude - domain.plane.latitude) <= half[1])
+        among.append(inside & (np.abs(longitude) <= 180) & (np.abs(latitude) <= 90))
+    return share, (among[0], among[1])
+
+
+def identifying_digits(points: NDArray[np.float64]) -> tuple[int | None, ...]:
+    """For places (n, k), the fewest decimals per axis that move no coordinate by more than 1/20 of the least gap there.
+
+    Negative numbers are places before the point. None where all places share the coordinate: it names nothing.
+    """
+    digits: list[int | None] = []
+    for values in points.T:
+        gaps = np.diff(np.unique(values))
+        gap = float(gaps.min()) if len(gaps) else None
+        digits.append(None if gap is None else math.ceil(1 - math.log10(gap)))
+    return tuple(digits)
+
+
+def rounded(value: float, digits: int | None) -> float:
+    """`value` to so many decimals, as `identifying_digits` counts them."""
+    return 0.0 + (float(value) if digits is None else round(float(value), digits))  # 0.0 + -0.0 is 0.0
+
+
+def _elsewhere(domain: Domain, location: Sequence[float], message: str) -> InputError:
+    nearest = nearest_node(domain, location)
+    return InputError(
+        message,
+        field="at",
+        value=_words(location),
+        remedy=f"give a location within half a cell of a place (unit: {domain.unit}), or a place: {nearest} is nearest",
+    )
+
+
+def _words(location: Sequence[float]) -> str:
+    return " ".join(f"{x:.12g}" for x in location)
+
+
+def positions_given(domain: Domain, positions: ArrayLike) -> NDArray[np.float64]:
+    """Positions (b, k) from (b, k) or (k,) numbers. Raises: InputError for anything else, and for degrees."""
+    try:
+        given = np.atleast_2d(np.asarray(positions, float))
+    except (TypeError, ValueError):
+        given = np.empty((0, 0))
+    if given.ndim != 2 or given.shape[1] != domain.dimension or len(given) == 0:
+        message = f"must be positions on {domain.dimension} axes, in {domain.unit}"
+        raise InputError(message, field="at", value=f"{positions!s:.60}")
+    refuse_degrees(domain, given)
+    return given

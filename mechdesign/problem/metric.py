@@ -1,0 +1,397 @@
+"""Metric: what is claimed. A distance in nats between secrets, as a finite list of edges that imply all pairs.
+
+A mechanism is private for a metric d when P(y|u) <= e^{d(u,u')} P(y|u') for all secrets u, u' and reports y. Here d is
+always the shortest-path distance of an explicit edge list, so the edges are all that has to be checked.
+
+Lengths are doubles that never exceed the exact product of the doubles that a claim names: the scale, epsilon, and
+the distance between stored coordinates, the stored length of a street, or the integral of eps. With u = 2^-53, a
+Euclidean length is right to 6 u before it is rounded down: the sum of squares is right to 5 u, its root to 2.5 u, and
+the root and two factors take u each. A factor times ROUND_DOWN = 1 - 512 u, and its product with a length, are right to
+u each. So (1 - 512 u) (1 + 6 u) < 1 and, for every factor more, (1 - 512 u) (1 + u)^2 < 1. This holds for products of
+at least 2^-960 (`base/descriptions.py`); smaller ones are rounded down to 0, and edges that short are refused. What
+is not multiplied is exact: the lengths of a graph, and epsilon of the discrete metric, at scale 1.
+Source: d-privacy, paper 001 section III; locally Lipschitz privacy, paper 000 Definition 3.
+
+Metrics: discrete, local differential privacy; Euclidean, geo-indistinguishability; eikonal, a privacy level that varies
+over the places, as shortest paths of a stencil graph; graph, shortest paths over edges that are given in nats.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.base.arguments import check_epsilon
+from mechdesign.base.descriptions import SMALLEST, Reader, finite, named, whole, word, written
+from mechdesign.base.display import Shown
+from mechdesign.base.registry import Table
+from mechdesign.base.units import canonical_unit, rounded_down, unit_ratio, unit_word
+from mechdesign.errors import InputError, UnitError, UnsuitableError
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.lattice import (
+    Edges,
+    all_pairs,
+    check_connected,
+    irreducible_pairs,
+    shortest_paths,
+    stencil_pairs,
+)
+from mechdesign.problem.levels import ROUND_DOWN, PrivacyLevel
+
+Rebuilt = Literal["geometry", "streets", "edge list only"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Metric(Shown, ABC):
+    """A distance in nats. `0.9 * metric` is the same metric with every length multiplied: scale times 0.9.
+
+    Invariants of `edges`: lengths finite and rounded down, positive at scale 1, the graph connected. A multiple of
+    a multiple has the rounded product as its scale, and no length exceeds the exact product with that.
+
+    A class of its own is a frozen dataclass with a row in `METRICS`. kind, its name there and in files; described, the
+    fields that a file keeps beside kind and scale, each with what reads it from data of anybody; rebuilt, where
+    verification takes edges and lengths from: geometry, streets described with the metric, or nothing but the list of
+    edges in the file, whose lengths are multiplied already; sparse, whether the edges are few, a number for every
+    place, as the factored form needs them; network, whether pictures show the edges, as streets between places of the
+    plane.
+    """
+
+    scale: float = 1.0
+    kind: ClassVar[str]
+    described: ClassVar[tuple[tuple[str, Reader], ...]] = ()
+    rebuilt: ClassVar[Rebuilt] = "geometry"
+    sparse: ClassVar[bool] = False
+    network: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.scale) and self.scale >= 0):
+            raise InputError("must be finite and not negative", field="scale", value=self.scale)
+
+    def __rmul__(self, factor: float) -> Self:
+        return replace(self, scale=self.scale * float(factor))
+
+    def over(self, domain: Domain) -> Self:
+        """The metric of a problem over `domain`: levels converted to the unit of the domain, and rounded down.
+
+        Raises: UnitError where one of the two units is no length; InputError for a map of levels that does not reach
+        all places.
+        """
+        return self
+
+    def edges(self, domain: Domain) -> Edges:
+        """Edges (one of each opposite pair) whose constraints, both ways, imply those of all pairs.
+
+        Raises: InputError if the domain does not fit the metric, or falls into parts that no edge joins, and for an
+            edge that is too long or, at scale 1, too short for a double.
+        """
+        with np.errstate(over="ignore"):
+            plain = self.unscaled_edges(domain)
+            plain.check(domain.size)
+            _check_lengths(plain, positive=True)
+            edges = plain if self.scale == 1 else scaled_down(plain, self.scale)
+            _check_lengths(edges, positive=False)
+        check_connected(plain, domain.size)
+        return edges
+
+    def distances(self, domain: Domain) -> NDArray[np.float64]:
+        """All distances d (n, n) in nats: shortest paths over `edges`. Cost: O(n (e + n log n))."""
+        return shortest_paths(self.edges(domain), domain.size)
+
+    @abstractmethod
+    def unscaled_edges(self, domain: Domain) -> Edges:
+        """The edges at scale 1."""
+
+    @abstractmethod
+    def claim(self, domain: Domain) -> str:
+        """The name of d in words: which edges, how long, in which unit."""
+
+    @abstractmethod
+    def words(self, unit: str, axes: int) -> str:
+        """The metric in a few words for a caption, levels times the scale.
+
+        unit, that of the domain; axes, how many its grid has, 0 off grids.
+        """
+
+    @classmethod
+    def from_description(cls, description: Mapping[str, Any], *, scale: float, listed: Edges | None) -> Self:
+        """The metric of `describe`; description has the names `described` and holds data from anybody.
+
+        listed, the edges that a file lists: for a metric that is rebuilt from nothing else.
+        """
+        return cls(scale=scale, **{name: read(description[name], name) for name, read in cls.described})
+
+    def describe(self) -> dict[str, Any]:
+        """kind, scale (as "multiplier") and `parameters`: what `metric_from_description` reads."""
+        return {"kind": self.kind, "multiplier": self.scale, **self.parameters()}
+
+    def parameters(self) -> dict[str, Any]:
+        """The values of `described` as JSON holds them."""
+        return {name: written(getattr(self, name)) for name, _ in self.described}
+
+    @property
+    def listed(self) -> bool:
+        """Whether the claim is the list of edges in a file, whose lengths are multiplied already."""
+        return self.rebuilt == "edge list only"
+
+    def level_at(self, domain: Domain) -> NDArray[np.float64] | None:
+        """eps(u) at the places of the domain in nats per unit of length, where the metric has one."""
+        return None
+
+    @property
+    def smallest_level(self) -> float | None:
+        """A level eps with eps |u - u'| <= d(u, u') for all pairs, in nats per unit; None where there is none."""
+        return None
+
+    def stated_level(self, unit: str) -> tuple[float, str] | None:
+        """The single level times the scale, and its unit in words for lengths in `unit`; None without one."""
+        return None
+
+
+def check_unit(unit: str, domain: Domain) -> None:
+    """Raises: UnitError where a level per `unit` meets a domain in another unit."""
+    if canonical_unit(unit) != domain.unit:
+        raise UnitError(f"epsilon is per {unit} while the domain is in {domain.unit}", field="unit", value=unit)
+
+
+def scaled_down(edges: Edges, factor: float) -> Edges:
+    """Every length times `factor`, rounded down; what falls below the range of doubles is 0."""
+    scaled = edges.scaled(factor * ROUND_DOWN)
+    sound = (scaled.length >= SMALLEST) & (factor >= SMALLEST)
+    return replace(scaled, length=np.where(sound, scaled.length, 0.0))
+
+
+def _check_lengths(edges: Edges, *, positive: bool) -> None:
+    length = edges.length
+    if not np.isfinite(length).all():
+        message = "an edge is longer than the largest double; use a smaller eps or unit"
+        raise InputError(message, field="epsilon", value=f"{length.max()} nats")
+    if positive and not (length > 0).all():
+        message = "an edge is shorter than 2^-960 nats; use a larger eps or unit"
+        raise InputError(message, field="epsilon", value=f"{length.min()} nats")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Discrete(Metric):
+    """d(u, u') = epsilon for all u != u', in nats: local differential privacy (paper 001, section I)."""
+
+    epsilon: float = field(kw_only=False)
+    kind = "discrete"
+    described = (("epsilon", finite),)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_epsilon(self.epsilon)
+
+    def unscaled_edges(self, domain: Domain) -> Edges:
+        tail, head = all_pairs(domain)
+        return Edges(tail=tail, head=head, length=np.full(len(tail), float(self.epsilon)))
+
+    def claim(self, domain: Domain) -> str:
+        return f"the discrete metric, {self.epsilon:.17g} nats between any two secrets (local differential privacy)"
+
+    def words(self, unit: str, axes: int) -> str:
+        return f"discrete metric, eps = {self.epsilon * self.scale:.3g} nats"
+
+    def stated_level(self, unit: str) -> tuple[float, str]:
+        return float(self.epsilon) * self.scale, "nats"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PerLength(Metric):
+    """A metric that is epsilon, in nats per `unit`, times a length."""
+
+    epsilon: float
+    unit: str
+    described: ClassVar[tuple[tuple[str, Reader], ...]] = (("epsilon", finite), ("unit", word))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_epsilon(self.epsilon)
+        canonical_unit(self.unit)
+
+    def over(self, domain: Domain) -> Self:
+        ratio = unit_ratio(self.unit, domain.unit)
+        if ratio == 1:
+            return self
+        return replace(self, epsilon=rounded_down(Fraction(self.epsilon) / ratio), unit=domain.unit)
+
+    def level_at(self, domain: Domain) -> NDArray[np.float64]:
+        return np.full(domain.size, self.epsilon, float)
+
+    def stated_level(self, unit: str) -> tuple[float, str]:
+        return float(self.epsilon) * self.scale, f"nats per {unit_word(unit)}"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Euclidean(PerLength):
+    """d(u, u') = epsilon |u - u'|, epsilon in nats per `unit`: geo-indistinguishability (paper 004, Definition 3.1).
+
+    Checked on all pairs; on a lattice the pairs with a cell of the domain between them are implied and left out.
+    """
+
+    kind = "euclidean"
+
+    def unscaled_edges(self, domain: Domain) -> Edges:
+        check_unit(self.unit, domain)
+        tail, head = irreducible_pairs(domain)
+        square = np.zeros(len(tail))
+        for axis in domain.points.T:
+            square += (axis[tail] - axis[head]) ** 2
+        length = self.epsilon * np.sqrt(square) * ROUND_DOWN
+        length = np.where((square >= SMALLEST) & (length >= SMALLEST), length, 0.0)
+        return Edges(tail=tail, head=head, length=length)
+
+    def claim(self, domain: Domain) -> str:
+        return f"the Euclidean distance over all pairs times {self.epsilon:.17g} nats per {unit_word(domain.unit)}"
+
+    def words(self, unit: str, axes: int) -> str:
+        return f"Euclidean metric, eps = {self.epsilon * self.scale:.3g} nats per {unit_word(unit)}"
+
+    @property
+    def smallest_level(self) -> float:
+        return self.epsilon * self.scale
+
+
+def _stencil(value: object, field: str) -> int:
+    return whole(value, field, 1, 64)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Eikonal(Metric):
+    """Shortest-path distance of a stencil graph whose edges have the line integral of eps as their length.
+
+    d discretizes |grad d| = eps(u) (paper 000, section III-A). stencil is the number of neighbours: 4, 8, 16, 32 or 64
+    on one or two axes, 6, 18 or 26 on three (`lattice.stencil_pairs`). On unmasked square cells at constant eps the
+    graph distance exceeds the Euclidean one by up to 41.4, 8.24, 2.75, 1.31 or 0.755 % for 4, 8, 16, 32 or 64
+    neighbours, and by up to 73.2, 39.4 or 12.8 % for 6, 18 or 26 on three axes (18: 22.5 % between places far apart):
+    the claim is the graph metric.
+    """
+
+    level: PrivacyLevel = field(kw_only=False)
+    stencil: int = 8
+    kind = "eikonal"
+    described = (("stencil", _stencil), ("level", PrivacyLevel.from_description))
+    sparse = True
+
+    def over(self, domain: Domain) -> Self:
+        level = self.level.in_unit(domain.unit)
+        if not level.extend:
+            level.raster.require_cover(domain.points)
+        return self if level is self.level else replace(self, level=level)
+
+    def unscaled_edges(self, domain: Domain) -> Edges:
+        check_unit(self.level.raster.unit, domain)
+        tail, head = stencil_pairs(domain, self.stencil)
+        return Edges(tail=tail, head=head, length=self.level.line_integrals(domain.points[tail], domain.points[head]))
+
+    def claim(self, domain: Domain) -> str:
+        linear = "trilinear" if len(self.level.raster.axes) == 3 else "bilinear"
+        return (
+            f"the shortest-path distance of the {self.stencil}-neighbour graph, every edge as long as the line "
+            f"integral of the {linear} privacy level eps ({self.level.smallest:.9g} to {self.level.largest:.9g} nats "
+            f"per {unit_word(domain.unit)}, map {self.level.raster.fingerprint()})"
+        )
+
+    def words(self, unit: str, axes: int) -> str:
+        low, high = (f"{level * self.scale:.3g}" for level in (self.level.smallest, self.level.largest))
+        eps = low if low == high else f"{low} to {high}"
+        neighbours = 2 if axes == 1 else self.stencil
+        return f"eikonal metric, {neighbours} neighbours, eps = {eps} nats per {unit_word(unit)}"
+
+    def level_at(self, domain: Domain) -> NDArray[np.float64]:
+        return self.level.at(domain.points)
+
+    @property
+    def smallest_level(self) -> float:
+        return self.level.smallest * self.scale
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Graph(Metric):
+    """Shortest-path distance of given edges: tail, head (e,) place numbers, length (e,) in nats.
+
+    Invariants: no self-loop, no repeated pair, lengths positive and finite. A domain has fewer than 2^31 places, so
+    that the number place * n + place of a pair is a 64-bit integer.
+    """
+
+    tail: ArrayLike
+    head: ArrayLike
+    length: ArrayLike
+    kind = "graph"
+    rebuilt = "edge list only"
+    sparse = True
+
+    @classmethod
+    def from_description(cls, description: Mapping[str, Any], *, scale: float, listed: Edges | None) -> Self:
+        """The graph of the edges listed, at scale 1: their lengths are multiplied already. Without a list, no edges."""
+        none = np.empty(0, np.int64)
+        edges = Edges(tail=none, head=none, length=np.empty(0)) if listed is None else listed
+        return cls(tail=edges.tail, head=edges.head, length=edges.length)
+
+    def unscaled_edges(self, domain: Domain) -> Edges:
+        tail, head, length = (np.asarray(values) for values in (self.tail, self.head, self.length))
+        if not (tail.shape == head.shape == length.shape) or tail.ndim != 1:
+            raise InputError("tail, head and length must be equally long", field="edges", value=tail.shape)
+        for name, values, kinds in (("tail", tail, "iu"), ("head", head, "iu"), ("length", length, "iuf")):
+            if len(values) and values.dtype.kind not in kinds:
+                message = "must be numbers of places" if kinds == "iu" else "must be numbers"
+                raise InputError(message, field=name, value=values.dtype)
+        tail, head, length = tail.astype(np.int64), head.astype(np.int64), length.astype(float)
+        if (tail == head).any():
+            raise InputError("self-loop", field="edges", value=int(tail[tail == head][0]))
+        if not (np.isfinite(length) & (length > 0)).all():
+            raise InputError("must be positive and finite", field="length", value=f"{length.min()}")
+        low, high = np.minimum(tail, head), np.maximum(tail, head)
+        if len(np.unique(low * domain.size + high)) < len(low):
+            raise InputError("an edge is given twice", field="edges", value="repeated pair")
+        return Edges(tail=low, head=high, length=length)
+
+    def claim(self, domain: Domain) -> str:
+        return "the shortest-path distance of the edges listed in this file"
+
+    def words(self, unit: str, axes: int) -> str:
+        return "graph metric"
+
+
+# By kind; a class from outside the package is one entry more.
+METRICS: Table[type[Metric]] = Table(
+    "metrics", {metric.kind: metric for metric in (Discrete, Eikonal, Euclidean, Graph)}
+)
+
+
+def metric_from_description(description: dict[str, Any], listed: Edges | None = None) -> Metric:
+    """The metric that `Metric.describe` described.
+
+    listed, the edges of the claim as the file lists them: a graph is nothing else, and without them has no edge.
+    Raises: InputError that names the field of a wrong name, type or range.
+    """
+    kind = word(description.get("kind"), "metric") if isinstance(description, dict) else ""
+    if kind not in METRICS:
+        raise InputError("unknown metric", field="metric", value=kind)
+    fields = named(description, "metric", ("kind", "multiplier", *dict(METRICS[kind].described)))
+    scale = float(finite(fields["multiplier"], "multiplier"))
+    if scale < 0:
+        raise InputError("must not be negative", field="multiplier", value=scale)
+    return METRICS[kind].from_description(fields, scale=scale, listed=listed)
+
+
+def level_range(metric: Metric) -> tuple[float, float]:
+    """The smallest and largest eps of a metric at scale 1. Raises: UnsuitableError for a metric without a level."""
+    if isinstance(metric, Euclidean):
+        return metric.epsilon, metric.epsilon
+    level = plane_level_map(metric)
+    return level.smallest, level.largest
+
+
+def plane_level_map(metric: Metric) -> PrivacyLevel:
+    """The level map of two axes of an eikonal metric. Raises: UnsuitableError for other metrics."""
+    if not isinstance(metric, Eikonal) or len(metric.level.raster.axes) != 2:
+        wanted = "a Euclidean metric, or an eikonal one with a map of two axes"
+        raise UnsuitableError(f"positions need {wanted}", field="metric", value=metric.kind)
+    return metric.level

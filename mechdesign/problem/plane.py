@@ -1,0 +1,136 @@
+r"""Plane: longitude and latitude as x east and y north of a centre, and by how much it lengthens the ground.
+
+    azimuthal equidistant: a point at geodesic distance r and azimuth a from the centre lies at r (sin a, cos a)
+
+A step of the ground with components dr and r da in the plane has the length sqrt(dr^2 + m(r)^2 da^2) on the ellipsoid,
+where m'' + K m = 0, m(0) = 0, m'(0) = 1 along the geodesic, and the curvature satisfies 0 < K <= 1 / b^2 (it is largest
+on the equator; b is the semi-minor axis). By Sturm's comparison b sin(r / b) <= m(r) <= r, so that within the radius r
+
+    geodesic distance  <=  distance in the plane  <=  (1 + excess(r)) geodesic distance,
+    excess(r) = t / sin t - 1  <=  t^2 / 6 (1 + t^2 / 8),  t = r / b <= 0.8
+
+(discs of such radii are convex on the ground, as they are in the plane). At 10 km it is 4.1e-7, at 100 km 4.1e-5. A
+mechanism for eps / (1 + excess) times the distance in the plane is private for eps times the geodesic distance.
+Source: geo-indistinguishability: Andrés et al. 2013, section 3; the projection is J. P. Snyder, Map Projections (USGS
+Professional Paper 1395), chapter 25, computed by PROJ from geodesics; the bound is ours.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base.arguments import asked
+from mechdesign.base.descriptions import finite, named
+from mechdesign.base.display import Shown
+from mechdesign.base.optional import import_optional
+from mechdesign.base.units import METRES, canonical_unit
+from mechdesign.errors import InputError
+
+WIDEST = 85.0  # degrees of latitude: planes are for a city or a country, not for a pole
+LARGEST_EXCESS = 1e-3  # areas that a plane stretches by more are refused: 492 km from the centre
+ELLIPSOID = "WGS84"
+_MINOR_AXIS = 6_356_752.314245  # b of WGS 84, in m
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plane(Shown):
+    """latitude and longitude of the centre in degrees (WGS 84), unit of x and y. Projecting needs the extra `geo`.
+
+    Invariants: latitude within 85 and longitude within 180 degrees, unit one of length.
+    """
+
+    latitude: float
+    longitude: float
+    unit: str = "m"
+
+    def __post_init__(self) -> None:
+        if not (abs(self.latitude) <= WIDEST and abs(self.longitude) <= 180):
+            raise InputError(
+                f"must be a latitude within {WIDEST:g} and a longitude within 180 degrees",
+                field="latitude, longitude",
+                value=f"{self.latitude}, {self.longitude}",
+            )
+        unit = canonical_unit(self.unit)
+        if unit not in METRES:
+            raise InputError("is no unit of length", field="unit", value=self.unit, remedy="use " + ", ".join(METRES))
+        object.__setattr__(self, "unit", unit)
+
+    @asked
+    def forward(self, longitude: NDArray[np.float64], latitude: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Points (n, 2), x east and y north in `unit`, of degrees (n,). Raises: InputError where pyproj is missing."""
+        east, north = self._projection(np.asarray(longitude, float), np.asarray(latitude, float))
+        return np.column_stack([east, north]) / METRES[self.unit]
+
+    def backward(self, points: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Longitudes within (-180, 180] and latitudes (n,) in degrees of points (n, 2). Raises: as `forward`."""
+        metres = np.asarray(points, float) * METRES[self.unit]
+        longitude, latitude = self._projection(metres[:, 0], metres[:, 1], inverse=True)
+        return np.asarray(longitude), np.asarray(latitude)
+
+    def excess(self, radius: float) -> float:
+        """An upper bound of distance in the plane / geodesic distance - 1, within `radius` (`unit`) of the centre.
+
+        Raises: InputError beyond 0.1 %.
+        """
+        bound = self.any_excess(radius)
+        if not bound <= LARGEST_EXCESS:
+            raise InputError(
+                f"reaches {radius:.6g} {self.unit} from the centre of its plane, which would stretch lengths by more "
+                f"than {LARGEST_EXCESS:.1%}",
+                field="area",
+                value=f"{bound:.3g}",
+                remedy="use a smaller area, or put the centre in its middle",
+            )
+        return bound
+
+    def any_excess(self, radius: float) -> float:
+        """`excess` without a limit; inf beyond 5,000 km, where the bound ends."""
+        t = radius * METRES[self.unit] / _MINOR_AXIS
+        return t * t / 6 * (1 + t * t / 8) if t <= 0.8 else math.inf
+
+    def decimals(self, cell: float) -> int:
+        """The fewest decimals of degrees that move no place by more than a tenth of `cell`, in `unit`: 111.7 km or less
+        are a degree.
+        """
+        return math.ceil(math.log10(111_700 * math.sqrt(0.5) / (cell * METRES[self.unit] / 10)))
+
+    def words(self) -> str:
+        """The plane in a sentence."""
+        ends = (
+            f"{abs(self.latitude):.9g} {'NS'[self.latitude < 0]} {abs(self.longitude):.9g} {'EW'[self.longitude < 0]}"
+        )
+        return f"azimuthal equidistant plane about {ends}, {ELLIPSOID}"
+
+    def accuracy(self, radius: float) -> str:
+        """What `excess` says, in words, rounded up to three digits."""
+        return f"where distances exceed geodesic ones by less than {1.01 * self.excess(radius):.2e} of them"
+
+    def describe(self) -> dict[str, Any]:
+        """What a file keeps; `from_description` reads it."""
+        return {
+            "projection": "azimuthal equidistant",
+            "latitude": self.latitude,
+            "longitude": self.longitude,
+            "ellipsoid": ELLIPSOID,
+        }
+
+    @classmethod
+    def from_description(cls, description: dict[str, Any], unit: str) -> Plane:
+        """The plane of `describe`. Raises: InputError for a description of another form, projection or ellipsoid."""
+        parts = named(description, "plane", ("projection", "latitude", "longitude", "ellipsoid"))
+        degrees = [float(finite(parts[name], name)) for name in ("latitude", "longitude")]
+        plane = cls(latitude=degrees[0], longitude=degrees[1], unit=unit)
+        if plane.describe() != description:
+            raise InputError("unknown plane", field="plane", value=description)
+        return plane
+
+    @cached_property
+    def _projection(self) -> Any:
+        pyproj = import_optional("pyproj", "geo")
+        return pyproj.Proj(proj="aeqd", lat_0=self.latitude, lon_0=self.longitude, datum=ELLIPSOID, units="m")

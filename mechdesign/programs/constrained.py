@@ -1,0 +1,280 @@
+r"""The optimal program with the user's own constraints, and constraints that say themselves in cvxpy and as side rows.
+
+    minimise    sum_u prior(u) sum_y P(y|u) l(u, y)
+    over        P (n, m)
+    subject to  P >= 0,  sum_y P(y|u) = 1                       for every secret u
+                P(y|u) <= e^{d_e} P(y|v)                        for every edge e = (u, v), both ways, and report y
+                every constraint that is given
+
+Source: the program of 003, equations (6.22)-(6.24), with further constraints.
+Known: at least the value of the optimal program, and equal to it where its mechanism satisfies the constraints.
+
+A constraint is one of these three, or a function from the cvxpy variable P (n, m) to a list of cvxpy inequalities in P
+alone.
+
+    ReportCap       P(y|u) <= cap                                for some reports y, at some secrets u
+    RequiredReport  P(y|u) >= least                              for a report y, at some secrets u
+    ErrorCap        sum over y with |u - y| > radius of P(y|u) <= share      for some secrets u
+
+Affine inequalities become side rows, with a bound that takes them into account. Other convex ones (of what HiGHS takes:
+maxima, absolute values, their sums) are solved through the statement, and the bound is then that of the program without
+them: valid, but not tight. Equalities are refused: a table of integers meets no equality in real numbers exactly.
+
+Forbidden reports. Every edge is finite, so P(y|u) = 0 forces P(y|v) = 0 for every neighbour v and, the domain being
+connected, for every secret: a report that is impossible at one secret is impossible at all. Such a report leaves the
+set of reports, by `without_reports`; a cap of 0 is refused, and says so. For the same reason an error beyond a radius
+can be made improbable, never impossible, as long as some report lies beyond it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mechdesign.base.display import Shown
+from mechdesign.errors import InputError
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.losses import TableLoss
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.programs.coupled import Coupled, SideRows, rows_per_secret, stack_rows
+from mechdesign.programs.program import expected_loss, place_numbers, private_table
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constraint(Shown, ABC):
+    """A constraint on the table; `name` is what files and errors call it."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def stated(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
+        """The constraint on `table` (n, m) in cvxpy."""
+
+    @abstractmethod
+    def rows(self, problem: DesignProblem) -> SideRows:
+        """The constraint as side rows."""
+
+    def describe(self) -> dict[str, Any]:
+        """What a file keeps of it."""
+        fields = asdict(self).items()
+        lists = {name: [int(place) for place in value] for name, value in fields if np.ndim(value)}
+        return {"constraint": self.name, **dict(fields), **lists}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportCap(Constraint):
+    """P(y|u) <= cap, 0 < cap <= 1, for the given reports y (all by default) at the given secrets u (all by default)."""
+
+    cap: float
+    reports: Sequence[int] | None = None
+    secrets: Sequence[int] | None = None
+    name = "report-cap"
+
+    def __post_init__(self) -> None:
+        _check_share(self.cap, "cap", remedy="forbid a report everywhere, with without_reports")
+
+    def stated(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
+        secrets = _places(self.secrets, problem.domain.size, "secrets")
+        return [table[secrets, int(y)] <= self.cap for y in _places(self.reports, problem.reports.size, "reports")]
+
+    def rows(self, problem: DesignProblem) -> SideRows:
+        reports = _places(self.reports, problem.reports.size, "reports")
+        parts = [_entry_rows(problem, int(y), self.secrets, 1.0, self.cap, "cap") for y in reports]
+        return stack_rows(parts, problem.domain.size * problem.reports.size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequiredReport(Constraint):
+    """P(y|u) >= least, 0 < least < 1, for the report y at the given secrets u (all by default)."""
+
+    report: int
+    least: float
+    secrets: Sequence[int] | None = None
+    name = "required-report"
+
+    def __post_init__(self) -> None:
+        _check_share(self.least, "least", remedy="give the least probability that the report must have")
+
+    def stated(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
+        (report,) = _places([self.report], problem.reports.size, "report")
+        return [table[_places(self.secrets, problem.domain.size, "secrets"), int(report)] >= self.least]
+
+    def rows(self, problem: DesignProblem) -> SideRows:
+        (report,) = _places([self.report], problem.reports.size, "report")
+        return _entry_rows(problem, int(report), self.secrets, -1.0, -self.least, "least")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorCap(Constraint):
+    """The report lies further than `radius` (units of length) from the secret with probability at most `share`."""
+
+    radius: float
+    share: float
+    secrets: Sequence[int] | None = None
+    name = "error-cap"
+
+    def __post_init__(self) -> None:
+        _check_share(self.share, "share", remedy="an error can be made improbable, not impossible; give a share > 0")
+        if not 0 <= self.radius < float("inf"):
+            raise InputError("must be finite and not negative", field="radius", value=self.radius)
+
+    def stated(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
+        import cvxpy as cp
+
+        secrets = _places(self.secrets, problem.domain.size, "secrets")
+        return [cp.sum(cp.multiply(self.beyond(problem), table), axis=1)[secrets] <= self.share]
+
+    def rows(self, problem: DesignProblem) -> SideRows:
+        beyond, n = self.beyond(problem), problem.domain.size
+        secrets = _places(self.secrets, n, "secrets")
+        secrets = secrets[beyond[secrets].any(axis=1)]
+        what = "error-cap (share): the probability of a far report"
+        return rows_per_secret(beyond, limit=np.full(n, self.share), what=what, secrets=secrets)
+
+    def beyond(self, problem: DesignProblem) -> NDArray[np.float64]:
+        """1 where a report lies beyond the radius of a secret, else 0; (n, m)."""
+        if problem.domain.kind == "nodes":
+            raise InputError("nodes of a graph have no place", field="radius")
+        return (problem.domain.euclidean_to(problem.reports) > self.radius).astype(float)
+
+
+CONSTRAINTS: dict[str, type[Constraint]] = {kind.name: kind for kind in (ReportCap, RequiredReport, ErrorCap)}
+
+
+def constraint_from(description: Mapping[str, Any]) -> Constraint:
+    """The constraint that `Constraint.describe` described. Raises: KeyError, TypeError or InputError for another."""
+    given = dict(description)
+    return CONSTRAINTS[given.pop("constraint")](**given)
+
+
+def without_reports(problem: DesignProblem, forbidden: Sequence[int]) -> DesignProblem:
+    """The problem with the reports numbered `forbidden` left out: no secret may make them.
+
+    The reports that stay are renumbered in order. Raises: InputError for a number out of range, or if fewer than two
+    reports stay.
+    """
+    numbers = _places(forbidden, problem.reports.size, "forbidden")
+    places = np.setdiff1d(np.arange(problem.reports.size), numbers)
+    if len(places) < 2:
+        value = f"{len(numbers)} of {problem.reports.size}"
+        raise InputError("at least two reports must stay", field="forbidden", value=value)
+    kind: Literal["nodes", "points"] = "nodes" if problem.reports.kind == "nodes" else "points"
+    reports = Domain(kind=kind, points=problem.reports.points[places], unit=problem.reports.unit)
+    loss = problem.loss
+    if isinstance(loss, TableLoss):
+        loss = replace(loss, values=problem.loss_matrix[:, places])
+    return replace(problem, reports=reports, loss=loss)
+
+
+def _places(given: Sequence[int] | None, size: int, field: str) -> NDArray[np.int64]:
+    """Place numbers (k,) in order, each once; all of them for None."""
+    return np.arange(size) if given is None else place_numbers(given, size, field)
+
+
+def _entry_rows(
+    problem: DesignProblem, report: int, secrets: Sequence[int] | None, sign: float, limit: float, field: str
+) -> SideRows:
+    n, m = problem.domain.size, problem.reports.size
+    entries = np.zeros((n, m))
+    entries[:, report] = sign
+    at = _places(secrets, n, "secrets")
+    word = "report-cap" if sign > 0 else "required-report"
+    return rows_per_secret(entries, limit=np.full(n, limit), what=f"{word} ({field}): report {report}", secrets=at)
+
+
+def _check_share(value: float, field: str, *, remedy: str) -> None:
+    if not 0 < value <= 1:
+        raise InputError("must lie in (0, 1]", field=field, value=value, remedy=remedy)
+
+
+Given = Constraint | Callable[["cp.Variable"], Sequence["cp.Constraint"]]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Constrained(Coupled):
+    """The optimal program of a design problem with `constraints`; see the module docstring."""
+
+    constraints: Sequence[Given]
+    name = "constrained"
+
+    def __post_init__(self) -> None:
+        for given in self.constraints:
+            if not (isinstance(given, Constraint) or callable(given)):
+                message = "must be constraints as ReportCap(...), or functions as lambda table: [table[0, 0] <= 0.1]"
+                raise InputError(message, field="constraints", value=type(given).__name__)
+
+    @cached_property
+    def _private(self) -> tuple[cp.Variable, list[cp.Constraint]]:
+        return private_table(self.problem)
+
+    @property
+    def table(self) -> cp.Variable:
+        """P (n, m), the variable of the statement."""
+        return self._private[0]
+
+    @cached_property
+    def own(self) -> list[cp.Constraint]:
+        """The inequalities of the user's functions, checked."""
+        functions = [given for given in self.constraints if not isinstance(given, Constraint)]
+        return [_checked(inequality, self.table) for function in functions for inequality in function(self.table)]
+
+    @property
+    def beyond_rows(self) -> list[cp.Constraint]:
+        """The inequalities among `own` that are convex but not affine."""
+        return [own for own in self.own if not own.expr.is_affine()]
+
+    def statement(self, margin: float = 0.0) -> cp.Problem:
+        """The program in cvxpy, the given constraints with an absolute margin."""
+        import cvxpy as cp
+
+        inequalities = list(self.own)
+        for given in self.constraints:
+            inequalities += given.stated(self.table, self.problem) if isinstance(given, Constraint) else []
+        constraints = [*self._private[1], *(given.expr <= -margin for given in inequalities)]
+        return cp.Problem(cp.Minimize(expected_loss(self.table, self.problem)), constraints)
+
+    def parameters(self) -> dict[str, Any]:
+        described = [given.describe() for given in self.constraints if isinstance(given, Constraint)]
+        return {"constraints": described, "own_constraints": [str(own) for own in self.own]}
+
+    def side_rows(self) -> SideRows:
+        parts = [given.rows(self.problem) for given in self.constraints if isinstance(given, Constraint)]
+        parts += [_affine_rows(own, self.table, k) for k, own in enumerate(self.own) if own.expr.is_affine()]
+        return stack_rows(parts, self.problem.domain.size * self.problem.reports.size)
+
+
+def _checked(inequality: cp.Constraint, table: cp.Variable) -> cp.Constraint:
+    from cvxpy.constraints.nonpos import Inequality
+
+    if not isinstance(inequality, Inequality):
+        message = "must be inequalities: a table of integers meets no equality, write two with a tolerance"
+        raise InputError(message, field="constraints", value=inequality)
+    if [variable.id for variable in inequality.variables()] != [table.id] or inequality.parameters():
+        raise InputError("may contain the table and numbers only", field="constraints", value=inequality)
+    if not inequality.is_dcp():
+        raise InputError("must be convex by the rules of cvxpy (DCP)", field="constraints", value=inequality)
+    return inequality
+
+
+def _affine_rows(own: cp.Constraint, table: cp.Variable, number: int) -> SideRows:
+    """expr(P) <= 0 for an affine expr as rows over P flattened row by row; cvxpy flattens column by column."""
+    n, m = table.shape
+    value = table.value
+    table.value = np.zeros((n, m))
+    constant = np.atleast_1d(np.asarray(own.expr.value, float)).ravel(order="F")
+    gradient = sp.csr_array(sp.csc_array(own.expr.grad[table]).T)
+    table.value = value
+    place = np.arange(n * m).reshape((m, n)).T.ravel()  # column-major position of every entry, row by row
+    matrix = sp.csr_array(gradient[:, place])
+    names = [f"constraints: your inequality {number}, entry {k}" for k in range(len(constant))]
+    return SideRows(matrix=matrix, limit=-constant, share=np.zeros(len(constant)), names=names)

@@ -1,1 +1,0 @@
-"""Programs that tune mechanisms to one expected distance. Nothing is solved."""

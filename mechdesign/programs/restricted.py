@@ -1,0 +1,230 @@
+"""The restricted program: the optimal program over tables that follow the eikonal profile except across cuts.
+
+Let D(u, y) be the distance from the anchor of report y. Cutting the shortest-path tree of y at some nodes leaves
+components. One variable q per component, P(y|u) = q(component of u) e^{-D(u, y)}, makes the profile inside a component
+eikonal, hence private; between components a and b the constraints that remain are
+
+    q_a <= e^{k_ab} q_b,    k_ab = min over edges (u, v), u in a, v in b, of  d_uv - D(v, y) + D(u, y)  >= 0.
+
+With every node cut this is the whole program in variables that never see e^{d} at full range; with none it is the
+eikonal weight system. Any cut gives private tables by construction, hence an upper bound. A constant report is added,
+so that the program is always feasible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.programs.program import LOOSE, LinearProgram, cone_rows
+
+SMALLEST = 1e-9  # coefficients of the row sums below this are left out of a linear program: HiGHS would drop them
+_FARTHEST = 600.0  # nats beyond the cap: e^600 is a double, and so are its products with losses
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RestrictedProgram:
+    """Blocks of variables, one for each of the m reports and a last one for the constant report.
+
+    first (m + 2,): the variables of block y are first[y]:first[y + 1]; component (m, n): the variable of report y at
+    secret u, counted within its block; cost (v,); head (v,): the distance D at the head of the component; rows
+    (m + 2,), lower, upper (c,), slack (c,): the constraints of block y are q[lower] <= e^{slack} q[upper], numbers
+    within the block; distance (m, n) in nats; constant: the report that is made from everywhere.
+    """
+
+    first: NDArray[np.int64]
+    component: NDArray[np.int32]
+    cost: NDArray[np.float64]
+    head: NDArray[np.float64]
+    rows: NDArray[np.int64]
+    lower: NDArray[np.int32]
+    upper: NDArray[np.int32]
+    slack: NDArray[np.float64]
+    distance: NDArray[np.float64]
+    constant: int
+
+    @property
+    def variables(self) -> int:
+        """Number of variables."""
+        return len(self.cost)
+
+    @property
+    def constraints(self) -> int:
+        """Number of row sums and cone constraints."""
+        return self.component.shape[1] + len(self.slack)
+
+    def table(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The mechanism table (n, m) of a point x (v,)."""
+        m, n = self.component.shape
+        table = np.empty((n, m))
+        for y in range(m):
+            table[:, y] = x[self.first[y] + self.component[y]] * np.exp(-self.distance[y])
+        table[:, self.constant] += x[-1]
+        return table
+
+
+def restrict(
+    problem: DesignProblem,
+    scale: float,
+    distance: NDArray[np.float64],
+    parent: NDArray[np.int32],
+    cut: NDArray[np.bool_],
+) -> RestrictedProgram:
+    """The restricted program for given cuts.
+
+    Parameters: scale, a factor on prior times loss that brings the optimum into a solver's range; distance and parent
+    (m, n), the shortest-path trees from the anchors (parent[y, anchor] = anchor); cut (m, n), True where a node starts
+    its own component (all True gives the whole program). Cost: O(m e).
+    """
+    cost = problem.weighted_loss
+    n, m = cost.shape
+    tail, head, length = problem.edges.both_ways()
+    component = np.empty((m, n), np.int32)
+    sizes, rows = np.ones(m + 1, np.int64), np.zeros(m + 1, np.int64)
+    costs: list[NDArray[np.float64]] = []
+    heads: list[NDArray[np.float64]] = []
+    lower: list[NDArray[np.int32]] = []
+    upper: list[NDArray[np.int32]] = []
+    slack: list[NDArray[np.float64]] = []
+    crossing = np.empty((3, len(tail)))
+    for y in range(m):
+        block_cost, block_head = _components(parent[y], distance[y], cut[y], cost[:, y] * scale, component[y])
+        a, b, k = _crossings(component[y], distance[y], tail, head, length, len(block_cost), crossing)
+        sizes[y], rows[y] = len(block_cost), len(k)
+        costs.append(block_cost)
+        heads.append(block_head)
+        lower.append(a)
+        upper.append(b)
+        slack.append(k)
+    constant = problem.best_constant
+    return RestrictedProgram(
+        first=np.concatenate([[0], np.cumsum(sizes)]),
+        component=component,
+        cost=np.concatenate([*costs, [cost[:, constant].sum() * scale]]),
+        head=np.concatenate([*heads, [0.0]]),
+        rows=np.concatenate([[0], np.cumsum(rows)]),
+        lower=np.concatenate(lower),
+        upper=np.concatenate(upper),
+        slack=np.concatenate(slack),
+        distance=distance,
+        constant=constant,
+    )
+
+
+def with_rows(
+    program: RestrictedProgram,
+    report: NDArray[np.int64],
+    tail: NDArray[np.int64],
+    head: NDArray[np.int64],
+    length: NDArray[np.float64],
+) -> RestrictedProgram:
+    """The program with further constraints P(y|u) <= e^d P(y|v) of single reports y.
+
+    Parameters, (k,) each: the report, the secrets u and v, and d in nats, at least |D(u, y) - D(v, y)|. Cost: O(c + k).
+    """
+    distance = program.distance
+    a, b = program.component[report, tail], program.component[report, head]
+    slack = np.maximum(length - distance[report, head] + distance[report, tail], 0.0)
+    across = a != b
+    block = np.concatenate([np.repeat(np.arange(len(program.rows) - 1), np.diff(program.rows)), report[across]])
+    order = np.argsort(block, kind="stable")
+    return replace(
+        program,
+        rows=np.searchsorted(block[order], np.arange(len(program.rows))),
+        lower=np.concatenate([program.lower, a[across]])[order],
+        upper=np.concatenate([program.upper, b[across]])[order],
+        slack=np.concatenate([program.slack, slack[across]])[order],
+    )
+
+
+def linear_program(restricted: RestrictedProgram, cap: float) -> tuple[LinearProgram, NDArray[np.float64]]:
+    """The restricted program as a linear program, and the scale (v,) by which its point is multiplied to give q.
+
+    Variables are q e^{-max(head - cap, 0)}: without the cap entries further than `cap` nats would weigh nothing in the
+    row sums and could take any value. Where that asks for an entry below e^{-cap} of its neighbour, equality is
+    allowed: the envelope of the repair sees to the rest.
+    """
+    m, n = restricted.component.shape
+    shift = np.clip(restricted.head - cap, 0.0, _FARTHEST)
+    block = np.repeat(np.arange(m + 1), np.diff(restricted.rows))
+    lower, upper = restricted.first[block] + restricted.lower, restricted.first[block] + restricted.upper
+    k = np.maximum(restricted.slack + shift[upper] - shift[lower], 0.0)
+    near = k < LOOSE
+    variable = restricted.first[:-2, None] + restricted.component
+    kernel = np.exp(shift[variable] - restricted.distance)
+    reports, secrets = np.nonzero(kernel > SMALLEST)
+    total = restricted.variables
+    sums = sp.csr_array(
+        (
+            np.r_[kernel[reports, secrets], np.ones(n)],
+            (np.r_[secrets, np.arange(n)], np.r_[variable[reports, secrets], np.full(n, total - 1)]),
+        ),
+        shape=(n, total),
+    )
+    cone = cone_rows(k[near], lower[near], upper[near], total)
+    scale = np.exp(shift)
+    program = LinearProgram(
+        cost=restricted.cost * scale,
+        matrix=sp.csr_array(sp.vstack([sums, cone], format="csr")),
+        row_lower=np.r_[np.ones(n), np.full(cone.shape[0], -np.inf)],
+        row_upper=np.r_[np.ones(n), np.zeros(cone.shape[0])],
+        linking=n,
+    )
+    return program, scale
+
+
+@numba.njit(cache=True, nogil=True)
+def _components(parent, distance, cut, cost, component):  # type: ignore[no-untyped-def]
+    """Number the components in order of their heads; returns their costs and the distances of their heads."""
+    n = parent.size
+    component[:] = -1
+    count = 0
+    for v in range(n):
+        if cut[v] or parent[v] == v:
+            component[v] = count
+            count += 1
+    path = np.empty(n, np.int32)
+    head, total = np.empty(count), np.zeros(count)
+    for v in range(n):
+        steps, u = 0, v
+        while component[u] < 0:
+            path[steps] = u
+            steps += 1
+            u = parent[u]
+        for i in range(steps):
+            component[path[i]] = component[u]
+        if steps == 0 and (cut[v] or parent[v] == v):
+            head[component[v]] = distance[v]
+        total[component[v]] += cost[v] * np.exp(-distance[v])
+    return total, head
+
+
+@numba.njit(cache=True, nogil=True)
+def _crossings(component, distance, tail, head, length, count, buffer):  # type: ignore[no-untyped-def]
+    """The tightest constraint for every ordered pair of neighbouring components: a, b and k."""
+    crossings = 0
+    for e in range(tail.size):
+        a, b = component[tail[e]], component[head[e]]
+        if a != b:
+            buffer[0, crossings] = a * count + b
+            buffer[1, crossings] = max(length[e] - distance[head[e]] + distance[tail[e]], 0.0)
+            crossings += 1
+    key, k = buffer[0, :crossings], buffer[1, :crossings]
+    if count < component.size:
+        order = np.argsort(key)
+        kept = -1
+        sorted_key, least = np.empty(crossings), np.empty(crossings)
+        for i in order:
+            if kept < 0 or sorted_key[kept] != key[i]:
+                kept += 1
+                sorted_key[kept], least[kept] = key[i], k[i]
+            else:
+                least[kept] = min(least[kept], k[i])
+        key, k = sorted_key[: kept + 1], least[: kept + 1]
+    pair = key.astype(np.int64)
+    return (pair // count).astype(np.int32), (pair % count).astype(np.int32), k.copy()

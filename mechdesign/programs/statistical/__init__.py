@@ -1,1 +1,0 @@
-"""Programs about the distribution of secrets: likelihood, design, information. Nothing is solved."""

@@ -1,0 +1,11 @@
+from . import input_perturbation as input_perturbation
+from . import laws as laws
+from . import query_functions as query_functions
+from . import smooth_sensitivity as smooth_sensitivity
+from .program import SmoothSensitivity as SmoothSensitivity
+from .released import error_of_mean as error_of_mean
+from .released import release_mechanism as release_mechanism
+from .released import release_problem as release_problem
+from .solve import SmoothBound as SmoothBound
+from .solve import cell_smooth_bound as cell_smooth_bound
+from .solve import least_smooth_bound as least_smooth_bound

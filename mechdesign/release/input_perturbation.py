@@ -1,0 +1,80 @@
+r"""Input perturbation: every user reports y_i = x_i + Lap(1 / eps) and the query is asked of y. What it costs in error.
+
+    hard rule  1{x > T}                       E = 1 - beta if x > T, beta if x <= T,  beta = e^{-eps |x - T|} / 2
+    soft rule  clip((x - T) / width + 1/2, 0, 1)    E, E^2: integrals of P(y > t) over the band T -/+ width / 2
+
+The mean of n answers has bias (1/n) sum (E_i - f(x_i)) and mean squared error (1/n^2) sum Var_i + bias^2; a count n
+times and n^2 times that. The bias depends on the secrets, so it cannot be removed, and does not fall with n.
+Source: paper 002, section 4.1.1 (hard rule) and section 5 (the soft one is simulated there; its formula is ours).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.base.arguments import check_epsilon, finite
+from mechdesign.errors import InputError
+
+Array = NDArray[np.float64]
+
+
+def bias(x: ArrayLike, threshold: float, epsilon: float, *, width: float = 0.0) -> float:
+    """Expected error of the mean of the answers after noise, relative to that of the rule at x itself.
+
+    x (n,), threshold and width in one unit, epsilon in nats per unit; width 0 is the hard rule, else the soft one, the
+    truth being that of the same rule. Raises: InputError for what is not finite, a negative width or an empty x.
+    """
+    at = _checked(x, threshold, width)
+    mean, _ = moments(at, threshold, epsilon, width=width)
+    return float((mean - rule(at, threshold, width=width)).mean())
+
+
+def mse(x: ArrayLike, threshold: float, epsilon: float, *, width: float = 0.0) -> float:
+    """Expected squared error of the mean: the variance of independent answers plus the squared bias; as `bias`."""
+    at = _checked(x, threshold, width)
+    mean, square = moments(at, threshold, epsilon, width=width)
+    return float((square - mean**2).sum()) / len(at) ** 2 + bias(at, threshold, epsilon, width=width) ** 2
+
+
+def rule(x: ArrayLike, threshold: float, *, width: float = 0.0) -> Array:
+    """f(x): 1 above the threshold and 0 elsewhere, or with a linear band of full width `width` around it."""
+    offset = np.asarray(x, float) - threshold
+    if width == 0:
+        return (offset > 0).astype(float)
+    return np.clip(offset / width + 0.5, 0.0, 1.0)
+
+
+def moments(x: ArrayLike, threshold: float, epsilon: float, *, width: float = 0.0) -> tuple[Array, Array]:
+    """E f(y) and E f(y)^2 for y = x + Lap(1 / epsilon), each of the shape of x; without cancellation for any width > 0.
+
+    Over the part of the band above x, P(y > t) = e^{-eps (t - x)} / 2; below x it is 1 - e^{-eps (x - t)} / 2.
+    """
+    from scipy.special import gammainc
+
+    at, level = np.asarray(x, float) - threshold, check_epsilon(epsilon)
+    if width == 0:
+        beta = np.exp(-level * np.abs(at)) / 2
+        mean = np.where(at > 0, 1 - beta, beta)
+        return mean, mean
+    split = np.clip(at, -width / 2, width / 2)
+    above, below = width / 2 - split, width / 2 + split
+    up, down = np.exp(-level * (split - at).clip(0)) / 2, np.exp(-level * (at - split).clip(0)) / 2
+    one, other = gammainc(1, level * above), gammainc(1, level * below)
+    mean = (up * one / level + below - down * other / level) / width
+    upper = up * (gammainc(2, level * above) / level**2 + below * one / level)
+    lower = below**2 / 2 - down * (below * other / level - gammainc(2, level * below) / level**2)
+    return mean, 2 * (upper + lower) / width**2
+
+
+def _checked(x: ArrayLike, threshold: float, width: float) -> Array:
+    """The secrets (n,)."""
+    at = finite(x, "x")
+    finite(threshold, "threshold")
+    if at.ndim != 1 or len(at) == 0:
+        raise InputError("must be one for each user", field="x", value=at.shape)
+    if not (math.isfinite(width) and width >= 0):
+        raise InputError("must be finite and not negative", field="width", value=width)
+    return at

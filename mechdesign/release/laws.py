@@ -1,0 +1,403 @@
+r"""Laws of the noise of releases: generalized Cauchy, Student and Laplace, and the privacy that each gives.
+
+Pure privacy. Generalized Cauchy and Student noise at the scale of a smooth bound, y = f(x) + (B(x) / eta) Z, satisfies
+
+    P(y|x) <= e^{eps d(x, x')} P(y|x')
+
+where B is a gamma-smooth bound of the pointwise Lipschitz constant: |f(x) - f(x')| <= B(x) d(x, x') for all x', and
+B(x) <= e^{gamma d(x, x')} B(x'). eps, gamma and eta are per unit of d; B(x) / eta is in the unit of f. With density q,
+h = -(ln q)', c = sup |z h - 1| and s = sup |h|,
+
+    separate (paper 002)   eps = gamma c + eta s
+    joint                  eps = sup_z [gamma |z h(z) - 1| + eta |h(z)|]  <=  the separate one, tight as d -> 0
+
+Proof of the joint form. With d = d(x, x') join (f, ln B)(x) to (f, ln B)(x') by the straight line over [0, d]. Along it
+|f'| <= min(B(x), B(x')) <= B_t and |(ln B)'| <= gamma. For w = (y - f) eta / B the log-density ln q(w) - ln B has the
+derivative h(w) eta f' / B + (w h(w) - 1) (ln B)', at most eps in absolute value; integrate. Both signs and both bounds
+can be attained at once, so nothing smaller holds for all f and B.
+
+Source: paper 002, section 3.2: Lemma 3.3 and Corollary 3.2 (generalized Cauchy), Lemma 3.5 (Student), for p >= 2 and
+nu >= 1; the joint form and its closed forms are ours. Linear growth 1 + gamma d <= e^{gamma d} is gamma-smooth too.
+
+Approximate privacy. Laplace noise has a fixed scale K / eps, K the global Lipschitz constant, or the scale B(x) / eta:
+
+    y = f(x) + (B(x) / eta) Z,  B(x) >= K(x),  B(x) <= (1 + gamma |x - x'|) B(x')
+    P(y in E | x) <= e^{eps |x - x'|} P(y in E | x') + delta,   eps = eta + gamma max(1, ln(1 / delta))
+
+Source: paper 002, Lemma 2.3, Corollary 3.1 (fixed scale) and Lemma 3.6 (linear growth). Why: with d = |x - x'| the
+loss is at most eta d + ln(1 + gamma d) where B(x) <= B(x'), and at most eta d + |Z| gamma d where B(x) > B(x');
+P(|Z| > ln(1 / delta)) = delta. With exponential growth the second term is |Z| (e^{gamma d} - 1), which no multiple of
+d bounds: gamma = 0.36, eta = 0.67, d = 4, delta = 5.3e-4 has a true delta of 1.0e-2. Hence it is refused.
+
+Distributions. For the laws with polynomial tails an odds ratio r(|z|) in [0, inf) has a beta-prime law (a, b), so that
+
+    P(Z > z) = I_{1/(1 + r)}(b, a) / 2,    P(0 < Z < z) = I_{r/(1 + r)}(a, b) / 2,    z > 0,
+
+I the regularised incomplete beta function: small probabilities, in the tails as at the centre, keep all their digits.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.polynomial.legendre import leggauss
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.base.arguments import check_epsilon
+from mechdesign.base.display import Shown
+from mechdesign.errors import InputError, UnsuitableError
+
+__all__ = [
+    "GeneralizedCauchy",
+    "Laplace",
+    "NoiseLaw",
+    "SmoothLaw",
+    "StudentT",
+    "laplace_epsilon",
+    "laplace_eta",
+]
+
+Array = NDArray[np.float64]
+Growth = Literal["linear", "exponential"]
+
+_NODES = 16  # of the Gauss-Legendre rule on narrow intervals
+_NARROW = 4.0  # an interval whose half width is this many times below the distance to the nearest singularity is narrow
+
+
+@dataclass(frozen=True)
+class NoiseLaw(Shown, ABC):
+    """A symmetric law with a density that falls off from 0; z is in multiples of the scale of the noise."""
+
+    @property
+    @abstractmethod
+    def variance(self) -> float:
+        """Var Z in squared multiples of the scale; inf where it is infinite."""
+
+    @abstractmethod
+    def pdf(self, z: ArrayLike) -> Array:
+        """The density at z."""
+
+    @abstractmethod
+    def tail(self, z: Array) -> Array:
+        """P(Z > z) for z >= 0."""
+
+    @abstractmethod
+    def centre(self, z: Array) -> Array:
+        """P(0 < Z < z) for z >= 0."""
+
+    @abstractmethod
+    def reach(self, z: Array) -> Array:
+        """A lower bound of the distance from z > 0 to the nearest singularity of the density in the complex plane."""
+
+    def cdf(self, z: ArrayLike) -> Array:
+        """P(Z <= z), with all digits in the lower tail; use `mass` for the upper one."""
+        at = np.asarray(z, float)
+        beyond = self.tail(np.abs(at))
+        return np.where(at > 0, 1.0 - beyond, beyond)
+
+    def mass(self, low: ArrayLike, high: ArrayLike) -> Array:
+        """P(low < Z < high) for low <= high, infinite ends allowed, to a relative 1e-12 however small it is.
+
+        Narrow intervals by quadrature of the density, where differences of the cdf would cancel; intervals around 0 as
+        a sum of two central probabilities; others as differences of tails or of central probabilities, wide enough not
+        to cancel.
+        """
+        left, right = np.broadcast_arrays(np.asarray(low, float), np.asarray(high, float))
+        flip = right <= 0
+        a, b = np.where(flip, -right, left), np.where(flip, -left, right)
+        around = a < 0
+        near, far = np.abs(a), np.abs(b)
+        mass = np.where(around, self.centre(near) + self.centre(far), self._apart(near, far))
+        finite = np.isfinite(far) & ~around
+        middle, half = np.where(finite, (near + far) / 2, 1.0), np.where(finite, (far - near) / 2, 0.0)
+        narrow = finite & (_NARROW * half <= self.reach(middle))
+        return np.where(narrow, self._quadrature(middle, half), mass)
+
+    def _apart(self, near: Array, far: Array) -> Array:
+        beyond = self.tail(near)
+        return np.where(beyond > 0.25, self.centre(far) - self.centre(near), beyond - self.tail(far))
+
+    def _quadrature(self, middle: Array, half: Array) -> Array:
+        total = np.zeros_like(middle)
+        for node, weight in zip(*leggauss(_NODES), strict=True):
+            total += weight * self.pdf(middle + half * node)
+        return total * half
+
+
+@dataclass(frozen=True)
+class SmoothLaw(NoiseLaw):
+    """A law that gives pure privacy for gamma-smooth bounds; `scale_rate` is c, `shift_rate` s of the module.
+
+    Its odds ratio r(|z|) is beta-prime.
+    """
+
+    @property
+    @abstractmethod
+    def scale_rate(self) -> float:
+        """The largest |z h(z) - 1|, c of the module."""
+
+    @property
+    @abstractmethod
+    def shift_rate(self) -> float:
+        """The largest |h(z)|, s of the module."""
+
+    @abstractmethod
+    def _joint_epsilon(self, gamma: float, eta: float) -> float: ...
+
+    @abstractmethod
+    def _joint_eta(self, epsilon: float, gamma: float) -> float: ...
+
+    def epsilon(self, gamma: float, eta: float, tight: bool = True) -> float:
+        """The privacy level, in nats per unit of distance, at smoothness gamma >= 0 and noise budget eta > 0.
+
+        tight: the joint form, else that of the paper. Raises: InputError outside the domain.
+        """
+        level, budget = _check_gamma(gamma), check_epsilon(eta, "eta")
+        single = self._joint_epsilon if tight else self._separate_epsilon
+        return single(level, budget)
+
+    def eta(self, epsilon: float, gamma: float, tight: bool = True) -> float:
+        """The largest noise budget at privacy level epsilon, per unit of distance: the inverse of `epsilon` in eta.
+
+        Raises: InputError outside the domain, and for gamma >= epsilon / c, which leaves no budget.
+        """
+        level, total = _check_gamma(gamma), check_epsilon(epsilon)
+        limit = total / self.scale_rate
+        if not level < limit:
+            raise _beyond_budget(level, limit)
+        single = self._joint_eta if tight else self._separate_eta
+        return single(total, level)
+
+    def _separate_epsilon(self, gamma: float, eta: float) -> float:
+        return gamma * self.scale_rate + eta * self.shift_rate
+
+    def _separate_eta(self, epsilon: float, gamma: float) -> float:
+        return (epsilon - gamma * self.scale_rate) / self.shift_rate
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[float, float]:
+        """(a, b)."""
+
+    @abstractmethod
+    def odds(self, z: Array) -> Array:
+        """r(z) for z >= 0, increasing from 0."""
+
+    def tail(self, z: Array) -> Array:
+        inside, smaller = self._smaller(z)
+        return np.where(inside, 0.5 - smaller, smaller)
+
+    def centre(self, z: Array) -> Array:
+        inside, smaller = self._smaller(z)
+        return np.where(inside, smaller, 0.5 - smaller)
+
+    def _smaller(self, z: Array) -> tuple[NDArray[np.bool_], Array]:
+        """Whether r(z) < 1; then P(0 < Z < z), else P(Z > z)."""
+        from scipy.special import betainc
+
+        a, b = self.shape
+        with np.errstate(over="ignore"):
+            ratio = self.odds(z)
+        inside = ratio < 1
+        near = np.where(inside, ratio, 0.0)
+        return inside, np.where(inside, betainc(a, b, near / (1 + near)), betainc(b, a, 1 / (1 + ratio))) / 2
+
+
+@dataclass(frozen=True)
+class GeneralizedCauchy(SmoothLaw):
+    """Density p sin(pi / p) / (2 pi) / (1 + |z|^p), p > 1; finite variance for p > 3.
+
+    h = p z^{p-1} / (1 + z^p), z h - 1 = ((p - 1) z^p - 1) / (1 + z^p). The joint form is attained at the root z of
+
+        p >= 2   z^p = p - 1 + p (gamma / eta) z,   eps = (p - 1) (gamma + eta / z)
+        p < 2    z^p = p - 1 - p (gamma / eta) z,   eps = gamma + eta z^{p-1}
+
+    where the derivative vanishes with z h > 1 or z h < 1: comparing z with 1 / z decides by the sign of p - 2.
+    Source: paper 002, section 2.1, Lemma 3.3, Claim 3.4. Raises: InputError for p <= 1.
+    """
+
+    p: float
+
+    def __post_init__(self) -> None:
+        _require(self.p, 1.0, "p")
+
+    @property
+    def variance(self) -> float:
+        """sin(pi / p) / sin(3 pi / p) for p > 3, in squared multiples of the scale; inf for p <= 3."""
+        return math.sin(math.pi / self.p) / math.sin(3 * math.pi / self.p) if self.p > 3 else math.inf
+
+    @property
+    def scale_rate(self) -> float:
+        return max(1.0, self.p - 1)
+
+    @property
+    def shift_rate(self) -> float:
+        return (self.p - 1) ** ((self.p - 1) / self.p)
+
+    def _joint_epsilon(self, gamma: float, eta: float) -> float:
+        from scipy.optimize import brentq
+
+        p, slope = self.p, self.p * gamma / eta
+        flat = (p - 1) ** (1 / p)
+        if p >= 2:
+            steep = slope ** (1 / (p - 1))
+            low, high, sign = max(flat, steep), flat + steep, 1.0
+        else:
+            high = flat if slope == 0 else min(flat, (p - 1) / slope)
+            low, sign = high / 2, -1.0
+        z = brentq(lambda x: x**p - (p - 1) - sign * slope * x, low * (1 - 1e-9), high * (1 + 1e-9), xtol=1e-300)
+        return (p - 1) * (gamma + eta / z) if p >= 2 else gamma + eta * z ** (p - 1)
+
+    def _joint_eta(self, epsilon: float, gamma: float) -> float:
+        p = self.p
+        left = epsilon / self.scale_rate - gamma
+        if p >= 2:
+            return left * (p - 1 + p * gamma / left) ** (1 / p)
+        return left * ((1 + p * gamma / left) / (p - 1)) ** ((p - 1) / p)
+
+    @property
+    def shape(self) -> tuple[float, float]:
+        return 1 / self.p, 1 - 1 / self.p
+
+    def odds(self, z: Array) -> Array:
+        return z**self.p
+
+    def pdf(self, z: ArrayLike) -> Array:
+        with np.errstate(over="ignore"):
+            tails = 1 + np.abs(np.asarray(z, float)) ** self.p
+        return self.p * math.sin(math.pi / self.p) / (2 * math.pi) / tails
+
+    def reach(self, z: Array) -> Array:
+        angle = math.pi / self.p
+        return np.minimum(z, np.hypot(z - math.cos(angle), math.sin(angle)))
+
+
+@dataclass(frozen=True)
+class StudentT(SmoothLaw):
+    """Student's law with nu > 0 degrees of freedom: density proportional to (1 + z^2 / nu)^{-(nu + 1) / 2}.
+
+    h = (nu + 1) z / (nu + z^2), z h - 1 = nu (z^2 - 1) / (nu + z^2). With z = sqrt(nu) tan(phi / 2) the joint form is a
+    sine wave: eps = gamma |nu - 1| / 2 + ((nu + 1) / 2) sqrt(gamma^2 + eta^2 / nu), for every nu > 0.
+    Source: paper 002, section 2.1, Lemma 3.5. Raises: InputError for nu <= 0.
+    """
+
+    nu: float
+
+    def __post_init__(self) -> None:
+        _require(self.nu, 0.0, "nu")
+
+    @property
+    def variance(self) -> float:
+        """Nu / (nu - 2) for nu > 2, in squared multiples of the scale; inf for nu <= 2."""
+        return self.nu / (self.nu - 2) if self.nu > 2 else math.inf
+
+    @property
+    def scale_rate(self) -> float:
+        return max(1.0, self.nu)
+
+    @property
+    def shift_rate(self) -> float:
+        return (self.nu + 1) / (2 * math.sqrt(self.nu))
+
+    def _joint_epsilon(self, gamma: float, eta: float) -> float:
+        return gamma * abs(self.nu - 1) / 2 + (self.nu + 1) / 2 * math.hypot(gamma, eta / math.sqrt(self.nu))
+
+    def _joint_eta(self, epsilon: float, gamma: float) -> float:
+        reach = 2 * (epsilon - gamma * abs(self.nu - 1) / 2) / (self.nu + 1)
+        return math.sqrt(self.nu * (reach - gamma) * (reach + gamma))
+
+    @property
+    def shape(self) -> tuple[float, float]:
+        return 0.5, self.nu / 2
+
+    def odds(self, z: Array) -> Array:
+        return z * (z / self.nu)
+
+    def pdf(self, z: ArrayLike) -> Array:
+        from scipy.special import betaln
+
+        at = np.abs(np.asarray(z, float))
+        with np.errstate(over="ignore"):
+            tails = (1 + self.odds(at)) ** ((self.nu + 1) / 2)
+        return math.exp(-betaln(0.5, self.nu / 2)) / math.sqrt(self.nu) / tails
+
+    def reach(self, z: Array) -> Array:
+        return np.hypot(z, math.sqrt(self.nu))
+
+
+@dataclass(frozen=True)
+class Laplace(NoiseLaw):
+    """Density e^{-|z|} / 2."""
+
+    @property
+    def variance(self) -> float:
+        """2, in squared multiples of the scale."""
+        return 2.0
+
+    def pdf(self, z: ArrayLike) -> Array:
+        return np.exp(-np.abs(np.asarray(z, float))) / 2
+
+    def tail(self, z: Array) -> Array:
+        return np.exp(-z) / 2
+
+    def centre(self, z: Array) -> Array:
+        return -np.expm1(-z) / 2
+
+    def reach(self, z: Array) -> Array:
+        return np.minimum(z, 1.0)
+
+
+def laplace_epsilon(gamma: float, eta: float, delta: float, growth: Growth = "linear") -> float:
+    """The eps of the (eps, delta) guarantee, in nats per unit of distance, for B of linear growth.
+
+    gamma >= 0 and eta > 0, per unit of distance; delta in (0, 1), not scaled by distance.
+    Raises: InputError outside these; UnsuitableError for exponential growth.
+    """
+    return check_epsilon(eta, "eta") + _check_gamma(gamma) * _slope(delta, growth)
+
+
+def laplace_eta(epsilon: float, gamma: float, delta: float, growth: Growth = "linear") -> float:
+    """The noise budget eta = eps - gamma max(1, ln(1 / delta)), per unit of distance: the scale is B(x) / eta.
+
+    Raises: as `laplace_epsilon`; InputError where gamma leaves no budget.
+    """
+    slope = _slope(delta, growth)
+    left = check_epsilon(epsilon) - _check_gamma(gamma) * slope
+    if not left > 0:
+        raise _beyond_budget(gamma, epsilon / slope)
+    return left
+
+
+def _slope(delta: float, growth: Growth) -> float:
+    if growth == "exponential":
+        remedy = "use a bound of linear growth, or the generalized Cauchy or Student law"
+        message = "a scale that grows exponentially gives Laplace noise no eps per distance"
+        raise UnsuitableError(message, field="growth", value=growth, remedy=remedy)
+    if growth != "linear":
+        raise InputError("must be linear", field="growth", value=growth)
+    if not 0 < delta < 1:
+        raise InputError("must be between 0 and 1", field="delta", value=delta)
+    return max(1.0, math.log(1 / delta))
+
+
+def _check_gamma(gamma: float) -> float:
+    """A smoothness gamma, finite and not negative, or an InputError; 0 is that of a constant bound."""
+    value = float(gamma)
+    if not (math.isfinite(value) and value >= 0):
+        raise InputError("must be finite and not negative", field="gamma", value=value)
+    return value
+
+
+def _beyond_budget(gamma: float, limit: float) -> InputError:
+    """The refusal of a smoothness that leaves nothing for the noise."""
+    remedy = f"use a gamma below {limit:.6g} per unit, or a larger eps"
+    return InputError("leaves no budget for the noise", field="gamma", value=gamma, remedy=remedy)
+
+
+def _require(value: float, above: float, field: str) -> None:
+    if not (math.isfinite(value) and value > above):
+        raise InputError(f"must be finite and above {above:g}", field=field, value=value)

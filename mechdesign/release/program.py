@@ -1,0 +1,58 @@
+r"""The least smooth upper bound of pointwise Lipschitz constants on finitely many places.
+
+    minimise    sum_x S(x)
+    over        S (n,)
+    subject to  S(x) >= L(x)                                    for every place x
+                S(x) <= g(d(x, x')) S(x')                       for all ordered pairs of places
+
+Source: paper 002, Definition 8 and Lemma 3.2: the bounds are closed under minima, so the least one minimises every sum
+with positive weights.
+Known: the solution is the max-plus transform S(x) = max over x' of L(x') / g(d(x, x')). Neighbouring pairs imply all
+only where g is exponential and d the shortest-path distance of the neighbours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base.display import Shown
+from mechdesign.errors import InputError
+from mechdesign.release.growth import Growth
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SmoothSensitivity(Shown):
+    """The program of the module docstring: lipschitz (n,), L per unit of distance, not negative, not all 0; distances
+    (n, n), symmetric, in that unit or in nats; growth, with gamma per unit of `distances`.
+
+    Raises: InputError for other shapes or values.
+    """
+
+    lipschitz: NDArray[np.float64]
+    distances: NDArray[np.float64]
+    growth: Growth
+
+    def __post_init__(self) -> None:
+        n = len(self.lipschitz)
+        if self.distances.shape != (n, n):
+            raise InputError(f"must have shape ({n}, {n})", field="distances", value=self.distances.shape)
+        if not (np.isfinite(self.lipschitz).all() and self.lipschitz.min() >= 0 and self.lipschitz.max() > 0):
+            ends = f"{self.lipschitz.min()} to {self.lipschitz.max()}"
+            raise InputError("must be finite, not negative, and positive somewhere", field="lipschitz", value=ends)
+
+    def statement(self) -> cp.Problem:
+        """The program in S, with sqrt(g) on either side of a constraint, so that coefficients stay near 1."""
+        import cvxpy as cp
+
+        bound = cp.Variable(len(self.lipschitz), name="S")
+        first, second = np.nonzero(~np.eye(len(self.lipschitz), dtype=bool))  # all ordered pairs of distinct places
+        half = np.exp(self.growth.log(self.distances[first, second]) / 2)
+        smooth = cp.multiply(1 / half, bound[first]) <= cp.multiply(half, bound[second])
+        return cp.Problem(cp.Minimize(cp.sum(bound)), [bound >= self.lipschitz, smooth])

@@ -1,0 +1,171 @@
+r"""Releases of a number f(x) on an output grid: the design problem, noise at the scale of a smooth bound, the error.
+
+The problem. Reports are output values, judged by the squared error: its optimal program gives the least expected
+squared error of any private release on this output grid, with a bound.
+
+Noise.
+
+    y = f(x) + (B(x) / eta) Z,    Z generalized Cauchy or Student
+
+With `laws.Laplace` and one scale for all secrets `table` makes the baselines of paper 002: K / eps for a global
+Lipschitz constant K, range / eps_L for local privacy at eps_L nats.
+y is moved to the nearest output (end cells take everything beyond), so that the probability of an output is the mass of
+its cell. This is post-processing: the guarantee of the continuous mechanism carries over. A table becomes integers
+unrepaired and is certified at the smallest multiple of the metric that holds, so its level does not rest on this
+argument, nor on the floating-point masses. Live reports are drawn from it with integers (mechanism/sampler.py).
+Source: paper 002, sections 3.2, 4.1 and 5; the grid is ours.
+
+The squared error of one private answer, and of the mean of many: where a bias that one user cannot feel decides.
+
+    one user     E[(y - f(u))^2] = E[Var(y | u)] + E[b(u)^2],   b(u) = E[y | u] - f(u)
+    n users      E[(mean y - mean f)^2] = E[(y - f(u))^2] / n + (1 - 1/n) (E b)^2
+
+with users drawn independently from the population. As n grows the mean bias E b is all that stays. A least expected
+squared error (programs/program.py) makes every report the posterior mean of f where outputs are fine enough, so
+that E b = 0 under the prior it was designed for, and under no other. Source: the variance and bias of a sum of
+independent errors; paper 002, section 4.1.1, has it for input perturbation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.base.arguments import asked, check_whole
+from mechdesign.base.memory import require_memory
+from mechdesign.closed_forms.build import closed_form_mechanism, level_or_default
+from mechdesign.errors import InputError, UnsuitableError
+from mechdesign.mechanism.dataset import probabilities
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.losses import TableLoss, check_prior
+from mechdesign.problem.metric import Metric
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.release.laws import Array, NoiseLaw, SmoothLaw
+
+_ROUNDING = 1e-9  # relative; smooth bounds are computed in floating point, often by a root search
+
+
+@asked
+def release_problem(
+    *, domain: Domain, metric: Metric, prior: ArrayLike, values: ArrayLike, outputs: ArrayLike, unit: str = "1"
+) -> DesignProblem:
+    """The design problem with secrets `domain`, reports `outputs` and loss (f(x) - y)^2.
+
+    Parameters: domain, the n secrets; metric, the claim; prior (n,); values (n,), f at the secrets, and outputs (m,),
+    ascending, both in `unit`, see `units.KNOWN_UNITS`. The loss is in squared `unit`. Reports stand at their output on
+    one axis: they are values, no places of the domain.
+    Raises: InputError for values or outputs that do not fit; UnitError; SizeError.
+    """
+    true, reports = check_values(values, domain.size), check_outputs(outputs)
+    require_memory(domain.size, len(reports), tables=4, what="the table of losses")
+    return DesignProblem(
+        domain=domain,
+        metric=metric,
+        prior=prior,
+        loss=TableLoss(values=(true[:, None] - reports) ** 2),
+        reports=Domain.points_at(reports, unit=unit),
+        name="release",
+    )
+
+
+def check_values(values: ArrayLike, size: int, field: str = "values") -> NDArray[np.float64]:
+    """Finite numbers (size,), one per secret, or an InputError."""
+    numbers = np.asarray(values, float)
+    if numbers.shape != (size,) or not np.isfinite(numbers).all():
+        raise InputError(f"must be finite, of shape ({size},)", field=field, value=numbers.shape)
+    return numbers
+
+
+def check_outputs(outputs: ArrayLike) -> NDArray[np.float64]:
+    """Finite strictly ascending numbers (m,), m at least 2, or an InputError."""
+    numbers = np.asarray(outputs, float)
+    if numbers.ndim != 1 or len(numbers) < 2 or not np.isfinite(numbers).all() or not (np.diff(numbers) > 0).all():
+        raise InputError("must be at least two finite ascending numbers", field="outputs", value=numbers.shape)
+    return numbers
+
+
+@asked
+def release_mechanism(
+    problem: DesignProblem,
+    values: ArrayLike,
+    sensitivity: ArrayLike,
+    *,
+    law: SmoothLaw,
+    gamma: float,
+    epsilon: float | None = None,
+    tight: bool = True,
+) -> xr.Dataset:
+    """The smooth sensitivity release of a release problem (`release_problem`), certified at its true multiple.
+
+    values (n,), f at the secrets, in the unit of the outputs; sensitivity (n,), a gamma-smooth bound of its pointwise
+    Lipschitz constants, in that unit per unit of length; gamma and epsilon (default: the smallest level of the metric)
+    per unit of length; tight: the joint constants, else those of the paper.
+    Raises: InputError where the bound is below a slope |f(u) - f(v)| / |u - v| between two secrets or grows by more
+        than e^{gamma |u - v|}, and for a gamma that leaves no budget; UnsuitableError where reports are no numbers.
+    Cost: O(n^2 + n m).
+    """
+    if problem.reports.dimension != 1:
+        raise UnsuitableError("are no output values: make the problem with release_problem", field="reports")
+    level = level_or_default(problem, epsilon)
+    eta = law.eta(level, gamma, tight)
+    true = check_values(values, problem.domain.size)
+    bound = check_bound(problem.domain, true, sensitivity, gamma)
+    kept: dict[str, Any] = {"law": repr(law), "gamma": float(gamma), "eta": eta, "tight": tight}
+    probabilities = table(true, bound / eta, problem.reports.points[:, 0], law=law)
+    return closed_form_mechanism(problem, probabilities, name="smooth_release", claimed_epsilon=level, parameters=kept)
+
+
+def table(values: ArrayLike, scale: ArrayLike, outputs: ArrayLike, *, law: NoiseLaw) -> Array:
+    """Probabilities (n, m) of the outputs nearest to values + scale Z; values and scale (n,), outputs (m,) ascending.
+
+    All in the unit of f. Every probability keeps twelve digits, however small. Raises: InputError; SizeError.
+    """
+    reports = check_outputs(outputs)
+    centre = check_values(values, np.size(values))
+    spread = check_values(scale, len(centre), "scale")
+    if not (spread > 0).all():
+        raise InputError("must be positive", field="scale", value=f"{spread.min():.6g}")
+    require_memory(len(centre), len(reports), tables=16, what="a release")
+    ends = np.concatenate([[-np.inf], (reports[1:] + reports[:-1]) / 2, [np.inf]])
+    at = (ends - centre[:, None]) / spread[:, None]
+    return law.mass(at[:, :-1], at[:, 1:])
+
+
+def check_bound(domain: Domain, values: Array, bound: ArrayLike, gamma: float) -> Array:
+    """A gamma-smooth bound (n,) of the slopes of `values` (n,) between secrets, or an InputError."""
+    smooth = check_values(bound, domain.size, "sensitivity")
+    least = f"{smooth.min():.6g}"
+    if not (smooth > 0).all():
+        raise InputError("must be positive: a constant f needs no noise", field="sensitivity", value=least)
+    distance = domain.euclidean_to(domain)
+    if (np.abs(values[:, None] - values) > smooth[:, None] * distance * (1 + _ROUNDING)).any():
+        message = "is below a slope |f(u) - f(v)| / |u - v| between two secrets"
+        raise InputError(message, field="sensitivity", value=least)
+    if (np.log(smooth)[:, None] - np.log(smooth) > gamma * distance + _ROUNDING).any():
+        message = f"grows faster than e^(gamma d) with gamma = {gamma:.6g}"
+        raise InputError(message, field="sensitivity", value=f"{least} to {smooth.max():.6g}")
+    return smooth
+
+
+@asked
+def error_of_mean(
+    mechanism: xr.Dataset, values: ArrayLike, users: int = 1, *, population: ArrayLike | None = None
+) -> float:
+    """Expected squared error of the mean of `users` reports, in squared units of the outputs.
+
+    values (n,), f at the secrets, in the unit of the outputs; population (n,): where users come from, by default the
+    prior of the mechanism.
+    Raises: InputError for values that do not fit, users not positive or a population that is no probability;
+        UnsuitableError where reports are no numbers.
+    """
+    check_whole(users, "users")
+    if "report_y" in mechanism.coords or "report_x" not in mechanism.coords:
+        raise UnsuitableError("are no output values", field="reports")
+    table = probabilities(mechanism).values
+    offset = mechanism["report_x"].values - check_values(values, len(table))[:, None]
+    weights = check_prior(mechanism["prior"].values if population is None else population, len(table))
+    square, bias = float(weights @ (table * offset**2).sum(axis=1)), float(weights @ (table * offset).sum(axis=1))
+    return square / users + (1 - 1 / users) * bias**2

@@ -1,0 +1,148 @@
+"""One tick of a session, first what public history asks for, then what is drawn; and smoothing, when it is over.
+
+`planned` is given no place. `carried_out` is, draws what the plan says and nothing else, and is the only function
+here that touches a secret.
+
+Smoothing says where somebody was at every tick, after all that was released, for a server that looks back. By forward
+and backward recursion (Rabiner 1989, section III.A), with the filter's weights w_t, the probabilities at tick t are
+those of w_t(s) b_t(s), divided by their sum, b_t(s) the probability of what was released after t from state s,
+
+    b_T = 1,    b_t(s) = sum over s' of T(s, s') L_{t+1}(s') b_{t+1}(s'),
+
+L the probability of what was released at a tick. Post-processing, as the filter is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base.arguments import asked
+from mechdesign.base.display import Shown
+from mechdesign.base.memory import require_memory
+from mechdesign.base.threads import source
+from mechdesign.mechanism.certificate import ROW_BITS
+from mechdesign.sessions.belief import Belief, best_places
+from mechdesign.sessions.design import SessionDesign
+from mechdesign.sessions.record import Step, Transcript
+
+Draw = Callable[[int, int], int]  # a report from a table, by its number, for a place
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class State:
+    """A session between two ticks, all of it public."""
+
+    transcript: Transcript
+    belief: Belief
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plan:
+    """A session at a tick: transcript before it, belief at it, table to draw a report from, None for no report."""
+
+    tick: int
+    transcript: Transcript
+    belief: Belief
+    table: int | None
+
+
+def begin(design: SessionDesign) -> State:
+    """A session before its first tick."""
+    return State(transcript=Transcript(ticks=design.ticks), belief=design.belief())
+
+
+def planned(design: SessionDesign, state: State, tick: int) -> Plan:
+    """What public history asks for at `tick`, which must be later than all before."""
+    belief = state.belief.at(tick)
+    table = design.rule.ask(tick, state.transcript, belief)
+    return Plan(tick=tick, transcript=state.transcript, belief=belief, table=table)
+
+
+def carried_out(design: SessionDesign, plan: Plan, place: int, draw: Draw) -> State:
+    """The session after the tick, somebody being at `place` (n of them)."""
+    return released(design, plan, None if plan.table is None else draw(plan.table, place))
+
+
+def released(design: SessionDesign, plan: Plan, report: int | None) -> State:
+    """The session after a tick that released `report` of the plan's table, or, with None, nothing."""
+    if plan.table is None or report is None:
+        return State(transcript=plan.transcript.then(None, plan.tick), belief=plan.belief)
+    step = Step(tick=plan.tick, table=plan.table, report=report, charge=design.charges[plan.table])
+    return State(transcript=plan.transcript.then(step, plan.tick), belief=_seen(design, plan.belief, step))
+
+
+def replayed(design: SessionDesign, transcript: Transcript, known: State | None = None) -> State:
+    """The state that a transcript leads to; `known`, one of its earlier states, to go on from.
+
+    Cost: a step of the model for every tick, and an update for every step, that is not known.
+    """
+    state = begin(design) if known is None else known
+    belief = state.belief
+    for step in transcript.steps[len(state.transcript.steps) :]:
+        belief = _seen(design, belief.at(step.tick), step)
+    return State(transcript=transcript, belief=belief.at(max(transcript.last, belief.tick)))
+
+
+def _seen(design: SessionDesign, belief: Belief, step: Step) -> Belief:
+    return belief.seen(design.likelihoods[step.table][:, step.report])
+
+
+def live(design: SessionDesign) -> Draw:
+    """Draws with exactly the integers of the tables, bits from the operating system, whole tables scanned."""
+    return lambda table, place: design.samplers[table].rows.live(place, "table")[0]
+
+
+def simulated(design: SessionDesign, seed: int) -> Draw:
+    """The same distribution from a seed: for simulations only."""
+    bits, _ = source(seed)
+    rows = [np.cumsum(each, axis=1) for each in design.likelihoods]
+
+    def report(table: int, place: int) -> int:
+        row, word = rows[table][place], int.from_bytes(bits(8), "little") >> (64 - ROW_BITS)
+        return int(np.searchsorted(row, word / 2**ROW_BITS * row[-1], side="right"))
+
+    return report
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Smoothed(Shown):
+    """For ticks 0..k-1: probabilities (k, n) of the places, the place (k,) with the least expected loss, and that loss
+    (k,), in the unit of the loss.
+    """
+
+    probabilities: NDArray[np.float64]
+    place: NDArray[np.int64]
+    error: NDArray[np.float64]
+
+
+@asked
+def smoothed(design: SessionDesign, transcript: Transcript, *, ticks: int | None = None) -> Smoothed:
+    """Where somebody was at ticks 0..ticks-1, by default up to the last one, given the whole transcript.
+
+    Raises: SizeError where the probabilities would not fit in memory. Cost: two steps of the model a tick.
+    """
+    chain, belief = design.chain, design.belief()
+    count = max([transcript.last, *(step.tick for step in transcript.steps)]) + 1
+    keep = count if ticks is None else int(ticks)
+    count = max(count, keep)
+    require_memory(count, len(chain.place), tables=3, what="the probabilities at every tick", field="ticks")
+    seen = {step.tick: design.likelihoods[step.table][:, step.report] for step in transcript.steps}
+    forward = []
+    for tick in range(count):
+        belief = belief.at(tick)
+        if tick in seen:
+            belief = belief.seen(seen[tick])
+        forward.append(belief.weights)
+    probabilities, later = np.empty((count, design.domain.size)), np.ones(len(chain.place))
+    for tick in range(count - 1, -1, -1):
+        probabilities[tick] = chain.places(forward[tick] * later)
+        probabilities[tick] /= probabilities[tick].sum()
+        if tick > 0:
+            later = later * seen[tick][chain.place] if tick in seen else later
+            later = chain.back(later / later.max(), tick)
+    place, error = best_places(probabilities, design.losses)
+    return Smoothed(probabilities=probabilities[:keep], place=place[:keep], error=error[:keep])

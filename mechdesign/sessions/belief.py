@@ -1,0 +1,76 @@
+"""Belief: where a public model thinks somebody is, after what was released; and the position that is named for it.
+
+A hidden Markov filter (Rabiner 1989, section III). With the weights w over states, a tick is w <- w T, and a report y
+from a table P is w <- w(s) P(y | place of s), divided by its sum. The estimate is the place with the least expected
+loss, the expected error is that loss. All of it is made of what was released: post-processing, which costs nothing and
+weakens nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base.display import Shown
+from mechdesign.sessions.movement import Chain
+
+LONGEST = 10_000  # ticks without a call after which the filter begins anew
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Belief(Shown):
+    """Fields: chain, the model; loss (n, n) of naming a place (across) when another (down) is true; weights (s,),
+    sum 1; tick, at which.
+    """
+
+    chain: Chain
+    loss: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    tick: int
+
+    def at(self, tick: int) -> Belief:
+        """The belief at a later tick. Cost: a step of the chain for every tick."""
+        if tick - self.tick > LONGEST:
+            return replace(self, weights=self.chain.initial, tick=tick)
+        weights = self.weights
+        for each in range(self.tick + 1, tick + 1):
+            weights = self.chain.step(weights, each)
+        return replace(self, weights=weights, tick=tick)
+
+    def seen(self, likelihood: NDArray[np.float64]) -> Belief:
+        """The belief after something whose probability from every place is (n,)."""
+        weights = self.weights * likelihood[self.chain.place]
+        total = weights.sum()
+        return replace(self, weights=weights / total) if 0 < total < np.inf else self
+
+    @cached_property
+    def places(self) -> NDArray[np.float64]:
+        """The probabilities (n,) of the places."""
+        return self.chain.places(self.weights)
+
+    @property
+    def estimate(self) -> int:
+        """The place with the least expected loss."""
+        return self._named[0]
+
+    @property
+    def error(self) -> float:
+        """The expected loss of the estimate, in the unit of the loss."""
+        return self._named[1]
+
+    @cached_property
+    def _named(self) -> tuple[int, float]:
+        (place,), (error,) = best_places(self.places[None], self.loss)
+        return int(place), float(error)
+
+
+def best_places(
+    distributions: NDArray[np.float64], loss: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """For distributions (b, n) over places: the places (b,) with the least expected loss (n, n), and that loss (b,)."""
+    expected = distributions @ loss
+    place = expected.argmin(axis=1)
+    return place, expected[np.arange(len(place)), place]

@@ -1,0 +1,211 @@
+"""Budget: how much privacy repeated reports have cost, with a limit that is kept.
+
+Theorem (Andrés, Bordenabe, Chatzikokolakis and Palamidessi 2013, "Geo-indistinguishability", section 3.3, by
+multiplying the ratios of independent reports). Let report i be drawn independently by a mechanism that is private for
+c_i d. For tuples of secrets x, x' of length n, with d_inf(x, x') = max over i of d(x_i, x'_i),
+
+    P(z|x) <= e^{sum c_i d(x_i, x'_i)} P(z|x') <= e^{(c_1 + ... + c_n) d_inf(x, x')} P(z|x')
+
+n reports of one mechanism cost n times its epsilon, correlated secrets or not; x = (u, ..., u) is one place reported n
+times. The sum is kept as an exact fraction of the multipliers that the certificates prove, not of measured ratios.
+
+Remembered reports. A secret that was reported is answered with the same report, at no cost: however often it is asked
+for, an observer sees one draw, so that averaging gains nothing. This protects only traces that repeat their secrets at
+the same positions: between two of these, the bound above counts one report for every distinct secret. Between others it
+promises nothing, whatever was paid: after home, work, home the first and the third report agree for certain, after
+home, work, park they hardly ever do, and where they differ the first trace is ruled out. Who must not learn when a
+place is left or visited again, or which of two such traces it was, has to pay for every report.
+
+When to use which. The adjacency of remembered reports is "the same places at other positions of the map, in the same
+order of visits": right for a household, a meter or a person that is asked again and again and stays, wrong for a day
+of somebody who moves. Along a trace use `Session`: its claim holds between any two traces, at a price that is counted
+for every window of time, and its file holds no secret, where a ledger names the places that were reported.
+
+Positions. Where positions are drawn, a secret is the point in a cell that a position is rounded to, 2^-16 of a cell
+apart: a fix that has moved is another secret, and pays. It is not answered with the report of one near by: whether a
+fix was near enough would show in which report comes, and that is told by no mechanism.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from mechdesign.base.arguments import asked
+from mechdesign.base.display import Shown
+from mechdesign.errors import BudgetError, InputError
+from mechdesign.mechanism.sampler import Sampler
+from mechdesign.sessions.ledger import DIGITS, Content, PrivateLedger, fraction, whole_number
+
+REMEMBERED = "nothing: the report of this secret was remembered"
+_UNIT = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paid(Content):
+    """What the file of a budget says: limit > 0, at most the largest double, and 0 <= spent <= limit, exact multiples
+    of the unit (`Admission`; None before the first report), paid in `spends` reports; remembered, the numbers of
+    reports of every mechanism and secret, no more than were paid. At most 16 MB, some 170,000 of them.
+    """
+
+    schema = "mechdesign/budget/1"
+    argument = "budget"
+    noun = "ledger"
+    make = "Budget.create(path, limit=...)"
+    limit: Fraction
+    spent: Fraction = Fraction(0)
+    spends: int = 0
+    unit: str | None = None
+    remembered: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        kept = 0 <= self.spent <= self.limit and 0 < self.limit <= sys.float_info.max
+        if not kept or (self.spent > 0) != (self.spends > 0) or len(self.remembered) > self.spends:
+            raise ValueError(f"{self.spent} of {self.limit} in {self.spends} reports")
+
+    @property
+    def count(self) -> int:
+        return self.spends
+
+    @property
+    def left(self) -> Fraction:
+        """What is left, exact."""
+        return self.limit - self.spent
+
+    def charged(self, cost: Fraction) -> Self:
+        """After one payment more. Raises: BudgetError where less is left."""
+        if cost > self.left:
+            raise BudgetError(
+                f"costs more than is left of a limit of {float(self.limit):.12g}",
+                field="budget",
+                value=f"{float(cost):.12g}, {float(self.left):.12g} left",
+                remedy="report no more: the limit stays",
+            )
+        return replace(self, spent=self.spent + cost, spends=self.spends + 1)
+
+    def document(self) -> dict[str, Any]:
+        parts = (part for each in (self.limit, self.spent) for part in each.as_integer_ratio())
+        if max(parts) >= 10**DIGITS:
+            raise InputError("sum of too many digits", field="budget", remedy="pay in whole numbers or doubles")
+        amounts = {"limit": str(self.limit), "spent": str(self.spent)}
+        return {**amounts, "spends": self.spends, "unit": self.unit, "remembered": dict(self.remembered)}
+
+    @classmethod
+    def of(cls, *, limit: Any, spent: Any, spends: Any, unit: Any, remembered: dict[str, Any]) -> Self:
+        if unit is not None and not _UNIT.fullmatch(unit):
+            raise ValueError("unit")
+        return cls(
+            limit=fraction(limit),
+            spent=fraction(spent),
+            spends=whole_number(spends),
+            unit=unit,
+            remembered={key: whole_number(report) for key, report in remembered.items()},
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Budget(Shown):
+    """The ledger at `path`, shared by all processes that open it; `Budget.create` makes one.
+
+    What is counted are multiples of a metric at scale 1: a report by a mechanism for 2 * metric costs 2. What is
+    paid is written to the disk before the report is returned; a process that dies in between has paid, and the report
+    is remembered. A ledger that was deleted or put back in an older state is refused by a Budget that has seen more;
+    one that starts with the older file cannot tell: keep no copies.
+    `path` is made absolute and symbolic links are followed once, here: links and working directories do not make two
+    ledgers of one. A file with a hard link is refused at every use. Processes on several machines are kept apart only
+    by a file system whose locks hold between them.
+    The file holds the secrets that were reported, permissions 0600; who reads it knows them. What a writer that was
+    killed left of it beside it is removed here.
+    Raises: InputError where there is no ledger, or a file with two names; FileFormatError where it is damaged.
+    """
+
+    path: Path = field(kw_only=False)
+    _ledger: PrivateLedger[Paid] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_ledger", PrivateLedger(self.path, Paid))
+        object.__setattr__(self, "path", self._ledger.path)
+
+    @classmethod
+    @asked
+    def create(cls, path: str | Path, *, limit: float) -> Budget:
+        """A ledger of nothing spent, with a limit in multiples of the metric.
+
+        Raises: InputError for a limit that is not positive and finite, or where the file exists: a limit stays.
+        """
+        return cls(path=PrivateLedger(path, Paid, Paid(limit=amount_of(limit, "limit"))).path)
+
+    @property
+    def limit(self) -> Fraction:
+        """The limit, exact."""
+        return self._ledger.current().limit
+
+    @property
+    def spent(self) -> Fraction:
+        """What was paid so far, exact."""
+        return self._ledger.current().spent
+
+    @property
+    def remaining(self) -> Fraction:
+        """What is left, exact."""
+        return self._ledger.current().left
+
+    def spend(self, amount: float) -> Fraction:
+        """Pay for reports that were drawn elsewhere; returns what is left.
+
+        Raises: BudgetError where less is left, InputError for an amount that is not positive and finite.
+        """
+        cost = amount_of(amount, "amount")
+        with self._ledger.held():
+            paid = self._ledger.read().charged(cost)
+            self._ledger.write(paid)
+        return paid.left
+
+    def report(self, sampler: Sampler, secret: int | None = None, *, at: ArrayLike | None = None) -> xr.DataArray:
+        """The report of `secret`, or of the position `at`: the remembered one at no cost, or one by `Sampler.report`,
+        paid for and remembered.
+
+        Another mechanism for the same secret is another report. The attribute cost says what was paid.
+        Raises: BudgetError where less is left than a report costs; InputError for a secret that is not there, or a
+            mechanism over other places or for another metric than the ledger counts; FileFormatError for a ledger that
+            remembers a report which the mechanism does not have.
+        """
+        admission, place = sampler.admission, sampler.place(secret, at)
+        with self._ledger.held():
+            paid = self._ledger.read()
+            if paid.unit not in (None, admission.unit):
+                raise InputError(
+                    "the ledger counts another metric, or other places",
+                    field="mechanism",
+                    value=sampler.mechanism.attrs.get("problem"),
+                    remedy="keep one ledger for each metric and grid",
+                )
+            cell, point = place
+            key = " ".join(map(str, (sampler.mechanism.attrs["sha256"], cell, *point)))
+            if key in paid.remembered:
+                if not sampler.rows.can_report(report := paid.remembered[key]):
+                    raise self._ledger.damaged("a report that the mechanism does not have")
+                return sampler.released(report, cost=REMEMBERED)
+            paid = paid.charged(admission.charge)
+            drawn = sampler.drawn_for(place)
+            remembered = {**paid.remembered, key: int(drawn)}
+            self._ledger.write(replace(paid, unit=admission.unit, remembered=remembered))
+        return drawn.assign_attrs(cost=f"{float(admission.charge):.12g} times the metric; {float(paid.left):.12g} left")
+
+
+def amount_of(value: float | Fraction, name: str) -> Fraction:
+    """An amount as an exact fraction. Raises: InputError unless it is positive and finite."""
+    given = value.item() if isinstance(value, np.generic) else value
+    known = isinstance(given, (int, float, Fraction)) and not isinstance(given, bool)
+    if not known or not 0 < given <= sys.float_info.max:
+        raise InputError("must be positive and finite", field=name, value=value)
+    return Fraction(given)

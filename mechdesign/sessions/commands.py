@@ -1,0 +1,140 @@
+"""`mechdesign session`: propose a design by simulation, make a session of it, report along a trace, say its cost."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mechdesign.cli.options import JsonOption, LimitOption, OverwriteOption, real, whole
+from mechdesign.cli.parsing import place_asked
+from mechdesign.errors import InputError
+from mechdesign.geo.commands import area_asked
+
+if TYPE_CHECKING:
+    from mechdesign.sessions.session import Session
+
+session = typer.Typer(help="Reports along a trace, one certified account.", rich_markup_mode=None)
+SessionArgument = Annotated[Path, typer.Argument(help="The file of the session.")]
+_DESIGN = typer.Option("--design", help="The design (JSON, with its tables beside it).")
+DesignOption = Annotated[Path | None, _DESIGN]
+_AREA_HELP = "GeoJSON file of the region: Polygon or MultiPolygon, degrees."
+_WITHIN_HELP = "The radius that --limit is for, in --unit."
+_WINDOW_HELP = "What the limit is for: 1d, every calendar day; 24h, any 24 hours; 14d; or any so many ticks."
+
+
+@session.command()
+def design(
+    output: Annotated[Path, typer.Option("-o", "--output", help="Design to write: .json, its table beside it.")],
+    cell: Annotated[float, real("--cell", help="Side of a cell, in the unit.")],
+    limit: Annotated[float, real("--limit", help="Nats within the radius that a calendar day may cost.")],
+    area: Annotated[Path | None, typer.Option("--area", help=_AREA_HELP)] = None,
+    box: Annotated[str | None, typer.Option("--box", metavar="W,S,E,N", help="Degrees, instead of a file.")] = None,
+    ticks: Annotated[int, whole("--ticks", help="Ticks of a day, at each of which a place may be reported.")] = 48,
+    within: Annotated[float, real("--within", help=_WITHIN_HELP)] = 200.0,
+    unit: Annotated[str, typer.Option("--unit", help="Unit of length: m, km, mi, ...")] = "m",
+    forbidden: Annotated[Path | None, typer.Option("--forbidden", help="GeoJSON of what is left out: water.")] = None,
+    people: Annotated[int, whole("--people", help="Synthetic people that are measured.")] = 30,
+    seed: Annotated[int, whole("--seed", help="Of the simulation.")] = 0,
+    time_limit: LimitOption = float("inf"),
+    overwrite: OverwriteOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Design a session for an area: simulates synthetic days, and says what a total a day is worth and gives away."""
+    started = time.monotonic()
+    from mechdesign.geo.areas import read_area
+    from mechdesign.mechanism.storage import check_target
+    from mechdesign.output import printing
+    from mechdesign.sessions.design_files import save_design
+    from mechdesign.sessions.propose import propose
+    from mechdesign.sessions.terminal import proposal_document, proposal_words
+
+    check_target(output, overwrite=overwrite)
+    region = area_asked(area, box)
+    left_out = None if forbidden is None else read_area(forbidden)
+    printing.note_compiling()
+    with printing.progress("simulating sessions", limit=time_limit) as on_progress:
+        proposal = propose(
+            region.grid(cell=cell, unit=unit, forbidden=left_out),
+            ticks=ticks,
+            limit=limit,
+            within=within,
+            people=people,
+            seed=seed,
+            time_limit=time_limit,
+            on_progress=on_progress,
+        )
+    save_design(proposal.design, output, overwrite=overwrite)
+    ended = {"file": str(output), "seconds": time.monotonic() - started, "stopped": proposal.stopped or None}
+    late = "Stopped at its time limit: rules or totals are left out; a longer --time-limit tries all."
+    words = [*([late] if proposal.stopped else []), *proposal_words(proposal, output)]
+    printing.show(proposal_document(proposal) | ended, words, as_json=as_json)
+
+
+@session.command()
+def create(
+    file: SessionArgument,
+    design: Annotated[Path, _DESIGN],
+    limit: Annotated[float, real("--limit", help="The most that a window may cost, in multiples of the metric.")],
+    window: Annotated[str, typer.Option("--window", help=_WINDOW_HELP)] = "1d",
+    as_json: JsonOption = False,
+) -> None:
+    """Make the session FILE, with nothing reported yet."""
+    from mechdesign.sessions.session import Session
+    from mechdesign.sessions.terminal import show_account
+
+    length = int(window) if window.isascii() and window.isdigit() and len(window) < 10 else window
+    show_account(Session.create(file, design=design, limit=limit, window=length).account(), as_json=as_json)
+
+
+@session.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def report(
+    context: typer.Context,
+    file: SessionArgument,
+    tick: Annotated[int, whole("--tick", help="The number of this tick, counted from a midnight; they rise.")],
+    at: Annotated[str | None, typer.Option("--at", metavar="X Y", help="The location, in the unit of the map.")] = None,
+    cell: Annotated[int | None, whole("--cell", help="The number of the place, instead of --at.")] = None,
+    lon: Annotated[float | None, real("--lon", help="Degrees east, with --lat instead of --at.")] = None,
+    lat: Annotated[float | None, real("--lat", help="Degrees north.")] = None,
+    no_fix: Annotated[
+        bool, typer.Option("--no-fix", help="The location is not known: a report is drawn all the same.")
+    ] = False,
+    design: DesignOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Report at a tick: draws if the rule asks for it, pays, and prints what may be released."""
+    location = place_asked(at, context.args)
+    if sum(given is not None for given in (location, cell, lon)) + no_fix != 1 or (lon is None) != (lat is None):
+        remedy = "pass --at X Y, --lon E --lat N, --cell N, or --no-fix"
+        raise InputError("one place is needed", field="at", remedy=remedy)
+    import numpy as np
+
+    from mechdesign.problem.locate import refuse_degrees
+    from mechdesign.sessions.terminal import show_estimate
+
+    opened = _opened(file, design)
+    domain = opened.design.domain
+    if lon is not None and lat is not None:
+        if domain.plane is None:
+            raise InputError("the design does not say where on Earth it is", field="lon, lat", remedy="pass --at X Y")
+        location = domain.plane.forward(np.array([lon]), np.array([lat]))[0].tolist()
+    elif location is not None and len(location) == domain.dimension:
+        refuse_degrees(domain, np.array([location]), surely=False)
+    show_estimate(opened.report(cell, at=location, tick=tick), domain, as_json=as_json)
+
+
+@session.command()
+def account(file: SessionArgument, design: DesignOption = None, as_json: JsonOption = False) -> None:
+    """Say what a session has paid: every window summed afresh, exactly."""
+    from mechdesign.sessions.terminal import show_account
+
+    show_account(_opened(file, design).account(), as_json=as_json)
+
+
+def _opened(file: Path, design: Path | None) -> Session:
+    from mechdesign.sessions.design_files import load_design
+    from mechdesign.sessions.session import Session
+
+    return Session(file) if design is None else Session(file, design=load_design(design))

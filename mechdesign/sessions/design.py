@@ -1,0 +1,165 @@
+"""SessionDesign: tables, a rule, a public model; everything of a session that is fixed before it begins.
+
+All of it is public. A design says what any window can cost, for every transcript, before anything is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from mechdesign.base.descriptions import json_sha256
+from mechdesign.base.display import Shown
+from mechdesign.base.memory import require_memory
+from mechdesign.errors import InputError
+from mechdesign.mechanism.sampler import Sampler
+from mechdesign.mechanism.stored import Admission
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.losses import Distance, Loss, check_loss
+from mechdesign.problem.metric import Metric
+from mechdesign.sessions.belief import Belief
+from mechdesign.sessions.movement import Chain, Movement, Walk
+from mechdesign.sessions.record import Transcript
+from mechdesign.sessions.rules import Rule
+from mechdesign.sessions.windows import MOST_TICKS, Window
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SessionDesign(Shown):
+    """Certified tables over one domain, for multiples of one metric, and the rule that chooses among them.
+
+    Fields: tables, mechanisms, proved here; rule, `Clock` or `Risk`; ticks, how many a day has; movement, the public
+    model of the filter; loss, of naming a place when another is true: its unit is that of the expected error, and of
+    what rules compare with it.
+    Claim. On every transcript, P(reports|x) <= e^{C d_inf(x, x')} P(reports|x') for traces x, x' that differ in one
+    window alone, d_inf = max over ticks of d(x_t, x'_t), d the metric at scale 1, C = `worst(window)`.
+    Raises: VerificationError for a table that is not private as claimed; InputError for tables over other places or for
+        another metric than the first, or fewer than the rule names.
+    """
+
+    tables: Sequence[xr.Dataset]
+    rule: Rule
+    ticks: int = 48
+    movement: Movement = field(default_factory=Walk)
+    loss: Loss = field(default_factory=Distance)
+    samplers: tuple[Sampler, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if type(self.ticks) is not int or not 1 <= self.ticks <= MOST_TICKS:
+            raise InputError("must be a whole number, 1 or more", field="ticks", value=self.ticks)
+        given = [self.tables] if isinstance(self.tables, xr.Dataset) else list(self.tables)
+        samplers = tuple(Sampler(mechanism=each) for each in given)
+        if len(samplers) < self.rule.tables():
+            raise InputError(f"the rule names {self.rule.tables()} of them", field="tables", value=len(samplers))
+        for number, sampler in enumerate(samplers):
+            name = f"number {number}, {sampler.mechanism.attrs.get('problem')}"
+            if sampler.admission.unit != samplers[0].admission.unit:
+                raise InputError("is over other places, or another metric, than the first", field="tables", value=name)
+            if sampler.admission.positions is not None:
+                raise InputError(
+                    "draws for positions, and no row of it alone keeps its claim",
+                    field="tables",
+                    value=name,
+                    remedy="design tables that are private between cells: mechdesign area --positions cells",
+                )
+            if sampler.admission.charge <= 0:
+                raise InputError("is constant: it carries no information", field="tables", value=name)
+        object.__setattr__(self, "samplers", samplers)
+        object.__setattr__(self, "tables", tuple(sampler.mechanism for sampler in samplers))
+        self.worst("1d")
+        _ = self.chain
+
+    def facts(self) -> Mapping[str, object]:
+        charges = ", ".join(f"{float(charge):.9g}" for charge in self.charges)
+        return {
+            "rule": self.rule,
+            "tables": f"{len(self.tables)}, costing {charges}",
+            "ticks": f"{self.ticks} a day, movement {type(self.movement).__name__}",
+            "worst": f"{float(self.worst('1d')):.9g} a calendar day, {float(self.worst('24h')):.9g} any 24 h",
+        }
+
+    @property
+    def admission(self) -> Admission:
+        """What is proved of the first table; the others are for multiples of its metric."""
+        return self.samplers[0].admission
+
+    @property
+    def domain(self) -> Domain:
+        """The places."""
+        return self.admission.domain
+
+    @cached_property
+    def metric(self) -> Metric:
+        """The metric that charges are multiples of."""
+        found = self.admission.metric
+        return found if found.listed else replace(found, scale=1.0)
+
+    @cached_property
+    def charges(self) -> tuple[Fraction, ...]:
+        """What a report of every table costs, exact multiples of the metric."""
+        return tuple(sampler.admission.charge for sampler in self.samplers)
+
+    def worst(self, window: str | int) -> Fraction:
+        """The largest sum of charges that any transcript reaches in a window. Raises: InputError for another window."""
+        return self.rule.worst(self.charges, self.ticks, Window.of(window, self.ticks))
+
+    @cached_property
+    def chain(self) -> Chain:
+        """The model of movement on the places, begun from the prior of the first table."""
+        return self.movement.over(self.domain, self.metric, np.asarray(self.tables[0]["prior"].values, float))
+
+    @cached_property
+    def losses(self) -> NDArray[np.float64]:
+        """The loss (n, n) of naming a place (across) when another (down) is true."""
+        require_memory(self.domain.size, self.domain.size, tables=2, what="the losses between all places")
+        return check_loss(self.loss.matrix(self.domain, self.domain))
+
+    @cached_property
+    def likelihoods(self) -> tuple[NDArray[np.float64], ...]:
+        """P(y|u) of every table, (n, m), for filters."""
+        return tuple(sampler.rows.probabilities(np.arange(self.domain.size)) for sampler in self.samplers)
+
+    def belief(self) -> Belief:
+        """What the filter believes before anything is released."""
+        return Belief(chain=self.chain, loss=self.losses, weights=self.chain.initial, tick=0)
+
+    def check(self, transcript: Transcript) -> None:
+        """Refuse steps that this design cannot have made. Raises: InputError that names the step."""
+        for step in transcript.steps:
+            if step.table >= self.rule.tables() or not 0 <= step.report < self.samplers[step.table].rows.reports:
+                raise InputError("the design has no such table or report", field="session", value=step.tick)
+            if step.charge != self.charges[step.table]:
+                raise InputError("the design has another charge", field="session", value=step.tick)
+
+    def describe(self) -> dict[str, Any]:
+        """What a file keeps beside the tables, which it names by their SHA-256."""
+        return {
+            "tables": [str(each.attrs["sha256"]) for each in self.tables],
+            "rule": self.rule.describe(),
+            "ticks": self.ticks,
+            "movement": self.movement.describe(),
+            "loss": self.loss.name,
+        }
+
+    @cached_property
+    def sha256(self) -> str:
+        """64 hexadecimal digits that name the design with its tables."""
+        return json_sha256(self.describe())
+
+    @property
+    def claim(self) -> str:
+        """What is promised, in one sentence."""
+        day, any_day = (Window.of(words, self.ticks) for words in ("1d", "24h"))
+        return (
+            f"Whatever is reported, P(reports|x) <= exp(C max d(x_t, x'_t)) P(reports|x') for all traces x, x' over "
+            f"{self.domain.size} places that differ only in {day.name()} of {self.ticks} ticks, C = "
+            f"{self.worst('1d')}, or only in {any_day.name()}, C = {self.worst('24h')}, where d is "
+            f"{self.metric.claim(self.domain)}."
+        )

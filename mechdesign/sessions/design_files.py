@@ -1,0 +1,153 @@
+"""Files of a session design: a JSON document, and beside it the mechanism files of its tables, which it names.
+
+The document: schema; claim, in one sentence; worst, what a day and any 24 hours cost at most, exact; tables, of each
+file and sha256; rule, ticks, movement, loss; sha256 over the rest.
+Tables are named by their files in the same folder, never by a path.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from mechdesign.base.arguments import asked
+from mechdesign.base.descriptions import json_sha256, read_json
+from mechdesign.base.opening import open_regular, read_bytes
+from mechdesign.errors import InputError, MechdesignError, VerificationError
+from mechdesign.mechanism.storage import check_target, load, save, write_atomically
+from mechdesign.problem.losses import named_loss
+from mechdesign.sessions.design import SessionDesign
+from mechdesign.sessions.movement import movement_from_description
+from mechdesign.sessions.rules import Clock, Risk, Rule
+
+SCHEMA = "mechdesign/session-design/1"
+RULES: dict[str, type[Rule]] = {kind.kind: kind for kind in (Clock, Risk)}
+WINDOWS = ("1d", "24h")  # that a file says the worst of
+_MOST_BYTES = 1 << 26
+_REMEDY = "give the path of a session design"
+_HEAD = 64  # bytes in which a design says its schema
+_FIELDS = {"schema", "claim", "worst", "tables", "rule", "ticks", "movement", "loss", "sha256"}
+_NAME = re.compile(r"[^/\\\x00-\x1f]{1,255}")
+
+
+@asked
+def save_design(design: SessionDesign, path: str | Path, *, overwrite: bool = False) -> Path:
+    """Write a design: FILE.json, say, and its tables beside it as FILE-0.nc, FILE-1.nc and so on.
+
+    Raises: InputError for existing files without `overwrite`, or a missing folder; FileFormatError if the disk refuses.
+    On failure no new file stays.
+    """
+    target = check_target(path, overwrite=overwrite)
+    files = [target.with_name(f"{target.stem}-{number}.nc") for number in range(len(design.tables))]
+    fresh = [each for each in (*files, target) if not each.exists()]
+    for each in files:
+        check_target(each, overwrite=overwrite)
+    try:
+        for each, table in zip(files, design.tables, strict=True):
+            save(table, each, overwrite=overwrite)
+        text = json.dumps(document(design, [each.name for each in files]), indent=1, allow_nan=False)
+
+        def put(temporary: Path) -> None:
+            temporary.write_text(text, encoding="utf-8")
+
+        write_atomically(target, put)
+    except BaseException:
+        for each in fresh:
+            each.unlink(missing_ok=True)
+        raise
+    return target
+
+
+def document(design: SessionDesign, files: list[str]) -> dict[str, Any]:
+    """What the file of a design says; `files`, the names of those of its tables."""
+    fields = design.describe()
+    content = {
+        "schema": SCHEMA,
+        "claim": design.claim,
+        "worst": {words: str(design.worst(words)) for words in WINDOWS},
+        **fields,
+        "tables": [{"file": name, "sha256": each} for name, each in zip(files, fields["tables"], strict=True)],
+    }
+    return content | {"sha256": json_sha256(content)}
+
+
+def is_design(path: str | Path) -> bool:
+    """Whether there is a file that begins as a session design does."""
+    try:
+        with open_regular(path, field="file", remedy=_REMEDY) as stream:
+            return SCHEMA.rpartition("/")[0].encode() in stream.read(_HEAD)
+    except (MechdesignError, OSError):
+        return False
+
+
+@asked
+def load_design(path: str | Path) -> SessionDesign:
+    """Read a design and its tables, all of which are proved; `verify` also sums its windows and compares its claim.
+
+    Raises: InputError if there is no such file; VerificationError if it, or a table, is damaged, altered or not private
+    as claimed.
+    """
+    return rebuilt(read_document(path), Path(path).parent)
+
+
+def read_document(path: str | Path) -> dict[str, Any]:
+    """The document of a design, of its schema and unaltered since it was sealed; its parts are not looked at."""
+    with open_regular(path, field="file", remedy=_REMEDY) as stream:
+        text = read_bytes(stream, Path(path), field="file", most=_MOST_BYTES, unfolds=20)
+    try:
+        content = read_json(text)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(f"cannot be read ({error})", path) from error
+    if not isinstance(content, dict) or content.get("schema") != SCHEMA:
+        raise _damaged("is no session design of this schema", path)
+    if odd := set(content) ^ _FIELDS:
+        raise _damaged(f"misses, or has besides, {', '.join(sorted(odd))[:80]}", path)
+    if content["sha256"] != json_sha256({name: value for name, value in content.items() if name != "sha256"}):
+        raise _damaged("the checksum does not match the content", path)
+    return content
+
+
+def rebuilt(content: Mapping[str, Any], folder: Path) -> SessionDesign:
+    """The design of a document, with the tables that it names in `folder`.
+
+    Raises: VerificationError for what contradicts itself, and a table with another SHA-256.
+    """
+    try:
+        files = {each["file"]: each["sha256"] for each in content["tables"]}
+        if len(files) < len(content["tables"]):
+            raise _damaged("names a table twice", folder)  # every name costs a proof
+        rule = content["rule"]
+        if rule["kind"] not in RULES:
+            raise InputError("unknown rule", field="rule", value=rule["kind"], remedy=f"use {' or '.join(RULES)}")
+        return SessionDesign(
+            tables=[_table(folder, name, sha256) for name, sha256 in files.items()],
+            rule=RULES[rule["kind"]].from_description(rule),
+            ticks=content["ticks"],
+            movement=movement_from_description(content["movement"]),
+            loss=named_loss(content["loss"]),
+        )
+    except VerificationError:
+        raise
+    except MechdesignError as error:
+        problem = f"the file contradicts itself: {error.message}"
+        raise VerificationError(problem, field=error.field, value=error.value) from error
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
+        raise _damaged(f"is no complete file ({type(error).__name__}: {error})", folder) from error
+
+
+def _table(folder: Path, name: str, sha256: object) -> xr.Dataset:
+    if not _NAME.fullmatch(name) or name in (".", ".."):
+        raise _damaged("must be the name of a file beside the design", ascii(name))
+    table = load(folder / name)
+    if table.attrs["sha256"] != sha256:
+        raise _damaged("is another table than the design was made with", name)
+    return table
+
+
+def _damaged(problem: str, value: object) -> VerificationError:
+    return VerificationError(problem, field="file", value=value, remedy="use an unaltered session design")

@@ -1,0 +1,224 @@
+"""PrivateLedger: what was paid and released, in a JSON document that one process at a time changes, permissions 0600.
+
+A file is whole or not there, and has one name: symbolic links are followed when it is opened, and a file with a second
+one (a hard link) is refused, because writing would part the two. The lock is a file beside it, which stays with it. The
+sha256 over the rest tells damage, not intent. What is counted never falls: a file that was deleted or put back in an
+older state is refused by whoever has seen more; who starts with the older file cannot tell.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+from mechdesign.base.descriptions import json_sha256, read_json
+from mechdesign.base.lock import locked
+from mechdesign.errors import FileFormatError, InputError
+from mechdesign.mechanism.storage import write_atomically
+
+MOST_BYTES = 1 << 24
+DIGITS = 1000  # of a numerator or denominator; sums of doubles up to a double have 633 at most
+_PRIVATE = 0o600
+_FRACTION = re.compile(rf"[0-9]{{1,{DIGITS}}}(/[0-9]{{1,{DIGITS}}})?")
+_OPENING = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_SPENT = "treat the budget as spent"
+
+
+class Content(ABC):
+    """What a ledger says. schema, of its files; argument and noun, how errors name it; make, how one is made."""
+
+    schema: ClassVar[str]
+    argument: ClassVar[str]
+    noun: ClassVar[str]
+    make: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """A whole number that rises whenever something is paid or released."""
+
+    @abstractmethod
+    def document(self) -> dict[str, Any]:
+        """The content as JSON holds it."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, *names: Any, **document: Any) -> Self:
+        """The content of a document by anybody. Raises: any error for one that contradicts itself."""
+
+
+C = TypeVar("C", bound=Content)
+
+
+class PrivateLedger(Generic[C]):
+    """The ledger at `path`, made absolute, the symbolic links followed once; with `new`, one that is made here.
+
+    What a writer that was killed left of it beside it is removed.
+    Raises: InputError where nothing is there, no regular file, or one with two names; with `new`, where its folder is
+        missing or its name is taken, if only by a link; FileFormatError where it is damaged.
+    """
+
+    def __init__(self, path: str | Path, kind: type[C], new: C | None = None) -> None:
+        self.kind, self.path, self._count = kind, Path(path), -1
+        try:
+            if new is None:
+                self.path = Path(os.path.realpath(self.path, strict=True))
+                regular, taken = self.path.is_file(), False
+            else:
+                self.path = Path(os.path.realpath(self.path.parent, strict=True)) / self.path.name
+                regular, taken = True, _stands(self.path)
+        except FileNotFoundError as error:
+            raise (self._none() if new is None else self._refused("has no folder")) from error
+        except (OSError, ValueError) as error:
+            problem = f"cannot be opened ({getattr(error, 'strerror', error)})"
+            raise InputError(problem, field=kind.argument, value=ascii(str(path))) from error
+        if not regular:
+            raise self._refused("is no regular file")
+        if taken:
+            raise self._taken()
+        with self.held():
+            if new is None:
+                self._remove_left_over()
+                self.read()
+            elif _stands(self.path):
+                raise self._taken()
+            else:
+                self.write(new)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep every other process and thread out of the file, waiting for them first.
+
+        The lock file goes where there is no file in the end. Raises: InputError where it cannot be made.
+        """
+        lock = self.path.with_name(f".{self.path.name}.lock")
+        with locked(lock, field=self.kind.argument, wait=True):
+            try:
+                yield
+            finally:
+                with suppress(OSError):  # Windows removes no open file
+                    if not os.path.lexists(self.path) and lock.stat().st_size == 0:
+                        lock.unlink()
+
+    def current(self) -> C:
+        """The content at this moment."""
+        with self.held():
+            return self.read()
+
+    def read(self) -> C:
+        """The content, while the file is held.
+
+        Raises: InputError where there is none, or one with another name beside this; FileFormatError where it is cut
+            short, altered, too large, contradicts itself, or counts less than was seen.
+        """
+        text = self._bytes()
+        try:
+            document = read_json(text)
+            sha256 = document.pop("sha256")
+            if sha256 != json_sha256(document) or document.pop("schema") != self.kind.schema:
+                raise ValueError("altered")
+            content = self.kind.of(**document)
+        except Exception as error:
+            raise self.damaged(getattr(error, "message", type(error).__name__)) from error
+        if content.count < self._count:
+            raise self.older()
+        self._count = content.count
+        return content
+
+    def write(self, content: C) -> None:
+        """Replace the file at once, while it is held.
+
+        Raises: InputError where it would outgrow what `read` takes; FileFormatError where the disk refuses; the old
+            file then stands.
+        """
+        document = {"schema": self.kind.schema, **content.document()}
+        text = json.dumps({**document, "sha256": json_sha256(document)}, indent=1, sort_keys=True).encode()
+        if len(text) > MOST_BYTES:
+            raise self._refused(f"the {self.kind.noun} is full", "begin another with what is left")
+
+        def put(temporary: Path) -> None:
+            temporary.write_bytes(text)
+
+        write_atomically(self.path, put, mode=_PRIVATE)
+        self._count = content.count
+
+    def damaged(self, why: str) -> FileFormatError:
+        """The error for a file whose content cannot be."""
+        return self._unread(f"the {self.kind.noun} is damaged ({why})", f"{_SPENT}: it does not tell what was reported")
+
+    def _bytes(self) -> bytes:
+        """The bytes of the file, if it is a regular one of one name and no more than MOST_BYTES."""
+        try:
+            with os.fdopen(os.open(self.path, _OPENING), "rb") as file:
+                status = os.fstat(file.fileno())
+                if not stat.S_ISREG(status.st_mode):
+                    raise self._refused("is no regular file", _SPENT)
+                if status.st_nlink != 1:
+                    problem = f"has {status.st_nlink} names (hard links), each of which could be spent"
+                    raise self._refused(problem, f"delete the others: a {self.kind.noun} has one")
+                content = file.read(MOST_BYTES + 1) if status.st_size <= MOST_BYTES else b""
+        except FileNotFoundError as error:
+            raise (self._none() if self._count < 0 else self.older()) from error
+        except OSError as error:
+            raise self._unread(f"cannot be read ({error.strerror})") from error
+        if max(status.st_size, len(content)) > MOST_BYTES:
+            raise self.damaged(f"more than {MOST_BYTES} bytes")
+        return content
+
+    def _remove_left_over(self) -> None:
+        """Remove what writers left when they were killed. Cost: a look at every name in the folder."""
+        part = re.compile(rf"\.{re.escape(self.path.name)}\.[a-z0-9_]{{8}}\.part")  # as write_atomically names them
+        try:
+            for entry in os.scandir(self.path.parent):
+                if part.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                    Path(entry).unlink()
+        except OSError as error:
+            problem = f"what a killed writer left cannot be removed ({error.strerror})"
+            raise self._unread(problem, f"delete the files .{self.path.name}.*.part in its folder") from error
+
+    def _refused(self, problem: str, remedy: str | None = None) -> InputError:
+        return InputError(problem, field=self.kind.argument, value=self.path, remedy=remedy)
+
+    def _unread(self, problem: str, remedy: str | None = None) -> FileFormatError:
+        return FileFormatError(problem, field=self.kind.argument, value=self.path, remedy=remedy)
+
+    def _taken(self) -> InputError:
+        return self._refused("exists already", "name another file: a limit stays")
+
+    def _none(self) -> InputError:
+        return self._refused(f"no such {self.kind.noun}", f"make one: {self.kind.make}")
+
+    def older(self) -> FileFormatError:
+        """The error for a file that says less than was seen of it."""
+        return self._unread(f"the {self.kind.noun} was deleted, or put back in an older state", _SPENT)
+
+
+def _stands(path: Path) -> bool:
+    """Whether there is something of this name, if only a link."""
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def fraction(text: object) -> Fraction:
+    """The exact fraction >= 0 that a document says. Raises: ValueError for any other text."""
+    if not isinstance(text, str) or not _FRACTION.fullmatch(text) or str(value := Fraction(text)) != text:
+        raise ValueError("no exact fraction")
+    return value
+
+
+def whole_number(value: object) -> int:
+    """A whole number >= 0. Raises: ValueError."""
+    if type(value) is not int or value < 0:
+        raise ValueError("no whole number")
+    return value

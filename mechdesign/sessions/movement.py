@@ -1,0 +1,350 @@
+"""Movement: a public model of how somebody moves from one tick to the next, for filters between reports.
+
+It is a model of anybody, never of the person who is protected: what a filter makes of public reports with it is
+post-processing, which weakens no claim, however wrong the model is. A wrong model costs accuracy.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.base.arguments import positive
+from mechdesign.base.descriptions import Reader, finite, finites, named, whole, wholes, written
+from mechdesign.base.display import Shown
+from mechdesign.errors import InputError, SizeError, UnsuitableError
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.lattice import stencil_pairs
+from mechdesign.problem.losses import check_prior
+from mechdesign.problem.metric import Metric
+
+ROW_ERROR = 1e-9  # by which the probabilities of a row may miss 1 before they are divided by their sum
+MOST_HOMES = 1_000  # places of HomeAway: a belief has the square of it
+MOST_STATES = 1 << 20  # of a description
+HOUSED = 0.95  # of a belief that begins, that the person is at home
+_STENCIL = {1: 4, 2: 8, 3: 26}  # by number of axes: cells that share an edge or a corner
+_RATES = ("leave", "back", "wander", "mix")
+_Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Chain(Shown):
+    """s hidden states, each at one of n places, that move at every tick.
+
+    Fields: size, the number n of places; initial (s,), the distribution at the first tick; place (s,), where each state
+    is; matrices, row-stochastic (s, s) and sparse: number t mod k of the k of them leads from tick t - 1 to tick t.
+    Another way of moving is a subclass with its own `step` and `back`.
+    """
+
+    size: int
+    initial: _Floats
+    place: NDArray[np.int64]
+    matrices: tuple[sp.csr_array, ...]
+
+    def step(self, belief: _Floats, tick: int) -> _Floats:
+        """The distributions (s,) or (k, s) at `tick` that follow from those at the tick before."""
+        return np.asarray(belief @ self.matrices[tick % len(self.matrices)])
+
+    def back(self, values: _Floats, tick: int) -> _Floats:
+        """The expectations, given the state at the tick before, of values (s,) or (k, s) of the state at `tick`."""
+        return np.asarray(values @ self.matrices[tick % len(self.matrices)].T)
+
+    def places(self, belief: _Floats) -> _Floats:
+        """The distributions over places of distributions (s,) or (k, s) over states."""
+        return np.asarray(belief @ self._incidence)
+
+    @cached_property
+    def _incidence(self) -> sp.csr_array:
+        states = len(self.place)
+        return sp.csr_array((np.ones(states), (np.arange(states), self.place)), shape=(states, self.size))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Movement(Shown, ABC):
+    """A model that any domain makes a `Chain` of. A class of its own is a frozen dataclass with a row in `MOVEMENTS`;
+    kind, its name there and in files; described, the fields that files keep, and what reads each of them.
+    """
+
+    kind: ClassVar[str]
+    described: ClassVar[tuple[tuple[str, Reader], ...]] = ()
+
+    @abstractmethod
+    def over(self, domain: Domain, metric: Metric, prior: _Floats) -> Chain:
+        """The chain on the places of `domain`, begun from `prior` (n,). Raises: InputError where it does not fit."""
+
+    def describe(self) -> dict[str, Any]:
+        """kind, and what `from_description` needs, as JSON holds it."""
+        return {"kind": self.kind, **{name: written(getattr(self, name)) for name, _ in self.described}}
+
+    @classmethod
+    def from_description(cls, description: dict[str, Any]) -> Self:
+        """The model of `describe`; description holds data from anybody. Raises: InputError that names the field."""
+        named(description, "movement", ("kind", *(name for name, _ in cls.described)))
+        return cls(**{name: read(description[name], name) for name, read in cls.described})
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Walk(Movement):
+    """At every tick: with probability `stay` no move, else to one of the neighbours, all alike.
+
+    Neighbours on a grid are the cells around (two, eight or 26 of them) that no masked cell cuts off; elsewhere those
+    that an edge of the metric joins, where the metric has few (a graph, streets). A place without neighbours stays.
+    Raises: InputError unless 0 <= stay < 1; `over`: UnsuitableError off grids for a metric of all pairs.
+    """
+
+    stay: float = 0.9
+    kind = "walk"
+    described = (("stay", finite),)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.stay < 1:
+            raise InputError("must be a probability below 1", field="stay", value=self.stay)
+        object.__setattr__(self, "stay", float(self.stay))
+
+    def over(self, domain: Domain, metric: Metric, prior: _Floats) -> Chain:
+        if domain.kind == "grid":
+            tail, head = stencil_pairs(domain, _STENCIL[domain.dimension])
+        elif metric.sparse:
+            edges = metric.edges(domain)
+            tail, head = edges.tail, edges.head
+        else:
+            raise UnsuitableError(
+                "a walk needs a grid, or a metric with few edges",
+                field="movement",
+                value=domain.kind,
+                remedy="give the model: md.sessions.Transitions(matrix)",
+            )
+        n, ones = domain.size, np.ones(2 * len(tail))
+        joined = sp.csr_array((ones, (np.concatenate([tail, head]), np.concatenate([head, tail]))), shape=(n, n))
+        degree = np.asarray(joined.sum(axis=1)).ravel()
+        moving = sp.diags_array(np.where(degree > 0, (1 - self.stay) / np.maximum(degree, 1), 0.0)) @ joined
+        staying = sp.diags_array(np.where(degree > 0, self.stay, 1.0))
+        matrix = stochastic(sp.csr_array(moving + staying), "stay")
+        return Chain(size=n, initial=prior, place=np.arange(n), matrices=(matrix,))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Transitions(Movement):
+    """P(state at tick t | state at t - 1) as a sparse or dense matrix (s, s), or a list of k of them, of which number
+    t mod k leads to tick t.
+
+    initial (s,), the prior of the tables by default; place (s,), where each state is, state k at place k by default.
+    Raises: InputError for rows that are negative or do not sum to 1; `over`: for states that are not at places.
+    """
+
+    matrices: Any = field(kw_only=False)
+    initial: ArrayLike | None = None
+    place: ArrayLike | None = None
+    kind = "transitions"
+
+    def __post_init__(self) -> None:
+        listed = isinstance(self.matrices, (list, tuple))
+        try:
+            several = listed and all(sp.issparse(each) or np.ndim(each) == 2 for each in self.matrices)
+            given = self.matrices if several else [self.matrices]
+            sparse = [sp.csr_array(each, dtype=float, copy=True) for each in given]
+        except (TypeError, ValueError) as error:
+            raise InputError("must be a matrix, or a list of matrices", field="matrices", value=str(error)) from error
+        if not sparse or len({each.shape for each in sparse}) != 1:
+            raise InputError("must have one shape", field="matrices", value=[each.shape for each in sparse[:5]])
+        for each in sparse:
+            stochastic(each, "matrices")
+        object.__setattr__(self, "matrices", tuple(sparse))
+
+    def over(self, domain: Domain, metric: Metric, prior: _Floats) -> Chain:
+        states = self.matrices[0].shape[0]
+        place = np.arange(states) if self.place is None else np.asarray(self.place, np.int64)
+        if place.shape != (states,) or place.min() < 0 or place.max() >= domain.size:
+            problem = f"every one of {states} states needs one of the {domain.size} places"
+            raise InputError(problem, field="place")
+        given = prior if self.initial is None else np.asarray(self.initial, float)
+        matrices = tuple(stochastic(each, "matrices") for each in self.matrices)
+        return Chain(size=domain.size, initial=check_prior(given, states), place=place, matrices=matrices)
+
+    def describe(self) -> dict[str, Any]:
+        listed = [
+            {"start": each.indptr.tolist(), "state": each.indices.tolist(), "probability": each.data.tolist()}
+            for each in self.matrices
+        ]
+        description: dict[str, Any] = {"kind": self.kind, "states": self.matrices[0].shape[0], "matrices": listed}
+        if self.initial is not None:
+            description["initial"] = np.asarray(self.initial, float).tolist()
+        if self.place is not None:
+            description["place"] = np.asarray(self.place, int).tolist()
+        return description
+
+    @classmethod
+    def from_description(cls, description: dict[str, Any]) -> Self:
+        named(description, "movement", ("kind", "states", "matrices"), ("initial", "place"))
+        states, matrices = whole(description["states"], "states", 1, MOST_STATES), []
+        if not isinstance(description["matrices"], list):
+            raise InputError("must be a list", field="matrices", value=type(description["matrices"]))
+        for each in description["matrices"]:
+            parts = named(each, "matrices", ("start", "state", "probability"))
+            data = finites(parts["probability"], "probability")
+            rows = (wholes(parts["state"], "state", 0, states), wholes(parts["start"], "start", 0, len(data)))
+            try:
+                matrix = sp.csr_array((data, *rows), shape=(states, states))
+                matrix.check_format(full_check=True)
+            except ValueError as error:
+                raise InputError("are no compressed rows", field="matrices", value=str(error)) from error
+            matrices.append(matrix)
+        initial = None if "initial" not in description else finites(description["initial"], "initial")
+        place = None if "place" not in description else wholes(description["place"], "place", 0, MOST_STATES)
+        return cls(matrices, initial=initial, place=place)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class HomeAway(Movement):
+    r"""Days of people who live somewhere, leave, stay at other places, and come home.
+
+    home (n,), where people live, and away (n,), where they are while they are away, sum 1; popularity (n,), weights;
+    near, a length in the unit of the domain; leave, back, wander and mix (T,), probabilities for every tick of a day.
+    The state is (h, home), or (h, x): at place x with a home at h. At tick t of T, from home: away with probability
+    leave_t, to a place x with probability J_t(h, x); from away: home with probability back_t, else on with probability
+    wander_t, to x' with probability J_t(x, x'), else no move.
+
+        J_t = mix_t G + (1 - mix_t) L,    G(x, x') prop. popularity(x'),  L(x, x') prop. e^{-|x - x'| / near},  x' != x
+
+    Source: L. Rabiner, "A tutorial on hidden Markov models", Proc. IEEE 77 (1989), sections III and IV; the model
+    itself is this package's.
+    Raises: InputError for arrays of other lengths and values out of range.
+    """
+
+    home: ArrayLike
+    away: ArrayLike
+    popularity: ArrayLike
+    near: float
+    leave: ArrayLike
+    back: ArrayLike
+    wander: ArrayLike
+    mix: ArrayLike
+    kind = "home-away"
+    described = (("near", finite), *((name, finites) for name in ("home", "away", "popularity", *_RATES)))
+
+    def __post_init__(self) -> None:
+        places, ticks = np.size(self.home), np.size(self.leave)
+        for name in ("home", "away"):
+            object.__setattr__(self, name, check_prior(getattr(self, name), places))
+        popularity = np.asarray(self.popularity, float)
+        if popularity.shape != (places,) or not (np.isfinite(popularity) & (popularity > 0)).all():
+            raise InputError("must be positive weights of the places", field="popularity", value=popularity.shape)
+        object.__setattr__(self, "popularity", popularity)
+        object.__setattr__(self, "near", positive(self.near, "near"))
+        for name in _RATES:
+            rates = np.asarray(getattr(self, name), float)
+            if rates.shape != (ticks,) or not ticks or not ((rates >= 0) & (rates <= 1)).all():
+                raise InputError("must be probabilities, one for every tick of a day", field=name, value=rates.shape)
+            object.__setattr__(self, name, rates)
+
+    @property
+    def ticks(self) -> int:
+        """T."""
+        return np.size(self.leave)
+
+    def over(self, domain: Domain, metric: Metric, prior: _Floats) -> HomeAwayChain:
+        home, away, n = np.asarray(self.home, float), np.asarray(self.away, float), domain.size
+        if len(home) != n:
+            raise InputError(f"must have one value for each of the {n} places", field="home", value=len(home))
+        if n > MOST_HOMES:
+            problem = f"takes at most {MOST_HOMES:,} places"
+            raise SizeError(problem, field="movement", value=n, remedy="use larger cells, or Walk")
+        initial = np.concatenate([HOUSED * home, ((1 - HOUSED) * home[:, None] * away).ravel()])
+        place = np.concatenate([np.arange(n), np.tile(np.arange(n), n)])
+        distances = domain.euclidean_to(domain)
+        return HomeAwayChain(size=n, initial=initial, place=place, matrices=(), model=self, distances=distances)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class HomeAwayChain(Chain):
+    """The n + n^2 states: home h first, then away at x with a home at h, x fastest. Cost of a tick: O(n^3)."""
+
+    model: HomeAway
+    distances: _Floats = field(repr=False)
+
+    @cached_property
+    def kernels(self) -> tuple[_Floats, _Floats]:
+        """G and L (n, n)."""
+        weights = np.tile(np.asarray(self.model.popularity, float), (self.size, 1))
+        return tuple(map(jumping, (weights, np.exp(-self.distances / self.model.near))))  # type: ignore[return-value]
+
+    def rates(self, tick: int) -> tuple[float, float, float, _Floats]:
+        """leave, back, wander and J (n, n) of a tick."""
+        at = tick % self.model.ticks
+        leave, back, wander, mix = (float(np.asarray(getattr(self.model, name))[at]) for name in _RATES)
+        far, near = self.kernels
+        return leave, back, wander, mix * far + (1 - mix) * near
+
+    def step(self, belief: _Floats, tick: int) -> _Floats:
+        n, (leave, back, wander, jump) = self.size, self.rates(tick)
+        jump = jump.astype(belief.dtype, copy=False)
+        home, away = self._parts(belief)
+        new = np.empty_like(belief).reshape(-1, n + n * n)
+        moved = (away.reshape(-1, n) @ jump).reshape(away.shape)
+        moved *= (1 - back) * wander
+        moved += ((1 - back) * (1 - wander)) * away
+        moved += leave * home[:, :, None] * jump
+        new[:, n:] = moved.reshape(-1, n * n)
+        new[:, :n] = (1 - leave) * home + back * away.sum(axis=2)
+        return new.reshape(belief.shape)
+
+    def back(self, values: _Floats, tick: int) -> _Floats:
+        n, (leave, back, wander, jump) = self.size, self.rates(tick)
+        home, away = self._parts(values)
+        new = np.empty((len(home), n + n * n))
+        new[:, :n] = (1 - leave) * home + leave * (away * jump).sum(axis=2)
+        on = (1 - wander) * away + wander * (away @ jump.T)
+        new[:, n:] = (back * home[:, :, None] + (1 - back) * on).reshape(-1, n * n)
+        return new.reshape(values.shape)
+
+    def places(self, belief: _Floats) -> _Floats:
+        home, away = self._parts(belief)
+        return (home + away.sum(axis=1)).reshape(*belief.shape[:-1], self.size)
+
+    def homes(self, belief: _Floats) -> _Floats:
+        """The distributions (..., n) of where homes are."""
+        home, away = self._parts(belief)
+        return (home + away.sum(axis=2)).reshape(*belief.shape[:-1], self.size)
+
+    def _parts(self, belief: _Floats) -> tuple[_Floats, _Floats]:
+        n = self.size
+        flat = belief.reshape(-1, n + n * n)
+        return flat[:, :n], flat[:, n:].reshape(-1, n, n)
+
+
+def jumping(weights: _Floats) -> _Floats:
+    """Rows of weights (n, n) as probabilities of another place than that of the row."""
+    moving = weights + np.finfo(float).tiny
+    np.fill_diagonal(moving, 0.0)
+    return moving / moving.sum(axis=1, keepdims=True)
+
+
+def stochastic(matrix: sp.csr_array, field: str) -> sp.csr_array:
+    """The square matrix with its rows divided by their sums.
+
+    Raises: InputError for entries that are negative or not finite, and rows that miss 1 by more than 1e-9.
+    """
+    sums = np.asarray(matrix.sum(axis=-1)).ravel()
+    square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1]
+    good = square and np.isfinite(matrix.data).all() and (matrix.data >= 0).all()
+    if not good or not (np.abs(sums - 1) <= ROW_ERROR).all():
+        worst = f"{' x '.join(map(str, matrix.shape))}, rows that sum to {sums.min():.6g} to {sums.max():.6g}"
+        raise InputError("must be square, not negative, with rows that sum to 1", field=field, value=worst)
+    return sp.csr_array(sp.diags_array(1 / sums) @ matrix)
+
+
+MOVEMENTS: dict[str, type[Movement]] = {kind.kind: kind for kind in (Walk, Transitions, HomeAway)}
+
+
+def movement_from_description(description: object) -> Movement:
+    """The model that `Movement.describe` described, from data of anybody. Raises: InputError."""
+    kind = description.get("kind") if isinstance(description, dict) else None
+    if not isinstance(description, dict) or kind not in MOVEMENTS:
+        raise InputError("unknown model", field="movement", value=kind, remedy=f"use {' or '.join(MOVEMENTS)}")
+    return MOVEMENTS[str(kind)].from_description(description)

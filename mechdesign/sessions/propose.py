@@ -1,0 +1,196 @@
+"""A session designed by simulation: rule, reports a day and their table for a total, and what it is worth.
+
+Synthetic people (walks.py) on the places of the domain; the public model is fitted to some, a shortlist of clock and
+risk rules is made on others with the factored filter, the best of it by the chain that a session runs, and error and
+attacks are measured on a third group. Every session lasts two weeks. Totals are nats within a radius, a day.
+
+Three attacks on the released positions and reports, each names one point a person: the mean of the positions of the
+nights, their mode, and the place where the filter believes the home to be, by least expected distance and by highest
+probability, the better of the two. None is the best possible; the bound holds for all: over D days at C nats within a
+radius r, the odds of two homes d apart change by a factor of at most e^{D C d / r}, as long as nothing else of the two
+traces is farther apart.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base.arguments import asked, check_whole, positive
+from mechdesign.base.display import Shown
+from mechdesign.errors import SizeError
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.losses import Distance
+from mechdesign.sessions.design import SessionDesign
+from mechdesign.sessions.rules import Clock, Risk, Rule
+from mechdesign.sessions.setting import Released, Setting
+from mechdesign.sessions.simulated import FIRST, Clocked, TimingRule, clocks, mean_error, ranked, risks, sessions
+from mechdesign.sessions.walks import Walks, fit_home_away, nights, walks
+
+MOST_PLACES = 400
+TIMES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the limit, at which the curve has a point
+DAYS = 14
+PUBLIC, OTHERS = 200, 12  # people whom the model is fitted to, and on whom a rule is chosen
+SHORTLIST = 6
+_SEEDS = 3  # groups of people
+_CHOOSING, _SHORTLISTING = 0.5, 0.6  # of the time left, for the rule of a point; and of that, for its shortlist
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Point(Shown):
+    """A total and the best rule at it: error, the mean distance in units to the true positions; found, the share of
+    homes that each attack names to within the radius after `DAYS` days; nats, certified: no attack on two weeks changes
+    odds of homes that far apart by more than e^nats.
+    """
+
+    total: float
+    rule: TimingRule
+    error: float
+    reports: float
+    found: dict[str, float]
+    nats: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Proposal(Shown):
+    """design, for the limit; points, of the curve, one at the limit; constant, the error of the best single place;
+    stopped, "time" where a time limit left out rules or points.
+    """
+
+    design: SessionDesign
+    points: tuple[Point, ...]
+    limit: float
+    within: float
+    constant: float
+    people: int
+    stopped: str = ""
+
+    @property
+    def own(self) -> Point:
+        """The point of the design."""
+        return next(point for point in self.points if point.total == self.limit)
+
+
+@asked
+def propose(
+    domain: Domain,
+    *,
+    ticks: int,
+    limit: float,
+    within: float,
+    people: int = 30,
+    seed: int = 0,
+    time_limit: float = math.inf,
+    on_progress: Callable[[str], None] | None = None,
+) -> Proposal:
+    """Propose a session; see the module docstring.
+
+    Parameters: ticks, of a day; limit, nats within the radius that a calendar day may cost; within, the radius in the
+    unit of the domain; people, that are measured; seed, of the synthetic people and their reports; time_limit in
+    seconds: the point of the limit itself is simulated first, and those that no time is left for are left out;
+    on_progress, called with words.
+    Raises: InputError for counts, a limit or a radius that are none; SizeError above 400 places; UnsuitableError off
+        the plane.
+    Cost: O(n^3) a person and tick: 10 s a point on 144 places with 50 ticks, 30 people.
+    """
+    started = time.monotonic()
+    positive(limit, "limit")
+    for value, name in ((ticks, "ticks"), (people, "people")):
+        check_whole(value, name)
+    if domain.size > MOST_PLACES:
+        raise SizeError(f"must make at most {MOST_PLACES} places; use larger ones", field="cell", value=domain.size)
+    public, others, measured = (
+        walks(domain, people=count, days=DAYS, ticks=ticks, seed=_SEEDS * seed + group)
+        for group, count in enumerate((PUBLIC, OTHERS, people))
+    )
+    setting = Setting(domain=domain, model=fit_home_away(public), within=positive(within, "within"))
+    points: list[Point] = []
+    slowest, late = 0.0, False
+    for number, share in enumerate(sorted(TIMES, key=lambda times: times != 1.0)):
+        began = time.monotonic()
+        if points and began + slowest > started + time_limit:
+            late = True
+            break
+        if on_progress is not None:
+            on_progress(f"{number + 1} of {len(TIMES)}: {share * limit:g} nats a day")
+        choosing = began + _CHOOSING * (started + time_limit - began)
+        point, all_tried = _point(setting, others, measured, share * limit, seed, choosing)
+        points.append(point)
+        late |= not all_tried
+        slowest = max(slowest, time.monotonic() - began)
+    points.sort(key=lambda point: point.total)
+    traces = measured.places.reshape(people, -1)
+    return Proposal(
+        design=session_design(setting, next(point for point in points if point.total == limit).rule),
+        points=tuple(points),
+        limit=float(limit),
+        within=float(within),
+        constant=float(setting.distances[setting.constant, traces].mean()),
+        people=people,
+        stopped="time" if late else "",
+    )
+
+
+def session_design(setting: Setting, rule: TimingRule) -> SessionDesign:
+    """The design of a rule: a certified table for every cost, the public model, expected distances."""
+    costs = sorted(set(rule.costs))
+    number = tuple(costs.index(cost) for cost in rule.costs)
+    stated: Rule
+    if isinstance(rule, Clocked):
+        stated = Clock(hours=rule.hours, number=number)
+    else:
+        stated = Risk(above=rule.above, most=len(number), number=number)
+    tables = [setting.mechanism(cost) for cost in costs]
+    return SessionDesign(tables=tables, rule=stated, ticks=setting.ticks, movement=setting.model, loss=Distance())
+
+
+def homes_found(setting: Setting, released: Released, homes: NDArray[np.float64]) -> dict[str, float]:
+    """The share of people whose home (people, 2) an attack names to the radius of the setting.
+
+    "filter" is left out where no filter ran.
+    """
+    points = setting.domain.points
+    days = released.estimates.shape[1] // setting.ticks
+    dark = released.estimates[:, np.tile(nights(setting.ticks), days)]
+    modes = [np.bincount(own, minlength=len(points)).argmax() for own in dark]
+    guesses = {"mean": [points[dark].mean(axis=1)], "mode": [points[modes]]}
+    if released.home is not None:
+        best, _ = setting.estimate(released.home)
+        guesses["filter"] = [points[best], points[released.home.argmax(axis=1)]]
+    return {
+        name: max(float((np.linalg.norm(guess - homes, axis=1) <= setting.within).mean()) for guess in both)
+        for name, both in guesses.items()
+    }
+
+
+def _point(
+    setting: Setting, others: Walks, measured: Walks, total: float, seed: int, deadline: float
+) -> tuple[Point, bool]:
+    """The best rule at a total, and what it is worth to other people; and whether there was time to try all rules."""
+    chosen = _chosen(setting, others.places.reshape(len(others.places), -1), total, seed, deadline)
+    in_time = time.monotonic() <= deadline
+    traces = measured.places.reshape(len(measured.places), -1)
+    released = sessions(setting.exactly, traces, chosen, np.random.default_rng([seed, 1]))
+    point = Point(
+        total=total,
+        rule=chosen,
+        error=mean_error(setting, traces, released),
+        reports=float((released.nats > 0).sum() / (traces.size / setting.ticks)),
+        found=homes_found(setting, released, measured.homes),
+        nats=DAYS * total,
+    )
+    return point, in_time
+
+
+def _chosen(setting: Setting, traces: NDArray[np.int64], total: float, seed: int, deadline: float) -> TimingRule:
+    """The best rule for traces (N, L): a shortlist by the factored filter, decided by the chain."""
+    rules: list[TimingRule] = [*clocks(setting, total), *risks(setting, total, firsts=(1.0, FIRST))]
+    now = time.monotonic()
+    first = now + _SHORTLISTING * (deadline - now)
+    best = [rule for _, rule in ranked(setting, traces, rules, seed, first)[:SHORTLIST]]
+    return ranked(setting.exactly, traces[:, : traces.shape[1] // 2], best, seed, deadline)[0][1]

@@ -1,0 +1,190 @@
+"""Rules: at which ticks a session reports, and from which table, by public history alone.
+
+A rule is a frozen object of numbers and words. What it is asked with is the transcript and the filter's belief, which
+follow from what was released and from nothing else: no rule is ever given a place, and one that holds an object that
+could look one up is refused. Then the account of a session is a theorem (McSherry 2009, adaptive sequential
+composition; with a metric, as in Andrés et al. 2013, section 3.3). Let h be the transcript before tick t, and let the
+report at t be drawn from a table chosen by h that is private for c_t(h) d. For traces x, x' and every transcript y,
+
+    P(y|x) <= e^{sum over t of c_t(h) d(x_t, x'_t)} P(y|x') <= e^{C d_inf(x, x')} P(y|x'),  d_inf = max_t d(x_t, x'_t),
+
+where C is the largest sum of the c_t on any transcript: P(y|x) is the product of the factors P(y_t|x_t, h), and each is
+bounded by its table. For traces that differ only in a window, only its factors differ, and C is its largest sum. No
+assumption on how somebody moves is made.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+from mechdesign.base.arguments import check_whole
+from mechdesign.base.descriptions import named
+from mechdesign.base.display import Shown
+from mechdesign.errors import InputError
+from mechdesign.sessions.belief import Belief
+from mechdesign.sessions.record import Transcript
+from mechdesign.sessions.windows import MOST_TICKS, Window, ordered_worst, periodic_worst
+
+_HOURS = 24.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule(Shown, ABC):
+    """A class of its own is a frozen dataclass with a row in `RULES`; kind, its name there and in files.
+
+    Raises: InputError for a field that is no number, no word and no tuple of them.
+    """
+
+    kind: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        if not type(self).__dataclass_params__.frozen:  # type: ignore[attr-defined]
+            raise InputError("must be a frozen dataclass", field="rule", value=type(self).__name__)
+        for each in fields(self):
+            value = getattr(self, each.name)
+            for part in value if isinstance(value, tuple) else (value,):
+                if not isinstance(part, (int, float, str, type(None))):
+                    problem = "holds what is no number and no word, and could know a place"
+                    raise InputError(problem, field="rule", value=each.name)
+
+    @abstractmethod
+    def ask(self, tick: int, transcript: Transcript, belief: Belief) -> int | None:
+        """The number of the table to report from at `tick`, None for none. Nothing but its arguments may decide."""
+
+    @abstractmethod
+    def worst(self, charges: Sequence[Fraction], ticks: int, window: Window) -> Fraction:
+        """An upper bound of what any transcript pays in a window, where table k costs charges[k]; ticks, of a day."""
+
+    @abstractmethod
+    def tables(self) -> int:
+        """How many tables it may name: 0, 1 and so on below this."""
+
+    def describe(self) -> dict[str, Any]:
+        """Kind and the fields, as JSON holds them."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {"kind": self.kind, **{n: list(v) if isinstance(v, tuple) else v for n, v in values.items()}}
+
+    @classmethod
+    def from_description(cls, description: dict[str, Any]) -> Self:
+        """The rule of `describe`; description holds data from anybody. Raises: InputError, TypeError or ValueError."""
+        names = [each.name for each in fields(cls)]
+        named(description, "rule", ("kind", *names))
+        rule = cls(
+            **{
+                name: tuple(description[name]) if isinstance(description[name], list) else description[name]
+                for name in names
+            }
+        )
+        if rule.describe() != description:
+            raise InputError("is not as a rule describes itself", field="rule", value=cls.kind)
+        return rule
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Numbered(Rule):
+    """A rule whose k-th report is from table number[k], or, with `widths` instead, from the table whose number is that
+    of the widths (in the unit of the loss) that the filter's expected error exceeds: table 0 where it has neither.
+    """
+
+    widths: tuple[float, ...] = ()
+    number: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        widths = tuple(float(width) for width in self.widths)
+        if any(not 0 < width < float("inf") for width in widths) or list(widths) != sorted(set(widths)):
+            raise InputError("must be positive and rise", field="widths", value=list(widths))
+        number = tuple(check_whole(each, "number", least=0) for each in self.number)
+        if number and widths:
+            raise InputError("must not go with widths", field="number", value=list(number))
+        object.__setattr__(self, "widths", widths)
+        object.__setattr__(self, "number", number)
+        super().__post_init__()
+
+    def table(self, report: int, error: float) -> int:
+        """The table of a report, by its number, at an expected error."""
+        return self.number[report] if self.number else sum(error > width for width in self.widths)
+
+    def tables(self) -> int:
+        return max(self.number, default=len(self.widths)) + 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clock(_Numbered):
+    """Report at fixed hours of every day, hours[k] in [0, 24), from table 0, number[k], or by `widths`.
+
+    `widths`, in the unit of the loss, rise: the table is the number of them that the filter's expected error exceeds.
+    Raises: InputError for hours out of range or none; `worst`: for two hours in one tick.
+    """
+
+    hours: tuple[float, ...]
+    kind = "clock"
+
+    def __post_init__(self) -> None:
+        hours = tuple(float(hour) for hour in self.hours)
+        if not hours or any(not 0 <= hour < _HOURS for hour in hours) or len(set(hours)) != len(hours):
+            raise InputError("must be hours of a day, all different", field="hours", value=list(hours))
+        object.__setattr__(self, "hours", hours)
+        super().__post_init__()
+        if self.number and len(self.number) != len(hours):
+            raise InputError("must name a table for every hour", field="number", value=list(self.number))
+
+    def ask(self, tick: int, transcript: Transcript, belief: Belief) -> int | None:
+        hour = self._at(transcript.ticks).get(tick % transcript.ticks)
+        return None if hour is None else self.table(hour, belief.error)
+
+    def worst(self, charges: Sequence[Fraction], ticks: int, window: Window) -> Fraction:
+        """The sum over a window of what its hours cost, of which every table may be the dearest where widths choose."""
+        amounts = [Fraction(0)] * ticks
+        for tick, k in self._at(ticks).items():
+            amounts[tick] = charges[self.number[k]] if self.number else max(charges[: self.tables()])
+        return periodic_worst(amounts, window)
+
+    def _at(self, ticks: int) -> dict[int, int]:
+        """Which hour reports at which tick of a day. Raises: InputError where two fall into one tick."""
+        at = {int(hour * ticks / _HOURS): k for k, hour in enumerate(self.hours)}
+        if len(at) < len(self.hours):
+            raise InputError(f"two fall into one of {ticks} ticks", field="hours", value=list(self.hours))
+        return at
+
+
+@dataclass(frozen=True, kw_only=True)
+class Risk(_Numbered):
+    """Report where the filter's expected error exceeds `above`, at most `most` times in a window `per`.
+
+    above, in the unit of the loss; tables as of `Clock`, number[k] that of the k-th report of a window of days.
+    Raises: InputError for a negative `above`, `most` below 1, and a number that does not name a table for each report
+        of a window of days, or goes with widths.
+    """
+
+    above: float
+    most: int
+    per: str = "1d"
+    kind = "risk"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.above < float("inf"):
+            raise InputError("must be 0 or more", field="above", value=self.above)
+        if type(self.most) is not int or not 1 <= self.most <= MOST_TICKS:
+            raise InputError("must be a whole number, 1 or more", field="most", value=self.most)
+        object.__setattr__(self, "above", float(self.above))
+        super().__post_init__()
+        if self.number and (len(self.number) != self.most or not Window.of(self.per, int(_HOURS)).calendar):
+            problem = "must name a table for each of `most` reports of a window of days"
+            raise InputError(problem, field="number", value=list(self.number))
+
+    def ask(self, tick: int, transcript: Transcript, belief: Belief) -> int | None:
+        if not belief.error > self.above:
+            return None
+        drawn = len(transcript.within(Window.of(self.per, transcript.ticks), tick))
+        return None if drawn >= self.most else self.table(drawn, belief.error)
+
+    def worst(self, charges: Sequence[Fraction], ticks: int, window: Window) -> Fraction:
+        """The largest number of reports of a window times the dearest table; with `number`, the sum of its dearest."""
+        per = Window.of(self.per, ticks)
+        if self.number:
+            return ordered_worst([charges[each] for each in self.number], per, window)
+        return ordered_worst([1] * min(self.most, per.length), per, window) * max(charges[: self.tables()])

@@ -1,0 +1,239 @@
+"""Session: one person's reports along a trace, an account of every window, paid on disk before a report is returned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from mechdesign.base.arguments import asked
+from mechdesign.base.display import Shown
+from mechdesign.errors import BudgetError, InputError
+from mechdesign.problem.domain import AXES, Domain
+from mechdesign.problem.locate import nearest_node
+from mechdesign.sessions.advance import State, carried_out, live, planned, replayed
+from mechdesign.sessions.budget import amount_of
+from mechdesign.sessions.design import SessionDesign
+from mechdesign.sessions.design_files import load_design
+from mechdesign.sessions.ledger import PrivateLedger
+from mechdesign.sessions.record import MOST_TICK, Record, Transcript
+from mechdesign.sessions.windows import Window
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate(Shown):
+    """What may be released at a tick: place, the number of the place with the least expected loss, at `location` in
+    `unit`; error, that expected loss; drawn, whether a report was drawn, and which; charge, what was paid at this tick,
+    and left, what is left in the window that ends with it, exact multiples of the metric.
+    """
+
+    tick: int
+    place: int
+    location: tuple[float, ...]
+    unit: str
+    error: float
+    drawn: bool
+    report: int | None
+    charge: Fraction
+    left: Fraction
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account(Shown):
+    """What a session paid, exact multiples of the metric: limit of every window; spent, in all; worst, the most in one
+    window so far, which begins at tick `first`; left, in the window that ends with the last tick; promised, the most
+    that the design can reach in a window, for every transcript.
+    """
+
+    window: str
+    limit: Fraction
+    spent: Fraction
+    worst: Fraction
+    first: int
+    left: Fraction
+    promised: Fraction
+    last: int
+    reports: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Session(Shown):
+    """The session at `path`, shared by all processes that open it; `Session.create` makes one.
+
+    Claim. With C = limit, P(reports|x) <= e^{C d_inf(x, x')} P(reports|x') for all traces x, x' that differ in one
+    window alone, d_inf the largest distance of their places at one tick, in the metric of the design at scale 1.
+    Reports are drawn at every tick that the rule names, wherever somebody is, and charged: neither times nor refusals
+    say anything. Ticks are to be called at fixed times; when an app is opened is not hidden.
+    What is paid is written to the disk before anything is returned; a process that dies in between has paid. Ticks
+    rise: a clock that was set back is refused. A file that was deleted or put back in an older state is refused by a
+    Session that has seen more; one that starts with the older file cannot tell: keep no copies. Links, copies and locks
+    are as with `Budget`. The file contains no secret: what was released, and what it cost. Its permissions are 0600.
+    Fields: path; design, needed where the session does not name the file of its own.
+    Raises: InputError where there is no session, one with two names, or another design; FileFormatError where it is
+        damaged.
+    """
+
+    path: Path = field(kw_only=False)
+    design: SessionDesign = None  # type: ignore[assignment]
+    _ledger: PrivateLedger[Record] = field(init=False, repr=False)
+    _known: list[State] = field(default_factory=list, init=False, repr=False)
+    _fix: list[int] = field(default_factory=list, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_ledger", PrivateLedger(self.path, Record))
+        object.__setattr__(self, "path", self._ledger.path)
+        record = self._ledger.current()
+        if self.design is None:
+            if record.path is None:
+                raise InputError("is needed: the session was made without its file", field="design")
+            object.__setattr__(self, "design", load_design(record.path))
+        if self.design.sha256 != record.design or self.design.ticks != record.transcript.ticks:
+            raise InputError(
+                "is another one than the session was made with",
+                field="design",
+                value=self.design.sha256,
+                remedy=f"give the design {record.design}",
+            )
+        self._require_sound(record)
+
+    @classmethod
+    @asked
+    def create(
+        cls, path: str | Path, *, design: SessionDesign | str | Path, limit: float, window: str | int = "1d"
+    ) -> Session:
+        """A session that has released nothing, with a limit for every window, in multiples of the metric.
+
+        design: a SessionDesign, or the path of its file, which the session then names. window: "1d", every calendar
+        day; "14d", fortnights; "24h", any 24 hours; a number of ticks, any so many.
+        Raises: InputError for a limit that is not positive and finite, another window, or where the file exists;
+            BudgetError where the design can pay more than the limit in a window: too small for one report, say.
+        """
+        most = amount_of(limit, "limit")
+        given = design if isinstance(design, SessionDesign) else load_design(design)
+        named = None if isinstance(design, SessionDesign) else str(Path(design).resolve())
+        worst = given.worst(window)
+        if worst > most:
+            name = Window.of(window, given.ticks).name()
+            unpaid = "one report" if min(given.charges) > most else f"what the rule can pay in {name}"
+            raise BudgetError(
+                f"is too small for {unpaid}",
+                field="limit",
+                value=f"{float(most):.12g}, the design can pay {float(worst):.12g}",
+                remedy="raise the limit, or design for fewer or cheaper reports",
+            )
+        words = window if isinstance(window, str) else int(window)
+        released = Transcript(ticks=given.ticks)
+        record = Record(design=given.sha256, path=named, limit=most, window=words, transcript=released)
+        return cls(path=PrivateLedger(path, Record, record).path, design=given)
+
+    @asked
+    def report(self, cell: int | None = None, *, at: Sequence[float] | None = None, tick: int) -> Estimate:
+        """What may be released at `tick`: a report is drawn if the rule asks for one, else the filter goes on alone.
+
+        cell, the number of the place; or at, a location in the unit of the domain, for which the nearest place stands,
+        however far: nothing is refused because of where somebody is. Neither (or a location that is not finite): no
+        fix; the last place that this object was given stands for it, or, before the first, the filter's own estimate.
+        A draw is made and charged all the same.
+        Raises: InputError for a tick that is not after all before, and a cell that is not there, whatever the rule
+            asks; BudgetError where a window would go above the limit, before anything is drawn. Neither depends on
+            where somebody is.
+        Cost: a step of the model for every tick since the last call, a scan of a table, and a write to the disk.
+        """
+        if isinstance(tick, bool) or not isinstance(tick, (int, np.integer)) or not 0 <= tick < MOST_TICK:
+            raise InputError("must be a whole number, 0 or more", field="tick", value=tick)
+        tick, place = int(tick), self._place(cell, at)
+        with self._ledger.held():
+            record = self._ledger.read()
+            if tick <= record.transcript.last:
+                problem = "is not after the last one: a clock was set back, or ticks are out of order"
+                remedy = f"go on after tick {record.transcript.last}"
+                raise InputError(problem, field="tick", value=tick, remedy=remedy)
+            self._require_sound(record)
+            plan = planned(self.design, self._state(record), tick)
+            window = Window.of(record.window, self.design.ticks)
+            charge = Fraction(0) if plan.table is None else self.design.charges[plan.table]
+            due = plan.transcript.paid(window, tick) + charge
+            if due > record.limit:
+                raise BudgetError(
+                    f"a window would cost {float(due):.12g} of a limit of {float(record.limit):.12g}",
+                    field="session",
+                    value=self.path,
+                    remedy="report no more in this window: the limit stays",
+                )
+            if place is None:
+                place = self._fix[0] if self._fix else plan.belief.estimate
+            state = carried_out(self.design, plan, place, live(self.design))
+            self._ledger.write(replace(record, transcript=state.transcript))
+            self._known[:], self._fix[:] = [state], [place]
+        domain, belief = self.design.domain, state.belief
+        return Estimate(
+            tick=tick,
+            place=belief.estimate,
+            location=tuple(domain.points[belief.estimate].tolist()[: len(AXES)]),
+            unit=domain.unit,
+            error=belief.error,
+            drawn=plan.table is not None,
+            report=None if plan.table is None else state.transcript.steps[-1].report,
+            charge=charge,
+            left=record.limit - due,
+        )
+
+    def account(self) -> Account:
+        """What was paid, exact, summed afresh over every window of the file."""
+        record = self._ledger.current()
+        self._require_sound(record)
+        transcript, window = record.transcript, Window.of(record.window, self.design.ticks)
+        worst, first = transcript.worst(window)
+        return Account(
+            window=window.name(),
+            limit=record.limit,
+            spent=sum((step.charge for step in transcript.steps), Fraction(0)),
+            worst=worst,
+            first=first,
+            left=record.limit - transcript.paid(window, max(transcript.last, 0)),
+            promised=self.design.worst(record.window),
+            last=transcript.last,
+            reports=len(transcript.steps),
+        )
+
+    @property
+    def transcript(self) -> Transcript:
+        """What was released so far: all that an observer knows."""
+        return self._ledger.current().transcript
+
+    def facts(self) -> Mapping[str, object]:
+        return {"path": self.path, "design": self.design}
+
+    def _place(self, cell: int | None, at: Sequence[float] | None) -> int | None:
+        """The place of a fix; None without one."""
+        domain: Domain = self.design.domain
+        if cell is not None and at is not None:
+            raise InputError("two places", field="cell", value=cell)
+        if cell is not None:
+            (place,) = self.design.samplers[0].rows.checked([cell]).tolist()
+            return int(place)
+        if at is None:
+            return None
+        given = [float(x) for x in at]
+        if len(given) != domain.dimension:
+            raise InputError(f"needs {domain.dimension} numbers, in {domain.unit}", field="at", value=given)
+        return nearest_node(domain, given) if all(math.isfinite(x) for x in given) else None
+
+    def _state(self, record: Record) -> State:
+        """The state before the next tick: what is in memory, gone on with where other processes wrote more."""
+        known = self._known[0] if self._known else None
+        steps = record.transcript.steps
+        if known is not None and known.transcript.steps != steps[: len(known.transcript.steps)]:
+            raise self._ledger.older()
+        return replayed(self.design, record.transcript, known)
+
+    def _require_sound(self, record: Record) -> None:
+        """Refuse a file whose steps the design could not have made."""
+        try:
+            self.design.check(record.transcript)
+        except InputError as error:
+            raise self._ledger.damaged(error.message) from error

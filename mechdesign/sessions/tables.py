@@ -1,0 +1,92 @@
+"""Certified tables for single reports of a session: for anybody, and for what is believed before a report.
+
+A table costs c nats within a radius r: it is private for c times the Euclidean metric of 1 / r, so that the charges of
+tables over one domain add up. On a domain with a place on Earth, 1 / r is divided by the stretch of its plane, so that
+the claim holds for geodesic distances.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.base.arguments import asked, positive
+from mechdesign.closed_forms import planar_laplace
+from mechdesign.closed_forms.build import exponential_mechanism
+from mechdesign.errors import UnsuitableError
+from mechdesign.geo.area import plane_level
+from mechdesign.mechanism.dataset import probabilities
+from mechdesign.problem import losses as priors
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.losses import Distance
+from mechdesign.problem.metric import Euclidean
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.programs.eikonal import ZERO, EikonalWeights
+from mechdesign.programs.program import Optimal
+from mechdesign.solvers.solve import solve
+
+_SLACK = 1e-6  # relative, of a level, for the rounding of tables that are made of formulas
+_FAINT = 1e-9  # of a belief, spread over all places, so that none is ruled out
+
+
+@asked
+def report_table(domain: Domain, nats: float, *, within: float) -> xr.Dataset:
+    """A certified table for one report that costs at most `nats` within the radius: nats times Euclidean(1 / within).
+
+    Eikonal weights where they are positive: optimal, or close to it, from a nat between neighbours on. Below, planar
+    Laplace noise clamped to the cells of a square grid; elsewhere the exponential mechanism.
+    Raises: InputError for nats or a radius that are not positive.
+    Cost: O(n^3).
+    """
+    problem = _problem(domain, priors.uniform(domain), nats, within)
+    program = EikonalWeights(problem=problem)
+    weights = np.linalg.solve(program.kernel(), np.ones(domain.size))
+    if weights.min() >= -ZERO * weights.max():
+        return solve(program)
+    try:
+        return planar_laplace.mechanism(problem, nats * _level(domain, within) * (1 - _SLACK))
+    except UnsuitableError:
+        return exponential_mechanism(replace(problem, metric=(1 - _SLACK) * problem.metric))
+
+
+@asked
+def state_table(
+    domain: Domain, belief: ArrayLike, nats: float, *, within: float, gap: float = 0.02, time_limit: float = 20.0
+) -> xr.Dataset:
+    """The certified table of at most `nats` within the radius that is best after a belief (n,), by expected distance.
+
+    The optimal program with the belief as its prior, or `report_table` where, remapped, that is as good. The report
+    that the estimate stays ("keep") is one of its reports, and costs what any costs. The belief, and with it the table,
+    must follow from what was released: then it may be chosen anew at every report.
+    Raises: InputError for no distribution, nats or a radius that are not positive.
+    Cost: that of the program, `time_limit` seconds at most.
+    """
+    prior = priors.proportional(np.asarray(belief, float) + _FAINT / domain.size, field="belief")
+    problem = _problem(domain, prior, nats, within)
+    usual = report_table(domain, nats, within=within)
+    best = solve(Optimal(problem=problem), gap=gap, time_limit=time_limit)
+    return best if loss_after(best, prior, domain) < loss_after(usual, prior, domain) else usual
+
+
+@asked
+def loss_after(mechanism: xr.Dataset, belief: ArrayLike, domain: Domain) -> float:
+    """The expected distance, in units, between a position ~ belief (n,) and the best estimate after a report.
+
+    sum_y min_z sum_u b(u) P(y|u) |u - z|.  Cost: O(n^2 m).
+    """
+    joint = np.asarray(belief, float)[:, None] * probabilities(mechanism).values
+    return float((domain.euclidean_to(domain) @ joint).min(axis=0).sum())
+
+
+def _problem(domain: Domain, prior: NDArray[np.float64], nats: float, within: float) -> DesignProblem:
+    metric = positive(nats, "nats") * Euclidean(epsilon=_level(domain, within), unit=domain.unit)
+    return DesignProblem(domain=domain, metric=metric, prior=prior, loss=Distance(), name="report")
+
+
+def _level(domain: Domain, within: float) -> float:
+    """1 / r in nats per unit of the domain."""
+    ground = 1 / positive(within, "within")
+    return ground if domain.plane is None else plane_level(domain, ground)

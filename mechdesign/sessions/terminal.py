@@ -1,0 +1,161 @@
+"""What `mechdesign session` says of estimates, accounts and designs.
+
+Estimates are cells, with no more digits than a cell has, and accounts are exact. Of a design it says the rule, error
+against total, and homes found beside the certified odds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mechdesign.output.printing import Block, Table, show
+from mechdesign.problem.domain import AXES, Domain
+from mechdesign.problem.locate import identifying_digits, rounded
+from mechdesign.sessions.propose import DAYS, Point, Proposal
+from mechdesign.sessions.session import Account, Estimate
+from mechdesign.sessions.simulated import Clocked
+
+_LARGEST = 1e6  # odds beyond which a power of ten is told
+
+
+def show_estimate(estimate: Estimate, domain: Domain, *, as_json: bool) -> None:
+    """Print what may be released, and nothing else, in words or as JSON: estimate in the unit of the domain, and in
+    degrees where it has a plane, both to a tenth of a cell; expected error; what was drawn; charge and what is left,
+    as JSON exact fractions.
+    """
+    digits = identifying_digits(domain.points)
+    location = {axis: rounded(x, kept) for axis, x, kept in zip(AXES, estimate.location, digits, strict=False)}
+    degrees: dict[str, float] = {}
+    if domain.plane is not None:
+        kept = domain.plane.decimals(domain.spacing)
+        east, north = domain.plane.backward(np.array([estimate.location]))
+        degrees = {"longitude": round(float(east[0]), kept), "latitude": round(float(north[0]), kept)}
+    document = {
+        "tick": estimate.tick,
+        "place": estimate.place,
+        **location,
+        "unit": estimate.unit,
+        **degrees,
+        "expected_error": estimate.error,
+        "drawn": estimate.drawn,
+        "report": estimate.report,
+        "charge": str(estimate.charge),
+        "left": str(estimate.left),
+    }
+    where = " ".join(f"{x:.12g}" for x in location.values())
+    unit = "" if estimate.unit == "1" else f" {estimate.unit}"
+    earth = "".join(f"{', ' if name == 'longitude' else ' '}{name} {value}" for name, value in degrees.items())
+    words = {
+        "expected error": f"{estimate.error:.6g}{unit}",
+        "drawn": f"report {estimate.report}" if estimate.drawn else "nothing",
+        "cost": f"{float(estimate.charge):.9g} times the metric; {float(estimate.left):.9g} left in its window",
+    }
+    show(document, [f"Tick {estimate.tick}: place {estimate.place}, at {where}{unit}{earth}.", words], as_json=as_json)
+
+
+def show_account(account: Account, *, as_json: bool) -> None:
+    """Print an account in words, or as JSON, amounts as exact fractions."""
+    document = {name: str(x) if isinstance(x, Fraction) else x for name, x in asdict(account).items()}
+    words = {
+        "window": account.window,
+        "limit": _exact(account.limit),
+        "spent in all": _exact(account.spent),
+        "worst window": _exact(account.worst) + (f", from tick {account.first}" if account.worst else ""),
+        "left": f"{_exact(account.left)} in the window that ends with the last tick",
+        "promised": f"{_exact(account.promised)} at most, whatever is reported",
+    }
+    sentence = f"{account.reports} reports up to tick {account.last}; no window is above the limit."
+    show(document, [sentence, words], as_json=as_json)
+
+
+def _exact(value: Fraction) -> str:
+    return f"{float(value):.12g} ({value})" if value.denominator > 1 else str(value)
+
+
+def proposal_document(proposal: Proposal) -> dict[str, Any]:
+    """The proposal as JSON: worst windows exact, as text; errors in the unit; nats within the radius."""
+    design = proposal.design
+    return {
+        "sha256": design.sha256,
+        "claim": design.claim,
+        "worst": {words: str(design.worst(words)) for words in ("1d", "24h", f"{DAYS}d")},
+        "rule": design.rule.describe(),
+        "charges": [str(charge) for charge in design.charges],
+        "places": design.domain.size,
+        "ticks": design.ticks,
+        "unit": design.domain.unit,
+        "limit": proposal.limit,
+        "within": proposal.within,
+        "people": proposal.people,
+        "days": DAYS,
+        "constant_error": proposal.constant,
+        "curve": [_described(point) for point in proposal.points],
+    }
+
+
+def proposal_words(proposal: Proposal, file: Path) -> list[Block]:
+    """The same in words."""
+    unit, own, design = proposal.design.domain.unit, proposal.own, proposal.design
+    day, any_day, weeks = (f"{float(design.worst(words)):.9g}" for words in ("1d", "24h", f"{DAYS}d"))
+    attacks = list(own.found)
+    homes = [f"home by {name}" for name in attacks]
+    head = ["nats a day", f"mean error, {unit}", "reports a day", "rule", *homes, "certified odds"]
+    rows = []
+    for point in proposal.points:
+        measured = [f"{point.error:.0f}", f"{point.reports:.1f}", _short(point)]
+        shares = [f"{point.found[name]:.0%}" for name in attacks]
+        rows.append([f"{point.total:g}{' *' if point is own else ''}", *measured, *shares, _odds(point.nats)])
+    return [
+        f"Proposed for {proposal.limit:g} nats within {proposal.within:g} {unit} a day: {_rule(own, unit)}. Simulated, "
+        f"the estimates are {own.error:.0f} {unit} off on average; the best fixed place is {proposal.constant:.0f} "
+        f"{unit} off.",
+        {
+            "file": f"{file}, with its table",
+            "certified": f"{day} nats a calendar day, {any_day} in any 24 hours, {weeks} in {DAYS} days",
+            "places": f"{design.domain.size}, {design.ticks} ticks a day",
+        },
+        Table(head, rows, groups=[[1, 2, 3], [*range(4, len(head))]]),
+        f"* the design. {proposal.people} synthetic people, {DAYS} days each; a home counts as found where an attack "
+        f"names a point within {proposal.within:g} {unit} of it. Certified odds: the most that {DAYS} days of reports "
+        f"can multiply the odds of two homes {proposal.within:g} {unit} apart by. Real people walk otherwise: the odds "
+        "hold for them, the errors need not.",
+    ]
+
+
+def _described(point: Point) -> dict[str, Any]:
+    return {
+        "total": point.total,
+        "rule": {"kind": point.rule.kind, **asdict(point.rule)},
+        "error": point.error,
+        "reports_a_day": point.reports,
+        "homes_found": point.found,
+        "certified_nats": point.nats,
+    }
+
+
+def _rule(point: Point, unit: str) -> str:
+    costs = point.rule.costs
+    count, each = len(costs), f"{costs[0]:.4g} nats"
+    if count > 1:
+        each += " each" if costs[0] == costs[-1] else f" the first and {costs[-1]:.4g} each further one"
+    if isinstance(point.rule, Clocked):
+        hours = ", ".join(f"{int(hour)}:{round(hour % 1 * 60):02d}" for hour in point.rule.hours)
+        return f"a report at {hours}, of {each}"
+    most = f"at most {count} reports a day" if count > 1 else "at most one report a day"
+    return f"{most}, of {each}, where the expected error exceeds {point.rule.above:.0f} {unit}"
+
+
+def _short(point: Point) -> str:
+    count = len(point.rule.costs)
+    return f"clock, {count}" if isinstance(point.rule, Clocked) else f"risk > {point.rule.above:.0f}, {count}"
+
+
+def _odds(nats: float) -> str:
+    decades = nats / math.log(10)
+    return f"{math.exp(nats):,.0f}" if decades < math.log10(_LARGEST) else f"10^{decades:.0f}"

@@ -1,0 +1,91 @@
+"""Verification of a session design: its tables proved again, its windows summed again.
+
+What any window costs at most follows from the rule alone (`Rule.worst`, with its proof there). Where the transcripts of
+two windows are few, every one of them is walked through besides, filter and all, and the largest sum compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from mechdesign.sessions.advance import State, begin, planned, released
+from mechdesign.sessions.design import SessionDesign
+from mechdesign.sessions.design_files import WINDOWS, document, is_design, load_design, read_document, rebuilt
+from mechdesign.sessions.windows import Window
+from mechdesign.verification.verify import Kind, verify
+
+MOST, LONGEST = 2000, 500  # transcripts that are walked through, and ticks of one
+
+
+def check_design(source: Path | SessionDesign, **options: object) -> dict[str, Any]:
+    """The fields of a `Verification` of a design, or of its file.
+
+    Raises: VerificationError where the file is damaged, or names another table.
+    """
+    content = None if isinstance(source, SessionDesign) else read_document(source)
+    design = source if isinstance(source, SessionDesign) else rebuilt(content or {}, source.parent)
+    reasons = [] if content is None else _differences(content, design)
+    proved = [verify(table) for table in design.tables]
+    reasons += [f"table {k}: {reason}" for k, found in enumerate(proved) for reason in found.reasons]
+    windows = [Window.of(words, design.ticks) for words in WINDOWS]
+    reached, count = exhausted(design, windows)
+    bounds = [design.worst(words) for words in WINDOWS]
+    for words, most, bound in zip(WINDOWS, reached, bounds, strict=True):
+        if most > bound:
+            reasons.append(f"worst: a transcript costs {most} in {words}, which the rule bounds by {bound}")
+    return {
+        "violations": sum(found.violations or 0 for found in proved),
+        "claim": design.claim,
+        "rebuilt": proved[0].rebuilt,
+        "effective_epsilon": None,
+        "worst": None,
+        "expected_loss": None,
+        "lower_bound_checked": None,
+        "windows": {w: {"worst": str(most), "transcripts": count} for w, most in zip(WINDOWS, bounds, strict=True)},
+        "reasons": reasons,
+    }
+
+
+def exhausted(
+    design: SessionDesign, windows: Sequence[Window], most: int | None = None
+) -> tuple[list[Fraction], int | None]:
+    """The largest sum of every window on all transcripts of twice the longest, and how many transcripts these are.
+
+    Zeros and None where they are more than `most`, `MOST` by default, told beforehand by the rule's bound.
+    """
+    worst, length = [Fraction(0) for _ in windows], 2 * max(window.length for window in windows)
+    branches = max(sampler.rows.reports for sampler in design.samplers)
+    twice = Window(length=length, calendar=False, words=str(length))
+    draws = design.rule.worst([Fraction(1)] * len(design.charges), design.ticks, twice)
+    if length > LONGEST or draws > LONGEST or branches ** int(draws) > (MOST if most is None else most):
+        return worst, None
+    count = 0
+    for state in _walked(design, begin(design), length):
+        count += 1
+        worst = [max(each, state.transcript.worst(window)[0]) for each, window in zip(worst, windows, strict=True)]
+    return worst, count
+
+
+def _walked(design: SessionDesign, state: State, end: int) -> Iterator[State]:
+    """The states at tick `end` that follow from one, whatever is drawn."""
+    tick = state.transcript.last + 1
+    if tick == end:
+        yield state
+        return
+    plan = planned(design, state, tick)
+    for report in [None] if plan.table is None else range(design.samplers[plan.table].rows.reports):
+        yield from _walked(design, released(design, plan, report), end)
+
+
+def _differences(content: Mapping[str, Any], design: SessionDesign) -> list[str]:
+    """How a document differs from the one that its own parts give."""
+    again = document(design, [each["file"] for each in content["tables"]])
+    return [
+        f"{name}: not what the tables and the rule give" for name in sorted(again) if again[name] != content.get(name)
+    ] + [f"{name}: not part of such a design" for name in sorted(set(content) - set(again))]
+
+
+DESIGN = Kind(check=check_design, made=SessionDesign, holds=is_design, opened=load_design)

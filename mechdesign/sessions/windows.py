@@ -1,0 +1,119 @@
+"""Windows: stretches of ticks whose charges are added up, exactly, and the largest sum that a rule can reach.
+
+A window is a block of days (from midnight to midnight, "1d"), or any so many successive ticks ("24h", or their number).
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+
+import numpy as np
+
+from mechdesign.base.display import Shown
+from mechdesign.errors import InputError
+
+_WORDS = re.compile(r"([1-9][0-9]{0,4})([dh])")
+_HOURS = 24
+MOST_TICKS = 1 << 20  # of a window
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window(Shown):
+    """`length` ticks: with `calendar` those that begin at its multiples, else any that follow one another."""
+
+    length: int
+    calendar: bool
+    words: str
+
+    @classmethod
+    def of(cls, given: str | int, ticks: int) -> Window:
+        """The window of a word: "1d", "14d", days from midnight; "24h", any so many hours; a number, any so many ticks.
+
+        ticks: of a day. Raises: InputError for anything else, hours that are no whole number of ticks, and more than
+        2^20 ticks.
+        """
+        match = _WORDS.fullmatch(given) if isinstance(given, str) else None
+        length = Fraction(-1)
+        if match is not None:
+            length = Fraction(int(match[1]) * ticks, 1 if match[2] == "d" else _HOURS)
+        elif isinstance(given, (int, np.integer)) and not isinstance(given, bool):
+            length = Fraction(int(given))
+        if length.denominator != 1 or not 1 <= length <= MOST_TICKS:
+            raise InputError(
+                f"must be days, hours or ticks, whole, of {ticks} ticks a day",
+                field="window",
+                value=given,
+                remedy='use "1d" for days, "24h" for any 24 hours, or a number of ticks',
+            )
+        return cls(length=int(length), calendar=match is not None and match[2] == "d", words=str(given))
+
+    def starting(self, tick: int) -> int:
+        """The first tick of the window that ends with `tick`, or, of days, that `tick` is in."""
+        return tick // self.length * self.length if self.calendar else tick - self.length + 1
+
+    def name(self) -> str:
+        """The window in words."""
+        if not self.calendar:
+            return f"any {self.length} ticks in a row" if self.words.isdigit() else f"any {self.words} in a row"
+        return "a calendar day" if self.words == "1d" else f"{self.words[:-1]} calendar days"
+
+    def worst(self, charges: Sequence[tuple[int, Fraction]]) -> tuple[Fraction, int]:
+        """The largest sum of charges (tick, amount), ticks rising, in one window, and the first tick of such a window;
+        (0, 0) without charges.
+
+        Sums grow only where a charge is met: of the windows that end there, or have it, one is largest.
+        Cost: O(k log k).
+        """
+        if not charges:
+            return Fraction(0), 0
+        ticks = [tick for tick, _ in charges]
+        sums = [Fraction(0), *accumulate(amount for _, amount in charges)]
+
+        def total(start: int) -> Fraction:
+            return sums[bisect_left(ticks, start + self.length)] - sums[bisect_left(ticks, start)]
+
+        first = max(map(self.starting, ticks), key=total)
+        return total(first), first
+
+    def offsets(self, period: int) -> Sequence[int]:
+        """Where in a period of so many ticks windows begin."""
+        if not self.calendar:
+            return range(period)
+        return sorted({k * self.length % period for k in range(period)})
+
+
+def periodic_worst(amounts: Sequence[Fraction], window: Window) -> Fraction:
+    """The largest sum in a window where tick t costs amounts[t mod T]. Cost: O(T)."""
+    period, sums = len(amounts), [Fraction(0), *accumulate(amounts)]
+    days, rest = divmod(window.length, period)
+
+    def part(start: int) -> Fraction:
+        end = start + rest
+        return sums[min(end, period)] - sums[start] + sums[max(end - period, 0)]
+
+    return days * sums[-1] + max(part(start) for start in window.offsets(period))
+
+
+def ordered_worst(amounts: Sequence[Fraction | int], per: Window, window: Window) -> Fraction:
+    """An upper bound of what a window costs, where the k-th of the paid ticks of a window `per` costs amounts[k], and
+    so many of its ticks are paid at most; amounts that differ need a `per` of days.
+
+    A window of L ticks that begins o ticks into a block of P has min(P - o, L) ticks of it, then whole blocks, then the
+    rest; a block of which it has m ticks pays at most the largest min(m, k) of its k amounts. Where `per` is any P
+    ticks in a row, a window is whole stretches of P and a rest, so that the same sum with o = 0 is a bound. Exact for
+    windows of whole blocks. Cost: O(P).
+    """
+    dearest = [0, *accumulate(sorted(amounts, reverse=True))]
+    most = len(amounts)
+
+    def total(offset: int) -> Fraction | int:
+        first = min(per.length - offset, window.length)
+        blocks, rest = divmod(window.length - first, per.length)
+        return dearest[min(first, most)] + blocks * dearest[min(per.length, most)] + dearest[min(rest, most)]
+
+    return Fraction(max(total(offset) for offset in (window.offsets(per.length) if per.calendar else [0])))

@@ -1,1 +1,0 @@
-"""How a report is judged: losses, priors, queries. No privacy."""

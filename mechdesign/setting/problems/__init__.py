@@ -1,1 +1,0 @@
-"""Design problems, and where they come from: files, words, areas, releases. No mechanism."""

@@ -1,1 +1,0 @@
-"""Domains and where they lie: grids, lattices, areas on Earth, planes, rasters. No privacy."""

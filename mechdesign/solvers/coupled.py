@@ -1,0 +1,449 @@
+"""Solve a coupled program by rays where edges are long, else as one linear program; then repair, certify and bound.
+
+The best closed form that meets the limits is the first table. Designs of changing priors come next where a maximum is
+minimised and the whole program has more than 60,000 constraints, else rays (rays.py) where the median edge has 3 nats
+or more; elsewhere rays come last. The whole program: 1. HiGHS solves it, every limit lowered by a margin.  2. The point
+is repaired and certified.  3. The side rows are checked on the certified integers, rounded up; where one fails its
+margin grows and 1. is repeated.  4. The multipliers of the side rows are clipped and scaled until they are valid
+exactly, folded into the effective cost, and every report is priced: a lower bound that rests on no convergence.
+5. Where it stays apart, the optimal program is solved for the effective cost: its multipliers of the row sums are more
+accurate far from the anchors.
+
+The best certified table and the best bound are kept, whatever a later route ends with. Where no table is found the
+least common relaxation of the limits is bounded from below in the same way. A bound above zero proves that the
+constraints contradict each other, and its multipliers say which.
+
+Designs of changing priors (`generate_designs`), where a maximum is minimised:
+
+    minimise over private P   max over side rows k of (G_k P - h_k) / s_k
+
+By duality this is the maximum over mu >= 0, sum_k s_k mu_k = 1, of the optimal program for the cost sum_k mu_k G_k; for
+the worst-case loss mu is a prior over the secrets, and the one that attains it is least favourable. In every round that
+program is solved: its bound is one of the coupled program, and every report of its table becomes a column of the master
+of rays.py, which recombines them. The master's multipliers, averaged with the best ones so far, are the next mu.
+Cutting planes (Kelley 1960, Journal of SIAM 8), one for every report instead of one for every table, centred at the
+best point (Wentges 1997, International Transactions in Operational Research 4).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base.threads import OutOfTime
+from mechdesign.closed_forms.best import certified_closed_forms
+from mechdesign.errors import DesignError, InfeasibleError, InputError, SolverError
+from mechdesign.mechanism.certificate import ROW_SUM
+from mechdesign.mechanism.dataset import RESOLUTION, relative_gap
+from mechdesign.mechanism.repair import repair
+from mechdesign.problem.losses import TableLoss, uniform
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.programs.coupled import Coupled, SideRows, constant_objective, objective
+from mechdesign.programs.whole import MOST_ROWS, WholeProgram, assemble_whole, count_rows, require_whole
+from mechdesign.solvers.design import Design, Targets, reporter
+from mechdesign.solvers.highs import LinearSolution, Method, solve_linear_program
+from mechdesign.solvers.optimal import WHOLE_LIMIT, aggregate
+from mechdesign.solvers.pricing import ConePricer, CoupledBound, anchor_bound, best_bound, project_dual
+from mechdesign.solvers.rays import SECRETS, RayGeneration, generate, suits
+
+_SHARE = 0.5  # of the time limit for rays, where the whole program can follow
+_DESIGNS = 0.8  # the same for designs of changing priors
+_BETTER = 0.9  # a mixture of this share of the best objective is certified before the end
+_SOON = 2.0  # seconds that closed forms get in any case
+_LEAST_TIME = 1.0  # seconds for the proof that limits contradict each other
+_LONG = 3.0  # median edge in nats from which rays are faster than the whole program, whose rows couple all reports
+SIMPLEX_LIMIT = 10_000  # rows up to which the simplex method is used
+_SMALL: list[tuple[Method, float]] = [("simplex", 9.0), ("simplex", 18.0), ("ipm", 9.0)]  # method, cap in nats
+_LARGE: list[tuple[Method, float]] = [("ipm", 5.0), ("ipm", 9.0)]
+FIRST_MARGIN = 1e-9  # first margin of a limit, relative to it: the tolerance of HiGHS
+_TRIALS = 8
+# Designs of changing priors.
+_CENTRED = 0.5  # share of the best multipliers in the next ones
+_LEAST = 1e-9  # multiplier, as a share: no secret is without weight
+_ROUGH, _FINE = 1e-2, 0.2  # gap of the first design; of later ones, as a share of the gap in hand
+_TABLES = 0.1  # of the target gap: no design needs a smaller one
+_ROUNDS = 200
+_NO_GAIN = 10  # rounds without a better bound or mixture after which this ends
+_GAINED = 0.05  # of the target gap: what is a gain
+_DESIGN_SHARE = 0.3  # of the time left that one design may take, and the master
+_SHORTEST = 1.0  # seconds that they get
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Task:
+    """minimise <cost, P> + t over the private tables of `problem` with `rows`.
+
+    constant, the objective of the best constant report; unit, the scale of objectives in the linear program.
+    """
+
+    problem: DesignProblem
+    cost: NDArray[np.float64]
+    rows: SideRows
+    pricer: ConePricer
+    constant: float
+    unit: float
+
+    @property
+    def rays_first(self) -> bool:
+        """Whether rays are few."""
+        return suits(self.problem.edges.length, _LONG) and self.problem.domain.size <= SECRETS
+
+    @property
+    def designs_first(self) -> bool:
+        """Whether the side rows share one maximum, and the whole program is large: multipliers are a prior then."""
+        large = count_rows(self.problem, self.rows.size) > WHOLE_LIMIT
+        return large and bool((self.rows.share > 0).all()) and self.problem.domain.size <= SECRETS
+
+    @property
+    def first_margin(self) -> NDArray[np.float64]:
+        """What limits (k,) are lowered by at first; 0 on rows with a share."""
+        return np.where(self.rows.share > 0, 0.0, FIRST_MARGIN * self.rows.size_of_limits)
+
+    @property
+    def routes(self) -> list[tuple[Method, float]]:
+        """Methods and caps of the whole program, in the order of trial; none where it is too large."""
+        if count_rows(self.problem, self.rows.size) > MOST_ROWS:
+            return []
+        return _SMALL if count_rows(self.problem, self.rows.size) <= SIMPLEX_LIMIT else _LARGE
+
+    def solve(
+        self, rows: SideRows, method: Method, cap: float, tolerance: float, time_limit: float
+    ) -> tuple[WholeProgram, LinearSolution]:
+        """The point that HiGHS finds, with `rows` in place of the task's."""
+        whole = assemble_whole(self.problem, self.cost, rows, self.pricer.distance, cap=cap, unit=self.unit)
+        return whole, solve_linear_program(whole.program, method=method, tolerance=tolerance, time_limit=time_limit)
+
+    def bound(self, dual: NDArray[np.float64], multipliers: NDArray[np.float64]) -> CoupledBound:
+        """The best bound over multipliers of the row sums below `dual`."""
+        return best_bound(self.pricer, self.cost, self.rows, dual, multipliers, loss=self.unit)
+
+    def first_bound(self) -> CoupledBound:
+        """A bound that no search is needed for, with equal multipliers of the side rows that have a share."""
+        multipliers = project_dual(np.where(self.rows.share > 0, 1.0, 0.0), self.rows.share)
+        anchored = anchor_bound(self.pricer, self.rows.fold_down(self.cost, multipliers))
+        return self.bound(anchored.dual, multipliers)
+
+    def designed(
+        self, folded: NDArray[np.float64], gap: float, time_limit: float, start: Design | None = None
+    ) -> tuple[Design, NDArray[np.float64]] | None:
+        """The design of the optimal program for an effective cost (n, m), and multipliers (n,) of its row sums; None
+        where a constant report costs no more than any table.
+
+        The least entry of every row is taken off that cost, so that it is a loss, and comes back with the multipliers.
+        """
+        least = folded.min(axis=1)
+        loss = (folded - least[:, None]) * len(least)
+        if not loss.max() > 0:
+            return None
+        problem = replace(self.problem, prior=uniform(self.problem.domain), loss=TableLoss(values=loss))
+        try:
+            design = aggregate(problem, gap=gap, time_limit=time_limit, start=start)
+        except InputError:
+            return None
+        return design, design.dual + least
+
+    def polished(self, bound: CoupledBound, gap: float, time_limit: float) -> CoupledBound:
+        """The bound with other multipliers of the row sums, those of the optimal program for its effective cost."""
+        pair = self.designed(bound.folded, gap, time_limit)
+        return bound if pair is None else self.bound(pair[1], bound.multipliers)
+
+    def certify(
+        self, table: NDArray[np.float64], charge: NDArray[np.float64]
+    ) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
+        """A certified table near `table`, and by how much it may exceed the limits (k,).
+
+        Repaired with the kernels and without, slack put where `charge` (n, m) is least; what breaks no limit is
+        preferred, then the smaller objective.
+        """
+        square = self.problem.reports.size == self.problem.domain.size
+        repaired = []
+        for kernel in [np.exp(-self.pricer.distance).T, None] if square else [None]:
+            mass = repair(np.maximum(table, 0.0), self.problem.edges, charge, kernel)
+            excess, value = self.judged(mass)
+            repaired.append((float(excess.max(initial=0.0)), value, mass, excess))
+        return min(repaired, key=lambda entry: entry[:2])[2:]
+
+    def judged(self, mass: NDArray[np.uint64]) -> tuple[NDArray[np.float64], float]:
+        """By how much a certified table may exceed the limits (k,), and its objective."""
+        return self.rows.excess_up(mass / float(ROW_SUM)), self.value(mass)
+
+    def value(self, mass: NDArray[np.uint64]) -> float:
+        """The objective of a certified table."""
+        return objective(self.cost, self.rows, mass / float(ROW_SUM))
+
+
+def task_of(program: Coupled) -> Task:
+    """The task of a program. Raises: SizeError before allocating what does not fit."""
+    problem = program.problem
+    few, what = suits(problem.edges.length, _LONG) and problem.domain.size <= SECRETS, f"the {program.name} program"
+    if problem.domain.size > SECRETS:
+        require_whole(problem, problem.domain.size, what=what)
+    rows, cost = program.side_rows(), program.base_cost()
+    if not few and not (problem.domain.size <= SECRETS and (rows.share > 0).all()):
+        require_whole(problem, rows.size, what=what)
+    pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
+    exponential = np.exp(-pricer.distance.T / 2)
+    exponential /= exponential.sum(axis=1, keepdims=True)
+    constant = constant_objective(cost, rows) or 1.0
+    unit = max(min(constant, objective(cost, rows, exponential)), RESOLUTION * constant)
+    return Task(problem=problem, cost=cost, rows=rows, pricer=pricer, constant=constant, unit=unit)
+
+
+def generate_designs(
+    task: Task, rays: RayGeneration, *, gap: float, deadline: float, take: Callable[[CoupledBound, bool], float]
+) -> str:
+    """Rounds of a design and the master until the certified gap is met; returns "gap", "time" or "precision".
+
+    take, as in `rays.generate`. Cost of a round: an optimal program, and a linear one of n + k rows.
+    Raises: SolverError where the master has no optimum; OutOfTime where pricing is late.
+    """
+    count, share = task.rows.size, task.rows.share
+    multipliers = project_dual(np.ones(count), share)
+    best, design, wanted, since, reached = None, None, _ROUGH, 0, np.inf
+    reports = np.arange(task.cost.shape[1])
+    for _ in range(_ROUNDS):
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return "time"
+        spread = np.maximum(multipliers, _LEAST / (count * share))
+        spread = project_dual(spread, share)
+        pair = task.designed(
+            task.rows.fold_down(task.cost, spread), wanted, max(_SHORTEST, _DESIGN_SHARE * left), design
+        )
+        if pair is None:
+            return "precision"
+        design, dual = pair
+        bound = task.bound(dual, spread)
+        rays.waiting.append((np.ascontiguousarray(design.mass.T / float(ROW_SUM)), reports))
+        before = rays.objective
+        rays.solve(max(_SHORTEST, _DESIGN_SHARE * (deadline - time.monotonic())))
+        gained = best is None or bound.value > best.value + _GAINED * gap * rays.objective
+        since = 0 if gained or rays.objective < before * (1 - _GAINED * gap) else since + 1
+        if best is None or bound.value > best.value:
+            best = bound
+        near = relative_gap(rays.objective, best.value, rays.scale)
+        reached = take(best, near <= gap or since == _NO_GAIN)
+        if reached <= gap:
+            return "gap"
+        if since == _NO_GAIN:
+            break
+        wanted = max(_TABLES * gap, min(_ROUGH, _FINE * near))
+        multipliers = _CENTRED * best.multipliers + (1 - _CENTRED) * project_dual(rays.multipliers, share)
+    return "precision"
+
+
+def solve_coupled(program: Coupled, targets: Targets) -> Design:
+    """Solve a coupled program; see the module docstring. The time limit is passed to HiGHS.
+
+    Raises: SizeError before allocating a program that does not fit; InfeasibleError where the constraints are proved to
+    contradict each other; DesignError where no certified table meets them; SolverError where time ends too early.
+    """
+    search = _Search(
+        task=task_of(program),
+        gap=targets.gap,
+        time_limit=targets.time_limit,
+        report=reporter(targets.on_progress),
+    )
+    try:
+        search.run()
+    except KeyboardInterrupt:
+        if search.mass is None:
+            raise
+        search.interrupted = True
+    return search.design(program)
+
+
+@dataclass(kw_only=True, eq=False)
+class _Search:
+    """The best certified table and bound so far, and the means to better them."""
+
+    task: Task
+    gap: float
+    time_limit: float
+    report: Callable[..., None]
+    proof: CoupledBound | None = None
+    mass: NDArray[np.uint64] | None = None
+    value: float = math.inf
+    number: int = 0
+    interrupted: bool = False
+    closed_form: str | None = None  # of the best table, where that is one
+
+    def __post_init__(self) -> None:
+        self.started = time.monotonic()
+
+    @property
+    def left(self) -> float:
+        """Seconds left."""
+        return self.time_limit - (time.monotonic() - self.started)
+
+    @property
+    def reached(self) -> float:
+        """The relative gap, infinite before the first table and bound."""
+        if self.mass is None or self.proof is None:
+            return math.inf
+        return relative_gap(self.value, self.proof.value, self.task.constant)
+
+    def run(self) -> None:
+        """Try one route after another until the gap is met or time ends."""
+        self.by_closed_forms()
+        if self.task.designs_first:
+            self.by_rays(_DESIGNS, designs=True)
+        elif self.task.rays_first:
+            self.by_rays(_SHARE)
+        for method, cap in self.task.routes:
+            if self.reached <= self.gap or self.left <= 0:
+                break
+            self.by_whole(method, cap)
+            self.task = replace(self.task, unit=max(min(self.value, self.task.unit), RESOLUTION * self.task.constant))
+        unmet = self.reached > self.gap and self.left > 0
+        if unmet and not self.task.rays_first and self.task.problem.domain.size <= SECRETS:
+            self.by_rays(_SHARE)
+
+    def by_closed_forms(self) -> None:
+        """The closed form of the least objective that meets the limits."""
+        for form in certified_closed_forms(self.task.problem):
+            excess, value = self.task.judged(form.mass)
+            if not excess.any() and value < self.value:
+                self.mass, self.value, self.closed_form = form.mass, value, form.name
+            if self.left <= min(0.0, self.time_limit - _SOON):
+                break
+
+    def by_rays(self, share: float, *, designs: bool = False) -> None:
+        """Ray generation in this share of the time, with columns of whole designs or priced ones; limits that the
+        certified table breaks are lowered for the mixture.
+        """
+        task = self.task
+        margin = task.first_margin
+        constant = task.problem.best_constant
+        rays = RayGeneration(pricer=task.pricer, cost=task.cost, rows=task.rows, constant=constant, scale=task.constant)
+        rays.tighten(margin)
+
+        def take(bound: CoupledBound, close: bool) -> float:
+            nonlocal margin
+            self.prove(bound)
+            if close or rays.objective < _BETTER * self.value:
+                excess = self.offer(rays.table(), bound.folded)
+                if excess.any():
+                    margin = np.where(excess > 0, 2 * (margin + excess), margin)
+                    rays.tighten(margin)
+            self.tell("designs" if designs else "rays", rays.variables, rays.constraints)
+            return self.reached
+
+        deadline = self.started + (share if task.routes else 1.0) * self.time_limit
+        try:
+            if designs:
+                generate_designs(task, rays, gap=self.gap, deadline=deadline, take=take)
+            else:
+                generate(rays, gap=self.gap, deadline=deadline, take=take)
+        except (SolverError, OutOfTime):  # what was certified is kept
+            pass
+        finally:
+            if len(rays.x) and self.proof is not None and rays.objective < self.value:
+                self.offer(rays.table(), self.proof.folded)
+
+    def by_whole(self, method: Method, cap: float) -> None:
+        """The whole linear program by HiGHS, every limit lowered by a margin that grows until the table keeps it."""
+        task = self.task
+        margin = task.first_margin
+        for _ in range(_TRIALS):
+            if self.left <= 0:
+                return
+            try:
+                whole, solution = task.solve(
+                    task.rows.tightened(margin), method, cap, min(1e-4, self.gap) / 20, self.left
+                )
+            except SolverError:
+                return
+            table = whole.table(solution.x)
+            if solution.status == "Infeasible" or not table.max() > 0:
+                return
+            bound = task.bound(*whole.multipliers(solution.dual))
+            self.prove(bound)
+            excess = self.offer(table, bound.folded)
+            if self.reached > self.gap and not excess.any() and self.left > 0:
+                self.prove(task.polished(bound, self.gap / 4, self.left))
+            self.tell("whole", len(whole.program.cost), whole.program.matrix.shape[0])
+            if not excess.any():
+                return
+            margin = np.where(excess > 0, 2 * (margin + excess), margin)
+
+    def prove(self, bound: CoupledBound) -> None:
+        """Keep a bound if it is the best."""
+        if self.proof is None or bound.value > self.proof.value:
+            self.proof = bound
+
+    def offer(self, table: NDArray[np.float64], charge: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Certify a table and keep it if it meets the limits and is the best; by how much it exceeds them (k,)."""
+        mass, excess = self.task.certify(table, charge)
+        value = self.task.value(mass)
+        if not excess.any() and value < self.value:
+            self.mass, self.value, self.closed_form = mass, value, None
+        return excess
+
+    def tell(self, method: str, variables: int, constraints: int) -> None:
+        """Report progress after a round."""
+        self.report(
+            method,
+            round=self.number,
+            loss=self.value,
+            lower_bound=0.0 if self.proof is None else self.proof.value,
+            gap=self.reached,
+            variables=variables,
+            constraints=constraints,
+        )
+        self.number += 1
+
+    def design(self, program: Coupled) -> Design:
+        """The result. Raises: InfeasibleError, DesignError, SolverError where there is no certified table."""
+        timed_out = self.left <= 0
+        if self.mass is not None and self.proof is None:
+            self.prove(self.task.first_bound())
+        if self.mass is None or self.proof is None:
+            if not timed_out and (self.task.rows.share == 0).any():
+                raise no_table(self.task, program, max(self.left, _LEAST_TIME))
+            ended = "time" if timed_out else "precision"
+            message = f"stopped ({ended}) before any table was certified: allow more time, or use fewer cells"
+            raise SolverError(message, field="time_limit", value=self.time_limit)
+        ended = "interrupt" if self.interrupted else "time" if timed_out else "precision"
+        return Design(
+            mass=self.mass,
+            objective=self.value,
+            objective_of=program.objective_of,
+            lower_bound_of="the program",
+            dual=self.proof.dual,
+            multipliers=self.proof.multipliers,
+            lower_bound=self.proof.value,
+            stopped="gap" if self.reached <= self.gap else ended,
+            parameters={} if self.closed_form is None else {"closed_form": self.closed_form},
+        )
+
+
+def no_table(task: Task, program: Coupled, time_limit: float = math.inf) -> DesignError:
+    """Why there is no table: a proof that the limits contradict each other, or the want of one.
+
+    The proof is a positive lower bound of the least t with G P <= h + t |h|.
+    """
+    rows = replace(task.rows, share=np.where(task.rows.share > 0, 0.0, task.rows.size_of_limits))
+    elastic = replace(task, cost=np.zeros_like(task.cost), rows=rows, constant=1.0, unit=1.0)
+    for method, cap in task.routes:
+        try:
+            whole, solution = elastic.solve(rows, method, cap, FIRST_MARGIN, time_limit)
+        except SolverError:
+            continue
+        bound = elastic.bound(*whole.multipliers(solution.dual))
+        if bound.value > 0:
+            weight = bound.multipliers * rows.share
+            names = [rows.names[k] for k in np.argsort(-weight, kind="stable")[:3] if weight[k] > 0]
+            return InfeasibleError(
+                f"no mechanism with this claim keeps all limits, which was proved; at fault: {', '.join(names)}",
+                field=program.limits_field,
+                value=f"{rows.size} limits",
+                remedy=f"relax these limits by {math.ceil(1e4 * bound.value) / 100:g} % or more, or use a larger eps",
+            )
+    message = f"no certified table keeps all {rows.size} limits: they leave less room than the solver resolves"
+    return DesignError(message, field=program.limits_field)

@@ -1,0 +1,148 @@
+"""Design, Targets and Progress: the result of a solver, its targets, and its state while it runs; for every program."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import psutil
+from numpy.typing import NDArray
+
+from mechdesign.base.figures import percent
+from mechdesign.closed_forms.best import ClosedForm
+from mechdesign.mechanism.dataset import PositionClaim
+from mechdesign.problem.problem import DesignProblem
+
+Report = Callable[..., None]  # of a method, by name the further fields of `Progress`
+
+
+def _resident() -> float:
+    return float(psutil.Process().memory_info().rss / 2**20)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Progress:
+    """Where a search, or a pass over rows, stands.
+
+    method, or the stage of a pass; round, from 0, and iteration within it, None when the round is over; done of total,
+    in `unit`, where that is known; loss, the least value so far (inf before the first), lower_bound, and their relative
+    gap; variables and constraints of the program being solved; kappa, the largest log-ratio over claimed length, at the
+    end of a pass that finds it; seconds so far; resident memory of the process in MB.
+    """
+
+    method: str
+    seconds: float
+    round: int | None = None
+    iteration: int | None = None
+    done: int = 0
+    total: int | None = None
+    unit: str = "rows"
+    loss: float = math.inf
+    lower_bound: float = -math.inf
+    gap: float = math.inf
+    variables: int = 0
+    constraints: int = 0
+    kappa: float | None = None
+    memory_mb: float = field(default_factory=_resident)
+
+    @property
+    def brief(self) -> str:
+        """In a few words."""
+        if self.total is not None:
+            return f"{self.method}, {self.done:,} of {self.total:,} {self.unit}"
+        return f"gap {percent(self.gap)}, {self.method}" if math.isfinite(self.gap) else f"no table yet, {self.method}"
+
+    def __str__(self) -> str:
+        words = [self.brief]
+        if math.isfinite(self.loss):
+            words.append(f"[{self.lower_bound:.7g}, {self.loss:.7g}]")
+        if self.round is not None:
+            words.append(f"round {self.round + 1}")
+        if self.iteration is not None:
+            words.append(f"iteration {self.iteration}")
+        if self.variables:
+            words.append(f"{self.variables} variables, {self.constraints} constraints")
+        if self.kappa is not None:
+            words.append(f"kappa {self.kappa:.6f}")
+        return ", ".join([*words, f"{self.memory_mb:.0f} MB"])
+
+
+def reporter(on_progress: Callable[[Progress], None] | None) -> Report:
+    """What calls back with a `Progress` of this method and further fields, with the seconds from now on."""
+    started = time.monotonic()
+
+    def tell(method: str, **state: Any) -> None:
+        if on_progress is not None:
+            on_progress(Progress(method=method, seconds=time.monotonic() - started, **state))
+
+    return tell
+
+
+def silent(method: str, **state: Any) -> None:
+    """A report to nobody."""
+
+
+def counter(report: Report, method: str, total: int) -> Callable[[int], None]:
+    """What a pass calls with how many of its rows, or reports, are done."""
+    return lambda done: report(method, done=done, total=total)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Targets:
+    """The targets of a solver.
+
+    gap, target of (objective - lower_bound) / objective; time_limit in seconds; method, one of those of the program;
+    on_progress, called with where the solve stands; options of a method, by name.
+    """
+
+    gap: float
+    time_limit: float = math.inf
+    method: str = "auto"
+    on_progress: Callable[[Progress], None] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Design:
+    """An integer table with what is known of it.
+
+    mass (n, m), certified for `scale` times the metric of the problem; loss, its expected loss, nan where the solver
+    had no use for it. dual (n,) and the multipliers (k,) of side rows prove lower_bound: of length 0, none and minus
+    infinity where none was priced; lower_bound_of, the program that it bounds, where that is another. objective, where
+    it is not the expected loss, and objective_of, what it is. stopped, why the search ended, empty where there was
+    none. parameters, what a file keeps beside those of the program, and figures, further attributes. problem, where it
+    is not that of the program (reports of the design's own, another level). claimed_epsilon, nominal, in nats per
+    unit. cut (m, n), the cuts that it ended with, from which a search for another scale of the same metric can start.
+    positions, where mass was certified between positions too.
+    """
+
+    mass: NDArray[np.uint64]
+    loss: float = math.nan
+    dual: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    multipliers: NDArray[np.float64] | None = None
+    lower_bound: float = -math.inf
+    lower_bound_of: str | None = None
+    objective: float | None = None
+    objective_of: str | None = None
+    stopped: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    problem: DesignProblem | None = None
+    scale: float = 1.0
+    claimed_epsilon: float | None = None
+    figures: Mapping[str, str | float] = field(default_factory=dict)
+    cut: NDArray[np.bool_] | None = None
+    positions: PositionClaim | None = None
+
+
+def with_floor(design: Design, floor: ClosedForm | None) -> Design:
+    """The design, or with its bound and its word the closed form where that loses less; the parameter closed_form is
+    its name then.
+    """
+    if floor is None or design.loss <= floor.loss:
+        return design
+    parameters = {**design.parameters, "closed_form": floor.name}
+    return replace(design, mass=floor.mass, loss=floor.loss, parameters=parameters)

@@ -1,0 +1,64 @@
+"""Solve the dictionary program: a linear program with one row per secret and one column per source set.
+
+The multipliers of its rows are priced over the whole cone, so the bound is one on the optimal program.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from mechdesign.base.memory import require_memory
+from mechdesign.errors import InfeasibleError
+from mechdesign.mechanism.repair import repair
+from mechdesign.programs.dictionary import Dictionary
+from mechdesign.programs.program import LinearProgram
+from mechdesign.solvers.design import Design, Targets
+from mechdesign.solvers.highs import solve_linear_program
+from mechdesign.solvers.pricing import ConePricer, anchor_bound, lower_bound
+
+_SHRINK = (0.0, 1e-7, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3)  # shares by which multipliers are lowered: columns are missing
+_TABLES = 250  # tables (n, n) that n log n kernels and the simplex method take
+
+
+def solve_dictionary(program: Dictionary, targets: Targets) -> Design:
+    """Solve the dictionary program by the simplex method, repair and certify, price the multipliers.
+
+    Raises: SizeError before kernels that do not fit; InfeasibleError where no mixture of given kernels sums to 1.
+    """
+    problem = program.problem
+    n = problem.domain.size
+    require_memory(n, n, tables=_TABLES, what="the dictionary of kernels")
+    kernel = program.kernel
+    scale = n / (problem.constant_loss or 1.0)
+    solution = solve_linear_program(
+        LinearProgram(
+            cost=program.kernel_cost * scale,
+            matrix=sp.csr_array(kernel),
+            row_lower=np.ones(n),
+            row_upper=np.ones(n),
+            linking=n,
+        ),
+        time_limit=targets.time_limit,
+    )
+    if solution.status == "Infeasible":
+        message = f"no weights w >= 0 of {len(program.sets)} kernels sum to 1 at every secret: add the whole domain"
+        raise InfeasibleError(message, field="sources")
+    weights, dual = np.maximum(solution.x, 0.0), solution.dual / scale
+    own = np.exp(-problem.distances) if problem.reports is problem.domain else None
+    mass = repair(program.table(weights), problem.edges, problem.weighted_loss, own)
+    pricer = ConePricer(problem.edges, n, problem.anchors)
+    value = float((problem.weighted_loss * program.table(weights)).sum())
+    trials = [dual - share * (np.abs(dual) + value / n) for share in _SHRINK]
+    bounds = [lower_bound(trial, pricer.price(problem.weighted_loss, trial).value) for trial in trials]
+    bound = max(bounds)
+    proof = trials[bounds.index(bound)]
+    if bound == 0:
+        other = anchor_bound(pricer, problem.weighted_loss)
+        proof, bound = other.dual, other.value
+    return Design(
+        mass=mass,
+        dual=proof,
+        lower_bound=bound,
+        parameters={**program.parameters(), "kernels_used": int((weights > 0).sum())},
+    )

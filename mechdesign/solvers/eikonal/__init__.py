@@ -1,1 +1,0 @@
-"""Weights over eikonal kernels: factorisation, fallbacks, dictionaries, queries, diagnosis. States no program."""

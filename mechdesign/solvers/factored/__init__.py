@@ -1,1 +1,0 @@
-"""Factored designs in blocks, on threads or a dask cluster, kept in a work folder. Proves nothing."""

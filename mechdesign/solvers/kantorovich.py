@@ -1,0 +1,100 @@
+r"""The Kantorovich (earth mover's) distance between distributions over places, with a certificate on both sides.
+
+    K(p, q) = min over plans of sum plan(x, y) d(x, y) = max over 1-Lipschitz f of sum f(x) (p(x) - q(x))
+
+Source: paper 001, section II, equations (1) and (3), and section V, which judges estimates by it. The programs stand in
+`programs/transport.py`, the bounds and their rounding in `solvers/transport_certificate.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.base.arguments import asked
+from mechdesign.base.display import Shown
+from mechdesign.errors import InputError
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.losses import SUM_TOLERANCE
+from mechdesign.programs.transport import excess
+from mechdesign.solvers.ground import Ground
+from mechdesign.solvers.transport import transport
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Kantorovich(Shown):
+    """A certified Kantorovich distance; all lengths in `unit`.
+
+    value: what the plan costs, within [lower, upper]; lower <= K(p, q) <= upper, rounding included; gap, (upper -
+    lower) / upper. Distances under about 2^-49 of the largest ground distance are not resolved: their gap is 1.
+    potentials f (n,): a 1-Lipschitz function over all places, to rounding, with sum f (p - q) = lower up to the
+    rounding that `lower` counts: the 1-Lipschitz statistic that p and q disagree on most.
+    source, target (e,) place numbers and mass (e,): the plan moves p to q by sum mass d(source, target); what p and q
+    share stays. method: "line" or "network".
+    """
+
+    value: float
+    lower: float
+    upper: float
+    gap: float
+    potentials: NDArray[np.float64]
+    source: NDArray[np.int64]
+    target: NDArray[np.int64]
+    mass: NDArray[np.float64]
+    unit: str
+    method: str
+
+
+@asked
+def kantorovich(
+    p: ArrayLike,
+    q: ArrayLike,
+    domain: Domain | ArrayLike,
+    *,
+    tolerance: float = 1e-9,
+) -> Kantorovich:
+    """K(p, q) for distributions p, q (n,) over the places of `domain`.
+
+    domain: a Domain, with the Euclidean distance in its unit (of graph nodes: between their coordinates), or a table of
+    ground distances (n, n), which is checked to be a metric. tolerance: the relative gap to reach; where the method
+    stalls, the gap it has is returned. The method is "line" (closed form) on a line and "network" (network simplex with
+    column generation) elsewhere.
+    Cost: 30 x 30 cells take about 12 ms, 100 x 100 four seconds and 0.6 GB; a table takes O(n^3) to check.
+    Raises: InputError for masses that are negative, not finite, of another length or do not sum to 1 within 1e-9 (they
+    are divided by their sums), or a table that is no metric.
+    """
+    ground = Ground.of(domain)
+    first, second = _masses(p, "p", ground), _masses(q, "q", ground)
+    if not 0 < tolerance < 1:
+        raise InputError("must lie between 0 and 1", field="tolerance", value=tolerance)
+    solution, method = transport(ground, excess(first - second), tolerance=tolerance)
+    return Kantorovich(
+        value=solution.cost,
+        lower=solution.lower,
+        upper=solution.upper,
+        gap=solution.gap,
+        potentials=solution.potentials,
+        source=solution.plan.source,
+        target=solution.plan.target,
+        mass=solution.plan.mass,
+        unit=ground.unit,
+        method=method,
+    )
+
+
+def _masses(given: ArrayLike, field: str, ground: Ground) -> NDArray[np.float64]:
+    """The distribution (n,), divided by its correctly rounded sum."""
+    masses = np.asarray(given, float)
+    if masses.shape != (ground.size,):
+        raise InputError(f"must have shape ({ground.size},)", field=field, value=masses.shape)
+    if not np.isfinite(masses).all():
+        raise InputError("must be finite", field=field, value="nan or inf")
+    if (masses < 0).any():
+        raise InputError("must not be negative", field=field, value=f"{masses.min():.6g}")
+    total = math.fsum(masses)
+    if abs(total - 1) > SUM_TOLERANCE:
+        raise InputError("must sum to 1", field=field, value=f"sum {total:.12g}")
+    return masses / total

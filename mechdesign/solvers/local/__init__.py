@@ -1,1 +1,0 @@
-"""Reports priced inside balls of a few nats, and the lower bound that follows for any number of places."""

@@ -1,0 +1,252 @@
+"""A network simplex method for transport programs whose columns arrive in batches; flows are whole numbers.
+
+    minimise    sum_e cost_e x_e  over columns e = (i, j) from source i to target j, x >= 0
+    subject to  x leaves i in the amount supply(i), and reaches j in the amount demand(j)
+
+A spanning tree joins sources, targets and a root; an arc to or from the root costs `PENALTY`, so that a source may ship
+to a target through the root at twice the largest cost until a column does it for less. The tree is strongly feasible
+(arcs without flow point to the root), which the choice of the leaving arc keeps, so that the method ends (Cunningham
+1976). Columns are priced in blocks. Potentials of the subtree that moves are shifted, and computed afresh at the end.
+Cost: a pivot takes a block of columns, a cycle and a subtree.
+
+All compiled functions stand in this file: Numba's cache does not notice a change of a callee in another file.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+PENALTY = 1.0  # of an arc to the root, where the largest cost is 1; more than 1/2 keeps the optimum off such arcs
+_EPSILON = 1e-12  # a reduced cost below minus this enters: above the rounding of long paths, where costs are at most 1
+_REFRESHES = 100  # times that potentials are computed afresh at most, should rounding exceed that all the same
+_TOTAL = 2**60  # whole units of mass: flows, and sums of two, are below 2^62
+_ROOT_ARC = -1
+
+
+class TransportTree:
+    """The method on supply (r,) and demand (c,), >= 0 with positive sums; costs at most 1.
+
+    Masses are rounded to 2^-60 of the whole; both sides then have one sum.
+    """
+
+    def __init__(self, supply: NDArray[np.float64], demand: NDArray[np.float64]) -> None:
+        self._rows, nodes = len(supply), len(supply) + len(demand) + 1
+        self._unit = float(supply.sum()) / _TOTAL
+        self._balance = np.concatenate([_whole(supply), -_whole(demand), [0]])
+        self._tail, self._head = np.empty(0, np.int32), np.empty(0, np.int32)
+        self._cost = np.empty(0)
+        self._parent, self._arc = np.full(nodes, -1, np.int32), np.full(nodes, _ROOT_ARC, np.int64)
+        self._up, self._flow = np.zeros(nodes, np.bool_), np.zeros(nodes, np.int64)
+        self._potential = np.zeros(nodes)
+
+    def add(self, rows: NDArray[np.int64], columns: NDArray[np.int64], cost: NDArray[np.float64]) -> None:
+        """More columns: from sources `rows` (e,) to targets `columns` (e,) at `cost` (e,)."""
+        self._tail = np.concatenate([self._tail, rows.astype(np.int32)])
+        self._head = np.concatenate([self._head, (self._rows + columns).astype(np.int32)])
+        self._cost = np.concatenate([self._cost, cost])
+
+    def start(self, order: NDArray[np.int64]) -> None:
+        """The tree that ships as much as it can by the columns in `order` (e,), and the rest through the root."""
+        _greedy(order, self._tail, self._head, self._balance, self._parent, self._arc, self._up, self._flow)
+
+    def solve(self) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+        """Optimal potentials u (r,) and v (c,) over the columns so far, and the cost of the flow.
+
+        At an optimum u(i) - v(j) = cost on tree arcs and at most cost + 1e-12 on all columns. The cost counts what
+        goes through the root at 2, so it is at least the cost of some plan.
+        """
+        block = max(64, math.isqrt(len(self._cost)))
+        _optimise(
+            self._tail, self._head, self._cost, self._parent, self._arc, self._up, self._flow, self._potential, block
+        )
+        root, tree = len(self._flow) - 1, self._arc >= 0
+        through = float(self._flow[:root][~tree[:root]].sum()) * PENALTY
+        value = float(self._cost[self._arc[tree]] @ self._flow[tree].astype(float)) + through
+        return self._potential[: self._rows], self._potential[self._rows : root], value * self._unit
+
+    def plan(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """Rows, columns and masses of the columns that carry some."""
+        used = (self._arc >= 0) & (self._flow > 0)
+        arcs = self._arc[used]
+        rows, columns = self._tail[arcs].astype(np.int64), self._head[arcs].astype(np.int64) - self._rows
+        return rows, columns, np.asarray(self._flow[used] * self._unit, float)
+
+
+def _whole(masses: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Whole numbers (n,) proportional to masses, with sum 2^60 exactly; the largest takes the rounding."""
+    numbers = np.rint(masses * (_TOTAL / masses.sum())).astype(np.int64)
+    numbers[np.argmax(numbers)] += _TOTAL - int(numbers.sum())
+    return numbers
+
+
+@numba.njit(cache=True, nogil=True)
+def _greedy(order, tail, head, balance, parent, arc, up, flow):  # type: ignore[no-untyped-def]
+    """Serve along the columns in order, and hang every tree of used columns on the root by the node that is not done.
+
+    A column that is used exhausts one of its ends, so used columns form trees, with one such node at most.
+    """
+    nodes = balance.size
+    root = nodes - 1
+    left = balance.copy()
+    used, amount = np.empty(nodes, np.int64), np.empty(nodes, np.int64)
+    count = 0
+    degree = np.zeros(nodes + 1, np.int64)
+    for e in order:
+        i, j = tail[e], head[e]
+        shipped = min(left[i], -left[j])
+        if shipped > 0:
+            left[i] -= shipped
+            left[j] += shipped
+            used[count], amount[count] = e, shipped
+            count += 1
+            degree[i + 1] += 1
+            degree[j + 1] += 1
+    first = np.cumsum(degree)
+    place = first.copy()
+    near = np.empty(2 * count, np.int64)
+    for t in range(count):
+        i, j = tail[used[t]], head[used[t]]
+        near[place[i]] = t
+        near[place[j]] = t
+        place[i] += 1
+        place[j] += 1
+    parent[:] = -1
+    stack = np.empty(nodes, np.int64)
+    for turn in range(2):
+        for w in range(root):
+            if parent[w] >= 0 or (turn == 0 and left[w] == 0):
+                continue
+            parent[w], arc[w], up[w], flow[w] = root, -1, left[w] >= 0, abs(left[w])
+            stack[0], top = w, 1
+            while top > 0:
+                top -= 1
+                v = stack[top]
+                for t in near[first[v] : first[v + 1]]:
+                    e = used[t]
+                    other = head[e] if tail[e] == v else tail[e]
+                    if parent[other] < 0:
+                        parent[other], arc[other], up[other], flow[other] = v, e, tail[e] == other, amount[t]
+                        stack[top] = other
+                        top += 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _price_tree(parent, arc, up, cost, potential, depth, child, following, stack):  # type: ignore[no-untyped-def]
+    """Potentials and depths from the root down; `child` and `following` must list the tree."""
+    root = parent.size - 1
+    potential[root], depth[root] = 0.0, 0
+    stack[0], top = root, 1
+    while top > 0:
+        top -= 1
+        p = stack[top]
+        v = child[p]
+        while v >= 0:
+            price = cost[arc[v]] if arc[v] >= 0 else PENALTY
+            potential[v] = potential[p] + (price if up[v] else -price)
+            depth[v] = depth[p] + 1
+            stack[top] = v
+            top += 1
+            v = following[v]
+
+
+@numba.njit(cache=True, nogil=True)
+def _optimise(tail, head, cost, parent, arc, up, flow, potential, block):  # type: ignore[no-untyped-def]
+    """Pivot until no column has a negative reduced cost with potentials computed afresh."""
+    nodes, total = parent.size, cost.size
+    root = nodes - 1
+    depth = np.empty(nodes, np.int32)
+    child, following = np.full(nodes, -1, np.int32), np.full(nodes, -1, np.int32)
+    before, stack = np.full(nodes, -1, np.int32), np.empty(nodes, np.int32)
+    for v in range(root):
+        p = parent[v]
+        following[v] = child[p]
+        if child[p] >= 0:
+            before[child[p]] = v
+        child[p] = v
+    _price_tree(parent, arc, up, cost, potential, depth, child, following, stack)
+    fresh, refreshes, at = True, 0, 0
+    while True:
+        # The best column of the first block that has one: all of them, every time, would cost more than the pivots.
+        best, enter, scanned = -_EPSILON, -1, 0
+        while scanned < total and enter < 0:
+            stop = min(at + block, total)
+            for e in range(at, stop):
+                reduced = cost[e] - potential[tail[e]] + potential[head[e]]
+                if reduced < best:
+                    best, enter = reduced, e
+            scanned += stop - at
+            at = stop if stop < total else 0
+        if enter < 0:
+            # Nothing enters by potentials that were shifted many times: only fresh ones prove it.
+            if fresh or refreshes == _REFRESHES:
+                return
+            _price_tree(parent, arc, up, cost, potential, depth, child, following, stack)
+            fresh = True
+            refreshes += 1
+            continue
+        fresh = False
+        i, j = tail[enter], head[enter]
+        # New flow from i to j returns up from j to the apex and down to i: it takes from arcs that point up on the side
+        # of i, and from those that point down on that of j. Of the arcs that are emptied first the last one in this
+        # direction, from the apex on, leaves (Cunningham): on the side of i the nearest to i, hence "<", on that of j
+        # the nearest to the apex, hence "<=". Arcs without flow go on pointing to the root, and no tree comes back.
+        a, b = i, j
+        leave_a, leave_b = -1, -1
+        least_a, least_b = np.int64(2**62), np.int64(2**62)
+        while a != b:
+            if depth[a] >= depth[b]:
+                if up[a] and flow[a] < least_a:
+                    least_a, leave_a = flow[a], a
+                a = parent[a]
+            else:
+                if not up[b] and flow[b] <= least_b:
+                    least_b, leave_b = flow[b], b
+                b = parent[b]
+        apex, least = a, min(least_a, least_b)
+        if least > 0:  # most pivots move nothing, and the walk up again is saved
+            v = i
+            while v != apex:
+                flow[v] += -least if up[v] else least
+                v = parent[v]
+            v = j
+            while v != apex:
+                flow[v] += least if up[v] else -least
+                v = parent[v]
+        # The subtree below the leaving arc hangs by the new one: reversed from its end up to there, every node takes
+        # the arc and the flow of the one before it. All its potentials shift by what makes the new arc cost nothing.
+        if least_b <= least_a:
+            top_node, leave, under, rising, shift = j, leave_b, i, False, -best
+        else:
+            top_node, leave, under, rising, shift = i, leave_a, j, True, best
+        v, p, joined, carried = top_node, under, np.int64(enter), least
+        while True:
+            old_parent, old_arc, old_up, old_flow = parent[v], arc[v], up[v], flow[v]
+            if before[v] >= 0:  # out of the list of children of the old parent
+                following[before[v]] = following[v]
+            else:
+                child[old_parent] = following[v]
+            if following[v] >= 0:
+                before[following[v]] = before[v]
+            before[v], following[v] = -1, child[p]  # and to the front of that of the new one
+            if child[p] >= 0:
+                before[child[p]] = v
+            child[p] = v
+            parent[v], arc[v], up[v], flow[v] = p, joined, rising, carried
+            if v == leave:
+                break
+            v, p, joined, carried, rising = old_parent, v, old_arc, old_flow, not old_up
+        stack[0], size = top_node, 1
+        while size > 0:
+            size -= 1
+            v = stack[size]
+            potential[v] += shift
+            depth[v] = depth[parent[v]] + 1
+            v = child[v]
+            while v >= 0:
+                stack[size] = v
+                size += 1
+                v = following[v]

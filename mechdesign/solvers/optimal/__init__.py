@@ -1,1 +1,0 @@
-"""The optimal program: restricted programs, aggregation, block interior point, near pairs. States no program."""

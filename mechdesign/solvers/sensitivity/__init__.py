@@ -1,1 +1,0 @@
-"""Least smooth bounds, by several routes to one answer. No noise."""

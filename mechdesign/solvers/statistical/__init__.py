@@ -1,1 +1,0 @@
-"""Likelihoods and statistical designs: Newton, EM, rays and their bounds. States no program."""

@@ -1,0 +1,131 @@
+r"""Symmetries of a grid: flips and exchanges of axes, those that leave a design as it is, and what they save.
+
+A mixture of rays may be averaged over the group: neither its criterion nor its row sums get worse. A ray v then stands
+for its orbit, with A = mean over g of (g v)(g v)^T. In a basis of functions that are even or odd under every flip of
+the group, matrices that commute with it fall into blocks, and within one A is the mean of (t v)(t v)^T over the
+`turns` t alone, one for each coset of the flips: 4 blocks and 2 turns for a square.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.problem.problem import DesignProblem
+
+SAME = 1e-7  # relative; distances, priors, norms, costs and constraints nearer than this are taken for one
+
+Turn = Callable[[NDArray[Any]], NDArray[Any]]  # of an array whose axes are those of the lattice, once or several times
+
+_Floats = NDArray[np.float64]
+_Way = NDArray[np.int64]
+
+
+def exchanges(sides: Sequence[object]) -> list[tuple[int, ...]]:
+    """The exchanges of axes that leave sides, of the axes of a lattice, as they are; the identity first."""
+    orders = itertools.permutations(range(len(sides)))
+    return [order for order in orders if [sides[axis] for axis in order] == list(sides)]
+
+
+def turns(shape: tuple[int, ...] | None, size: int) -> list[Turn]:
+    """The flips and exchanges of axes of a lattice of `size` cells, the identity first; none for one with gaps."""
+    if shape is None or math.prod(shape) != size:
+        return []
+    signs = list(itertools.product((1, -1), repeat=len(shape)))
+    return [partial(_turned, order=order, steps=steps) for order in exchanges(shape) for steps in signs]
+
+
+def _turned(values: NDArray[Any], *, order: tuple[int, ...], steps: tuple[int, ...]) -> NDArray[Any]:
+    """Values over groups of axes, those of the lattice, of the ends of a cell along them and so on, turned alike."""
+    groups = range(0, values.ndim, len(order))
+    moved = values.transpose([group + axis for group in groups for axis in order])
+    return moved[tuple(slice(None, None, step) for _ in groups for step in steps)]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Symmetry:
+    """A group of renumberings of n secrets.
+
+    ways, its members (n,), the identity first; turns, one for each coset of the flips; blocks, bases (n, n_b), together
+    orthonormal, one for each way to be even or odd; orbits (n,), the number of the orbit of each secret.
+    """
+
+    ways: list[_Way]
+    turns: list[_Way]
+    blocks: list[_Floats]
+    orbits: NDArray[np.int64]
+
+    @property
+    def mean(self) -> _Floats:
+        """The matrix (o, n) that takes the mean over each orbit of secrets."""
+        member = (np.arange(self.orbits.max() + 1)[:, None] == self.orbits).astype(float)
+        return np.asarray(member / member.sum(axis=1, keepdims=True))
+
+
+def no_symmetry(size: int) -> Symmetry:
+    """The group of the identity alone."""
+    everywhere = np.arange(size)
+    return Symmetry(ways=[everywhere], turns=[everywhere], blocks=[np.eye(size)], orbits=everywhere)
+
+
+def symmetry(problem: DesignProblem, norm: _Floats, *, with_loss: bool = False) -> Symmetry:
+    """The group of `symmetries`. Cost: O(n^2) for each of its members."""
+    ways, domain = symmetries(problem, norm, with_loss=with_loss), problem.domain
+    if len(ways) == 1:
+        return no_symmetry(domain.size)
+    assert domain.shape is not None
+    known = {way.tobytes() for way in ways}
+    cells, axes = np.arange(domain.size).reshape(domain.shape), tuple(range(domain.dimension))
+    flips = [
+        (signs, way)
+        for signs in itertools.product((1, -1), repeat=domain.dimension)
+        if (way := _turned(cells, order=axes, steps=signs).ravel()).tobytes() in known
+    ]
+    cosets: dict[bytes, _Way] = {}
+    for way in ways:
+        cosets.setdefault(min(way[flip].tobytes() for _, flip in flips), way)
+    first = np.min([way for _, way in flips], axis=0)
+    corner = np.unique(first)  # one secret of each orbit of the flips
+    blocks, parities = [], set()
+    for odd in itertools.product((0, 1), repeat=domain.dimension):
+        sign = tuple(int(np.prod(np.array(signs) ** np.array(odd))) for signs, _ in flips)
+        if sign in parities:
+            continue
+        parities.add(sign)
+        basis = np.zeros((domain.size, len(corner)))
+        for value, (_, way) in zip(sign, flips, strict=True):
+            np.add.at(basis, (way[corner], np.arange(len(corner))), value)
+        size = np.linalg.norm(basis, axis=0)
+        blocks.append(basis[:, size > 0] / size[size > 0])
+    _, orbits = np.unique(np.min(ways, axis=0), return_inverse=True)
+    return Symmetry(ways=ways, turns=list(cosets.values()), blocks=blocks, orbits=orbits)
+
+
+def symmetries(problem: DesignProblem, norm: _Floats, *, with_loss: bool = False) -> list[_Way]:
+    """Renumberings (n,) of the cells of a whole grid that change neither distances, nor prior, nor norm; at least one.
+
+    Flips of axes and exchanges of axes: mirror images of a ray are as good as the ray. with_loss: nor the loss, which
+    they can leave alone only where the reports are the secrets.
+    """
+    domain = problem.domain
+    everywhere = np.arange(domain.size)
+    lattice = turns(domain.shape, domain.size)
+    if not lattice or (with_loss and problem.reports is not domain):
+        return [everywhere]
+    matrices = [problem.distances, norm, *([problem.loss_matrix] if with_loss else [])]
+    ways = []
+    for turn in lattice:
+        way = turn(everywhere.reshape(domain.shape)).ravel()
+        pairs = np.ix_(way, way)
+        if np.allclose(problem.prior_array[way], problem.prior_array, rtol=SAME, atol=0) and all(
+            np.allclose(matrix[pairs], matrix, rtol=SAME, atol=SAME * abs(matrix).max()) for matrix in matrices
+        ):
+            ways.append(way)
+    return ways

@@ -1,1 +1,0 @@
-"""Kantorovich distances with a certificate: network simplex over priced columns. No estimates."""

@@ -1,0 +1,284 @@
+"""Solve the eikonal weight system; where it has no solution, say so and return a private mechanism all the same.
+
+1. K w = 1 by one dense factorisation. All weights >= 0: done, exactly Algorithm 1.
+2. Otherwise the columns are too few, and reports in a frame outside the domain are added, which are moved to the
+   nearest cell of the domain afterwards: post-processing. Two fallbacks are tried and the one with the smaller expected
+   loss is kept: edge budgets, which help against both causes; and, while it is small, the linear program that minimises
+   the expected loss subject to w >= 0, K w = 1 over the kernels of cells and frame, with a constant report to keep it
+   feasible: better at the boundary, no help against curvature.
+Weights are never clipped: that would break the row sums, and normalising them would break privacy.
+
+Edge budgets. Give every edge a length x_e <= d_e, take K = e^{-D} with D the distances of x, weights w >= 0 and rows
+divided by their sums s = K w. Then P(y|u) / P(y|v) <= e^{x_e + |ln s(u) - ln s(v)|} on edge e = (u, v): private as soon
+as x_e + |ln s(u) - ln s(v)| <= d_e everywhere. The lengths pay for what normalising the rows costs, edge by edge, where
+a global scaling would pay for the worst edge everywhere. Weights follow the expectation-maximisation update
+w <- w K'(1 / K w) / K'1, which keeps them positive and levels s. A last common factor in [1/2, 1] settles what is left:
+at 1/2 the condition holds for any weights.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import dijkstra
+from scipy.spatial import cKDTree
+
+from mechdesign.base.memory import require_memory
+from mechdesign.base.threads import OutOfTime
+from mechdesign.errors import SolverError
+from mechdesign.mechanism.repair import repair
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.lattice import Edges
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.programs.eikonal import ZERO, EikonalWeights, diagnose
+from mechdesign.programs.program import LinearProgram
+from mechdesign.solvers.design import Design, Report, Targets, reporter, silent
+from mechdesign.solvers.highs import TIMED_OUT, solve_linear_program
+from mechdesign.solvers.pricing import ConePricer, anchor_bound, anchor_multipliers, homogeneous_bound, lower_bound
+
+FRAME_NATS = 3.0  # the frame is at least this wide, measured at the smallest eps
+FRAME_CELLS = 6  # and, where tables hold its columns, at most this many cells
+LP_ENTRIES = 400_000  # coefficients of the fallback program up to which it is solved
+_SEARCH = 0.7  # share of the time limit for the fallback; the rest is for the repair and the bound
+_LATE, _LEAST_TIME = 1.0, 1.0  # seconds beyond it that pricing may take, and that HiGHS gets
+ROUNDS = 12
+UPDATES = 40  # of the weights per round
+BISECTIONS = 12
+_KEPT = 0.3  # share of the previous length in the next, and least share of d_e an edge keeps
+_SLACK = 1e-12  # nats
+_LAST = 3.0  # rounds' time that is kept for the last factor
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Framed:
+    """A problem whose graph is extended by a frame.
+
+    domain, the k places; edges over them; inner (n,), the places that are the secrets; target (k,), the secret that
+    each place is moved to; width of the frame in cells, 0 where the domain is no grid.
+    """
+
+    domain: Domain
+    edges: Edges
+    inner: NDArray[np.int64]
+    target: NDArray[np.int64]
+    width: int
+
+    @property
+    def size(self) -> int:
+        """Number of places k."""
+        return len(self.target)
+
+    def distances(self, length: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Shortest paths (n, k) in nats from every secret to every place, for these edge lengths."""
+        graph = Edges(tail=self.edges.tail, head=self.edges.head, length=length).matrix(self.size)
+        return np.asarray(dijkstra(graph, directed=False, indices=self.inner))
+
+    def gather(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Columns (n, k) merged into reports (n, n)."""
+        merged = np.zeros((len(self.inner), len(self.inner)))
+        np.add.at(merged.T, self.target, table.T)
+        return merged
+
+
+def frame_width(problem: DesignProblem, most: int = FRAME_CELLS) -> int:
+    """Cells of the frame of `framed`."""
+    domain, level = problem.domain, problem.metric.smallest_level
+    if most == 0 or level is None or domain.cell is None or domain.shape is None:
+        return 0
+    return min(most, max(1, math.ceil(FRAME_NATS / (level * min(domain.cell)))))
+
+
+def framed(problem: DesignProblem, most: int = FRAME_CELLS) -> Framed:
+    """Extend a grid problem, of a metric with a smallest level, by a frame of at most `most` cells; other problems get
+    a frame of width 0.
+    """
+    domain, metric = problem.domain, problem.metric
+    everyone = np.arange(domain.size)
+    width = frame_width(problem, most)
+    if width == 0:
+        return Framed(domain=domain, edges=problem.edges, inner=everyone, target=everyone, width=0)
+    assert domain.origin is not None and domain.shape is not None and domain.cell is not None
+    wide = Domain.grid(
+        [k + 2 * width for k in domain.shape],
+        cell=domain.cell,
+        unit=domain.unit,
+        origin=[o - width * h for o, h in zip(domain.origin, domain.cell, strict=True)],
+        mask=np.pad(domain.lookup >= 0, width, constant_values=True),
+    )
+    core = wide.lookup[tuple(slice(width, -width) for _ in domain.shape)]
+    inner = core[domain.lookup >= 0]
+    _, target = cKDTree(domain.points).query(wide.points)
+    target = np.asarray(target, np.int64)
+    target[inner] = everyone
+    return Framed(domain=wide, edges=metric.edges(wide), inner=inner, target=target, width=width)
+
+
+def edge_budget(
+    problem: DesignProblem,
+    frame: Framed,
+    *,
+    deadline: float = math.inf,
+    report: Report = silent,
+) -> tuple[NDArray[np.float64], bool]:
+    """A table (n, n), rows summing to 1, private for the edges of `problem` up to rounding; and whether the deadline,
+    of time.monotonic(), left rounds out.
+
+    Cost: 25 rounds of n shortest-path searches and 40 products with a matrix (n, k).
+    """
+    inner = np.full(frame.size, -1, np.int64)
+    inner[frame.inner] = np.arange(len(frame.inner))
+    tail, head = inner[frame.edges.tail], inner[frame.edges.head]
+    own = (tail >= 0) & (head >= 0)
+    tail, head, full = tail[own], head[own], frame.edges.length[own]
+    length = frame.edges.length.copy()
+    weights = np.ones(frame.size)
+    slowest, began, late, total = 0.0, time.monotonic(), False, ROUNDS + BISECTIONS
+    for number in range(ROUNDS):
+        late = time.monotonic() + _LAST * slowest > deadline
+        if late:
+            break
+        kernel = np.exp(-frame.distances(length))
+        weights, log_rows = _level_rows(kernel, weights)
+        spent = np.abs(log_rows[tail] - log_rows[head])
+        if (length[own] + spent <= full + _SLACK).all():
+            break
+        wanted = _KEPT * length[own] + (1 - _KEPT) * np.maximum(full - spent, _KEPT * full)
+        length[own] = wanted if number < ROUNDS // 3 else np.minimum(length[own], wanted)
+        slowest, began = max(slowest, time.monotonic() - began), time.monotonic()
+        report("edge budgets", done=number + 1, total=total, unit="steps")
+    distance = frame.distances(length)
+    low, high = 0.5, 1.0
+    best = _normalised(distance, low, weights)[0]
+    for number in range(BISECTIONS):
+        late |= time.monotonic() + slowest > deadline
+        if late:
+            break
+        factor = high if high == 1.0 and low == 0.5 else (low + high) / 2
+        table, log_rows = _normalised(distance, factor, weights)
+        if (factor * length[own] + np.abs(log_rows[tail] - log_rows[head]) <= full + _SLACK).all():
+            low, best = factor, table
+            if factor == 1.0:
+                break
+        else:
+            high = min(factor, np.nextafter(1.0, 0.0))
+        report("edge budgets", done=ROUNDS + number + 1, total=total, unit="steps")
+    return frame.gather(best), late
+
+
+def _level_rows(
+    kernel: NDArray[np.float64], weights: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Weights after the updates, and the logarithms of the row sums they give."""
+    columns = kernel.sum(axis=0)
+    for _ in range(UPDATES):
+        weights = weights * (kernel.T @ (1 / (kernel @ weights))) / columns
+    return weights, np.log(kernel @ weights)
+
+
+def _normalised(
+    distance: NDArray[np.float64], factor: float, weights: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The row-normalised table (n, k) at `factor` times the distances, and the logarithms of its row sums."""
+    kernel = np.exp(-factor * distance)
+    levelled, log_rows = _level_rows(kernel, weights)
+    return kernel * levelled / np.exp(log_rows)[:, None], log_rows
+
+
+def solve_weights(program: EikonalWeights, targets: Targets) -> Design:
+    """Solve the weight system of `program`, or its fallback; see the module docstring.
+
+    `stopped` is "time" where the limit left out rounds of the fallback, or the better of two bounds.
+    Cost: O(n^3) for the factorisation, O(n^2) for each pricing pivot. Raises: SizeError for tables that do not fit.
+    """
+    problem, started, size = program.problem, time.monotonic(), program.problem.domain.size
+    deadline, late, report = started + targets.time_limit, False, reporter(targets.on_progress)
+    require_memory(size, size, tables=8, what="the weight system")
+    kernel = program.kernel()
+    own_cost = (problem.weighted_loss * kernel).sum(axis=0)
+    factors = scipy.linalg.lu_factor(kernel)
+    weights = scipy.linalg.lu_solve(factors, np.ones(size))
+    own_dual = scipy.linalg.lu_solve(factors, own_cost, trans=1)
+    if weights.min() >= -ZERO * weights.max():
+        table, dual = kernel * np.maximum(weights, 0.0), own_dual
+        parameters: dict[str, Any] = {"remedy": "none", "negative_weights": 0}
+    else:
+        diagnosis = diagnose(problem, weights)
+        table, dual, fallback, late = _fallback(problem, started + _SEARCH * targets.time_limit, report)
+        parameters = {"remedy": fallback, **diagnosis.as_parameters()}
+    report("repair", done=size, total=size, unit="steps")
+    mass = repair(table, problem.edges, problem.weighted_loss, kernel)
+    report("bound", total=size, unit="steps")
+    pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
+    pricer.deadline = deadline + _LATE
+    try:
+        bound = lower_bound(dual, pricer.price(problem.weighted_loss, dual).value)
+        if bound == 0 and problem.constant_loss > 0:
+            # The multipliers of the weight system lowered until they hold, or those of one secret.
+            lowered = homogeneous_bound(pricer, problem.weighted_loss, own_dual, loss=problem.constant_loss)
+            best = max(lowered, anchor_bound(pricer, problem.weighted_loss), key=lambda proof: proof.value)
+            dual, bound = best.dual, best.value
+    except OutOfTime:
+        late = True
+        bound, dual = anchor_multipliers(pricer, problem.weighted_loss)
+    return Design(
+        mass=mass,
+        dual=dual,
+        lower_bound=bound,
+        stopped="time" if late else "",
+        parameters={**program.parameters(), **parameters},
+    )
+
+
+def _fallback(
+    problem: DesignProblem, deadline: float, report: Report
+) -> tuple[NDArray[np.float64], NDArray[np.float64], str, bool]:
+    """The better fallback: table (n, n), multipliers (n,), its description, and whether the deadline left any out."""
+    frame = framed(problem)
+    around = f"with a frame of {frame.width} cells outside the domain"
+    budgets, late = edge_budget(problem, frame, deadline=deadline, report=report)
+    best = budgets, np.zeros(problem.domain.size), f"edge budgets {around}"
+    left = deadline - time.monotonic()
+    if problem.domain.size * (frame.size + 1) <= LP_ENTRIES and left > 0:
+        solution = _framed_program(problem, frame, left)
+        if solution is None:
+            return *best, True
+        table, dual = solution
+        if (problem.weighted_loss * table).sum() < (problem.weighted_loss * best[0]).sum():
+            best = table, dual, f"linear program {around}"
+    return *best, late or left <= 0
+
+
+def _framed_program(
+    problem: DesignProblem, frame: Framed, time_limit: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Table (n, n) and multipliers (n,) of the linear program; None where time ended it."""
+    n = problem.domain.size
+    kernel = np.hstack([np.exp(-frame.distances(frame.edges.length)), np.ones((n, 1))])
+    target = np.append(frame.target, problem.best_constant)
+    program = LinearProgram(
+        cost=(problem.weighted_loss[:, target] * kernel).sum(axis=0),
+        matrix=sp.csr_array(kernel),
+        row_lower=np.ones(n),
+        row_upper=np.ones(n),
+        linking=n,
+    )
+    started = time.monotonic()
+    try:
+        solution = solve_linear_program(program, time_limit=max(time_limit, _LEAST_TIME))
+    except SolverError:
+        if time.monotonic() - started < time_limit:
+            raise
+        return None
+    if solution.status == TIMED_OUT:
+        return None
+    columns = kernel * np.maximum(solution.x, 0.0)
+    table = frame.gather(columns[:, :-1])
+    table[:, problem.best_constant] += columns[:, -1]
+    return table, solution.dual

@@ -1,0 +1,16 @@
+from .channel import asymptotic_mse as asymptotic_mse
+from .channel import channel_rank as channel_rank
+from .estimation import Estimate as Estimate
+from .estimation import empirical as empirical
+from .estimation import expectation_maximization as expectation_maximization
+from .estimation import maximum_likelihood as maximum_likelihood
+from .plan import epsilon_for as epsilon_for
+from .plan import plan as plan
+from .reports import read_reports as read_reports
+from .shares import estimate_shares as estimate_shares
+from .shares import load_estimate as load_estimate
+from .statistical_design import StatisticalDesign as StatisticalDesign
+from .study import Study as Study
+from .study import bands as bands
+from .study import utility_loss as utility_loss
+from .study import utility_study as utility_study

@@ -1,0 +1,136 @@
+r"""A-optimal weights of given rays: a primal-dual interior-point method on the convex master problem.
+
+    minimise    f(theta) = tr(W I^-1) + charge^T theta,  I = V diag(theta) V^T
+    over        theta >= 0 (k,)
+    subject to  V theta = 1                 V (n, k), W (n, n) positive semidefinite
+
+With G = I^-1 W I^-1 the gradient is charge - diag(V^T G V) and the Hessian 2 (V^T I^-1 V) * (V^T G V), entry by entry,
+which is positive semidefinite. Optimal where multipliers lambda (n,) of the rows satisfy
+lambda^T v_j >= v_j^T G v_j - charge_j for every ray, with equality where theta_j > 0; then sum lambda = f where there
+is no charge. The same inequality for a ray that is not given says whether it can improve the mixture.
+Under a group of symmetries a ray stands for its orbit, I is the mean over the group, rows are the means over orbits of
+secrets, and everything is computed block by block (solvers/symmetry.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from mechdesign.errors import SolverError
+from mechdesign.solvers.symmetry import Symmetry, no_symmetry
+
+_STEPS = 100  # of the interior-point method
+_CENTRE = 0.1  # share of the complementarity that a step aims for
+_BOUNDARY = 0.95  # share of the way to the boundary that a step may go
+_PRECISION = 1e-9  # relative: of the gap, of the residual of the rows and of that of the multipliers
+_ENOUGH = 1e-6  # the same, where rounding allows no better: short edges give information of a large condition number
+_REMEDY = "give more rays, or use a larger eps"
+_Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Experiment:
+    """theta (k,), multipliers (n,), value tr(W I^-1), and gain G (n, n), all at theta."""
+
+    theta: _Floats
+    multipliers: _Floats
+    value: float
+    gain: _Floats
+
+    def worth(self, rays: _Floats) -> _Floats:
+        """v^T G v - lambda^T v of rays (n, k), with pi^T v = 1: above 0 where a ray would improve the mixture (k,)."""
+        return np.asarray(((self.gain @ rays) * rays).sum(axis=0) - self.multipliers @ rays)
+
+
+def optimal_weights(
+    rays: _Floats,
+    norm: _Floats,
+    *,
+    charge: _Floats | None = None,
+    group: Symmetry | None = None,
+    start: _Floats | None = None,
+    precision: float = _PRECISION,
+) -> Experiment:
+    """Solve the master problem for rays V (n, k) and norm W (n, n).
+
+    Parameters: charge (k,), none by default; group, whose orbits the rays stand for, leaving W as it is, that of the
+    identity by default; start (k,) > 0, weights to start from, equal ones by default; precision, relative, of the gap,
+    of the rows and of the multipliers.
+    Returns: the experiment; value is tr(W I^-1), without the charge, and theta_j the weight of a whole orbit.
+    Raises: SolverError where the rays do not span all directions, or no mixture of them is 1 at every secret.
+    Cost: 10 to 30 Cholesky factorisations of (k, k), and as many times O(k^2 n) for each turn of the group.
+    """
+    k = rays.shape[1]
+    folded = _Folded(rays, norm, no_symmetry(len(rays)) if group is None else group)
+    paid = np.zeros(k) if charge is None else charge
+    theta, slack = np.full(k, 1.0 / k) if start is None else start, np.full(k, 1.0)
+    multipliers: _Floats | None = None
+    for _ in range(_STEPS):
+        value, gain, spread, curvature = folded.derivatives(theta)
+        if multipliers is None:
+            slack, multipliers = slack * value, np.full(len(folded.rows), value / len(folded.rows))
+        rows, columns = 1.0 - folded.rows @ theta, folded.rows.T @ multipliers - spread + paid - slack
+        complementarity = float(theta @ slack)
+        worst = max(complementarity / value, abs(rows).max(), abs(columns).max() / value)
+        if worst <= precision:
+            return Experiment(theta=theta, multipliers=folded.spread_out(multipliers), value=value, gain=gain)
+        target = _CENTRE * complementarity / k
+        curvature[np.diag_indices(k)] += slack / theta
+        solved = _solve(curvature, np.column_stack([folded.rows.T, target / theta - slack - columns]))
+        turn = _solve(folded.rows @ solved[:, :-1], folded.rows @ solved[:, -1] - rows)
+        step = solved[:, -1] - solved[:, :-1] @ turn
+        change = (target - slack * (theta + step)) / theta
+        length = min(1.0, _BOUNDARY * _reach(theta, step), _BOUNDARY * _reach(slack, change))
+        theta, slack, multipliers = theta + length * step, slack + length * change, multipliers + length * turn
+    if multipliers is not None and worst <= _ENOUGH:
+        return Experiment(theta=theta, multipliers=folded.spread_out(multipliers), value=value, gain=gain)
+    raise SolverError(f"the weights of the rays did not settle, residual {worst:.1e}", remedy=_REMEDY)
+
+
+class _Folded:
+    """Rays and norm in the blocks of a group."""
+
+    def __init__(self, rays: _Floats, norm: _Floats, group: Symmetry) -> None:
+        self._group, mean = group, group.mean
+        self._rays = [[basis.T @ rays[turn] for turn in group.turns] for basis in group.blocks]
+        self._norm = [basis.T @ norm @ basis for basis in group.blocks]
+        self.rows = np.asarray(mean @ rays)
+
+    def spread_out(self, multipliers: _Floats) -> _Floats:
+        """Multipliers of the secrets (n,) from those of the rows."""
+        return np.asarray(self._group.mean.T @ multipliers)
+
+    def derivatives(self, theta: _Floats) -> tuple[float, _Floats, _Floats, _Floats]:
+        """tr(W I^-1), G, diag(V^T G V), and the Hessian, at theta."""
+        k, turns = len(theta), len(self._group.turns)
+        value, gain = 0.0, np.zeros((len(self._group.orbits),) * 2)
+        spread, curvature = np.zeros(k), np.zeros((k, k))
+        for basis, turned, norm in zip(self._group.blocks, self._rays, self._norm, strict=True):
+            information = np.add.reduce([(rays * theta) @ rays.T for rays in turned]) / turns
+            inverse = _solve(information, np.eye(len(information)))
+            inner = inverse @ norm @ inverse
+            value += float((norm * inverse).sum())
+            gain += basis @ inner @ basis.T
+            left, right = turned[0].T @ inverse, turned[0].T @ inner
+            spread += (right * turned[0].T).sum(axis=1)
+            for rays in turned:
+                curvature += (left @ rays) * (right @ rays)
+        return value, gain, spread, (curvature + curvature.T) / turns
+
+
+def _solve(matrix: _Floats, right: _Floats) -> _Floats:
+    """The solution for a positive definite matrix."""
+    try:
+        return np.asarray(scipy.linalg.cho_solve(scipy.linalg.cho_factor(matrix), right))
+    except (np.linalg.LinAlgError, ValueError) as error:
+        raise SolverError(f"the rays do not span all directions ({error})", remedy=_REMEDY) from error
+
+
+def _reach(point: _Floats, step: _Floats) -> float:
+    """The largest multiple of `step` that keeps `point` non-negative."""
+    back = step < 0
+    return float((point[back] / -step[back]).min(initial=np.inf))

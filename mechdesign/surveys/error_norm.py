@@ -1,0 +1,128 @@
+r"""The error of an estimated distribution, as a quadratic form z^T W z, z (n,) the difference of two distributions.
+
+    transport   W = L^+, the dual Sobolev norm H^-1, a proxy of the earth mover's distance squared
+    square      W = I: the squared error, summed over the secrets
+    areas       W = A A^T, A (n, k) with A(u, j) = 1 where secret u lies in area j: the squared error of the areas'
+                shares, summed over the areas
+
+z sums to 0, so that W may be replaced by C W C, C = I - 1 1^T / n, whose rows sum to 0: that is the form returned.
+Unit: squared units of the domain for transport (1 for nodes), 1 for the others.
+
+Transport.
+
+    z^T L^+ z = max over f of (sum_u f(u) z(u))^2
+                subject to  sum over pairs of neighbours of (f(u) - f(v))^2 / l(u, v)^2 <= 1
+
+L is the graph Laplacian with weight 1 / l^2 on a pair of neighbours at distance l, L^+ its pseudo-inverse. The
+Kantorovich distance has the same form with |f(u) - f(v)| <= l(u, v) for all pairs in place of the sum of squares; this
+one is a quadratic form, so that the mean over random z needs their covariance alone. Cells of twice the size have four
+times the norm.
+Neighbours: of places with coordinates the pairs that no third place is nearer to both of (the relative neighbourhood
+graph, which holds a shortest spanning tree and so is connected): on a grid the cells beside each other on an axis, and
+the nearest ones across masked cells. Nodes of a graph have no coordinates with a meaning: the edges of the metric, each
+of length 1.
+Source: Peyre, "Comparison between W2 distance and H^-1 norm", 2018, for the linearisation.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.errors import InputError, SizeError
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.lattice import Edges, Pairs, stencil_pairs
+from mechdesign.problem.problem import DesignProblem
+
+ErrorKind = Literal["transport", "square", "areas"]
+KINDS: tuple[str, ...] = get_args(ErrorKind)
+NOWHERE = -1  # label of a secret that lies in no area
+LARGEST = 1600  # secrets: 40 x 40; dense algebra of O(n^3), seconds there
+_TIE = 1e-9  # relative; a place nearer by less than this does not part two others
+_FACES = {1: 4, 2: 4, 3: 6}  # by number of axes, the stencil of cells that share a face
+
+
+def dual_sobolev_norm(domain: Domain, edges: Edges) -> NDArray[np.float64]:
+    """L^+ (n, n), symmetric, rows of sum 0, in squared units of the domain; edges of the metric, for nodes.
+
+    Raises: SizeError beyond 1,600 places. Cost: O(n^3).
+    """
+    n = domain.size
+    if n > LARGEST:
+        raise SizeError(f"the dual Sobolev norm takes at most {LARGEST} secrets", field="cells", value=n)
+    tail, head = neighbours(domain, edges)
+    length = np.ones(len(tail))
+    if domain.kind != "nodes":
+        length = np.sqrt(((domain.points[tail] - domain.points[head]) ** 2).sum(axis=1))
+    scale = float(length.min())
+    weight = (scale / length) ** 2
+    laplacian = np.zeros((n, n))
+    np.add.at(laplacian, (np.r_[tail, head], np.r_[head, tail]), -np.r_[weight, weight])
+    np.fill_diagonal(laplacian, -laplacian.sum(axis=1))
+    lifted = np.linalg.inv(laplacian + 1 / n) - 1 / n
+    return np.asarray(scale**2 * (lifted + lifted.T) / 2)
+
+
+def neighbours(domain: Domain, edges: Edges) -> Pairs:
+    """The pairs (tail, head) that the module docstring names. Cost: O(n^3), on a whole grid O(n)."""
+    if domain.kind == "nodes":
+        return edges.tail, edges.head
+    if domain.shape is not None and domain.size == int(np.prod(domain.shape)):
+        return stencil_pairs(domain, _FACES[domain.dimension])
+    return relative_neighbours(domain)
+
+
+def relative_neighbours(domain: Domain) -> Pairs:
+    """Pairs u < v with no place w at which max(|u - w|, |w - v|) < |u - v|."""
+    distance = domain.euclidean_to(domain)
+    parts = []
+    for u in range(domain.size - 1):
+        detour = np.maximum(distance[u], distance[u + 1 :]).min(axis=1)
+        parts.append(u + 1 + np.flatnonzero(detour >= distance[u, u + 1 :] * (1 - _TIE)))
+    tail = np.repeat(np.arange(domain.size - 1), [len(part) for part in parts])
+    return tail, np.concatenate(parts)
+
+
+def error_norm(problem: DesignProblem, kind: ErrorKind, areas: NDArray[np.int64] | None) -> NDArray[np.float64]:
+    """W (n, n), symmetric and positive semidefinite, rows of sum 0; areas (n,), labels, for kind "areas".
+
+    Raises: SizeError for transport beyond 1,600 secrets. Cost: O(n^3) for transport, O(n^2) otherwise.
+    """
+    n = problem.domain.size
+    if kind == "transport":
+        return dual_sobolev_norm(problem.domain, problem.edges)
+    if areas is None:
+        return np.asarray(np.eye(n) - 1 / n)
+    inside = area_indicators(areas)
+    inside = inside - inside.mean(axis=0)
+    return np.asarray(inside @ inside.T)
+
+
+def root_of(norm: NDArray[np.float64]) -> NDArray[np.float64]:
+    """R (n, n - 1) with R R^T = W, whose eigenvalue 0 of the constants is left out."""
+    value, vector = np.linalg.eigh(norm)
+    return np.asarray((vector * np.sqrt(np.maximum(value, 0.0)))[:, 1:])
+
+
+def area_indicators(areas: NDArray[np.int64]) -> NDArray[np.float64]:
+    """A (n, k), one column for each label, in ascending order."""
+    return np.asarray((areas[:, None] == np.unique(areas[areas != NOWHERE])).astype(float))
+
+
+def check_kind(kind: str, areas: ArrayLike | None, n: int) -> NDArray[np.int64] | None:
+    """The labels of areas (n,), None where the kind of error has none; InputError for what does not fit."""
+    if kind not in KINDS:
+        raise InputError("must be transport, square or areas", field="error", value=kind)
+    if (areas is None) != (kind != "areas"):
+        raise InputError('labels of areas go with error="areas", and only with it', field="areas")
+    if areas is None:
+        return None
+    labels = np.asarray(areas)
+    if labels.shape != (n,) or labels.dtype.kind not in "iu" or labels.min() < NOWHERE:
+        message = f"must be {n} whole numbers, one label for each secret, or -1 for a secret in no area"
+        raise InputError(message, field="areas", value=f"{labels.dtype} {labels.shape}")
+    if len(np.unique(labels)) < 2:
+        raise InputError("needs at least two labels", field="areas", value=f"label {labels[0]} everywhere")
+    return labels.astype(np.int64)

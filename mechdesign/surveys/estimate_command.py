@@ -1,0 +1,93 @@
+"""`mechdesign estimate`: from a file of reports to shares of areas with intervals. Heavy imports happen inside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mechdesign.cli.options import (
+    AREAS,
+    ConfidenceOption,
+    JsonOption,
+    NameFieldOption,
+    OverwriteOption,
+    PageOption,
+    RestOption,
+    SimultaneousOption,
+    check_page,
+    save_page,
+    whole,
+)
+from mechdesign.errors import InputError
+
+_REPORTS_HELP = "CSV of reports: column report, or x and y, or longitude and latitude; count, how often; mechanism."
+_OUTPUT_HELP = "File to write: .csv, .json, .nc or, on Earth, .geojson; may be repeated."
+
+
+def estimate(
+    reports: Annotated[Path, typer.Argument(help=_REPORTS_HELP)],
+    files: Annotated[list[Path], typer.Argument(help="The mechanism files (NetCDF) that made them.")],
+    areas: Annotated[str | None, AREAS] = None,
+    rest: RestOption = None,
+    name_field: NameFieldOption = None,
+    seed: Annotated[int, whole("--seed", help="Draws the halves of the test of fit.")] = 0,
+    confidence: ConfidenceOption = 0.95,
+    simultaneous: SimultaneousOption = False,
+    method: Annotated[str, typer.Option("--method", help="maximum-likelihood or stopped.")] = "maximum-likelihood",
+    against: Annotated[Path | None, typer.Option("--against", help="Reports of another period, as REPORTS.")] = None,
+    output: Annotated[list[Path] | None, typer.Option("-o", "--output", help=_OUTPUT_HELP)] = None,
+    page: PageOption = None,
+    overwrite: OverwriteOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Estimate the distribution of secrets and the shares of areas, with intervals that hold."""
+    from mechdesign.geo.areas import read_areas
+    from mechdesign.mechanism.storage import load
+    from mechdesign.mechanism.stored import read
+    from mechdesign.output import printing
+    from mechdesign.surveys.channel import report_places, shared_domain
+    from mechdesign.surveys.export import check_shares_target, save_shares
+    from mechdesign.surveys.reports import read_reports
+    from mechdesign.surveys.shares import estimate_shares
+    from mechdesign.surveys.tables import estimate_document
+    from mechdesign.surveys.terminal import estimate_words
+
+    if page is not None:
+        check_page(page, overwrite=overwrite)
+    if reports.suffix.lower() == ".nc":
+        raise InputError(
+            "is a mechanism file, not reports",
+            field="reports",
+            value=reports,
+            remedy=f"give the reports first: mechdesign estimate {' '.join(map(str, [*files, reports]))}",
+        )
+    mechanisms = [load(path) for path in files]
+    domain = shared_domain(mechanisms)
+    for path in output or []:
+        check_shares_target(path, overwrite=overwrite, on_earth=domain.plane is not None)
+    if areas is None and (against, rest, name_field) != (None,) * 3:
+        raise InputError("intervals are of areas", field="areas", value="none", remedy="pass --areas FILE")
+    places = {str(each.attrs["sha256"]): report_places(read(each)) for each in mechanisms}
+    counts = list(read_reports(reports, places, on_note=printing.note).values())
+    parted = None
+    if areas is not None:
+        parted = read_areas(areas, domain, rest=rest, name_field=name_field, on_note=printing.note)
+    others = None if against is None else list(read_reports(against, places, on_note=printing.note).values())
+    estimated = estimate_shares(
+        mechanisms,
+        counts,
+        parted,
+        seed=seed,
+        confidence=confidence,
+        simultaneous=simultaneous,
+        method=method,
+        against=others,
+    )
+    for path in output or []:
+        save_shares(estimated, path, overwrite=overwrite)
+    if page is not None:
+        save_page(estimated, page, mechanisms=mechanisms, overwrite=overwrite)
+    document = estimate_document(estimated)
+    printing.show(document, estimate_words(document), as_json=as_json)

@@ -1,0 +1,218 @@
+"""The distribution of secrets estimated from reports: maximum likelihood, expectation maximization, or neither.
+
+Every estimate carries a proved bound on what its log-likelihood lacks (surveys/likelihood.py), in nats per report.
+Source: paper 001, section II. Given the secrets, reports are independent draws of P(y|u).
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.base.arguments import asked, positive
+from mechdesign.base.display import Shown
+from mechdesign.errors import InputError, UnsuitableError
+from mechdesign.mechanism.dataset import probabilities, stored_points
+from mechdesign.surveys.likelihood import CertifiedPoint, Likelihood, as_numbers
+from mechdesign.surveys.solve_likelihood import solve_likelihood, updates
+
+SHARE = 1 / 4  # of the support of the maximum-likelihood distribution: the deviance in nats at which to stop
+LIMIT = 100_000  # steps of expectation maximization where none are counted
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Estimate(Shown):
+    """A distribution of secrets estimated from reports.
+
+    distribution (n,), sums to 1. gap, a proved upper bound on L* - L, infinite where a report that was made is
+    impossible under the distribution; log_likelihood, L: both means in nats per report, over `reports` = N reports, L*
+    the largest of all distributions. method, what made it, in `iterations` of its own. stop, the rule in words;
+    stopped, why it ended: "gap", "deviance" or "iterations", as the rule says, "stalled" or "limit" where it was not
+    met, "direct" without a rule. support: how many secrets the maximum-likelihood distribution has, by `support_size`;
+    None where it was not computed.
+    """
+
+    distribution: NDArray[np.float64]
+    gap: float
+    log_likelihood: float
+    reports: int
+    method: str
+    iterations: int
+    stopped: str
+    stop: str
+    support: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Rule:
+    """When expectation maximization ends: name and words of an Estimate; last, the step that ends it in any case, by
+    default `LIMIT`; best, an upper bound on L*, and support, where they were computed.
+    """
+
+    name: str
+    words: str
+    met: Callable[[CertifiedPoint], bool]
+    last: int | None = None
+    best: float = math.inf
+    support: int | None = None
+
+
+@asked
+def maximum_likelihood(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike, *, gap: float = 1e-9) -> Estimate:
+    """The distribution p that maximises sum_y counts(y) ln sum_u p(u) P(y|u).
+
+    Parameters: counts (m,), whole numbers, how often each report was made; mechanism, a mechanism Dataset or the table
+    P(y|u) (n, m); gap, in nats per report.
+    Newton steps, and where these stall accelerated expectation maximization. Where several distributions are equally
+    likely, Newton steps return one far from the border of their set.
+    Raises: InputError for counts or a table that are none, no report at all, a report that no secret can make, and
+        other options; SizeError before matrices that do not fit.
+    Cost: ten to twenty Newton steps of O(n^2 (n + k)), k the distinct reports: 0.1 to 0.4 s for 900 secrets.
+    """
+    program = _program(counts, mechanism)
+    solution = solve_likelihood(program, gap=positive(gap, "gap"))
+    return _estimate(
+        program,
+        solution.point,
+        method=solution.method,
+        iterations=solution.iterations,
+        stopped="gap" if solution.point.gap <= gap else "stalled",
+        stop=f"L* - L <= {gap:g} nats per report",
+        support=support_size(solution.point),
+    )
+
+
+@asked
+def expectation_maximization(
+    counts: ArrayLike,
+    mechanism: xr.Dataset | ArrayLike,
+    *,
+    stop: float | str = "deviance",
+    maximum: Estimate | None = None,
+) -> Estimate:
+    """The iterative Bayesian update of paper 001, from the uniform distribution to a rule.
+
+    stop: "deviance", the first step with N (L* - L) <= SHARE |support of p*|, L* and p* of the maximum-likelihood
+    solution; a float, the first step with a proved gap of at most so many nats per report; an int, so many steps.
+    Where none are counted it takes 100,000 at most. maximum: what `maximum_likelihood` returned for the same counts and
+    mechanism, where it is known: "deviance" does not compute it again.
+
+    Why "deviance": the converged distribution fits the noise of the sample. With 750 reports of the geometric mechanism
+    over 900 cells it sits on about a hundred of them. The secrets themselves have a deviance N (L* - L) of about half
+    of that number, in nats; later steps follow the noise. Measured on 20 x 20 cells, two synthetic priors and 200 to
+    2,000 reports, in means of three repetitions of the Kantorovich distance to the secrets: this rule is 2 to 16 %
+    above the best step, the converged distribution 69 to 156 %, in one prior above the reports taken as they are.
+    SHARE is no theorem. L* costs one solution as `maximum_likelihood`; its proved upper bound stands for it.
+    Raises: InputError as `maximum_likelihood`, and for a rule that is none.
+    Cost: O(n k) a step, k the distinct reports.
+    """
+    program = _program(counts, mechanism)
+    rule = _rule(stop, program, maximum)
+    last = LIMIT if rule.last is None else rule.last
+    steps = enumerate(updates(program, np.full(program.size, 1 / program.size)))
+    iteration, point = next((k, point) for k, point in steps if k == last or rule.met(point))
+    return _estimate(
+        program,
+        point,
+        gap=max(min(point.gap, rule.best - point.log_likelihood), 0.0),
+        method="expectation maximization",
+        iterations=iteration,
+        stopped=rule.name if rule.name == "iterations" or rule.met(point) else "limit",
+        stop=rule.words,
+        support=rule.support,
+    )
+
+
+@asked
+def empirical(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike) -> Estimate:
+    """The reports taken as if they were the secrets: counts / N, without inverting the mechanism.
+
+    Raises: InputError as `maximum_likelihood`; UnsuitableError where reports are not the secrets.
+    """
+    program = _program(counts, mechanism)
+    n, m = program.table.shape
+    apart = isinstance(mechanism, xr.Dataset) and not np.array_equal(
+        stored_points(mechanism, "secret"), stored_points(mechanism, "report")
+    )
+    if n != m or apart:
+        places = f"{n} secrets, {m} reports" + (" elsewhere" if apart else "")
+        raise UnsuitableError("reports must be the secrets to be taken as they are", field="mechanism", value=places)
+    return _estimate(
+        program,
+        program.judge(program.counts),
+        method="empirical",
+        iterations=0,
+        stopped="direct",
+        stop="none: reports as they are",
+    )
+
+
+def _estimate(program: Likelihood, point: CertifiedPoint, *, gap: float | None = None, **figures: Any) -> Estimate:
+    """The estimate of a judged point, by default with its own gap."""
+    return Estimate(
+        distribution=point.distribution,
+        gap=point.gap if gap is None else gap,
+        log_likelihood=point.log_likelihood,
+        reports=program.reports,
+        **figures,
+    )
+
+
+def support_size(point: CertifiedPoint) -> int:
+    """How many secrets have n p_u > |1 - g_u|, for a nearly optimal p.
+
+    At the optimum g_u = 1 where p_u > 0 and g_u <= 1 elsewhere; p_u is measured in units of 1/n. A fixed threshold on
+    p_u would count what an interior-point solution leaves at secrets whose probability is 0.
+    """
+    distribution = point.distribution
+    return int((len(distribution) * distribution > abs(1 - point.ratio)).sum())
+
+
+def _rule(stop: float | str, program: Likelihood, maximum: Estimate | None) -> _Rule:
+    """The rule that `stop` names; solves the program where it needs L* and nobody did."""
+    if stop == "deviance":
+        best, support = _bound_and_support(program, maximum)
+        least = best - SHARE * support / program.reports
+        return _Rule(
+            name="deviance",
+            words=f"N (L* - L) <= {SHARE:g} |support| = {SHARE * support:g} nats",
+            met=lambda point: point.log_likelihood >= least,
+            best=best,
+            support=support,
+        )
+    if isinstance(stop, numbers.Integral) and not isinstance(stop, bool) and stop >= 0:
+        return _Rule(name="iterations", words=f"{stop} steps", met=lambda point: False, last=int(stop))
+    if isinstance(stop, (float, np.floating)) and 0 < stop < math.inf:
+        most = float(stop)
+        return _Rule(name="gap", words=f"L* - L <= {most:g} nats per report", met=lambda point: point.gap <= most)
+    message = 'must be "deviance", a gap above 0 in nats per report (float) or a number of steps (int)'
+    raise InputError(message, field="stop", value=stop)
+
+
+def _bound_and_support(program: Likelihood, maximum: Estimate | None) -> tuple[float, int]:
+    """The proved upper bound on L*, and the support of the maximum-likelihood solution."""
+    if maximum is None:
+        solution = solve_likelihood(program).point
+        return solution.log_likelihood + solution.gap, support_size(solution)
+    if maximum.support is None or maximum.reports != program.reports or len(maximum.distribution) != program.size:
+        value = f"{maximum.method}, {maximum.reports} reports"
+        raise InputError("is not the maximum-likelihood estimate from these reports", field="maximum", value=value)
+    return maximum.log_likelihood + maximum.gap, maximum.support
+
+
+def _program(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike) -> Likelihood:
+    """The program of counts (m,) and a mechanism."""
+    if isinstance(mechanism, xr.Dataset):
+        if "mass" not in mechanism:
+            schema = mechanism.attrs.get("schema", "a Dataset")
+            remedy = "FactoredMechanism.table makes one where it fits in memory"
+            raise InputError("holds no table of probabilities", field="mechanism", value=schema, remedy=remedy)
+        mechanism = probabilities(mechanism).values
+    return Likelihood(table=as_numbers(mechanism, "mechanism"), counts=as_numbers(counts, "counts"))

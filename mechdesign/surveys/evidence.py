@@ -1,0 +1,141 @@
+"""What a stored estimate rests on: its figures, recomputed from its counts, its mechanisms and its areas."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from mechdesign.errors import InputError, VerificationError
+from mechdesign.geo.areas import Areas
+from mechdesign.mechanism.stored import rebuilding
+from mechdesign.surveys.channel import Channel
+from mechdesign.surveys.estimation import expectation_maximization, maximum_likelihood
+from mechdesign.surveys.goodness_of_fit import fit_test
+from mechdesign.surveys.intervals import fewest_effective, linear_intervals, quantile
+from mechdesign.surveys.linear_estimator import linear_weights
+from mechdesign.surveys.shares import collected, reports_digest
+
+FIT = 1e-3  # of the logarithm of a p value: the direction of its halves comes from a likelihood to 1e-6 nats
+PRINTED = 1e-2  # of effective reports in a reason, which has three digits
+SHARE = 1e-9  # of a share: sums in another order
+ERRORS = 1e-6  # of a standard error: weights of nearly singular channels in another order of operations
+_COMPARED = ("share", "low", "high", "standard_error", "bias")
+_TOO_FEW = re.compile(r"too few reports: ([0-9.e+-]+) effective ones, an interval takes [0-9.e+-]+")
+
+_Floats = NDArray[np.float64]
+
+
+def in_order(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset]) -> list[xr.Dataset]:
+    """The mechanisms of an estimate in its own order. Raises: InputError where one lacks, or another is given."""
+    with rebuilding():
+        wanted = [each["sha256"] for each in json.loads(estimate.attrs["mechanisms"])]
+    by_digest = {str(mechanism.attrs["sha256"]): mechanism for mechanism in mechanisms}
+    if len(mechanisms) != len(wanted) or set(by_digest) != set(wanted):
+        missing = next((digest for digest in wanted if digest not in by_digest), "none missing, but another is given")
+        raise InputError(
+            "are not those that the reports were made by",
+            field="mechanisms",
+            value=missing,
+            remedy="give each mechanism file of the estimate: verify -v prints its seal",
+        )
+    return [by_digest[digest] for digest in wanted]
+
+
+def check_estimate(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset] = ()) -> None:
+    """Find the figures of an estimate again: those that follow from its own counts, and with all its mechanisms the
+    likelihood, how it was reached, the test of fit and the intervals.
+
+    Iterations, and differences from another period, whose counts the file does not keep, are as it has them.
+    Raises: InputError for other mechanisms; VerificationError that names the figure that does not follow.
+    Cost: with mechanisms two maximum-likelihood solutions and the intervals.
+    """
+    attrs, described = estimate.attrs, json.loads(estimate.attrs["mechanisms"])
+    count, distribution = estimate["count"].values, estimate["distribution"].values
+    parts = np.split(count, np.cumsum([each["reports"] for each in described])[:-1])
+    _same("reports", [int(part.sum()) for part in parts], [each["made"] for each in described])
+    _same("reports", int(count.sum()), attrs["reports"])
+    _near("distribution", float(distribution.sum()), 1.0, SHARE)
+    _require("distribution", bool((distribution >= 0).all() and (count >= 0).all()), distribution.min())
+    if "areas" in attrs:
+        names, reasons = json.loads(attrs["areas"]), json.loads(attrs["reasons"])
+        simultaneous, confidence, z = attrs["simultaneous"], float(attrs["confidence"]), float(attrs["z"])
+        _require("simultaneous", simultaneous in (0, 1), simultaneous)
+        _require("confidence", 0.5 <= confidence < 1, confidence)
+        _near("confidence", quantile(confidence, intervals=len(names) if simultaneous else 1), z, SHARE)
+        label = estimate["area_of"].values
+        shares = np.bincount(label, weights=distribution, minlength=len(names))
+        for value, stored in zip(shares.tolist(), estimate["likelihood_share"].values.tolist(), strict=True):
+            _near("likelihood_share", value, stored, SHARE)
+        _check_reasons(estimate["effective"].values, reasons, z)
+    if not mechanisms:
+        return
+    ordered = in_order(estimate, mechanisms)
+    _same("reports_sha256", reports_digest(ordered, parts), attrs["reports_sha256"])
+    channel, _, numbers = collected(ordered, parts)
+    best = maximum_likelihood(numbers, channel.table)
+    stopped = str(attrs["method"]).startswith("expectation")
+    shown = expectation_maximization(numbers, channel.table, maximum=best) if stopped else best
+    _same("method", shown.method, attrs["method"])
+    _same("stop", shown.stop, attrs["stop"])
+    made = numbers > 0
+    likelihood = float(numbers[made] @ np.log(distribution @ channel.table[:, made])) / float(numbers.sum())
+    _near("log_likelihood", likelihood, float(attrs["log_likelihood"]), SHARE)
+    lacking = best.log_likelihood + best.gap - likelihood
+    _require("gap", float(attrs["gap"]) >= best.log_likelihood - likelihood - SHARE, attrs["gap"])
+    _require("gap", float(attrs["gap"]) <= max(lacking, shown.gap) + SHARE, attrs["gap"])
+    fit = fit_test(channel, numbers, best, seed=int(attrs.get("seed", 0)))
+    within = ERRORS * max(1.0, fit.statistic) + 10 * SHARE * float(numbers.sum())  # a gap is closed to 1e-9
+    _near("fit_statistic", fit.statistic, float(attrs["fit_statistic"]), within)
+    _same("fit_freedom", fit.freedom, attrs["fit_freedom"])
+    value, stored = (math.log(max(p, 1e-300)) for p in (fit.p_value, float(attrs["fit_p"])))
+    _near("fit_p", value, stored, FIT * max(1.0, abs(value)))
+    if "areas" in attrs:
+        _check_intervals(estimate, channel, numbers, np.asarray(ordered[0]["prior"].values, float))
+
+
+def _check_intervals(estimate: xr.Dataset, channel: Channel, numbers: _Floats, prior: _Floats) -> None:
+    """Shares, their intervals and the reasons for none, from counts (M,) and the weights of the linear estimator."""
+    reasons, z = json.loads(estimate.attrs["reasons"]), float(estimate.attrs["z"])
+    areas = Areas(names=tuple(json.loads(estimate.attrs["areas"])), label=estimate["area_of"].values)
+    intervals = linear_intervals(channel, numbers, linear_weights(channel, areas.indicator, prior), z, strict=False)
+    slack = SHARE + ERRORS * intervals.standard_error
+    for name in _COMPARED:
+        value, stored = getattr(intervals, name), estimate[name].values
+        fits = (abs(value - stored) <= slack) | (np.isnan(value) & np.isnan(stored))
+        _require(name, bool(fits.all()), stored.tolist()[:3])
+    varying = intervals.standard_error > SHARE
+    effective = estimate["effective"].values
+    fits = np.isclose(intervals.effective[varying], effective[varying], rtol=ERRORS, atol=0.0)
+    _require("effective", bool(fits.all()), effective.tolist()[:3])
+    _same("reasons", *([(reason or "").split(":")[0] for reason in each] for each in (intervals.reasons, reasons)))
+
+
+def _check_reasons(effective: _Floats, reasons: list[str | None], z: float) -> None:
+    """An interval is given where reports are enough, and its reason says how many there are where they are not."""
+    for value, reason in zip(effective.tolist(), reasons, strict=True):
+        few = _TOO_FEW.fullmatch(reason or "")
+        if few is not None:
+            _near("reasons", float(few[1]), value, PRINTED * abs(value))
+            _require("reasons", value < fewest_effective(z), reason)
+        elif reason is None:
+            _require("effective", value >= fewest_effective(z), value)
+
+
+def _same(name: str, value: object, stored: object) -> None:
+    _require(name, value == stored, stored)
+
+
+def _near(name: str, value: float, stored: float, within: float) -> None:
+    _require(name, abs(value - stored) <= within, stored)
+
+
+def _require(name: str, holds: bool, stored: object) -> None:
+    """Raises: VerificationError where a figure does not follow."""
+    if not holds:
+        raise VerificationError("does not follow from the counts and the mechanisms", field=name, value=stored)

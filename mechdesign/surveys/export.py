@@ -1,0 +1,95 @@
+"""Plans and estimates as files, by suffix.
+
+| suffix | what is written |
+|---|---|
+| .nc | the sealed Dataset, whole |
+| .csv | a plan: a row a design and area; an estimate: a row an area, or without areas a row a cell |
+| .json | the document of `--json` |
+| .geojson | an estimate on Earth: a feature a cell, its square in degrees (RFC 7946), or a point where it has none |
+
+Comments before the header of a CSV file name the reports and the mechanisms; features have the properties cell,
+probability, area, share, low, high and reason.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from mechdesign.base.spreadsheets import comment_of, csv_of
+from mechdesign.errors import InputError
+from mechdesign.mechanism.storage import check_target, save, write_atomically
+from mechdesign.mechanism.stored import stored_domain
+from mechdesign.problem.domain import Domain
+from mechdesign.surveys.plan import PLAN
+from mechdesign.surveys.tables import cell_rows, estimate_document, plan_document, plan_rows, share_rows
+
+KINDS = (".nc", ".csv", ".json", ".geojson")
+_DIGITS = 2  # decimals of degrees beyond those that name a cell: corners of neighbours meet
+
+
+def check_shares_target(path: str | Path, *, overwrite: bool = False, on_earth: bool = True) -> Path:
+    """The path to write a plan or an estimate to. Raises: InputError for another suffix, or GeoJSON off the Earth."""
+    target = check_target(path, overwrite=overwrite)
+    if target.suffix.lower() not in KINDS:
+        raise InputError(f"must end in one of {', '.join(KINDS)}", field="output", value=target.name)
+    if target.suffix.lower() == ".geojson" and not on_earth:
+        message = "GeoJSON is in degrees, and the mechanism does not say where on Earth it is, or this is a plan"
+        raise InputError(message, field="output", value=target.name)
+    return target
+
+
+def save_shares(result: xr.Dataset, path: str | Path, *, overwrite: bool = False) -> Path:
+    """Write a plan or an estimate, atomically.
+
+    Raises: as `check_shares_target`; FileFormatError if the disk refuses.
+    """
+    planned = result.attrs["schema"] == PLAN.name
+    domain = stored_domain(result)
+    target = check_shares_target(path, overwrite=overwrite, on_earth=domain.plane is not None and not planned)
+    suffix = target.suffix.lower()
+    if suffix == ".nc":
+        return save(result, target, overwrite=overwrite)
+    if suffix == ".csv":
+        rows = plan_rows(result) if planned else share_rows(result) or cell_rows(result)
+        text = _comments(result) + csv_of(rows)
+    elif suffix == ".json":
+        text = json.dumps(plan_document(result) if planned else estimate_document(result), allow_nan=False, indent=2)
+    else:
+        text = json.dumps(_features(result, domain), allow_nan=False)
+    write_atomically(target, lambda temporary: temporary.write_bytes(text.encode()))
+    return target
+
+
+def _comments(result: xr.Dataset) -> str:
+    attrs = result.attrs
+    names = ("schema", "problem", "reports", "confidence", "simultaneous", "fit_p", "reports_sha256")
+    comments = {name: attrs[name] for name in names if name in attrs}
+    if "mechanisms" in attrs:
+        comments["mechanism_seals"] = ", ".join(each["sha256"] for each in json.loads(attrs["mechanisms"]))
+    return "".join(f"# {name}: {comment_of(str(value))}\n" for name, value in comments.items())
+
+
+def _features(estimate: xr.Dataset, domain: Domain) -> dict[str, Any]:
+    """One feature a cell, counter-clockwise from its lower left corner; a point where places are no cells."""
+    assert domain.plane is not None
+    half = np.zeros(2) if domain.cell is None else np.asarray(domain.cell) / 2
+    corners = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1], [-1, -1]]) * half
+    around = (domain.points[:, None, :] + corners).reshape(-1, 2)
+    digits = domain.plane.decimals(domain.spacing) + _DIGITS
+    degrees = np.round(np.column_stack(domain.plane.backward(around)), digits).reshape(-1, 5, 2).tolist()
+    areas = {row["area"]: row for row in share_rows(estimate)}
+    features = []
+    for ring, cell in zip(degrees, cell_rows(estimate), strict=True):
+        area = areas.get(cell.get("area", ""), {})
+        properties: dict[str, Any] = {name: cell[name] for name in ("cell", "probability", "area") if name in cell}
+        properties |= {name: area[name] for name in ("share", "low", "high", "reason") if name in area}
+        geometry: dict[str, Any] = {"type": "Polygon", "coordinates": [ring]}
+        if domain.cell is None:
+            geometry = {"type": "Point", "coordinates": ring[0]}
+        features.append({"type": "Feature", "geometry": geometry, "properties": properties})
+    return {"type": "FeatureCollection", "features": features}

@@ -1,0 +1,385 @@
+r"""Mechanisms of the literature on estimating distributions: what designs for statistics are compared with.
+
+Most are eps-locally private, and exactly so: eps in nats, by default the shortest edge of the metric. The subset
+exponential mechanism is d-private for the metric itself. Each function states its law P(y|u), what is known of it and
+its source.
+
+Loss. Their reports have no place of their own. Each is judged as the place that it is best to read it as, the one with
+the least posterior expected loss.
+
+Inclusions. Where reports are sets of secrets, without listing the sets:
+
+    H(u, c) = P(c in S | u),    h = H^T pi,    M(c, c') = sum_u pi(u) P(c in S and c' in S | u)
+
+The inclusion estimator counts how often each secret is in a report, f with mean h, and solves H^T p = f. Its covariance
+is A (M - h h^T) A^T / N with A = H^-T, so that tr(W A (M - h h^T) A^T) is N times its mean squared error in a norm W. A
+report tells more than its inclusions one by one: this is the error of that estimator, which the papers use, and at
+least the asymptotic error of the best one (equal for subset selection at the uniform distribution, where it is
+Ye and Barg's; 3 to 11 % above it for the subset exponential mechanism on 4 x 4 cells).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import scipy.linalg
+import xarray as xr
+from numpy.typing import NDArray
+from scipy.spatial.distance import pdist
+from scipy.special import gammaln
+
+from mechdesign.closed_forms.build import closed_form_mechanism, lattice_problem, shortest_edge
+from mechdesign.errors import UnsuitableError
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.losses import TableLoss
+from mechdesign.problem.problem import DesignProblem
+
+MOST = 5000  # reports of a mechanism that is kept as a table
+_SMALL = 1e-3  # nats; below this the closed form of the width loses digits, and a series has them
+_SAME = 1e-9  # relative; distances nearer than this are one
+_Floats = NDArray[np.float64]
+
+
+def subset_selection(problem: DesignProblem, epsilon: float | None = None) -> xr.Dataset:
+    r"""Subset selection: a random subset of k secrets, with odds e^eps for those that hold the true one.
+
+        P(S|u) = e^eps / C  where u is in S, 1 / C elsewhere,    C = C(n-1, k-1) e^eps + C(n-1, k)
+
+    k is the better of the two whole numbers around n / (e^eps + 1), at least 1, by the error below; k = 1 is randomized
+    response.
+    Known: at the uniform truth N times the mean squared error is
+    (n-1)^2 (k e^eps + n - k)^2 / (n k (n-k) (e^eps - 1)^2), to leading order the least of all eps-locally private
+    mechanisms.
+    Source: Ye and Barg 2018, Optimal schemes for discrete distribution estimation under locally differential privacy
+    (section III, their error); Wang et al. 2016, arXiv 1607.08025.
+    Raises: UnsuitableError for more than 5,000 subsets; `subset_selection_inclusions` takes any number.
+    """
+    level, n = shortest_edge(problem, epsilon), problem.domain.size
+    size = subset_size(n, level)
+    table = subset_selection_table(n, level, size)
+    return _estimating(problem, table, "subset_selection", level, subset=size)
+
+
+def unary_encoding(problem: DesignProblem, epsilon: float | None = None) -> xr.Dataset:
+    r"""Optimised unary encoding: one bit for each secret, the true one 1 with probability 1/2, the others with q.
+
+        P(b|u) = 1/2 prod over c != u of q^{b_c} (1 - q)^{1 - b_c},    q = 1 / (e^eps + 1)
+
+    Known: the variance of the estimated frequency of a rare secret is 4 e^eps / (e^eps - 1)^2 / N, as the paper prints
+    it, the least of unary encodings.
+    Source: Wang, Blocki, Li and Jha, Locally differentially private protocols for frequency estimation, USENIX Security
+    2017, section 4.2 (their table 2).
+    Raises: UnsuitableError for more than 12 secrets; `unary_encoding_inclusions` takes any number.
+    """
+    level = shortest_edge(problem, epsilon)
+    return _estimating(problem, unary_encoding_table(problem.domain.size, level), "unary_encoding", level)
+
+
+def hadamard_response(problem: DesignProblem, epsilon: float | None = None) -> xr.Dataset:
+    r"""Hadamard response: a report among K = 2^ceil(log2(n + 1)), with odds e^eps for the half that is the secret's.
+
+        P(y|u) = e^eps c  where H(u + 1, y) = 1, c elsewhere,    c = 2 / (K (1 + e^eps))
+
+    H is the K x K Hadamard matrix of Sylvester, whose rows but the first have K/2 ones, of which any two share K/4.
+    Known: N times the mean squared error is at most 4 n (e^eps + 1)^2 / (e^eps - 1)^2, the bound of the paper.
+    Source: Acharya, Sun and Zhang, Hadamard response, AISTATS 2019, sections 3 and 4 (high privacy).
+    """
+    level = shortest_edge(problem, epsilon)
+    return _estimating(problem, hadamard_response_table(problem.domain.size, level), "hadamard_response", level)
+
+
+def subset_exponential(problem: DesignProblem, *, subset: int = 1) -> xr.Dataset:
+    r"""The subset exponential mechanism: sets of k = `subset` secrets, odds by the distance to the nearest.
+
+        P(S|u) = e^{-d(u, S)} / C,  d(u, S) = min over c in S of d(u, c)
+        P(nothing|u) = 1 - T(u) / C,    T(u) = sum over S of e^{-d(u, S)}
+        C = max over u != v of (e^{d(u, v)} max(T(u), T(v)) - min(T(u), T(v))) / (e^{d(u, v)} - 1)
+
+    d-private for the metric itself, in place of a local privacy that knows no distances: e^{-d(u, S)} is, and C is the
+    least divisor for which the empty report is. For k = 1 the law is a table of n + 1 reports.
+    Source: Wang et al., Local private ordinal data distribution estimation, INFOCOM 2017, for subsets and the divisor
+    as in its public code; a rival in arXiv 2412.06541.
+    Raises: UnsuitableError for more than 5,000 sets; `subset_exponential_inclusions` takes any number.
+    """
+    table = subset_exponential_table(problem.distances, subset)
+    return _estimating(problem, table, "subset_exponential", problem.metric.smallest_level, subset=subset)
+
+
+def square_wave(problem: DesignProblem, epsilon: float | None = None) -> xr.Dataset:
+    r"""The square wave mechanism on a line of cells: a report within b cells of the truth has odds e^eps.
+
+        P(y|u) = e^eps / C  where |y - u| <= b, 1 / C elsewhere, y = -b, ..., n - 1 + b,    C = (2 b + 1) e^eps + n - 1
+
+    b = floor(n beta), beta = (eps e^eps - e^eps + 1) / (2 e^eps (e^eps - 1 - eps)) the width that maximises a bound of
+    the mutual information on the unit interval: it falls from 1/2 at eps = 0 to 0.
+    Source: Li, Wang, Lopuhaa-Zwakenberg, Skoric and Li, Estimating numerical distributions under local differential
+    privacy, SIGMOD 2020, section 5 (cells first, then noise).
+    Raises: UnsuitableError off whole grids of one axis.
+    """
+    domain = problem.domain
+    if domain.shape != (domain.size,):
+        axes = f"{domain.kind} of {domain.dimension} axes"
+        raise UnsuitableError("square_wave needs a grid of one axis without a mask", field="domain", value=axes)
+    level = shortest_edge(problem, epsilon)
+    reach = math.floor(domain.size * square_wave_width(level))
+    return _estimating(problem, square_wave_table(domain.size, level, reach), "square_wave", level, reach=reach)
+
+
+def disk_area(problem: DesignProblem, epsilon: float | None = None) -> xr.Dataset:
+    r"""The disk area mechanism: a report whose centre is within b cells of the truth has odds e^eps.
+
+        P(y|u) = e^eps / C  where |y - u| <= b cells, 1 / C elsewhere,    C = D e^eps + m - D
+
+    over the m cells within b of a cell of the domain, D of them in each disk, which are all whole. b = floor(L beta), L
+    the cells along the longer side, beta = (2 x + sqrt(4 x^2 + pi x)) / pi the radius that maximises a bound of the
+    mutual information on the unit square, x = (1 - (1 - eps) e^eps) / (e^eps (e^eps - 1 - eps)), twice the width of the
+    square wave. A cell belongs to a disk with its centre: the paper's variant without shrinking of cells that the
+    circle cuts.
+    Source: Du et al., Numerical estimation of spatial distributions under differential privacy, arXiv 2412.06541; beta
+    and the rounding down as in its authors' public code.
+    Raises: UnsuitableError off grids of two axes with square cells.
+    """
+    shape, _ = lattice_problem(problem, "the disk area mechanism")
+    if len(shape) != 2:
+        raise UnsuitableError("disk_area needs a grid of two axes", field="domain", value=f"{len(shape)} axis")
+    level = shortest_edge(problem, epsilon)
+    reach = math.floor(max(shape) * disk_area_radius(level))
+    assert problem.domain.index is not None
+    table = disk_area_table(problem.domain.index, level, reach)
+    return _estimating(problem, table, "disk_area", level, reach=reach)
+
+
+def judged_by_estimates(problem: DesignProblem, table: NDArray[np.float64]) -> tuple[DesignProblem, NDArray[np.int64]]:
+    """The problem with the m reports of `table` (n, m), and the estimates z(y) (m,) that judge them.
+
+    z(y) is the report of the problem with the least posterior expected loss after y, and the loss of y is that of z(y).
+    The reports of one estimate stand in a row through its place, along the first axis, shorter than half the least
+    distance of two places.
+    """
+    loss, places = problem.loss_matrix, problem.reports
+    estimates = np.argmin((problem.prior_array[:, None] * table).T @ loss, axis=1)
+    gap = float(pdist(places.points).min())
+    points = places.points[estimates]
+    for place in np.unique(estimates):
+        row = np.flatnonzero(estimates == place)
+        points[row, 0] += gap / 4 * (2 * np.arange(1, len(row) + 1) / (len(row) + 1) - 1)
+    kind: Literal["nodes", "points"] = "nodes" if places.kind == "nodes" else "points"
+    reports = Domain(kind=kind, points=points, unit=places.unit)
+    return replace(problem, loss=TableLoss(values=loss[:, estimates]), reports=reports, query=None), estimates
+
+
+def _estimating(
+    problem: DesignProblem,
+    table: _Floats,
+    name: str,
+    claimed_epsilon: float | None,
+    **parameters: Any,
+) -> xr.Dataset:
+    """As `closed_form_mechanism`, of a table (n, m) judged by estimates, which the parameters keep."""
+    judged, estimates = judged_by_estimates(problem, table)
+    stored = {**parameters, "estimates": estimates.tolist(), "loss_of_estimates": problem.loss.name}
+    return closed_form_mechanism(judged, table, name=name, claimed_epsilon=claimed_epsilon, parameters=stored)
+
+
+def subset_size(size: int, epsilon: float) -> int:
+    """The size k of the subsets of n = size secrets: of the two around n / (e^eps + 1), where the error is least as a
+    function of real numbers, the one with the smaller error.
+    """
+    odds = math.exp(min(epsilon, 300.0))
+    below = min(max(1, math.floor(size / (odds + 1))), size - 1)
+
+    def error(k: int) -> float:
+        return (k * odds + size - k) ** 2 / (k * (size - k))
+
+    return min(below, min(below + 1, size - 1), key=error)
+
+
+def square_wave_width(epsilon: float) -> float:
+    """Beta of the square wave, in units of the interval."""
+    if epsilon < _SMALL:
+        return 0.5 - epsilon / 3 + epsilon**2 / 9
+    return (epsilon - 1 + math.exp(-epsilon)) / (2 * (math.exp(min(epsilon, 700.0)) - 1 - epsilon))
+
+
+def disk_area_radius(epsilon: float) -> float:
+    """Beta of the disk area mechanism, in sides of the square."""
+    x = 2 * square_wave_width(epsilon)
+    return (2 * x + math.sqrt(4 * x**2 + math.pi * x)) / math.pi
+
+
+def subset_selection_table(size: int, epsilon: float, subset: int) -> _Floats:
+    """P(S|u), (n, C(n, k)), subsets in lexicographic order. Raises: UnsuitableError for more than 5,000."""
+    _check_count(math.comb(size, subset), "subset", "use fewer cells, or the inclusions")
+    member = np.zeros((size, math.comb(size, subset)), bool)
+    for number, chosen in enumerate(itertools.combinations(range(size), subset)):
+        member[list(chosen), number] = True
+    return _with_odds(member, epsilon)
+
+
+def unary_encoding_table(size: int, epsilon: float) -> _Floats:
+    """P(b|u), (n, 2^n), strings as binary numbers, secret 0 the last digit. Raises: UnsuitableError beyond 12."""
+    _check_count(2**size, "cells", "use at most 12 cells, or the inclusions")
+    bits = (np.arange(2**size)[None, :] >> np.arange(size)[:, None]) & 1
+    wrong = _wrong_bit(epsilon)
+    logs = np.log(np.where(bits == 1, wrong, 1 - wrong))
+    return np.asarray(np.exp(logs.sum(axis=0) - logs) / 2)
+
+
+def hadamard_response_table(size: int, epsilon: float) -> _Floats:
+    """P(y|u), (n, K)."""
+    count = 2 ** size.bit_length()  # the least power of 2 that is n + 1 or more
+    own = scipy.linalg.hadamard(count)[1 : size + 1] == 1
+    return np.asarray(np.where(own, 1.0, math.exp(-epsilon)) * (2 / (count * (1 + math.exp(-epsilon)))))
+
+
+def square_wave_table(size: int, epsilon: float, reach: int) -> _Floats:
+    """P(y|u), (n, n + 2 b) for b = reach."""
+    return _with_odds(abs(np.arange(-reach, size + reach) - np.arange(size)[:, None]) <= reach, epsilon)
+
+
+def disk_area_table(cells: NDArray[np.int64], epsilon: float, reach: int) -> _Floats:
+    """P(y|u) (n, m) for cells (n, 2) of a lattice and b = reach."""
+    square = itertools.product(range(-reach, reach + 1), repeat=2)
+    disk = np.array([step for step in square if step[0] ** 2 + step[1] ** 2 <= reach**2])
+    reports = np.unique((cells[:, None, :] + disk).reshape(-1, 2), axis=0)
+    return _with_odds(((cells[:, None, :] - reports) ** 2).sum(axis=2) <= reach**2, epsilon)
+
+
+def subset_exponential_table(distances: _Floats, subset: int = 1) -> _Floats:
+    """P(S|u) for distances (n, n) in nats: (n, C(n, k) + 1), the empty report last where it can be made at all."""
+    n = len(distances)
+    _check_count(math.comb(n, subset), "subset", "use fewer cells, a smaller subset, or the inclusions")
+    chosen = np.array(list(itertools.combinations(range(n), subset)))
+    weight = np.exp(-distances[:, chosen].min(axis=2))
+    total = weight.sum(axis=1)
+    empty = np.maximum(1 - total / subset_exponential_divisor(distances, total), 0.0)
+    if empty.max() <= _SAME:  # sums that are equal, but for the order they were rounded in
+        return np.asarray(weight / total[:, None])
+    return np.column_stack([weight * ((1 - empty) / total)[:, None], empty])
+
+
+def subset_exponential_divisor(distances: _Floats, total: _Floats) -> float:
+    """C for T (n,) = total."""
+    apart = ~np.eye(len(total), dtype=bool)
+    high, low = np.maximum.outer(total, total)[apart], np.minimum.outer(total, total)[apart]
+    return float((high + (high - low) / np.expm1(distances[apart])).max())
+
+
+def _with_odds(near: NDArray[np.bool_], epsilon: float) -> _Floats:
+    """Rows (n, m) that sum to 1, with odds e^eps for the reports that are `near`."""
+    weight = np.where(near, 1.0, math.exp(-epsilon))
+    return np.asarray(weight / weight.sum(axis=1, keepdims=True))
+
+
+def _wrong_bit(epsilon: float) -> float:
+    """Q of unary encoding."""
+    return 1 / (math.exp(min(epsilon, 700.0)) + 1)
+
+
+def _check_count(count: int, field: str, remedy: str) -> None:
+    """Refuse more reports than a table takes, with an UnsuitableError."""
+    if count > MOST:
+        message = f"has too many reports for a table, which takes at most {MOST}"
+        raise UnsuitableError(message, field=field, value=f"{float(count):.3g} reports", remedy=remedy)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Inclusions:
+    """hit, H (n, n); pairs, M (n, n), its diagonal h; scale, the smallest multiple of the problem's metric that the law
+    satisfies.
+    """
+
+    hit: _Floats
+    pairs: _Floats
+    scale: float
+
+    def mse(self, norm: _Floats) -> float:
+        """N times the mean squared error of the inclusion estimator in a norm W (n, n), rows of sum 0, at the truth
+        that `pairs` were taken at; infinite where H is singular. Cost: O(n^3).
+        """
+        mean = np.diag(self.pairs)
+        try:
+            spread = np.linalg.solve(self.hit.T, self.pairs - np.outer(mean, mean))
+            covariance = np.linalg.solve(self.hit.T, spread.T)
+        except np.linalg.LinAlgError:
+            return math.inf
+        return float((norm * covariance).sum())
+
+
+def subset_selection_inclusions(problem: DesignProblem, epsilon: float | None = None) -> Inclusions:
+    """The inclusions of subset selection at `epsilon` nats. Cost: O(n^2)."""
+    level, n = shortest_edge(problem, epsilon), problem.domain.size
+    k = subset_size(n, level)
+    with_true = [float(_share(n - 1 - j, k - 1 - j, n, k)) for j in (0, 1, 2)]  # sets with j given others
+    rest = [float(_share(n - 1 - j, k - j, n, k)) for j in (0, 1, 2)]
+    odds = math.exp(-level)
+    total = with_true[0] + odds * rest[0]
+    own, other = with_true[0] / total, (with_true[1] + odds * rest[1]) / total
+    own_pair, other_pair = with_true[1] / total, (with_true[2] + odds * rest[2]) / total
+    return _alike(problem, level, (own, other), (own_pair, other_pair))
+
+
+def unary_encoding_inclusions(problem: DesignProblem, epsilon: float | None = None) -> Inclusions:
+    """The inclusions of unary encoding at `epsilon` nats: the bits that are 1. Cost: O(n^2)."""
+    level = shortest_edge(problem, epsilon)
+    wrong = _wrong_bit(level)
+    return _alike(problem, level, (0.5, wrong), (0.5 * wrong, wrong**2))
+
+
+def subset_exponential_inclusions(problem: DesignProblem, *, subset: int = 1) -> Inclusions:
+    """The inclusions with sets of `subset` secrets, the empty report holding none. Cost: O(n^3)."""
+    distances, prior, n = problem.distances, problem.prior_array, problem.domain.size
+    mass, single, double = (np.zeros((n, n)) for _ in range(3))
+    place = np.zeros((n, n), np.int64)
+    for u in range(n):
+        order = np.argsort(distances[u], kind="stable")
+        near = distances[u][order]
+        fresh = np.r_[True, np.diff(near) > _SAME * near[-1]]
+        first = np.flatnonzero(fresh)
+        place[u, order] = np.cumsum(fresh) - 1
+        beyond = np.r_[n - first, 0]  # secrets at each distance or farther
+        weight = np.exp(-near[first])
+        for into, fixed in ((mass, 0), (single, 1), (double, 2)):
+            left = beyond - fixed
+            tail = _share(np.maximum(left, 0), subset - fixed, n, subset) * (left >= subset - fixed)
+            into[u, : len(first)] = np.cumsum(weight * (tail[:-1] - tail[1:])) + weight * tail[1:]
+            if not fixed:
+                into[u, : len(first)] = np.cumsum(weight * (tail[:-1] - tail[1:]))
+    total = np.array([mass[u, place[u].max()] for u in range(n)])
+    size = subset_exponential_divisor(distances, total)
+    hit = np.take_along_axis(single, place, axis=1) / size
+    pairs = np.zeros((n, n))
+    for u in range(n):
+        nearer = np.minimum.outer(place[u], place[u])
+        pairs += prior[u] * double[u][nearer] / size
+    np.fill_diagonal(pairs, hit.T @ prior)
+    return Inclusions(hit=hit, pairs=pairs, scale=1.0)
+
+
+def _alike(
+    problem: DesignProblem, level: float, single: tuple[float, float], double: tuple[float, float]
+) -> Inclusions:
+    """The inclusions of a law that treats secrets alike: single, of the true secret and of another; double, of a pair
+    with the true secret and of another pair.
+    """
+    (own, other), (own_pair, other_pair) = single, double
+    n, prior = problem.domain.size, problem.prior_array
+    hit = np.full((n, n), other) + (own - other) * np.eye(n)
+    pairs = other_pair + (own_pair - other_pair) * (prior[:, None] + prior[None, :])
+    np.fill_diagonal(pairs, hit.T @ prior)
+    return Inclusions(hit=hit, pairs=pairs, scale=level / float(problem.edges.length.min()))
+
+
+def _share(size: NDArray[np.int64] | int, chosen: int, total: int, most: int) -> _Floats:
+    """C(size, chosen) / C(total, most), in floating point, 0 where size < chosen; any shape of size."""
+    given = np.asarray(size)
+    log = _log_binomial(np.maximum(given, chosen), chosen) - _log_binomial(np.array(total), most)
+    return np.asarray(np.where((given >= chosen) & (chosen >= 0), np.exp(log), 0.0))
+
+
+def _log_binomial(size: NDArray[np.int64], chosen: int) -> _Floats:
+    return np.asarray(gammaln(size + 1.0) - gammaln(chosen + 1.0) - gammaln(size - chosen + 1.0))

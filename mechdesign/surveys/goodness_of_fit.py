@@ -1,0 +1,114 @@
+r"""Whether reports can have come from a mechanism at all: a test that holds at every number of reports.
+
+Every distribution of secrets gives a mixture of the rows of P; reports far from all mixtures were made by something
+else. Two statistics look for that, and the p value is twice the smaller of theirs, at most 1.
+
+All reports. x = sum_y N_y ln(f(y) / q(y)) with q = P^T p of the maximum-likelihood p is the least N KL(f || P^T p) of
+all p, never more than at the truth. There, for the reports of one mechanism with m possible reports,
+
+    P(N KL(f || q) >= x) <= e^{-x} (e x / (m - 1))^{m - 1}   for x > m - 1,
+
+the Chernoff bound of a gamma variable with shape m - 1; independent mechanisms add their x and their m - 1. What the
+maximum-likelihood solution lacks is bounded by its proved gap, which is taken off x.
+
+Two halves. Every report goes to one of two halves by a coin. The first half gives a function h(y) = (N_y + c) /
+(N q(y) + c), q from its own maximum-likelihood p: where reports are more than the mechanism explains, h is large.
+Whatever the truth, the mean of h over the other half has the expectation sum_u p_u (P h)_u <= max_u (P h)_u =: b. For
+h in [0, B] and a mean above b
+
+    P(mean >= t) <= exp(-n kl(t / B, b / B)),    kl(s, r) = s ln(s / r) + (1 - s) ln((1 - s) / (1 - r)).
+
+Both bounds hold at every number of reports and for every truth: a test at 1 % refuses at most 1 % of the collections
+that are in order. The first takes x > m - 1 and so many reports; the second one direction only, and few.
+Source: R. Agrawal, "Finite-sample concentration of the multinomial in relative entropy", IEEE Transactions on
+Information Theory 66 (2020), arXiv 1904.02291; W. Hoeffding, "Probability inequalities for sums of bounded random
+variables", JASA 58 (1963), theorem 1. Minimum, split and direction are ours.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base.display import Shown
+from mechdesign.surveys.channel import Channel
+from mechdesign.surveys.estimation import Estimate, maximum_likelihood
+
+REFUSED = 1e-3  # p values under which reports are said not to fit
+_SMOOTHING = 5.0  # c, reports: h is at most (N_y + c) / c
+_GAP = 1e-6  # nats per report, of the likelihood that gives the direction: any direction is valid
+
+_Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FitTest(Shown):
+    """statistic, x in nats; freedom, the number of reports that are free, m - 1; p_all and p_halves, the bounds of the
+    two p values; p_value, twice the smaller, at most 1.
+    """
+
+    statistic: float
+    freedom: int
+    p_all: float
+    p_halves: float
+
+    @property
+    def p_value(self) -> float:
+        """An upper bound of the p value of the hypothesis that the reports came from the mechanism."""
+        return min(1.0, 2 * min(self.p_all, self.p_halves))
+
+
+def fit_test(channel: Channel, counts: _Floats, best: Estimate, *, seed: int = 0) -> FitTest:
+    """The test for counts (M,), best their maximum-likelihood solution over `channel.table`; seed, of the split.
+
+    Cost: another maximum-likelihood solution.
+    """
+    total = float(counts.sum())
+    made = counts[counts > 0]
+    own = float(made @ np.log(made / total))
+    statistic = max(own - total * (best.log_likelihood + best.gap), 0.0)
+    return FitTest(
+        statistic=statistic,
+        freedom=channel.freedom,
+        p_all=tail_bound(statistic, channel.freedom),
+        p_halves=_halves(channel, counts, np.random.default_rng(seed)),
+    )
+
+
+def tail_bound(statistic: float, freedom: int) -> float:
+    """e^{-x} (e x / d)^d for x > d, else 1."""
+    if statistic <= freedom:
+        return 1.0
+    if freedom == 0:
+        return math.exp(-statistic)
+    return math.exp(freedom - statistic + freedom * math.log(statistic / freedom))
+
+
+def mean_bound(mean: float, largest: float, top: float, number: int) -> float:
+    """exp(-n kl(t / B, b / B)) for a mean t above b, else 1."""
+    if mean <= largest:
+        return 1.0
+    s, r = min(mean / top, 1.0), largest / top
+    away = s * math.log(s / r) + ((1 - s) * math.log((1 - s) / (1 - r)) if s < 1 else 0.0)
+    return math.exp(-number * away)
+
+
+def _halves(channel: Channel, counts: _Floats, random: np.random.Generator) -> float:
+    """The bound of the p value of the second statistic; 1 where a half would be empty."""
+    parts = np.split(counts.astype(np.int64), channel.starts[1:])
+    drawn = [random.binomial(part, 0.5) for part in parts]
+    first = np.concatenate(drawn).astype(float)
+    second = [part - each for part, each in zip(parts, drawn, strict=True)]
+    number = int(sum(each.sum() for each in second))
+    if not first.any() or not number:
+        return 1.0
+    expected = maximum_likelihood(first, channel.table, gap=_GAP).distribution @ channel.table * first.sum()
+    direction = (first + _SMOOTHING) / (expected + _SMOOTHING)
+    pieces = np.split(direction, channel.starts[1:])
+    mean = sum(float(each @ piece) for each, piece in zip(second, pieces, strict=True)) / number
+    shares = [each.sum() / number for each in second]
+    known = sum(w * (table @ piece) for w, table, piece in zip(shares, channel.tables, pieces, strict=True))
+    return mean_bound(mean, float(np.max(known)), float(direction.max()), number)

@@ -1,0 +1,220 @@
+r"""A statistical design on a grid of many cells: kernels of small clusters, chosen on a torus, weighted on the grid.
+
+1. The grid lies in a torus a quarter wider. The clusters are chosen there (surveys/torus_mixture.py), where the
+criterion of a mixture takes no more than a Fourier transform.  2. Each kernel at each position of the torus, restricted
+to the grid, is a ray: around a torus distances are at most those of the grid, and the mixture of the torus gives every
+row the sum 1.  3. The weights of the rays, one for each ray and its mirror images, are found exactly for the prior and
+error of the program (surveys/a_optimal.py), first of the heaviest kernels, then with the rays of the others that their
+multipliers say improve the mixture, in rounds.  4. Light rays go, the table is repaired and certified as any other.
+The border is where this differs from the torus: there positions outside the grid have their own weights.
+What it finds is a mixture of these kernels near the best one; nothing bounds how far other rays would get.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base.memory import require_memory
+from mechdesign.solvers.design import Targets, reporter
+from mechdesign.solvers.symmetry import Symmetry, symmetry
+from mechdesign.surveys.a_optimal import Experiment, optimal_weights
+from mechdesign.surveys.criterion_bound import CriterionBound
+from mechdesign.surveys.error_norm import area_indicators
+from mechdesign.surveys.statistical_design import StatisticalDesign
+from mechdesign.surveys.torus_mixture import Cluster, Mixture, Torus, choose_mixture
+
+LIGHT = 1e-6  # share of all reports under which a report is dropped from the design
+WIDER = 1.25  # torus, in sides of the grid
+_RIDGE = 1e-4  # of the trace of the norm: what the weights pay for directions that the error does not see
+_FIRST = 1400  # rays to start with, unless one kernel alone has more
+_ADDED = 500  # rays that come in for a round
+_POOL = 8000  # rays that are looked at
+_SETTLED = 0.015  # relative improvement of a round under which it was the last
+_ROUGH, _FINE = 1e-3, 1e-7  # relative, of the weights in between and at the end
+_TRIMS = 3  # times at most that light rays go and the others are weighed again
+_IDLE = 1e-5  # share of all reports under which a ray leaves the master problem
+_NEW = 0.1  # share of the reports that rays which come in start with
+_MARGIN = 2.0**-38  # nats that distances on a shortest edge are shortened by: above the margin of the repair
+_TABLES = 7  # of the design that the repair and the certificate hold at once
+_SAME = 1e-6  # of a random sum of logarithms: rays nearer than this are one
+
+_Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RayTable:
+    """table (n, m), private up to rounding, rows of sum 1 up to the precision of the weights; stopped, why it ended;
+    rounds, how many there were; gain, the largest gain of a ray that the last one found, relative to the objective;
+    bound, None where there is none.
+    """
+
+    table: _Floats
+    stopped: str
+    rounds: int
+    gain: float = math.inf
+    bound: CriterionBound | None = None
+
+
+def design_norm(program: StatisticalDesign) -> _Floats:
+    """The norm W (n, n) that weights are chosen by: that of the program, for areas with a little of the squared error.
+
+    The shares of few areas do not need all directions, and without them the information would end singular, and the
+    distribution unidentified.
+    """
+    norm = program.norm
+    if program.error != "areas":
+        return norm
+    n = len(norm)
+    return np.asarray(norm + _RIDGE * np.trace(norm) / n * (np.eye(n) - 1 / n))
+
+
+def design_on_grid(program: StatisticalDesign, targets: Targets) -> RayTable:
+    """The table of the design, unrepaired; see the module docstring.
+
+    The gap is what a ray of the pool has to gain, relative to the objective, to be worth another round; none follows
+    either where the last one improved by less than 1.5 %, nor after the time limit.
+    Raises: SizeError where the table would not fit.
+    Cost: 10 to 30 s for 400 secrets, a minute for 900, most of it for weights and certificate.
+    """
+    started, report = time.monotonic(), reporter(targets.on_progress)
+    norm = design_norm(program)
+    group = symmetry(program.problem, program.norm, with_loss=program.loss_weight > 0)
+    torus, eigenvalue = torus_of(program)
+    pool, theta = _pool(program, torus, choose_mixture(torus, eigenvalue), group)
+    chosen = np.arange(len(theta))
+    charges, before, number = program.charges(pool), math.inf, 0
+    while True:
+        rays = pool[:, chosen]
+        mixture = optimal_weights(rays, norm, charge=charges[chosen], group=group, start=theta, precision=_ROUGH)
+        value = mixture.value - program.offset + float(charges[chosen] @ mixture.theta)
+        worth = mixture.worth(pool) - charges
+        gain = max(float(worth.max()), 0.0) / value
+        size = {"variables": rays.shape[1], "constraints": rays.shape[0]}
+        report("rays", round=number, loss=value, lower_bound=0.0, gap=1.0, **size)
+        number, before, settled = number + 1, value, value > before * (1 - _SETTLED)
+        if gain <= targets.gap or settled or time.monotonic() - started > targets.time_limit:
+            stopped = "search" if gain <= targets.gap else "rounds" if settled else "time"
+            break
+        chosen, theta = _next(chosen, mixture, worth)
+    rays, weights = _settled(program, norm, group, rays, mixture.theta)
+    return RayTable(table=_unfolded(rays, weights, group), stopped=stopped, rounds=number, gain=gain)
+
+
+def _settled(
+    program: StatisticalDesign, norm: _Floats, group: Symmetry, rays: _Floats, theta: _Floats
+) -> tuple[_Floats, _Floats]:
+    """The rays (n, k) that keep some weight, and their weights (k,), with rows of sum 1 to rounding."""
+    for _ in range(_TRIMS):
+        active = theta > _IDLE
+        rays, start = rays[:, active], theta[active] / theta[active].sum()
+        charge = program.charges(rays)
+        theta = optimal_weights(rays, norm, charge=charge, group=group, start=start, precision=_FINE).theta
+        if theta.min() > LIGHT:
+            break
+    rows = group.mean @ rays
+    return rays, theta + np.linalg.lstsq(rows, 1 - rows @ theta)[0]
+
+
+def torus_of(program: StatisticalDesign) -> tuple[Torus, _Floats]:
+    """The torus around the grid of a program, and the eigenvalues of its norm there, without the first mode (n - 1,).
+
+    transport: of the inverse Laplacian of the torus; square: 1; areas: those of the norm averaged over all moves, the
+    power of the areas' indicators.
+    """
+    domain, level = program.problem.domain, program.problem.metric.smallest_level
+    assert domain.shape is not None and domain.cell is not None and domain.index is not None and level is not None
+    step = np.array(domain.cell) * level
+    step *= 1 - _MARGIN / float(program.problem.edges.length.min())
+    shape = tuple(math.ceil(WIDER * side) for side in domain.shape)
+    torus = Torus(shape=shape, step=tuple(float(h) for h in step))
+    if program.error == "square":
+        return torus, np.ones(math.prod(shape) - 1)
+    if program.error == "areas":
+        assert program.areas is not None
+        indicators = area_indicators(np.asarray(program.areas))
+        laid = np.zeros((indicators.shape[1], *shape))
+        laid[(slice(None), *domain.index.T)] = indicators.T
+        power = (np.abs(np.fft.fftn(laid, axes=range(1, laid.ndim))) ** 2).sum(axis=0)
+        return torus, power.ravel()[1:] / math.prod(shape)
+    waves = [(2 * np.sin(np.pi * np.arange(t) / t) / h) ** 2 for t, h in zip(shape, domain.cell, strict=True)]
+    return torus, 1 / np.add.reduce(np.meshgrid(*waves, indexing="ij")).ravel()[1:]
+
+
+def _pool(program: StatisticalDesign, torus: Torus, mixture: Mixture, group: Symmetry) -> tuple[_Floats, _Floats]:
+    """The rays (n, k) of the mixture and of the kernel of a single cell, one for each orbit, with pi^T v = 1.
+
+    Then weights (s,) > 0 of the first s, those of the heaviest kernels of the torus alone, which make rows of sum 1.
+    """
+    mark = np.random.default_rng(program.seed).normal(size=program.problem.domain.size)
+    place: dict[int, int] = {}
+    rays: list[_Floats] = []
+    start: _Floats = np.zeros(0)
+    for image, share in _layers(torus, mixture):
+        if len(place) > _POOL:
+            break
+        columns, weight = _columns(program, torus, image)
+        keys, known = _orbit_keys(columns, mark, group), len(place)
+        at = np.array([place.setdefault(key, len(place)) for key in keys.tolist()])
+        _, first = np.unique(at, return_index=True)
+        rays.append(columns[:, first[at[first] >= known]])
+        if known == 0 or (len(place) <= _FIRST and share > 0):
+            start = np.pad(start, (0, len(place) - len(start))) + np.bincount(at, share * weight, len(place))
+    return np.column_stack(rays), start / start.sum()
+
+
+def _layers(torus: Torus, mixture: Mixture) -> Iterator[tuple[Cluster, float]]:
+    """Every image of every cluster, the heaviest first, with its share of the reports; at last a single cell."""
+    for cluster, share in zip(mixture.clusters, mixture.weights, strict=True):
+        images = torus.images(cluster)
+        yield from ((image, float(share) / len(images)) for image in images)
+    yield ((0,) * len(torus.shape),), 0.0
+
+
+def _columns(program: StatisticalDesign, torus: Torus, image: Cluster) -> tuple[_Floats, _Floats]:
+    """A kernel at every position of the torus, restricted to the grid: (n, t), with pi^T v = 1, and weights (t,) with
+    which every row has the sum 1.
+    """
+    index = program.problem.domain.index
+    assert index is not None
+    positions = np.indices(torus.shape).reshape(len(torus.shape), -1)
+    away = [(index[:, axis, None] - positions[axis]) % side for axis, side in enumerate(torus.shape)]
+    table = torus.kernel(image)[tuple(away)]
+    reported = program.problem.prior_array @ table
+    return table / reported, reported
+
+
+def _orbit_keys(rays: _Floats, mark: _Floats, group: Symmetry) -> NDArray[np.int64]:
+    """A number for each ray (n, k) that its mirror images share, and other rays do not but by an accident of rounding,
+    which costs a ray twice in the pool.
+    """
+    logs = np.log(rays)
+    return np.asarray(np.min([np.rint(mark @ logs[way] / _SAME) for way in group.ways], axis=0)).astype(np.int64)
+
+
+def _next(chosen: NDArray[np.int64], mixture: Experiment, worth: _Floats) -> tuple[NDArray[np.int64], _Floats]:
+    """The rays of the next round, those with weight and the best of the others, with weights to start from."""
+    active = mixture.theta > _IDLE
+    best = np.setdiff1d(np.argsort(-worth, kind="stable")[:_ADDED], chosen[active])
+    best = best[worth[best] > 0]
+    theta = mixture.theta[active] * (1 - _NEW)
+    return np.r_[chosen[active], best], np.r_[theta, np.full(len(best), (1 - theta.sum()) / max(1, len(best)))]
+
+
+def _unfolded(rays: _Floats, weights: _Floats, group: Symmetry) -> _Floats:
+    """The table (n, m) of rays (n, k) and all their mirror images, each with its share of the weight of the orbit."""
+    require_memory(len(rays), rays.shape[1] * len(group.ways), tables=_TABLES, what="a statistical design")
+    mark = np.random.default_rng(0).normal(size=len(rays))
+    logs = np.log(rays)
+    keys = np.stack([np.rint(mark @ logs[way] / _SAME) for way in group.ways])
+    parts = []
+    for number, way in enumerate(group.ways):
+        fresh = ~(keys[:number] == keys[number]).any(axis=0)
+        same = (keys == keys[number]).sum(axis=0)
+        parts.append((rays * (weights * same / len(group.ways)))[way][:, fresh])
+    return np.column_stack(parts)

@@ -1,0 +1,176 @@
+r"""The maximum-likelihood distribution of secrets, given how often each report was made.
+
+    maximise    L(p) = sum_y w_y ln sum_u p_u P(y|u),           w_y = N_y / N
+    over        p (n,)
+    subject to  p >= 0,  sum_u p_u = 1
+
+L is the mean log-likelihood in nats per report; only reports that were made enter. Source: paper 001, section II (the
+fixed point of expectation maximization, there also called iterative Bayesian update).
+Certificate. For any p of the simplex with q = P^T p and g_u = sum_y w_y P(y|u) / q_y, and any p* of the simplex,
+
+    L(p*) - L(p) = sum_y w_y ln(q*_y / q_y) <= ln sum_y w_y q*_y / q_y      (the logarithm is concave, sum_y w_y = 1)
+                 = ln sum_u p*_u g_u <= ln max_u g_u                        (the mean is at most the maximum),
+
+so that ln max g bounds the gap L* - L(p), with no word about how p was found. sum_u p_u g_u = 1: it is never negative,
+and it is 0 exactly where p is optimal. One step of expectation maximization is p_u -> p_u g_u, its gap is free.
+Known: where the counts are proportional to P^T p, p is optimal; for randomized response the optimum has a closed form.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.errors import InputError
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+ROW_SUM_TOLERANCE = 1e-6  # rows further than this from 1 are no rounding errors, as in an audit
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CertifiedPoint:
+    """A distribution p (n,) with what the certificate says of it.
+
+    reported, sum_u p_u P(y|u) / max_v P(y|v) (k,) of the reports that were made; ratio, g (n,), with sum_u p_u g_u = 1;
+    log_likelihood, L(p); gap, ln max g >= L* - L(p); both in nats per report.
+    """
+
+    distribution: NDArray[np.float64]
+    reported: NDArray[np.float64]
+    ratio: NDArray[np.float64]
+    log_likelihood: float
+    gap: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Likelihood:
+    """The maximum-likelihood program; see the module docstring.
+
+    table: P(y|u) (n, m). counts: N_y (m,), how often each report was made, whole numbers.
+    Raises: InputError for a table that is none of probabilities, counts that are none or do not fit it, no report at
+        all, and a report that was made but that no secret can make.
+    """
+
+    table: NDArray[np.float64]
+    counts: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "table", _checked_table(self.table))
+        object.__setattr__(self, "counts", checked_counts(self.counts, self.table.shape[1]))
+        impossible = np.flatnonzero((self.counts > 0) & ~self.table.any(axis=0))
+        if len(impossible):
+            report = f"report {impossible[0]}, made {self.counts[impossible[0]]:.0f} times"
+            raise InputError("a report was made that no secret can make", field="counts", value=report)
+
+    @property
+    def size(self) -> int:
+        """Number n of secrets."""
+        return int(self.table.shape[0])
+
+    @cached_property
+    def reports(self) -> int:
+        """Number N of reports."""
+        return int(self.counts.sum())
+
+    @cached_property
+    def made(self) -> NDArray[np.int64]:
+        """The reports that were made, (k,)."""
+        return np.flatnonzero(self.counts)
+
+    @cached_property
+    def share(self) -> NDArray[np.float64]:
+        """Their shares w, (k,), which sum to 1."""
+        return self.counts[self.made] / self.counts.sum()
+
+    @cached_property
+    def largest(self) -> NDArray[np.float64]:
+        """max_u P(y|u) of the reports that were made, (k,)."""
+        return np.asarray(self.table[:, self.made].max(axis=0))
+
+    @cached_property
+    def columns(self) -> NDArray[np.float64]:
+        """P(y|u) / max_v P(y|v) of the reports that were made, (n, k): L up to a constant, well scaled."""
+        return np.ascontiguousarray(self.table[:, self.made] / self.largest)
+
+    def judge(self, distribution: NDArray[np.float64]) -> CertifiedPoint:
+        """The certificate of weights p (n,) >= 0, divided by their sum first.
+
+        Where p makes a report impossible that was made, the likelihood is 0: L = -inf, and the gap is infinite.
+        In double precision: the gap carries a rounding error of about 1e-15 (n + k). Cost: O(n k).
+        """
+        distribution = distribution / distribution.sum()
+        reported = distribution @ self.columns
+        if not reported.min() > 0:
+            nothing = np.full(self.size, np.nan)
+            return CertifiedPoint(
+                distribution=distribution, reported=reported, ratio=nothing, log_likelihood=-np.inf, gap=np.inf
+            )
+        ratio = self.columns @ (self.share / reported)
+        logarithm = np.log(reported) + np.log(self.largest)
+        return CertifiedPoint(
+            distribution=distribution,
+            reported=reported,
+            ratio=ratio,
+            log_likelihood=float(self.share @ logarithm),
+            gap=max(float(np.log(ratio.max())), 0.0),
+        )
+
+    def statement(self) -> cp.Problem:
+        """The program in cvxpy (DCP): the readable truth, and the oracle of the tests on small cases."""
+        import cvxpy as cp
+
+        distribution = cp.Variable(self.size, name="p")
+        reported = self.table[:, self.made].T @ distribution
+        likelihood = cp.sum(cp.multiply(self.share, cp.log(reported)))
+        return cp.Problem(cp.Maximize(likelihood), [distribution >= 0, cp.sum(distribution) == 1])
+
+
+def as_numbers(values: ArrayLike, field: str) -> NDArray[np.float64]:
+    """An array of numbers. Raises: InputError for words, or rows of several lengths."""
+    try:
+        return np.asarray(values, float)
+    except (TypeError, ValueError) as error:
+        raise InputError("must be an array of numbers", field=field, value=values) from error
+
+
+def _checked_table(table: ArrayLike) -> NDArray[np.float64]:
+    """The table (n, m), if its rows are probability distributions."""
+    values = as_numbers(table, "mechanism")
+    if values.ndim != 2 or not values.size:
+        raise InputError("must be a matrix (n, m) of one row per secret", field="mechanism", value=values.shape)
+    wrong = np.argwhere(~(np.isfinite(values) & (values >= 0)))
+    if len(wrong):
+        secret, report = wrong[0]
+        entry = f"P({report}|{secret}) = {values[secret, report]:g}"
+        raise InputError("probabilities are finite and not negative", field="mechanism", value=entry)
+    sums = values.sum(axis=1)
+    secret = int(np.argmax(abs(sums - 1)))
+    if abs(sums[secret] - 1) > ROW_SUM_TOLERANCE:
+        raise InputError(
+            f"rows must sum to 1 within {ROW_SUM_TOLERANCE:g}",
+            field="mechanism",
+            value=f"row {secret} sums to {sums[secret]:.9g}",
+            remedy="divide every row by its sum, or transpose a table of one column per secret",
+        )
+    return values
+
+
+def checked_counts(counts: ArrayLike, size: int, what: str = "report") -> NDArray[np.float64]:
+    """The counts (m,) of `size` reports, or of what else, if whole numbers and not all zero; else InputError."""
+    values = as_numbers(counts, "counts")
+    if values.shape != (size,):
+        remedy = f"count every {what}, those that do not occur as 0 (np.bincount with minlength)"
+        raise InputError(f"must have shape ({size},)", field="counts", value=values.shape, remedy=remedy)
+    wrong = np.flatnonzero(~((values >= 0) & (values == np.floor(values)) & np.isfinite(values)))
+    if len(wrong):
+        message = f"must be whole numbers, not negative: how often each {what} occurs, not its share"
+        raise InputError(message, field="counts", value=f"{values[wrong[0]]:g} at {what} {wrong[0]}")
+    if not values.any():
+        raise InputError(f"the dataset is empty: give at least one {what}", field="counts", value="sum 0")
+    return values

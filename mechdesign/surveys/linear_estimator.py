@@ -1,0 +1,75 @@
+r"""The linear estimator of shares: unbiased whatever the truth, with a variance that is known at every N.
+
+    estimate   sum_y f(y) a(y),    f(y) = the share of report y among N,
+    a = D^-1 P^T (P D^-1 P^T)^+ g
+
+g (n,) marks the secrets of an area, P (n, m) is the channel, D the diagonal of a law of reports that is fixed before
+they are seen. Where g is in the range of P, P a = g: the expectation of the estimate is p^T P a = p^T g, the share of
+the area, for every p. Its variance is [sum q a^2 - (p^T g)^2] / N with q = P^T p, exactly, at every N. Among all a with
+P a = g this one has the least variance where q = D; where P is square and of full rank it is P^-1 g, whatever D, and
+the variance is that of the inverse Fisher information, (g^T I^-1 g - (p^T g)^2) / N.
+Where g is not in the range of P the share is not identifiable: two distributions that differ in it give the same
+reports. Numerically: directions with less than 1e-10 of the largest information count as lost (as in `channel_rank`),
+and a share as identifiable where max_u |(P a)_u - g_u| <= 1e-6. That maximum bounds the bias, whatever the truth; it is
+added to every interval, and a millionth of a share is a tenth of a standard error only beyond 10^9 reports.
+Source: generalized least squares (Gauss-Markov); the bound of the bias is ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.surveys.channel import READABLE, Channel
+
+TOLERANCE = 1e-6  # of |P a - g|: see the module docstring
+UNIFORM = 0.01  # of the law that fixes D: no report weighs more than a hundred times what the uniform truth gives it
+
+_Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Weights:
+    """a (M, K), a column an area; bias (K,), max |P a - g|, which bounds the bias; law (M,), the D they were made for.
+
+    lost: how many directions of distributions the channel does not transmit.
+    """
+
+    values: _Floats
+    bias: _Floats
+    law: _Floats
+    lost: int
+
+    @property
+    def identifiable(self) -> NDArray[np.bool_]:
+        """Whether each share can be told from reports, (K,)."""
+        return self.bias <= TOLERANCE
+
+
+def law_beforehand(channel: Channel, prior: _Floats) -> _Floats:
+    """The law of reports (M,) that fixes D: 99 % of the prior's, 1 % of the uniform distribution's."""
+    n = channel.secrets
+    return ((1 - UNIFORM) * prior + UNIFORM / n) @ channel.table
+
+
+def linear_weights(channel: Channel, wanted: _Floats, prior: _Floats) -> Weights:
+    """The weights of wanted shares g (n, K), for a prior (n,) that was fixed before the reports.
+
+    Cost: O(n^2 M + n^3): 0.5 s for 900 secrets.
+    """
+    table, law = channel.table, law_beforehand(channel, prior)
+    scaled = table / np.sqrt(law)
+    information = scaled @ scaled.T
+    values, vectors = np.linalg.eigh(information)
+    transmitted = values > READABLE * values[-1]
+    basis = vectors[:, transmitted] / values[transmitted]
+
+    def solve(right: _Floats) -> _Floats:
+        return (table / law).T @ (basis @ (vectors[:, transmitted].T @ right))
+
+    weights = solve(wanted)
+    weights += solve(wanted - table @ weights)  # one step of refinement
+    bias = abs(table @ weights - wanted).max(axis=0)
+    return Weights(values=weights, bias=bias, law=law, lost=int((~transmitted).sum()))

@@ -1,0 +1,234 @@
+"""The page of an estimate: two sentences for a board, maps of cells and areas, a bar for every area; without scripts.
+
+Its figures are found again from the counts and, where they are given, from the mechanisms that made the reports, before
+the page is written. `mechdesign page` on the same files does it again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from mechdesign.base.figures import number
+from mechdesign.base.opening import visible
+from mechdesign.mechanism.protection import Protection
+from mechdesign.mechanism.stored import rebuilding, stored_domain
+from mechdesign.output.sentences import protects
+from mechdesign.problem.domain import Domain
+from mechdesign.surveys.evidence import check_estimate, in_order
+from mechdesign.surveys.goodness_of_fit import REFUSED
+from mechdesign.surveys.tables import share_rows
+from mechdesign.verification.verify import certified
+from mechdesign.web.contents import MOST_LISTED, exact, said_of
+from mechdesign.web.page import Page
+
+_LONGEST = 60  # characters of an area's name in a sentence
+_MOST_DRAWN = 20_000  # places of a map
+_WIDE = 1000.0  # of a map, in its own units
+_FIGURES = (
+    *("reports", "confidence", "z", "log_likelihood", "gap"),
+    *("fit_statistic", "fit_freedom", "fit_p", "reports_sha256"),
+)
+# Cividis: brightness ascends, so that it reads with any colour vision, and in grey.
+_STOPS = ((0, 32, 77), (55, 71, 107), (113, 108, 113), (169, 151, 117), (255, 234, 70))
+
+
+def estimate_facts(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset]) -> dict[str, Any]:
+    """Texts, maps and bars of the page of an estimate; mechanisms, all that made its reports, or none.
+
+    Raises: InputError for other mechanisms; VerificationError for one that `verify` does not certify, for an estimate
+        that does not follow from them, and for one that contradicts itself.
+    """
+    ordered = in_order(estimate, mechanisms) if mechanisms else []
+    with rebuilding():
+        checked = [certified(mechanism) for mechanism in ordered]
+        check_estimate(estimate, ordered)
+        return _facts(estimate, board_saying(estimate, [each.protection for each in checked]), proved=bool(ordered))
+
+
+def board_saying(estimate: xr.Dataset, mechanisms: Sequence[Protection | None]) -> str:
+    """The interval of the largest share that has one, and what reports protect."""
+    attrs, rows = estimate.attrs, share_rows(estimate)
+    people = f"{int(attrs['reports']):,}"
+    with_one = [k for k, row in enumerate(rows) if row["reason"] is None]
+    area = max(with_one, key=lambda k: rows[k]["share"], default=None)
+    if area is not None:
+        row, share = rows[area], 100 * (rows[area]["high"] - rows[area]["low"])
+        low, high = outward(100 * row["low"], share, up=False), outward(100 * row["high"], share, up=True)
+        together = ", all areas together" if attrs["simultaneous"] else ""
+        interval = f"{100 * float(attrs['confidence']):g} % interval{together}, {people} reports"
+        first = f"Between {low} % and {high} % of people were in {_cut(row['area'])} ({interval})."
+    elif rows:
+        first = f"No area's share can be told with an interval from these {people} reports."
+    else:
+        first = f"{people} reports tell how people were distributed over {estimate.sizes['secret']:,} places."
+    if float(attrs["fit_p"]) < REFUSED:
+        which = "this mechanism" if len(json.loads(attrs["mechanisms"])) == 1 else "these mechanisms"
+        first = f"Do not trust these shares, the reports cannot have come from {which}. {first}"
+    promises = [protects(protection) for protection in mechanisms if protection is not None]
+    made = [f"{each['made']:,}" for each in json.loads(attrs["mechanisms"])]
+    who = (
+        [f"Mechanism {k + 1} ({count} reports)" for k, count in enumerate(made)]
+        if len(promises) > 1
+        else ["Every report"]
+    )
+    second = " ".join(f"{one} {words[0].lower()}{words[1:]}" for one, words in zip(who, promises, strict=False))
+    return f"{first} {second or 'What a report gives away at most stands in the claim below.'}"
+
+
+def outward(percent: float, wide: float, *, up: bool) -> str:
+    """An end of an interval of `wide` points, rounded outwards to a step that is small against it, at most 1 point."""
+    places = 0 if wide >= 3 else min(12, -math.floor(math.log10(max(wide, 1e-12) / 3)))
+    shifted = percent * 10**places
+    near = round(shifted)
+    whole = (
+        near if abs(shifted - near) <= 1e-9 * max(1, abs(near)) else math.ceil(shifted) if up else math.floor(shifted)
+    )
+    return f"{whole / 10**places:.{places}f}"
+
+
+def _facts(estimate: xr.Dataset, sentence: str, *, proved: bool) -> dict[str, Any]:
+    attrs, domain = estimate.attrs, stored_domain(estimate)
+    mechanisms = json.loads(attrs["mechanisms"])
+    by_name = {f"mechanism {k + 1}" if len(mechanisms) > 1 else "mechanism": each for k, each in enumerate(mechanisms)}
+    made_by = {name: f"{visible(each['program'])}, {visible(each['sha256'])}" for name, each in by_name.items()}
+    rows = share_rows(estimate)
+    rows.sort(key=lambda row: -1.0 if row["share"] is None else row["share"], reverse=True)
+    return said_of(estimate, "estimate", **made_by) | {
+        "sentence": visible(sentence),
+        "subtitle": f"{int(attrs['reports']):,} reports, {domain.size:,} places"
+        + (f", {estimate.sizes['area']:,} areas" if "area" in estimate.sizes else ""),
+        "verdict": "Recomputed when this page was made",
+        "saying": f"From the counts {'and the mechanisms' if proved else 'alone: no mechanism was given'}.",
+        "fit": _fit(estimate, several=len(mechanisms) > 1),
+        "maps": _maps(estimate, domain),
+        "bars": _bars(rows, 100 * float(attrs["confidence"]) if rows else 0.0),
+        "reasons": [f"{visible(row['area'])}: {visible(row['reason'])}." for row in rows if row["reason"]],
+        "claims": [visible(each["claim"]) for each in mechanisms],
+        "figures": [
+            {"key": name, "name": name.replace("_", " "), "text": exact(attrs[name]), "unit": ""}
+            for name in _FIGURES
+            if name in attrs
+        ],
+        "listed": None if rows else _likeliest(estimate),
+    }
+
+
+def _fit(estimate: xr.Dataset, *, several: bool) -> dict[str, Any]:
+    """Whether the reports fit, in words."""
+    whose = "these mechanisms" if several else "this mechanism"
+    p_values = {"These reports": estimate.attrs["fit_p"]}
+    if "against_fit_p" in estimate.attrs:
+        p_values["The reports of the other period"] = estimate.attrs["against_fit_p"]
+    texts = []
+    for which, p in p_values.items():
+        most = number(max(p, 1e-300), up=True, digits=2)
+        if p < REFUSED:
+            texts.append(f"{which} cannot have come from {whose} (p at most {most}): do not trust the shares.")
+        elif p < 0.05:
+            texts.append(f"It is in doubt whether {which.lower()} came from {whose} (p at most {most}).")
+        else:
+            texts.append(f"{which} fit {whose}: the test of fit finds nothing against it (p at most {most}).")
+    return {"text": " ".join(texts), "refused": any(p < REFUSED for p in p_values.values())}
+
+
+def _maps(estimate: xr.Dataset, domain: Domain) -> list[dict[str, Any]]:
+    """The distribution over places, and shares of areas, as rectangles in shades; none where there are too many."""
+    if domain.size > _MOST_DRAWN or domain.kind == "nodes":
+        return []
+    p = estimate["distribution"].values
+    maps = [_map(domain, p, "share of people at each place")]
+    if "area_of" in estimate:
+        maps.append(_map(domain, estimate["share"].values[estimate["area_of"].values], "share of people in each area"))
+    return maps
+
+
+def _map(domain: Domain, values: NDArray[np.float64], words: str) -> dict[str, Any]:
+    """A square a cell, or a smaller one a point; places along a line lie in a row."""
+    points = np.zeros((domain.size, 2))
+    points[:, : min(domain.dimension, 2)] = domain.points[:, :2]
+    side = np.full(2, 0.7 * domain.spacing)
+    if domain.cell is not None:
+        side = np.array([domain.cell[0], domain.cell[min(domain.dimension, 2) - 1]])
+    size = np.ptp(points, axis=0) + side
+    scale = _WIDE / size.max()
+    (wide, tall), (right, high) = scale * side, scale * size
+    known = values[np.isfinite(values)]
+    least, most = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
+    corners = scale * (points - points.min(axis=0))
+    return {
+        "words": f"{words}, {_percent(least)} to {_percent(most)}",
+        "wide": f"{right:.6g}",
+        "high": f"{high:.6g}",
+        "cell": (f"{wide:.6g}", f"{tall:.6g}"),
+        "cells": [
+            (f"{x:.6g}", f"{high - y - tall:.6g}", _shade(value, least, most))
+            for (x, y), value in zip(corners.tolist(), values.tolist(), strict=True)
+        ],
+    }
+
+
+def _shade(value: float, least: float, most: float) -> str:
+    """A colour from dark to bright; grey for what is not known."""
+    if not math.isfinite(value):
+        return "#8888"
+    at = (len(_STOPS) - 1) * ((value - least) / (most - least) if most > least else 0.5)
+    k = min(int(at), len(_STOPS) - 2)
+    return "#" + "".join(f"{round(a + (b - a) * (at - k)):02x}" for a, b in zip(_STOPS[k], _STOPS[k + 1], strict=True))
+
+
+def _bars(rows: list[dict[str, Any]], confidence: float) -> dict[str, Any] | None:
+    """The table of areas: heads, and for each its bar and interval in percent of the longest, and its figures."""
+    if not rows:
+        return None
+    end = max([row["high"] or row["share"] or 0.0 for row in rows]) or 1.0
+    compared = "difference" in rows[0]
+    heads = ["share", f"{confidence:g} % interval", "standard error", "effective reports", "most likely"]
+    heads += ["other period", "difference"] * compared
+    body = []
+    for row in rows:
+        given = row["reason"] is None
+        columns = [_percent(row["share"]), _range(row, "low", "high") if given else "none"]
+        columns += [_percent(row["standard_error"]), number(row["effective"], up=False, digits=3)]
+        columns.append(_percent(row["likelihood_share"]))
+        if compared:
+            columns.append(_percent(row["against_share"]))
+            known = row["difference_low"] is not None
+            between = f"{_percent(row['difference'])} ({_range(row, 'difference_low', 'difference_high')})"
+            columns.append(between if known else "none")
+        ends = {"low": 100 * row["low"] / end, "high": 100 * row["high"] / end} if given else {}
+        bar = {"share": 100 * min(max(row["share"] or 0.0, 0.0), end) / end} | ends
+        body.append({"name": visible(row["area"]), "columns": columns, "bar": {k: f"{v:.4g}%" for k, v in bar.items()}})
+    return {"heads": heads, "rows": body, "end": _percent(end)}
+
+
+def _range(row: dict[str, Any], low: str, high: str) -> str:
+    return f"{_percent(row[low])} to {_percent(row[high])}"
+
+
+def _likeliest(estimate: xr.Dataset) -> dict[str, Any]:
+    """The likeliest places."""
+    p = estimate["distribution"].values
+    order = np.argsort(-p, kind="stable")[:MOST_LISTED].tolist()
+    rows = [[str(u), f"{p[u]:.3g}"] for u in order]
+    return {"head": ["place", "probability"], "rows": rows, "rest": len(p) - len(order)}
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.2f} %"
+
+
+def _cut(name: str) -> str:
+    shown = visible(name)
+    return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 1]}…"
+
+
+def estimate_page(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset], *_: object) -> Page:
+    """The page of an estimate."""
+    return Page(kind="estimate", facts=estimate_facts(estimate, mechanisms))

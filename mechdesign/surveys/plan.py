@@ -1,0 +1,186 @@
+r"""Plan: what the shares of areas will be known to before anything is collected, and how many people that takes.
+
+    standard error   sqrt([sum_y q a^2 - share^2] / N),   q = P^T p the law of reports under the planned truth p
+
+of the linear estimator (surveys/linear_estimator.py), exact at every N. Without privacy it is
+sqrt(share (1 - share) / N). The error that is planned for is half the length of an interval, z standard errors:
+N = z^2 N se^2 / error^2. The share of people that privacy costs is the ratio of the two N.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.base.arguments import check_whole
+from mechdesign.errors import InputError
+from mechdesign.geo.areas import Areas
+from mechdesign.mechanism.dataset import Array, Schema, coordinates, seal, versions
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.losses import check_prior
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.programs.matched_distance import Family, MatchedDistance, family_of
+from mechdesign.solvers.matched import crossing
+from mechdesign.surveys.channel import Channel
+from mechdesign.surveys.intervals import fewest_effective, quantile
+from mechdesign.surveys.linear_estimator import linear_weights
+
+PLAN = Schema(
+    name="mechdesign/plan/1",
+    arrays={
+        "area_of": Array(dtype="int64", dims=("secret",), names="area"),
+        "truth": Array(dtype="float64", dims=("secret",)),
+        "share": Array(dtype="float64", dims=("area",)),
+        "deviation_without": Array(dtype="float64", dims=("area",)),
+        "people_without": Array(dtype="float64", dims=("area",)),
+        "deviation": Array(dtype="float64", dims=("design", "area")),
+        "standard_error": Array(dtype="float64", dims=("design", "area")),
+        "error": Array(dtype="float64", dims=("design", "area")),
+        "people": Array(dtype="float64", dims=("design", "area")),
+        "fewest": Array(dtype="float64", dims=("design", "area")),
+        "bias": Array(dtype="float64", dims=("design", "area")),
+    },
+    places=("secret",),
+    attributes={
+        **dict.fromkeys(("schema", "problem", "domain", "areas", "designs", "versions", "sha256"), str),
+        **dict.fromkeys(("confidence", "z", "wanted_error"), float),
+        "reports": int,
+        "simultaneous": int,
+    },
+)
+CLOSE = 1e-4  # relative: to which the epsilon for an error is found
+
+
+def plan(
+    tables: Mapping[str, ArrayLike],
+    areas: Areas,
+    domain: Domain,
+    *,
+    people: int,
+    truth: ArrayLike,
+    prior: ArrayLike | None = None,
+    error: float = 0.02,
+    confidence: float = 0.95,
+    simultaneous: bool = False,
+    problem: str = "",
+    described: Mapping[str, Mapping[str, Any]] | None = None,
+) -> xr.Dataset:
+    """What the shares of areas will be known to, for every table P(y|u) (n, m) by name; see the module docstring.
+
+    Parameters: people, N; truth (n,), the distribution that is planned for; prior (n,), what fixes the estimator,
+        by default the truth; error, half the length of an interval that is wanted, as a share; simultaneous, whether
+        the intervals of all areas shall hold together (Bonferroni); described, what to keep of each table (JSON).
+    Returns: the sealed Dataset `PLAN`. Over designs and areas: deviation, sqrt(N) standard errors; standard_error and
+        error, z of them, of N people; people, how many the wanted error takes; fewest, how many an interval takes at
+        all (`intervals.EFFECTIVE`); bias, max |P a - g|. Where a share is not identifiable they are infinite. Over
+        areas: share, deviation_without and people_without privacy. Names of areas and designs are JSON in attributes.
+    Raises: InputError for people, an error or a confidence out of range, a truth that is no distribution, tables or
+        areas of other places. Cost: that of `linear_weights` a table.
+    """
+    count = check_whole(people, "people")
+    if not 0 < error < 1:
+        raise InputError("must be between 0 and 1", field="error", value=error)
+    known = check_prior(truth, domain.size)
+    fixed = known if prior is None else check_prior(prior, domain.size)
+    wanted = areas.indicator
+    if len(wanted) != domain.size or not tables:
+        raise InputError(f"must label {domain.size} places", field="areas", value=len(wanted))
+    z = quantile(confidence, intervals=len(areas.names) if simultaneous else 1)
+    figures = [_figures(Channel.of(np.asarray(table, float)), wanted, known, fixed) for table in tables.values()]
+    deviation, kurtosis, bias = (np.stack(parts) for parts in zip(*figures, strict=True))
+    share = known @ wanted
+    without = np.sqrt(np.clip(share * (1 - share), 0, None))
+    standard_error = deviation / math.sqrt(count)
+    by_area = {"units": "1"}
+    rows = ("design", "area")
+    variables: dict[str, Any] = {
+        "area_of": ("secret", areas.label),
+        "truth": ("secret", known, by_area),
+        "share": ("area", share, by_area),
+        "deviation_without": ("area", without, by_area),
+        "people_without": ("area", people_for(without, error, z)),
+        "deviation": (rows, deviation, by_area),
+        "standard_error": (rows, standard_error, by_area),
+        "error": (rows, z * standard_error + bias, by_area),
+        "people": (rows, people_for(deviation, error, z)),
+        "fewest": (rows, np.ceil(fewest_effective(z) * kurtosis)),
+        "bias": (rows, bias, by_area),
+    }
+    attrs: dict[str, Any] = {
+        "schema": PLAN.name,
+        "problem": problem,
+        "domain": domain.describe_json(),
+        "areas": json.dumps(list(areas.names)),
+        "designs": json.dumps([{"name": name, **(described or {}).get(name, {})} for name in tables]),
+        "versions": versions(),
+        "confidence": float(confidence),
+        "z": z,
+        "wanted_error": float(error),
+        "reports": count,
+        "simultaneous": int(simultaneous),
+    }
+    return seal(xr.Dataset(variables, coords=coordinates("secret", domain), attrs=attrs))
+
+
+def people_for(deviation: NDArray[np.float64], error: float, z: float) -> NDArray[np.float64]:
+    """The least N with z deviation / sqrt(N) <= error, at least 1."""
+    return np.maximum(np.ceil((z * deviation / error) ** 2), 1.0)
+
+
+def _figures(
+    channel: Channel, wanted: NDArray[np.float64], truth: NDArray[np.float64], prior: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Deviation, kurtosis and bias (K,) of the shares of a channel; infinite where not identifiable."""
+    if channel.secrets != len(wanted):
+        raise InputError(f"must have a row for each of {len(wanted)} secrets", field="tables", value=channel.secrets)
+    weights = linear_weights(channel, wanted, prior)
+    law = truth @ channel.table
+    variance, fourth = (channel.moments(law, weights.values, order=order) for order in (2, 4))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        kurtosis = np.where(fourth > 0, fourth / variance**2, 1.0)
+    lost = ~weights.identifiable
+    return (
+        np.where(lost, np.inf, np.sqrt(variance)),
+        np.where(lost, np.inf, kurtosis),
+        np.where(lost, weights.bias, np.minimum(weights.bias, 1.0)),
+    )
+
+
+def epsilon_for(
+    problem: DesignProblem,
+    family: str | Family | Callable[[DesignProblem, float], NDArray[np.float64]],
+    areas: Areas,
+    *,
+    people: int,
+    error: float = 0.02,
+    confidence: float = 0.95,
+    simultaneous: bool = False,
+) -> float | None:
+    """The least epsilon of a family at which N people give every area an interval of at most +-error, to 1e-4 of it.
+
+    The truth that is planned for is the prior of the problem. family: as in `match_distance`; its errors fall with
+    epsilon. Returns: in nats per unit (randomized response: nats), rounded up; None where no epsilon of the family is
+    enough: without privacy it may take more people.
+    Raises: as `plan`. Cost: some ten tables with their linear estimators.
+    """
+    z = quantile(confidence, intervals=len(areas.names) if simultaneous else 1)
+    count = check_whole(people, "people")
+    program = MatchedDistance(problem=problem, family=family_of(family), distance=1.0)
+    prior, wanted = problem.prior_array, areas.indicator
+
+    def excess(log_epsilon: float) -> float:
+        table = np.asarray(program.family.table(problem, math.exp(log_epsilon)), float)
+        deviation, _, _ = _figures(Channel.of(table), wanted, prior, prior)
+        return float(min(np.log(z * deviation.max() / math.sqrt(count) / error), 100.0))
+
+    least, middle, most = map(math.log, program.epsilons)
+    if excess(most) > 0:
+        return None
+    root = crossing(excess, middle, least, most, CLOSE)
+    return math.exp(least if root is None else root + CLOSE)

@@ -1,0 +1,21 @@
+"""What `surveys` adds to the core. Needs: geo. With: web."""
+
+TABLES = {
+    "baselines of the literature": {
+        "subset_selection": "mechdesign.surveys.frequency_estimation:subset_selection",
+        "unary_encoding": "mechdesign.surveys.frequency_estimation:unary_encoding",
+        "hadamard_response": "mechdesign.surveys.frequency_estimation:hadamard_response",
+        "subset_exponential": "mechdesign.surveys.frequency_estimation:subset_exponential",
+        "square_wave": "mechdesign.surveys.frequency_estimation:square_wave",
+        "disk_area": "mechdesign.surveys.frequency_estimation:disk_area",
+    },
+    "providers": {"channel": "mechdesign.surveys.channel"},
+    "commands": {
+        "plan": "mechdesign.surveys.plan_command:plan",
+        "estimate": "mechdesign.surveys.estimate_command:estimate",
+    },
+    "objective checks": {"statistical": "mechdesign.surveys.entry:check_statistical"},
+    "solvers": {"statistical": "mechdesign.surveys.entry:ENTRY"},
+    "pages": {"mechdesign/estimate/1": "mechdesign.surveys.page:estimate_page"},
+    "schemas of pages": {"mechdesign/estimate/1": "mechdesign.surveys.shares:ESTIMATE"},
+}

@@ -1,0 +1,227 @@
+"""Shares of areas from the reports of a collection: estimates, intervals, differences, whether the reports fit.
+
+The distribution is estimated by maximum likelihood (surveys/estimation.py), shares by the linear estimator
+(surveys/intervals.py). Where no interval is given, the reason is. Everything stands in one sealed Dataset, `ESTIMATE`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.base.arguments import check_whole
+from mechdesign.errors import InputError
+from mechdesign.geo.areas import Areas
+from mechdesign.mechanism.dataset import Array, Schema, coordinates, seal, versions
+from mechdesign.mechanism.storage import load_sealed
+from mechdesign.surveys.channel import Channel, shared_domain, table_of
+from mechdesign.surveys.estimation import expectation_maximization, maximum_likelihood
+from mechdesign.surveys.goodness_of_fit import fit_test
+from mechdesign.surveys.intervals import Intervals, linear_intervals, quantile
+from mechdesign.surveys.likelihood import checked_counts
+from mechdesign.surveys.linear_estimator import linear_weights
+
+METHODS = ("maximum-likelihood", "stopped")
+
+_PER_AREA = Array(dtype="float64", dims=("area",), optional=True)
+ESTIMATE = Schema(
+    name="mechdesign/estimate/1",
+    arrays={
+        "distribution": Array(dtype="float64", dims=("secret",)),
+        "prior": Array(dtype="float64", dims=("secret",)),
+        "count": Array(dtype="int64", dims=("report",)),
+        "area_of": Array(dtype="int64", dims=("secret",), names="area", optional=True),
+        **dict.fromkeys(("share", "low", "high", "standard_error", "effective", "bias", "likelihood_share"), _PER_AREA),
+        **dict.fromkeys(("against_share", "difference", "difference_low", "difference_high"), _PER_AREA),
+    },
+    places=("secret",),
+    attributes={
+        **dict.fromkeys(("schema", "problem", "domain", "mechanisms", "method", "stop", "stopped"), str),
+        **dict.fromkeys(("reports_sha256", "versions", "sha256"), str),
+        **dict.fromkeys(("log_likelihood", "gap", "fit_statistic", "fit_p"), float),
+        **dict.fromkeys(("reports", "fit_freedom", "iterations"), int),
+    },
+    optional={
+        **dict.fromkeys(("areas", "reasons", "difference_reasons"), str),
+        **dict.fromkeys(("confidence", "z"), float),
+        **dict.fromkeys(("simultaneous", "seed", "against_reports"), int),
+        "against_fit_p": float,
+    },
+)
+
+_Floats = NDArray[np.float64]
+
+
+def estimate_shares(
+    mechanisms: Sequence[xr.Dataset],
+    counts: Sequence[ArrayLike],
+    areas: Areas | None = None,
+    *,
+    seed: int = 0,
+    confidence: float = 0.95,
+    simultaneous: bool = False,
+    method: str = "maximum-likelihood",
+    against: Sequence[ArrayLike] | None = None,
+) -> xr.Dataset:
+    """The distribution of secrets and the shares of areas, from how often each report of each mechanism was made.
+
+    Parameters: mechanisms, of one collection, over the same secrets; counts (m_j,) of each, whole numbers; areas, of
+        these secrets; seed, which splits the reports of the test of fit; confidence, of every interval, or, if
+        `simultaneous`, of all of them together (Bonferroni); method, of the distribution: "maximum-likelihood" or
+        "stopped" (expectation maximization to a quarter of the support); against, the counts of another period from
+        other people, for differences this - that.
+    Returns: the sealed Dataset. distribution (secret); for each area share, low and high, nan where there is no
+        interval, standard_error, effective (reports), bias, likelihood_share (that of the distribution); difference,
+        difference_low, difference_high. Attributes: reasons, a JSON list with a sentence for every area without an
+        interval and null for the others; fit_p, an upper bound of the p value of the hypothesis that the reports came
+        from these mechanisms (surveys/goodness_of_fit.py); the mechanisms (JSON) with their checksums, claims and
+        reports.
+    Raises: InputError for counts, areas or options that do not fit, and where every area has too few effective reports
+        for an interval; SizeError beyond 4,000 secrets; VerificationError for mechanisms that are none.
+    Cost: 1 s for 900 secrets.
+    """
+    if method not in METHODS:
+        raise InputError("unknown method", field="method", value=method, remedy="use " + " or ".join(METHODS))
+    check_whole(seed, "seed", least=0)
+    domain = shared_domain(mechanisms)
+    channel, made, numbers = collected(mechanisms, counts)
+    prior = np.asarray(mechanisms[0]["prior"].values, float)
+    best = maximum_likelihood(numbers, channel.table)
+    shown = best if method == METHODS[0] else expectation_maximization(numbers, channel.table, maximum=best)
+    fit = fit_test(channel, numbers, best, seed=seed)
+    variables: dict[str, Any] = {
+        "distribution": ("secret", shown.distribution, {"units": "1"}),
+        "prior": ("secret", prior, {"units": "1"}),
+        "count": ("report", np.concatenate(made).astype(np.int64)),
+    }
+    attrs: dict[str, Any] = {
+        "schema": ESTIMATE.name,
+        "problem": mechanisms[0].attrs["problem"],
+        "domain": domain.describe_json(),
+        "mechanisms": json.dumps([_described(*pair) for pair in zip(mechanisms, made, strict=True)]),
+        "method": shown.method,
+        "stop": shown.stop,
+        "stopped": shown.stopped,
+        "reports_sha256": reports_digest(mechanisms, made),
+        "versions": versions(),
+        "log_likelihood": shown.log_likelihood,
+        "gap": shown.gap,
+        "fit_statistic": fit.statistic,
+        "fit_p": fit.p_value,
+        "reports": int(numbers.sum()),
+        "fit_freedom": fit.freedom,
+        "iterations": shown.iterations,
+        "seed": int(seed),
+    }
+    if areas is not None:
+        if len(areas.label) != domain.size:
+            raise InputError(f"must label {domain.size} places", field="areas", value=len(areas.label))
+        z = quantile(confidence, intervals=len(areas.names) if simultaneous else 1)
+        wanted = areas.indicator
+        intervals = linear_intervals(channel, numbers, linear_weights(channel, wanted, prior), z)
+        variables |= {"area_of": ("secret", areas.label)}
+        variables |= _per_area(intervals, shown.distribution @ wanted)
+        attrs |= {
+            "areas": json.dumps(list(areas.names)),
+            "reasons": json.dumps(intervals.reasons),
+            "confidence": float(confidence),
+            "z": z,
+            "simultaneous": int(simultaneous),
+        }
+        if against is not None:
+            more, attributes = _differences(mechanisms, against, channel, numbers, areas, prior, z)
+            variables |= more
+            attrs |= attributes
+    elif against is not None:
+        raise InputError("differences are between areas: give some", field="against")
+    return seal(xr.Dataset(variables, coords=coordinates("secret", domain), attrs=attrs))
+
+
+def load_estimate(path: Any) -> xr.Dataset:
+    """Read an estimate that `save` wrote, and check its schema and checksum. Raises what `load` raises."""
+    return load_sealed(path, ESTIMATE, what="an estimate")
+
+
+def reports_digest(mechanisms: Sequence[xr.Dataset], counts: Sequence[NDArray[Any]]) -> str:
+    """SHA-256 of the counts of reports and the checksums of the mechanisms that made them."""
+    digest = hashlib.sha256()
+    for mechanism, made in zip(mechanisms, counts, strict=True):
+        digest.update(str(mechanism.attrs["sha256"]).encode() + np.ascontiguousarray(made, "<i8").tobytes())
+    return digest.hexdigest()
+
+
+def collected(
+    mechanisms: Sequence[xr.Dataset], counts: Sequence[ArrayLike]
+) -> tuple[Channel, list[NDArray[np.int64]], _Floats]:
+    """The channel of the mechanisms that made reports, the counts of all, and those of the channel (M,).
+
+    Raises: InputError for counts that do not fit, or where there is no report.
+    """
+    if len(mechanisms) != len(counts) or not mechanisms:
+        value = f"{len(counts)} for {len(mechanisms)} mechanisms"
+        raise InputError("needs one array of counts for every mechanism", field="counts", value=value)
+    tables = [table_of(mechanism) for mechanism in mechanisms]
+    arrays = [np.asarray(each, float) for each in counts]
+    if not any(each.any() for each in arrays):
+        raise InputError("holds no report", field="counts")
+    made = [
+        np.zeros(table.shape[1]) if not each.any() else checked_counts(each, table.shape[1])
+        for table, each in zip(tables, arrays, strict=True)
+    ]
+    used = [k for k, each in enumerate(made) if each.any()]
+    numbers = np.concatenate([made[k] for k in used])
+    shares = np.array([made[k].sum() for k in used]) / numbers.sum()
+    channel = Channel(tables=tuple(tables[k] for k in used), shares=shares)
+    return channel, [each.astype(np.int64) for each in made], numbers
+
+
+def _per_area(intervals: Intervals, likelihood_share: _Floats) -> dict[str, Any]:
+    names = ("share", "low", "high", "standard_error", "effective", "bias")
+    values = {name: getattr(intervals, name) for name in names} | {"likelihood_share": likelihood_share}
+    return {name: ("area", column, {"units": "1"}) for name, column in values.items()}
+
+
+def _differences(
+    mechanisms: Sequence[xr.Dataset],
+    against: Sequence[ArrayLike],
+    channel: Channel,
+    numbers: _Floats,
+    areas: Areas,
+    prior: _Floats,
+    z: float,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Shares of this period less those of another, with intervals from both standard errors."""
+    other, _, others = collected(mechanisms, against)
+    now, then = (
+        linear_intervals(held, made, linear_weights(held, areas.indicator, prior), z, strict=False)
+        for held, made in ((channel, numbers), (other, others))
+    )
+    away = z * np.hypot(now.standard_error, then.standard_error) + now.bias + then.bias
+    reasons = [first or second for first, second in zip(now.reasons, then.reasons, strict=True)]
+    given = np.array([reason is None for reason in reasons])
+    known = np.isfinite(now.share) & np.isfinite(then.share)
+    difference = np.where(known, now.raw - then.raw, np.nan)
+    columns = {
+        "against_share": then.share,
+        "difference": difference,
+        "difference_low": np.where(given, np.maximum(difference - away, -1.0), np.nan),
+        "difference_high": np.where(given, np.minimum(difference + away, 1.0), np.nan),
+    }
+    fit = fit_test(other, others, maximum_likelihood(others, other.table))
+    attributes = {
+        "difference_reasons": json.dumps(reasons),
+        "against_reports": int(others.sum()),
+        "against_fit_p": fit.p_value,
+    }
+    return {name: ("area", values, {"units": "1"}) for name, values in columns.items()}, attributes
+
+
+def _described(mechanism: xr.Dataset, made: NDArray[np.int64]) -> dict[str, Any]:
+    described = {name: str(mechanism.attrs[name]) for name in ("sha256", "program", "claim")}
+    return {**described, "reports": len(made), "made": int(made.sum())}

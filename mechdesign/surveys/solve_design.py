@@ -1,0 +1,213 @@
+r"""Solve the statistical design: weights of the rays there are, then rays that improve the mixture, in turn.
+
+1. A relaxation bounds every mechanism with the claim (surveys/criterion_bound.py).  2. The weights of the rays are
+found exactly (surveys/a_optimal.py).  3. Their multipliers price the cone, and a search looks for rays of a worth above
+0: these come in with their mirror images, those without weight go, and 2. is repeated. Where a search finds nothing
+above the target the next has four times its starts.  4. When the bound is met, or the last search finds nothing, or
+time ends, light rays are dropped, and the table is repaired and certified.
+Rays are searched for, not enumerated: the design is the best one found, and how far it may be from the optimum is what
+the bound says, not the search.
+
+The search maximises the worth v^T G v - lambda^T v - charge(v) over rays v of the privacy cone with pi^T v = 1.
+A convex function over a polytope, the charge being a minimum of linear ones: its maximum is at an extreme ray, and
+finding it is hard in general. From every start the function is replaced by a tangent, (2 G v - lambda - price_z)^T v
+for the place z that v is read as, whose maximum is a linear program; it never falls, and ends at a vertex that no
+tangent improves. The largest value over many starts is what the search says: a lower bound of the maximum, no proof
+that there is no better ray.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from mechdesign.mechanism.certificate import ROW_SUM
+from mechdesign.mechanism.dataset import expected_loss, relative_gap
+from mechdesign.mechanism.repair import repair
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.programs.program import LinearProgram
+from mechdesign.solvers.design import Design, Targets, reporter
+from mechdesign.solvers.highs import CostSeries
+from mechdesign.solvers.symmetry import symmetries
+from mechdesign.surveys.a_optimal import Experiment, optimal_weights
+from mechdesign.surveys.criterion_bound import bound_criterion
+from mechdesign.surveys.frequency_estimation import judged_by_estimates
+from mechdesign.surveys.grid_design import LIGHT, RayTable, design_norm, design_on_grid
+from mechdesign.surveys.statistical_design import FAR, LARGEST, StatisticalDesign
+
+STARTS = (64, 256)  # of a search, and of the last one
+_ROUNDS = 200  # of weights and a search
+_SHARE = 0.25  # of the time, after which no round of the bound starts
+_TRIMS = 10  # times at most that light rays go and the others are weighed again
+_IDLE = 1e-8  # share of all reports under which a ray leaves the master problem
+_ASCENTS = 50  # tangents from one start, at most
+_RISE = 1e-9  # relative rise under which an ascent ends
+_SPREADS = (0.5, 1.0, 2.0, 4.0)  # nats; standard deviations of the random changes
+_DROP = 1e-9  # coefficients that HiGHS would drop
+_SAME = 1e-7  # relative difference under which two rays are one
+_BLAS = ThreadpoolController()  # matrices of a few hundred rows: threads cost more than they bring
+
+
+def solve_statistical(program: StatisticalDesign, targets: Targets) -> Design:
+    """Design and certify, up to 64 secrets as the module docstring says and with a bound, beyond that by kernels of
+    small clusters (surveys/grid_design.py), without one.
+
+    The gap is also what a ray has to gain, relative to the objective, for a search to count as successful. No round
+    starts after the time limit, a quarter of which is for the bound. The loss that is told is the objective before
+    repair.
+    Returns: the design with reports of its own; its parameters are the number of searches, the largest gain of a ray
+        that the last one found, relative to the objective, and the places that reports are judged by, with their loss.
+    Raises: SolverError where the rays to start from do not span all directions.
+    Cost: 2 s for 16 secrets, 10 s for 25, minutes for 64, where the time limit is the way to end it; beyond, see
+        `design_on_grid`.
+    """
+    with _BLAS.limit(limits=1):
+        design = (design_on_grid if program.problem.domain.size > LARGEST else _search)(program, targets)
+    judged, estimates = judged_by_estimates(program.problem, design.table)
+    mass = repair(design.table, judged.edges, judged.weighted_loss)
+    loss = expected_loss(mass, judged.prior_array, judged.loss_matrix)
+    proof: dict[str, Any] = {}
+    if design.bound is not None:
+        proof = {"dual": design.bound.dual, "multipliers": design.bound.multipliers, "lower_bound": design.bound.value}
+        proof["lower_bound_of"] = "any mechanism with this claim"
+    return Design(
+        problem=judged,
+        mass=mass,
+        objective=program.objective(mass / float(ROW_SUM), loss),
+        objective_of=program.objective_of,
+        stopped=design.stopped,
+        **proof,
+        parameters={
+            "rounds": design.rounds,
+            "largest_gain_found": design.gain if math.isfinite(design.gain) else None,
+            "estimates": estimates.tolist(),
+            "loss_of_estimates": program.problem.loss.name,
+        },
+    )
+
+
+def _search(program: StatisticalDesign, targets: Targets) -> RayTable:
+    """The table of up to 64 secrets, unrepaired; see the module docstring."""
+    gap, report = targets.gap, reporter(targets.on_progress)
+    started = time.monotonic()
+    pool, rays, norm = program.rays, program.rays, design_norm(program)
+    n = len(pool)
+    search = RaySearch(program, np.random.default_rng(program.seed))
+    starts, stopped, gain, number = STARTS[0], "rounds", math.inf, 0
+    bound = bound_criterion(program, time_limit=_SHARE * targets.time_limit)
+    least = 0.0 if bound is None else bound.value
+    while number < _ROUNDS:
+        mixture = optimal_weights(rays, norm, charge=program.charges(rays))
+        value = mixture.value - program.offset + float(program.charges(rays) @ mixture.theta)
+        rays = rays[:, mixture.theta > _IDLE]
+        reached = relative_gap(value, least, value)
+        size = {"variables": rays.shape[1], "constraints": n}
+        report("rays", round=number, loss=value, lower_bound=least, gap=reached, **size)
+        if reached <= gap or time.monotonic() - started > targets.time_limit:
+            stopped = "gap" if reached <= gap else "time"
+            break
+        images, worth = search.find(mixture, pool, rays, starts)
+        gain, number = max(worth, 0.0) / value, number + 1
+        if gain <= gap and starts == STARTS[1]:
+            stopped = "search"
+            break
+        starts = STARTS[1] if gain <= gap else starts
+        rays = distinct(np.column_stack([rays, images[:, : n * (n + 1)]]))
+    for _ in range(_TRIMS):
+        theta = optimal_weights(rays, norm, charge=program.charges(rays)).theta
+        if theta.min() > LIGHT:
+            break
+        rays = rays[:, theta > LIGHT]
+    table = rays * optimal_weights(rays, norm, charge=program.charges(rays)).theta
+    return RayTable(table=table, stopped=stopped, rounds=number, gain=gain, bound=bound)
+
+
+class RaySearch:
+    """The search over the cone of one problem; repeatable for one sequence of random numbers."""
+
+    def __init__(self, program: StatisticalDesign, random: np.random.Generator) -> None:
+        problem = program.problem
+        self._program, self._prior, self._random = program, problem.prior_array, random
+        self._shrink = np.exp(-np.minimum(problem.distances, FAR))
+        self._cone = CostSeries(_slice_of_the_cone(problem))
+        self.symmetries = symmetries(problem, program.norm, with_loss=program.loss_weight > 0)
+
+    def find(
+        self, mixture: Experiment, pool: NDArray[np.float64], rays: NDArray[np.float64], starts: int
+    ) -> tuple[NDArray[np.float64], float]:
+        """Rays (n, k) that improve the mixture with their mirror images, the best first, and the largest worth found.
+
+        A quarter of the starts are the best of the `pool` (n, j), a half those of the mixture, `rays` (n, i), at
+        random and disturbed, the rest random.
+        """
+        best = np.argsort(-self.worth(mixture, pool), kind="stable")[: starts // 4]
+        ends = [self._ascend(mixture, v) for v in pool[:, best].T]
+        for _ in range(starts // 2):
+            ends.append(self._ascend(mixture, self._disturbed(rays[:, self._random.integers(rays.shape[1])])))
+        while len(ends) < starts:
+            ends.append(self._ascend(mixture, self._disturbed(np.ones(len(rays)))))
+        reached = np.column_stack(ends)
+        worth = self.worth(mixture, reached)
+        order = np.argsort(-worth, kind="stable")
+        improving = reached[:, order[: int((worth > 0).sum())]]
+        images = np.stack([improving[way] for way in self.symmetries], axis=2).reshape(len(improving), -1)
+        return distinct(images), float(worth.max())
+
+    def worth(self, mixture: Experiment, rays: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What rays (n, k) with pi^T v = 1 are worth after their charge: above 0 where one improves the mixture."""
+        return np.asarray(mixture.worth(rays) - self._program.charges(rays))
+
+    def _disturbed(self, ray: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The ray with a random change of its logarithm, cut to the cone."""
+        spread = self._random.choice(_SPREADS)
+        return self._scaled(ray * np.exp(spread * self._random.normal(size=len(ray))))
+
+    def _ascend(self, mixture: Experiment, ray: NDArray[np.float64]) -> NDArray[np.float64]:
+        value = -np.inf
+        for _ in range(_ASCENTS):
+            slope = mixture.multipliers - 2 * mixture.gain @ ray
+            if self._program.loss_weight:
+                slope = slope + self._program.prices[:, np.argmin(self._program.prices.T @ ray)]
+            moved = self._scaled(self._cone.minimise(slope))
+            reached = float(self.worth(mixture, moved[:, None])[0])
+            if reached <= value + _RISE * mixture.value:
+                break
+            ray, value = moved, reached
+        return ray
+
+    def _scaled(self, ray: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The smallest ray of the cone above `ray`, at pi^T v = 1: what the solver left outside is cut to it."""
+        raised = (self._shrink * np.maximum(ray, 0.0)).max(axis=1)
+        return np.asarray(raised / (self._prior @ raised))
+
+
+def distinct(rays: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The columns (n, k) without repetitions, in order: logarithms that agree to 1e-7 are the same."""
+    _, first = np.unique(np.rint(np.log(rays) / _SAME), axis=1, return_index=True)
+    return rays[:, np.sort(first)]
+
+
+def _slice_of_the_cone(problem: DesignProblem) -> LinearProgram:
+    """The rows v >= 0, e^{-d} v(u) <= v(u') on every edge, both ways, and pi^T v = 1; factors that HiGHS would drop
+    are left out, and what leaves the cone by that is cut to it afterwards.
+    """
+    tail, head, length = problem.edges.both_ways()
+    n, e = problem.domain.size, len(tail)
+    rows, factor = np.arange(e), np.exp(-length)
+    near = factor > _DROP
+    cone = sp.csr_array(
+        (np.r_[-factor[near], np.ones(e)], (np.r_[rows[near], rows], np.r_[tail[near], head])), shape=(e, n)
+    )
+    return LinearProgram(
+        cost=np.zeros(n),
+        matrix=sp.csr_array(sp.vstack([sp.csr_array(problem.prior_array[None]), cone], format="csr")),
+        row_lower=np.r_[1.0, np.zeros(e)],
+        row_upper=np.r_[1.0, np.full(e, np.inf)],
+        linking=1,
+    )

@@ -1,0 +1,193 @@
+r"""Solve the maximum-likelihood program by Newton steps, and where these stall by expectation maximization.
+
+Every point is judged by the certificate of surveys/likelihood.py, over all secrets. The gap that is returned is the
+proved one, reached or not.
+
+Newton steps, primal-dual.
+
+    minimise  sum_u p_u - sum_y w_y ln q_y,  q = P^T p,  over  p >= 0:     1 - g - z = 0,  p z = mu,  p, z >= 0,
+
+g_u = sum_y w_y P(y|u) / q_y. sum_u p_u = 1 holds at the optimum by itself: along the ray t p the objective is t sum p
+- ln t, least at t sum p = 1; every point is moved there. A step solves (H + z/p) dp = r with H = B B^T, B(u, y) =
+P(y|u) sqrt(w_y) / q_y, for Mehrotra's predictor and corrector. The (k, k) form of Woodbury is smaller where fewer
+reports than secrets were made, but it loses definiteness as z/p tends to 0.
+Secrets whose probability tends to 0 have z/p far above H(u, u). As many as keep sum H(u, u) p_u / z_u below a tenth
+leave the factorisation: their own block is within that of its diagonal, and one sweep of block Gauss-Seidel serves.
+That is inexact, and moves no bound: the gap is that of the point, over all secrets.
+
+Expectation maximization, plain and accelerated.
+
+    p_u -> p_u g_u,     g_u = sum_y w_y P(y|u) / sum_v p_v P(y|v)
+
+is the iterative Bayesian update of paper 001 (section II); its log-likelihood never falls. Accelerated: squared
+extrapolation (SQUAREM, Varadhan and Roland 2008) over two updates p -> p' -> p'', with r = p' - p, v = p'' - 2 p' + p,
+
+    p - 2 a r + a^2 v,      a = -|r| / |v| at most -1,
+
+where a = -1 is p'' itself, and one plain update after it. A point whose likelihood is below that of p' is not taken:
+a is moved half-way to -1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from mechdesign.base.memory import require_memory
+from mechdesign.surveys.likelihood import CertifiedPoint, Likelihood
+
+_ITERATIONS = 100  # of Newton steps
+_PATIENCE = 8  # iterations without a smaller gap after which it has stalled
+_FIRST = 0.1  # least first z, of the 1 that z and g sum to
+_BACK = 0.995  # of the way to the nearest bound
+_LEFT_OUT = 0.1  # sum of H(u, u) p_u / z_u over the secrets that leave the factorisation
+_RIDGES = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)  # of the largest entry of the diagonal, until the matrix factors
+_TABLES = 4  # (n, n + k) at once
+_STEPS = 5_000  # of accelerated expectation maximization
+_PLAIN = -1.01  # extrapolations nearer to -1 than this are the plain double step
+_FLOOR = 1e-3  # of p'': entries that an extrapolation would make smaller than this are put there
+_Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LikelihoodSolution:
+    """The point with its proved gap; method, what made it; iterations, of all methods together."""
+
+    point: CertifiedPoint
+    method: str
+    iterations: int
+
+
+def solve_likelihood(program: Likelihood, *, gap: float = 1e-9) -> LikelihoodSolution:
+    """Solve to `gap` nats per report where double precision allows, else as far as both methods come.
+
+    Raises: SizeError before matrices that do not fit in memory.
+    """
+    point, iterations = newton(program, gap=gap)
+    if point.gap <= gap:
+        return LikelihoodSolution(point=point, method="newton", iterations=iterations)
+    point, steps = accelerated(program, point.distribution, gap=gap)
+    return LikelihoodSolution(point=point, method="newton, accelerated", iterations=iterations + steps)
+
+
+def newton(program: Likelihood, *, gap: float) -> tuple[CertifiedPoint, int]:
+    """The point of the least gap, and the iterations: until it is at most `gap` (nats per report) or has stalled.
+
+    Cost: O(n^2 (n + k)) an iteration at first, k the reports that were made, less as probabilities tend to 0.
+    Raises: SizeError before matrices that do not fit in memory.
+    """
+    n, k = program.columns.shape
+    require_memory(n, n + k, tables=_TABLES, what="the Newton steps of the likelihood")
+    now = best = program.judge(np.full(n, 1 / n))
+    slack = np.maximum(1 - now.ratio, _FIRST)
+    since = 0
+    for iteration in range(_ITERATIONS):
+        if best.gap <= gap or since == _PATIENCE:
+            return best, iteration
+        step = _step(program, now, slack)
+        if step is None:
+            return best, iteration
+        change, rise = step
+        length = min(_length(now.distribution, change), _length(slack, rise))
+        slack = slack + length * rise
+        now = program.judge(now.distribution + length * change)
+        best, since = (now, 0) if now.gap < best.gap else (best, since + 1)
+    return best, _ITERATIONS
+
+
+def _step(program: Likelihood, now: CertifiedPoint, slack: _Floats) -> tuple[_Floats, _Floats] | None:
+    """The changes (dp, dz), each (n,), of predictor and corrector; None where the matrix does not factor."""
+    p = now.distribution
+    half = program.columns * (np.sqrt(program.share) / now.reported)
+    solve = _solver(half, slack / p)
+    if solve is None:
+        return None
+    stationary = 1 - now.ratio - slack
+    change = solve(-stationary - slack)
+    rise = -slack - slack / p * change
+    mean = float(p @ slack)
+    reach = _length(p, change), _length(slack, rise)
+    predicted = float((p + reach[0] * change) @ (slack + reach[1] * rise))
+    target = (predicted / mean) ** 3 * mean / len(p) - change * rise
+    change = solve(target / p - slack - stationary)
+    return change, target / p - slack - slack / p * change
+
+
+def _solver(half: _Floats, barrier: _Floats) -> Callable[[_Floats], _Floats] | None:
+    """Solves (half half^T + diag barrier) x = r for vectors (n,), half (n, k); None where it is not definite."""
+    squares = np.einsum("uy,uy->u", half, half)
+    order = np.argsort(squares / barrier)
+    outside = order[np.cumsum((squares / barrier)[order]) <= _LEFT_OUT]
+    inside = np.setdiff1d(order, outside)
+    inner, outer = half[inside], half[outside]
+    factor = _factor(inner @ inner.T, barrier[inside])
+    diagonal = barrier[outside] + squares[outside]
+
+    def solve(right: _Floats) -> _Floats:
+        solution = np.empty(len(right))
+        first = right[outside] / diagonal
+        solution[inside] = cho_solve(factor, right[inside] - inner @ (first @ outer), check_finite=False)
+        solution[outside] = (right[outside] - outer @ (solution[inside] @ inner)) / diagonal
+        return solution
+
+    return None if factor is None else solve
+
+
+def _factor(gram: _Floats, barrier: _Floats) -> tuple[_Floats, bool] | None:
+    """The Cholesky factor of gram + diag barrier, with the least ridge that makes it definite in double precision."""
+    top = float((gram.diagonal() + barrier).max(initial=0.0))
+    for ridge in _RIDGES:
+        matrix = gram.copy()
+        matrix.flat[:: len(matrix) + 1] += barrier + ridge * top
+        try:
+            return cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            continue
+    return None
+
+
+def _length(values: _Floats, change: _Floats) -> float:
+    """The step length, at most 1, that keeps values + length * change positive."""
+    return min(1.0, _BACK / max(float((-change / values).max()), np.finfo(float).tiny))
+
+
+def accelerated(program: Likelihood, start: _Floats, *, gap: float) -> tuple[CertifiedPoint, int]:
+    """The point of the least gap of at most 5,000 accelerated steps from weights `start` (n,), and their number."""
+    points = updates(program, start, accelerate=True)
+    best, steps = next(points), 0
+    while best.gap > gap and steps < _STEPS:
+        best = min(best, next(points), key=lambda point: point.gap)
+        steps += 1
+    return best, steps
+
+
+def updates(program: Likelihood, start: _Floats, *, accelerate: bool = False) -> Iterator[CertifiedPoint]:
+    """The judged points from `start` (n,) on, the start first, without end; entries that are 0 stay 0.
+
+    Cost: O(n k) an update, k the reports that were made; an accelerated step takes two or more.
+    """
+    now = program.judge(start)
+    while True:
+        yield now
+        after = program.judge(now.distribution * now.ratio)
+        now = _extrapolated(program, now, after) if accelerate else after
+
+
+def _extrapolated(program: Likelihood, now: CertifiedPoint, after: CertifiedPoint) -> CertifiedPoint:
+    """The accelerated step from `now`, whose plain update is `after`."""
+    twice = after.distribution * after.ratio
+    first = after.distribution - now.distribution
+    second = twice - after.distribution - first
+    bend = float(np.linalg.norm(second))
+    factor = -float(np.linalg.norm(first)) / bend if bend > 0 else -1.0
+    while factor < _PLAIN:
+        point = now.distribution - 2 * factor * first + factor**2 * second
+        judged = program.judge(np.maximum(point, _FLOOR * twice))
+        if judged.log_likelihood >= after.log_likelihood:
+            return program.judge(judged.distribution * judged.ratio)
+        factor = (factor - 1) / 2
+    return program.judge(twice)

@@ -1,0 +1,172 @@
+r"""The mechanism designed for statistics: the least error of the distribution of secrets estimated from reports.
+
+    minimise    tr(W I^-1) - pi^T W pi + c sum_y min_z sum_u pi(u) P(y|u) l(u, z)
+    over        P (n, m), any number m of reports
+    subject to  P >= 0,  sum_y P(y|u) = 1                       for every secret u
+                P(y|u) <= e^{d_e} P(y|v)                        for every edge e = (u, v), both ways, and report y
+    where       I = sum_y P_y P_y^T / (P^T pi)_y
+
+pi is the truth that the design expects, the problem's prior; surveys/channel.py derives the criterion, and
+surveys/error_norm.py has the errors W that may be asked for, L^+ by default. c >= 0 is a price on the expected loss of
+the problem, each report read as the place z that suits it best: 0 by default, and then the loss plays no part. From
+c = 0 upwards the design trades error of the distribution for loss of a single report.
+In P the program is not convex. Written with rays it is: P_y = theta_y v_y with v_y in the cone
+{v >= 0, v(u) <= e^{d_e} v(v)} and pi^T v_y = 1 has q_y = theta_y, so that
+
+    minimise    tr(W I(theta)^-1) - pi^T W pi + charge^T theta,    I(theta) = sum_y theta_y v_y v_y^T
+    over        theta >= 0, one weight per ray
+    subject to  sum_y theta_y v_y = 1                           at every secret
+
+is an A-optimal experiment: convex in theta, and exact once the rays hold the extreme ones that are needed, of which
+there are at most n (n + 1) / 2 + n. charge_y = c min_z sum_u pi(u) v_y(u) l(u, z). `statement` is this program over
+`rays`.
+Source: background paper 001; Kairouz, Oh and Viswanath 2016 for extreme rays as reports under local privacy;
+Pukelsheim, Optimal Design of Experiments, for A-optimality.
+Known: a mechanism that tells the truth attains tr(W diag(pi)) - pi^T W pi, the criterion of the secrets themselves,
+below which none gets; a larger multiple of the metric never does worse.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.errors import InputError, SizeError
+from mechdesign.problem.metric import Euclidean
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.programs.dictionary import source_sets
+from mechdesign.programs.program import Program
+from mechdesign.surveys.channel import criterion
+from mechdesign.surveys.error_norm import ErrorKind, check_kind, error_norm, root_of
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+LARGEST = 64  # secrets whose rays are searched for: minutes there
+LARGEST_ON_GRIDS = 1600  # secrets of a grid, whose rays are kernels of a few cells
+FAR = 50.0  # nats; rays take longer distances for this, a stricter metric, so that no entry vanishes
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StatisticalDesign(Program):
+    """The statistical design of a problem; see the module docstring.
+
+    seed: of the search for further rays, which makes it repeatable. error: "transport", "square" or "areas", see
+    surveys/error_norm.py; areas (n,), for the last: the label of each secret, -1 for none. loss_weight: c, the price of
+    the expected loss, in units of the error per unit of loss.
+    Raises: SizeError beyond 64 secrets, and beyond 1,600 on a grid of one or two axes with a Euclidean metric;
+        InputError for a prior with zeros, or an error, areas or a weight that are none.
+    """
+
+    seed: int = 0
+    error: ErrorKind = "transport"
+    areas: ArrayLike | None = None
+    loss_weight: float = 0.0
+    name = "statistical"
+
+    def __post_init__(self) -> None:
+        n = self.problem.domain.size
+        _check_size(self.problem)
+        if not self.problem.prior_array.min() > 0:
+            zeros = f"{(self.problem.prior_array == 0).sum()} zeros"
+            remedy = "mix it with the uniform distribution"
+            raise InputError("must be positive at every secret", field="prior", value=zeros, remedy=remedy)
+        object.__setattr__(self, "areas", check_kind(self.error, self.areas, n))
+        if not (isinstance(self.loss_weight, (int, float)) and 0 <= self.loss_weight < math.inf):
+            raise InputError("must be finite and not negative", field="loss_weight", value=self.loss_weight)
+
+    @property
+    def objective_of(self) -> str:
+        """What the objective is, in words."""
+        error = {
+            "transport": "mean squared H^-1 error of the distribution",
+            "square": "mean squared error of the distribution, summed over the secrets,",
+            "areas": "mean squared error of the shares of areas, summed over the areas,",
+        }[self.error]
+        priced = f", plus {self.loss_weight:g} times the expected loss" if self.loss_weight else ""
+        return f"N times the {error} estimated from N reports{priced}"
+
+    @cached_property
+    def norm(self) -> NDArray[np.float64]:
+        """W (n, n), rows of sum 0; for transport in squared units of the domain."""
+        return error_norm(self.problem, self.error, self._labels)
+
+    @property
+    def _labels(self) -> NDArray[np.int64] | None:
+        return None if self.areas is None else np.asarray(self.areas)
+
+    @cached_property
+    def rays(self) -> NDArray[np.float64]:
+        """The rays v (n, k) to start from, `kernel_rays` with pi^T v = 1."""
+        rays = kernel_rays(self.problem)
+        return np.asarray(rays / (self.problem.prior_array @ rays))
+
+    @property
+    def offset(self) -> float:
+        """pi^T W pi, which the criterion takes off."""
+        return float(self.problem.prior_array @ self.norm @ self.problem.prior_array)
+
+    @cached_property
+    def prices(self) -> NDArray[np.float64]:
+        """The price c pi(u) l(u, z) of reading a report as place z, (n, m)."""
+        return np.asarray(self.loss_weight * self.problem.weighted_loss)
+
+    def charges(self, rays: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of rays (n, k) with pi^T v = 1, each read as the place that suits it best: c times the loss, (k,)."""
+        if not self.loss_weight:
+            return np.zeros(rays.shape[1])
+        return np.asarray((self.prices.T @ rays).min(axis=0))
+
+    def objective(self, table: NDArray[np.float64], loss: float) -> float:
+        """The objective of a table (n, m) whose expected loss is `loss`: infinite where its rank is below n."""
+        return criterion(table, self.problem.prior_array, self.norm) + self.loss_weight * loss
+
+    def statement(self) -> cp.Problem:
+        import cvxpy as cp
+
+        theta = cp.Variable(self.rays.shape[1], name="theta")
+        information = self.rays @ cp.diag(theta) @ self.rays.T
+        objective = cp.matrix_frac(root_of(self.norm), information) - self.offset + self.charges(self.rays) @ theta
+        return cp.Problem(cp.Minimize(objective), [theta >= 0, self.rays @ theta == 1])
+
+    def parameters(self) -> dict[str, Any]:
+        values: dict[str, Any] = {"seed": self.seed}
+        if self.problem.domain.size <= LARGEST:
+            values["starting_rays"] = self.rays.shape[1]
+        if self.error != "transport":
+            values["error"] = self.error
+        if self._labels is not None:
+            values["areas"] = self._labels.tolist()
+        if self.loss_weight:
+            values["loss_weight"] = float(self.loss_weight)
+        return values
+
+
+def _check_size(problem: DesignProblem) -> None:
+    """Refuse more secrets than a statistical design takes, with a SizeError."""
+    domain, n = problem.domain, problem.domain.size
+    flat = domain.kind == "grid" and domain.dimension <= 2 and isinstance(problem.metric, Euclidean)
+    most = LARGEST_ON_GRIDS if flat else LARGEST
+    if n > most:
+        raise SizeError(
+            f"a statistical design takes at most {LARGEST} secrets, and on a grid of one or two axes with a Euclidean "
+            f"metric {LARGEST_ON_GRIDS:,}",
+            field="cells",
+            value=n,
+            remedy="design for the expected loss and look at asymptotic_mse",
+        )
+
+
+def kernel_rays(problem: DesignProblem) -> NDArray[np.float64]:
+    """The constant, and e^{-f_S} and e^{f_S} for the `source_sets` S, f_S(u) the distance to S: (n, k), entries <= 1.
+
+    The single places come first, and then they alone span all directions of most metrics.
+    """
+    distances = np.minimum(problem.distances, FAR)
+    levels = np.column_stack([distances[:, source].min(axis=1) for source in source_sets(problem)[:-1]])
+    return np.exp(np.column_stack([np.zeros(len(distances)), -levels, levels - levels.max(axis=0)]))

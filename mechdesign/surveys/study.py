@@ -1,0 +1,221 @@
+r"""The statistical utility loss of mechanisms, by simulation over growing datasets.
+
+    UL(M, D) = sum over estimates p of Delta(p) K(p, pi),     pi the distribution of the dataset D
+
+D is a multiset of secrets, each reported once by the mechanism M; p is the distribution estimated from the reports, as
+random as they are, Delta its law; K is the Kantorovich distance over the ground distance of the secrets. It is the
+largest error of the expectation of a 1-Lipschitz statistic, averaged over the reports.
+Source: paper 001, section II, equations (1)-(3); Figure 2 draws it for nested datasets.
+
+A repetition draws all secrets of the dataset in random order and one report for each; a dataset of size N is the first
+N secrets with their reports, so that datasets and reports are nested. Repetition r of seed s uses the random numbers of
+`SeedSequence([s, r])`, whichever process computes it, and the same order of secrets for every mechanism.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from multiprocessing import get_context
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import t as student
+
+from mechdesign.base.arguments import asked, check_whole
+from mechdesign.base.display import Shown
+from mechdesign.closed_forms.loss import drawn_rows
+from mechdesign.errors import InputError
+from mechdesign.mechanism.dataset import stored_points
+from mechdesign.mechanism.sampler import Sampler
+from mechdesign.mechanism.stored import stored_domain
+from mechdesign.problem.domain import Domain
+from mechdesign.solvers.kantorovich import kantorovich
+from mechdesign.surveys.estimation import empirical, expectation_maximization, maximum_likelihood
+from mechdesign.surveys.likelihood import checked_counts
+
+ESTIMATORS = ("stopped", "maximum_likelihood", "empirical")
+TOLERANCE = 1e-9  # relative, of every Kantorovich distance
+CONFIDENCE = 0.95
+SPREAD = (0.05, 0.95)  # quantiles over the repetitions
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Study(Shown):
+    """What is simulated: mechanisms by name, over one domain; counts (n,), the whole dataset; sizes of the nested
+    datasets, ascending; estimators out of `ESTIMATORS`; seed.
+
+    Estimators: "stopped", expectation maximization stopped where the likelihood cannot tell the estimate from the
+    truth; "maximum_likelihood", as paper 001; "empirical", the reports as they are.
+    """
+
+    mechanisms: Mapping[str, xr.Dataset]
+    counts: ArrayLike
+    sizes: Sequence[int]
+    estimators: Sequence[str] = ESTIMATORS[:1]
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.mechanisms:
+            raise InputError("needs a mechanism by name", field="mechanisms")
+        check_whole(self.seed, "seed", least=0)
+        for name in self.estimators:
+            if name not in ESTIMATORS:
+                raise InputError(f"must be of {', '.join(ESTIMATORS)}", field="estimators", value=name)
+        first = self.domain
+        for name, mechanism in self.mechanisms.items():
+            if not np.array_equal(stored_domain(mechanism).points, first.points):
+                raise InputError("has other secrets than the first mechanism", field="mechanisms", value=name)
+            if "empirical" in self.estimators and not np.array_equal(stored_points(mechanism, "report"), first.points):
+                raise InputError("empirical takes reports at the secrets", field="estimators", value=name)
+        total = int(checked_counts(self.counts, first.size, "secret").sum())
+        steps = [0, *self.sizes]
+        if len(steps) == 1 or steps[-1] > total or any(a >= b or b != int(b) for a, b in pairwise(steps)):
+            message = f"must be whole numbers, ascending, from 1 to the {total} of the dataset"
+            raise InputError(message, field="sizes", value=list(self.sizes))
+        own = {name: mechanism.copy(deep=True) for name, mechanism in self.mechanisms.items()}
+        object.__setattr__(self, "mechanisms", own)
+
+    @property
+    def domain(self) -> Domain:
+        """The secrets of the mechanisms."""
+        return stored_domain(next(iter(self.mechanisms.values())))
+
+
+@asked
+def utility_study(
+    study: Study,
+    *,
+    repetitions: int = 20,
+    workers: int = 1,
+    on_progress: Callable[[str], None] | None = None,
+) -> xr.Dataset:
+    """Simulate a study; see the module docstring.
+
+    Parameters: repetitions; workers, processes that share them (the result does not depend on it); on_progress, called
+        with a few words after every repetition.
+    Returns: `kantorovich` (mechanism, estimator, size, repetition), in the unit of the domain, from estimate to the
+        distribution of the dataset of that size, each at most a relative 1e-9 above the true value.
+        Attributes: unit, seed.
+    Raises: InputError for repetitions or workers that are not positive; VerificationError for a mechanism that is not
+        private as claimed.
+    Cost: an estimate and a transport program per mechanism, estimator, size and repetition: at 900 secrets about 0.3 s.
+    """
+    check_whole(repetitions, "repetitions")
+    check_whole(workers, "workers")
+    distances = []
+    for number, each in enumerate(_distances(study, repetitions, workers), 1):
+        distances.append(each)
+        if on_progress is not None:
+            on_progress(f"repetition {number} of {repetitions}")
+    unit = study.domain.unit
+    return xr.Dataset(
+        {"kantorovich": (("repetition", "mechanism", "estimator", "size"), np.stack(distances), {"units": unit})},
+        coords={
+            "repetition": np.arange(repetitions),
+            "mechanism": list(study.mechanisms),
+            "estimator": list(study.estimators),
+            "size": np.asarray(study.sizes, np.int64),
+        },
+        attrs={"unit": unit, "seed": int(study.seed)},
+    ).transpose("mechanism", "estimator", "size", "repetition")
+
+
+@asked
+def bands(simulated: xr.Dataset) -> xr.Dataset:
+    """The utility loss of a simulated study with its uncertainty, per mechanism, estimator and size.
+
+    mean, the utility loss; mean_low and mean_high, its 95 % confidence interval by Student's t over the repetitions
+    (nan for a single one); low and high, the 5 % and 95 % quantiles of single repetitions.
+    """
+    distances = simulated["kantorovich"]
+    count = distances.sizes["repetition"]
+    mean = distances.mean("repetition")
+    half = student.ppf((1 + CONFIDENCE) / 2, count - 1) * distances.std("repetition", ddof=1) / math.sqrt(count)
+    low, high = (distances.quantile(q, "repetition").drop_vars("quantile") for q in SPREAD)
+    figures = {"mean": mean, "mean_low": mean - half, "mean_high": mean + half, "low": low, "high": high}
+    return xr.Dataset(figures, attrs=simulated.attrs | {"repetitions": count})
+
+
+@asked
+def utility_loss(
+    mechanism: xr.Dataset,
+    counts: ArrayLike,
+    *,
+    estimator: str = "stopped",
+    repetitions: int = 20,
+    seed: int = 0,
+    workers: int = 1,
+) -> xr.Dataset:
+    """UL(M, D) for the dataset of `counts` (n,): `bands` of a study with this mechanism, estimator and size only."""
+    size = int(np.sum(np.asarray(counts)))
+    study = Study(mechanisms={"mechanism": mechanism}, counts=counts, sizes=[size], estimators=[estimator], seed=seed)
+    return bands(utility_study(study, repetitions=repetitions, workers=workers)).isel(mechanism=0, estimator=0, size=0)
+
+
+class _Simulation:
+    """A study made ready: what every repetition needs, once per process."""
+
+    def __init__(self, study: Study) -> None:
+        self.study = study
+        self.domain = study.domain
+        self.samplers = {name: Sampler(mechanism=mechanism) for name, mechanism in study.mechanisms.items()}
+        self.tables = {name: drawn_rows(mechanism) for name, mechanism in study.mechanisms.items()}
+        self.secrets = np.repeat(np.arange(self.domain.size), np.asarray(study.counts, np.int64))
+
+    def run(self, repetition: int) -> NDArray[np.float64]:
+        """Kantorovich distances (mechanism, estimator, size) of one repetition."""
+        study = self.study
+        order, *seeds = np.random.SeedSequence([int(study.seed), repetition]).spawn(1 + len(study.mechanisms))
+        secrets = np.random.default_rng(order).permutation(self.secrets)[: study.sizes[-1]]
+        distances = np.empty((len(study.mechanisms), len(study.estimators), len(study.sizes)))
+        for m, (name, sampler) in enumerate(self.samplers.items()):
+            seed = int(seeds[m].generate_state(1, np.uint64)[0])
+            reports = sampler.sample(secrets, 1, seed=seed).values[:, 0]
+            for s, size in enumerate(study.sizes):
+                truth = np.bincount(secrets[:size], minlength=self.domain.size) / size
+                seen = np.bincount(reports[:size], minlength=self.tables[name].shape[1])
+                for e, estimate in enumerate(_estimates(seen, self.tables[name], study.estimators)):
+                    distances[m, e, s] = kantorovich(estimate, truth, self.domain, tolerance=TOLERANCE).value
+        return distances
+
+
+def _estimates(
+    counts: NDArray[np.int64], table: NDArray[np.float64], estimators: Sequence[str]
+) -> list[NDArray[np.float64]]:
+    """The distributions (n,) that the estimators make of reports counted (m,)."""
+    maximum = maximum_likelihood(counts, table)
+    made = {"maximum_likelihood": maximum}
+    if "stopped" in estimators:
+        made["stopped"] = expectation_maximization(counts, table, maximum=maximum)
+    if "empirical" in estimators:
+        made["empirical"] = empirical(counts, table)
+    return [made[name].distribution for name in estimators]
+
+
+_SIMULATION: list[_Simulation] = []  # of a worker process
+
+
+def _prepare(study: Study) -> None:
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(1)
+    _SIMULATION.append(_Simulation(study))
+
+
+def _run_prepared(repetition: int) -> NDArray[np.float64]:
+    return _SIMULATION[0].run(repetition)
+
+
+def _distances(study: Study, repetitions: int, workers: int) -> Iterator[NDArray[np.float64]]:
+    """Kantorovich distances (mechanism, estimator, size) of one repetition after the other."""
+    if workers == 1:
+        yield from map(_Simulation(study).run, range(repetitions))
+        return
+    processes = min(workers, repetitions)
+    with ProcessPoolExecutor(processes, get_context("spawn"), initializer=_prepare, initargs=(study,)) as pool:
+        yield from pool.map(_run_prepared, range(repetitions))

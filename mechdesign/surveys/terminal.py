@@ -1,0 +1,186 @@
+"""What `mechdesign plan` and `mechdesign estimate` say: a sentence, the tables, and what they mean."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mechdesign.base.units import unit_word
+from mechdesign.output.printing import Block, Table
+from mechdesign.surveys.goodness_of_fit import REFUSED
+from mechdesign.surveys.intervals import fewest_effective
+from mechdesign.surveys.tables import Row, uninformative
+
+NOTHING = "nothing"
+_MOST = 60  # areas that a table lists
+_LEAST = 1e-300  # p values are not told smaller
+
+
+def plan_words(document: Mapping[str, Any], unit: str) -> Iterator[Block]:
+    """The document of a plan, epsilon_for_error included: the designs side by side, then the error of every area."""
+    designs, rows, people = document["designs"], document["areas"], f"{document['people']:,} people"
+    best = min(designs, key=lambda design: design["worst_error"] or math.inf)
+    together = " for all together" if document["simultaneous"] else ""
+    confidence = f"{100 * document['confidence']:g} % confidence{together}"
+    wanted = f"+-{100 * document['wanted_error']:g}"
+    if best["worst_standard_error"] is None:
+        yield f"No share of the worst area, {best['worst_area']}, can be told from reports of any number."
+    elif best["uninformative"]:
+        yield (
+            f"With {people} {best['name']} tells of the share of {best['worst_area']} no more than is known "
+            f"beforehand, from 0 to 100 %, {confidence}: {wanted} points take {_whole(best['people'])} people, or a "
+            "larger epsilon."
+        )
+    else:
+        yield (
+            f"With {people} {best['name']} tells the share of every area to +-{_points(best['worst_error'])} points or "
+            f"better, {confidence}; worst is {best['worst_area']}."
+        )
+    plain = max(rows, key=lambda row: row["error_without"])
+    yield Table(
+        ["design", "worst error", "worst area", f"people for {wanted}", "times, median", "times, worst"],
+        [
+            *(
+                [
+                    design["name"],
+                    NOTHING if design["uninformative"] else _points(design["worst_error"]),
+                    design["worst_area"],
+                    _whole(design["people"]),
+                    _times(design["times_median"]),
+                    _times(design["times_worst"]),
+                ]
+                for design in designs
+            ),
+            ["no privacy", _error(plain, "error_without"), "", _whole(document["people_without"]), "1", "1"],
+        ],
+    )
+    areas: dict[str, list[Row]] = {}
+    for row in rows:
+        areas.setdefault(row["area"], []).append(row)
+    yield Table(
+        ["area", "planned %", "no privacy", *(design["name"] for design in designs)],
+        [
+            [
+                area,
+                f"{100 * own[0]['share']:.2f}",
+                _error(own[0], "error_without"),
+                *(_error(row, "error") for row in own),
+            ]
+            for area, own in list(areas.items())[:_MOST]
+        ],
+    )
+    yield from _left_out(len(areas))
+    for name, epsilon in document["epsilon_for_error"].items():
+        per = "nats" if name == "randomized_response" else f"nats per {unit_word(unit)}"
+        takes = f"{name} takes an epsilon of {epsilon:.4g} {per}" if epsilon else f"no epsilon of {name} is enough"
+        yield f"For {wanted} points with {people} {takes}."
+    yield (
+        f"Errors in points (hundredths), half the length of an interval at {confidence}, of the linear estimator: "
+        "exact at every number of people if they are distributed as planned. times: people against those that it takes "
+        "without privacy, in the median and in the worst area."
+    )
+    if any(_error(row, "error") == NOTHING for row in rows):
+        yield (
+            f"{NOTHING}: an interval from 0 to 100 %, no more than is known beforehand. More people, a larger epsilon "
+            "or larger areas help."
+        )
+    fewest = max(design["fewest"] or 0 for design in designs)
+    if fewest > document["people"]:
+        yield f"An interval for every area takes {_whole(fewest)} people at least, whatever its length."
+
+
+def estimate_words(document: Mapping[str, Any]) -> Iterator[Block]:
+    """The document of an estimate: how many reports, whether they fit, a row an area, and what its interval means."""
+    rows, single = document["areas"], len(document["mechanisms"]) == 1
+    stopped = document["method"].startswith("expectation")
+    yield (
+        f"{document['reports']:,} reports; the distribution over {len(document['cells'])} secrets by "
+        f"{'expectation maximization, stopped in time' if stopped else 'maximum likelihood'}, "
+        f"within {document['gap']:.1e} nats per report of the most likely one."
+    )
+    for name, which in (("fit_p", "These reports"), ("against_fit_p", "The reports of the other period")):
+        if document.get(name, 1.0) < REFUSED:
+            yield (
+                f"{which} cannot have come from {'this mechanism' if single else 'these mechanisms'} "
+                f"(p below {max(document[name], _LEAST):.1e}): do not trust what follows."
+            )
+    if not rows:
+        yield "Shares of areas take --areas FILE; -o FILE.csv keeps the distribution."
+        return
+    yield Table(
+        ["area", "share %", "from", "to", "standard error", "effective reports", "most likely %"],
+        [
+            [
+                row["area"],
+                *(_percent(row[name]) for name in ("share", "low", "high")),
+                ">100" if (row["standard_error"] or 0) > 1 else _percent(row["standard_error"]),
+                _times(row["effective"]),
+                _percent(row["likelihood_share"]),
+            ]
+            for row in rows[:_MOST]
+        ],
+    )
+    if "difference" in rows[0]:
+        compared = ("share", "against_share", "difference", "difference_low", "difference_high")
+        yield Table(
+            ["area", "this period %", "other period %", "difference", "from", "to"],
+            [[row["area"], *(_percent(row[name]) for name in compared)] for row in rows[:_MOST]],
+        )
+    yield from _left_out(len(rows))
+    yield from _reasons(rows, document["z"])
+    confidence = f"{100 * document['confidence']:g} %"
+    if document["simultaneous"]:
+        yield f"With {confidence} confidence every interval holds its share, all of them together."
+    else:
+        yield f"Each interval holds its share with {confidence} confidence; all together need --simultaneous."
+    yield (
+        "The linear estimator is unbiased whatever the truth; intervals are cut to 0 and 100. An interval takes "
+        f"{fewest_effective(document['z']):.3g} effective reports. most likely: the share in the distribution "
+        "that makes the reports most likely, which has no interval."
+    )
+
+
+def _left_out(areas: int) -> Iterator[Block]:
+    if areas > _MOST:
+        yield f"{areas - _MOST} more areas are in the file of -o."
+
+
+def _reasons(rows: list[Row], z: float) -> Iterator[Block]:
+    """Which areas have no interval, and why."""
+    few = [row for row in rows if row["reason"] is not None and row["reason"].startswith("too few")]
+    if few:
+        listed = ", ".join(f"{row['area']} ({row['effective']:.3g})" for row in few)
+        yield f"No interval, too few effective reports (it takes {fewest_effective(z):.3g}): {listed}."
+    whole = [row["area"] for row in rows if row["low"] is not None and row["low"] <= 0 and row["high"] >= 1]
+    if whole:
+        yield (
+            f"No more than is known beforehand, from 0 to 100 %: {', '.join(whole)}. More reports, a larger epsilon or "
+            "larger areas help."
+        )
+    for row in rows:
+        if row["reason"] is not None and row not in few:
+            yield f"No interval for {row['area']}: {row['reason']}."
+
+
+def _error(row: Row, name: str) -> str:
+    """An error in points, where the interval says more than was known beforehand."""
+    value = row[name]
+    lost = name == "error" and row["standard_error"] is None
+    return NOTHING if lost or uninformative(row["share"], value) else _points(value)
+
+
+def _points(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.2f}"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.3f}"
+
+
+def _whole(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"
+
+
+def _times(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.3g}" if value < 100 else f"{value:,.0f}"

@@ -1,0 +1,33 @@
+"""What a mechanism is worth: its loss, what an adversary learns, distances of distributions. Nothing is printed."""
+
+from mechdesign.closed_forms.loss import (
+    AdversaryError,
+    adversary_error,
+    bayes_remap,
+    expected_distance,
+    mechanism_loss,
+    remapped_loss,
+)
+from mechdesign.closed_forms.privacy_radius import epsilon_within, nats_within
+from mechdesign.closed_forms.retrieval import retrieval_radius, table_retrieval_radius
+from mechdesign.problem.locate import nearest_node
+from mechdesign.solvers.kantorovich import Kantorovich, kantorovich
+from mechdesign.solvers.matched import match_distance, match_smallest_epsilon
+
+__all__ = [
+    "AdversaryError",
+    "Kantorovich",
+    "adversary_error",
+    "bayes_remap",
+    "epsilon_within",
+    "expected_distance",
+    "kantorovich",
+    "match_distance",
+    "match_smallest_epsilon",
+    "mechanism_loss",
+    "nats_within",
+    "nearest_node",
+    "remapped_loss",
+    "retrieval_radius",
+    "table_retrieval_radius",
+]

@@ -1,1 +1,0 @@
-"""Expected loss, remap, an adversary's error, retrieval. Nothing is printed."""

@@ -1,0 +1,600 @@
+"""Check an exported mechanism table with whole numbers only: python verify_table.py TABLE.csv (or TABLE.json).
+
+Rows. A[u][y] are integers >= 1, row u sums to S(u): exactly 2^62, or the column row_sum where there is one. A report y
+is drawn at a secret u with P(y|u) = A[u][y] / S(u). For every edge (u, v) of the table, d nats long, and every y
+
+    P(y|u) <= e^d P(y|v)   and   P(y|v) <= e^d P(y|u),
+
+and the edges connect all secrets. Then P(y|u) <= e^D P(y|v) for all u, v, with D the length of the shortest path:
+multiply along it. k reports cost k times as much. e^d is replaced by a number below it: 1 + t <= e^t, so
+(1 + d / 2^K)^(2^K) <= e^d; K squarings, each rounded down.
+
+Claim. Metric and domain are data of the file, compared with the table in exact fractions; the sentence that is printed
+is put together from them. T is the multiplier of the metric, E its epsilon, B the largest of its levels, |p - q| the
+distance of the coordinates of two secrets, as they stand.
+
+    discrete       no edge is longer than T E, nor a shortest path between secrets without an edge
+    euclidean      the same with T E |p - q|
+    eikonal        no edge is longer than T B |p - q|, or of length 0 unless T is; all neighbours have an edge, if no
+                   cell of the grid is masked
+    streets, graph nothing: the list is the claim
+
+Positions, where they are claimed. The cells are squares of side h. At a position x = centre of cell v + h s, s in
+[-1/2, 1/2]^2, a row of the 3 x 3 cells around v is drawn with the weights (1/2 - s)^2 / 2, 3/4 - s^2, (1/2 + s)^2 / 2
+of the steps -1, 0, +1 along either axis, then a report y from it. A cell that is not there has the row of the first of
+the cells beside it, or else of those that touch its corners. With a level eps that is nowhere below the bilinear e of
+the levels listed for the corners of a cell, or of its four quarters,
+
+    P(y|x) <= e^D P(y|x'),    D the least integral of eps along paths from x to x' inside the cells,
+
+because |grad P| <= e P on every cell. Both sides are polynomials; the coefficients of grad P by Bernstein's are at most
+those of e P, on the cell or on its four quarters, in whole numbers; on the quarters where levels are listed for them.
+
+Trusted: coordinates, unit, place on Earth; that lengths are integrals, and a level that varies nowhere below e;
+neighbours if cells are masked; lengths that are the claim themselves: `mechdesign verify` rebuilds these. Losses, names
+and the checksum of the mechanism's file are repeated as they stand.
+
+Exit code: 0 proved, 1 refused, 2 no such table, or interrupted. It needs Python 3.10 and nothing else; this file
+stands alone. Cost: 0.2 microseconds for each of 2 e m inequalities, and 4 for a Euclidean pair without an edge; of
+positions 10 to 20 for each of n m cells and reports, and up to half a millisecond where floats do not tell.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+import struct
+import sys
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from itertools import chain, product
+from operator import add, gt, mul
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROW_SUM = 1 << 62
+BOUND_BITS = 62  # kept of the bound of e^d
+SQUARINGS = 140  # (1 + d / 2^140)^(2^140) falls short of e^d by less than 2^-126 of it, for d <= 128
+WORKING_BITS = 320  # the roundings of 140 squarings add up to less than 2^-179
+DIGITS = 40  # of a whole number: rows sum to less than 2^128
+LONGEST = 128.0  # nats: a longer edge is held to this; no two probabilities are further apart than 10^40 = e^92.2
+MOST_BYTES = 1 << 31
+SEALS = {".csv": ('# content_sha256: "', '"\n'), ".json": ('"content_sha256": "', '"}\n')}
+SAID = ("unit", "problem", "program")
+DEGREES = "x, y, longitude, latitude"
+KINDS = ("discrete", "euclidean", "eikonal", "streets", "graph")
+NUMBER = r"[0-9]{1,25}(?:\.[0-9]{1,25})?(?:[eE][+-]?[0-9]{1,3})?"
+# By numbers of axes and of neighbours: steps to neighbours, in any order and direction.
+STENCILS = {(1, k): "1" for k in (4, 8, 16, 32, 64)} | {(3, 6): "100", (3, 18): "100 110", (3, 26): "100 110 111"}
+STENCILS |= {(2, k): "10 11 21 31 32 41 43 52 53"[:end] for k, end in ((4, 2), (8, 5), (16, 8), (32, 14), (64, 26))}
+AROUND, ENDS = list(product((-1, 0, 1), repeat=2)), list(product((0, 1), repeat=2))
+CONES = [(0, 3, 1, 4), (1, 4, 2, 5), (3, 6, 4, 7), (4, 7, 5, 8), (4, 7, 1, 5, 3)]  # places in a patch
+CONES += [(1, 4, 2, 5, 0, 3), (4, 7, 5, 8, 3, 6), (3, 4, 6, 7, 0, 1), (4, 5, 7, 8, 1, 2)]
+CHAIKIN, HALVES = ((3, 1, 0), (1, 3, 0), (0, 3, 1), (0, 1, 3)), ((2, 0), (1, 1), (0, 2))
+SHARED = ((0, 1), (1, 0), (1, 2), (2, 1))  # the parts of CHAIKIN: that of weight 3, that of weight 1
+SPARE = 2.0**-40  # of levels, for rounding
+HIGHEST = 1e150  # of levels and sides whose products with coordinates are numbers
+ONE = 1 << 60  # of whole numbers for levels times the side of a cell, rounded down
+VALUE, SLOPE = ((1, 1, 0), (0, 4, 0), (0, 1, 1)), ((-2, 2, 0), (-2, 0, 2), (0, -2, 2))
+SLOPES = ((SLOPE, VALUE), (VALUE, SLOPE), (VALUE, VALUE))
+ROUNDED = 1.01 * math.sqrt(2) / 65536  # sides by which rounding to 2^-16 of a cell parts two positions, and a percent
+Edge = tuple[int, int, float]
+
+
+# What numbers and texts of a file that is no table raise.
+BROKEN = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, struct.error)
+
+
+class BadInput(Exception):
+    """Not a table of this kind: nothing can be said about it."""
+
+
+class Refused(Exception):
+    """A table that was altered."""
+
+
+class Table(NamedTuple):
+    """told, comments by name; rows (n, m); sums (n,); edges, (tail, head, nats); points (n, 1..3) of the secrets."""
+
+    told: dict[str, Any]
+    rows: list[list[int]]
+    sums: list[int]
+    edges: list[Edge]
+    points: list[tuple[float, ...]]
+
+
+def read(path: str | Path) -> Table:
+    """The table in a file. Raises: BadInput where it is none, or not all of it; Refused where it was altered."""
+    if (kind := Path(path).suffix.lower()) not in SEALS:
+        raise BadInput("the name must end in .csv or .json")
+    try:
+        if not Path(path).is_file() or Path(path).stat().st_size > MOST_BYTES:
+            raise BadInput(f"not a regular file of at most {MOST_BYTES} bytes")
+        data = Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        raise BadInput(f"cannot be read: {error}") from error
+    start = data.rfind(b"\n", 0, len(data) - 1) + 1
+    before, after = (part.encode() for part in SEALS[kind])
+    if data[start:] != before + hashlib.sha256(data[:start]).hexdigest().encode() + after:
+        raise Refused("the last line is not the checksum of the lines before it: altered, or cut short")
+    try:
+        if re.search(r"[\x00-\x09\x0b-\x1f\x7f]", text := data.decode()):
+            raise BadInput("holds control characters")
+        return _from_csv(text) if kind == ".csv" else _from_json(text)
+    except BROKEN as error:
+        raise BadInput(f"not a mechanism table ({type(error).__name__}: {error})") from error
+
+
+def _from_csv(text: str) -> Table:
+    _, *lines = text[:-1].split("\n")
+    notes = [line[2:].split(": ", 1) for line in lines if line.startswith("# ")]
+    told = _once([(k, value if k == "unit" else _json(value)) for k, value in notes if k not in ("edge", "patch")])
+    columns, *body = [line for line in lines if not line.startswith("# ")]
+    header = columns.split(",")
+    r, m, sums = header.index("report"), header.index("mass"), header[-1] == "row_sum"
+    axes = told.get("coordinates", "x, y, z").split(", ")
+    named = ["secret", *(f"secret_{a}" for a in axes[: r - 1]), "report", *(f"report_{a}" for a in axes[: m - r - 1])]
+    if header != [*named, "mass", *["row_sum"] * sums]:
+        raise BadInput("the columns are not secret, ..., report, ..., mass")
+    n, width = told["secrets"], told["reports"]
+    if len(body) != n * width:
+        raise BadInput(f"some rows only: not every report of every secret is there, {len(body)} of {n} x {width} lines")
+    rows, points, places = [], [], [[str(y), *line.split(",")[r + 1 : m]] for y, line in enumerate(body[:width])]
+    for u in range(n):
+        own = [line.split(",") for line in body[u * width : (u + 1) * width]]
+        start, end = [str(u), *own[0][1:r]], own[0][m + 1 :]
+        if any([*line[:m], *line[m + 1 :]] != [*start, *place, *end] for line, place in zip(own, places, strict=True)):
+            raise BadInput(f"secret {u} and its reports are not in turn, or not at the same places throughout")
+        points.append(list(map(_number, start[1:])))
+        rows.append([*(_whole(line[m]) for line in own), _whole(end[0]) if sums else ROW_SUM])
+    edges, told["patch"] = ([_json(value) for name, value in notes if name == kind] for kind in ("edge", "patch"))
+    divided = "row_sum" if sums else "2^62"
+    return _table(told, divided, rows, edges, points, [list(map(_number, place[1:])) for place in places])
+
+
+def _from_json(text: str) -> Table:
+    told = _json(text)
+    lists = masses, edges, points, places = [told.pop(k) for k in ("mass", "edge", "secret_points", "report_points")]
+    if told["format"] != "mechdesign/table/1" or any(type(given) is not list for given in lists):
+        raise BadInput("another format, or no lists of masses, edges and coordinates")
+    return _table(told, "2^62", [[*map(_whole, row.split(" ")), ROW_SUM] for row in masses], edges, points, places)
+
+
+def _json(text: str) -> Any:
+    """JSON in which no name is said twice, at any depth, and every number is finite."""
+    return json.loads(text, object_pairs_hook=_once, parse_int=_whole, parse_float=_number, parse_constant=_number)
+
+
+def _once(pairs: list[Any]) -> dict[str, Any]:
+    if len(dict(pairs)) < len(pairs):
+        raise BadInput(f"a name is said twice among {[name for name, _ in pairs]}")
+    return dict(pairs)
+
+
+def _whole(text: str) -> int:
+    """A whole number in plain decimal: no plus, blank or leading zero that another reader could take otherwise."""
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= DIGITS and (digits[0] != "0" or digits == "0")):
+        raise BadInput(f"{text[:50]!r} is not a plain whole number")
+    return int(text)
+
+
+def _number(text: str) -> float:
+    if re.fullmatch("-?" + NUMBER, text) and math.isfinite(value := float(text)):
+        return value
+    raise BadInput(f"{text[:50]!r} is not a plain finite number")
+
+
+def _table(told: dict[str, Any], divided: str, rows: list[list[int]], edges: list[Any], *places: list[Any]) -> Table:
+    """The table of rows (n, m + 1), the last column their sums. places are coordinates of secrets and of reports."""
+    if told["claim"]["denominator"] != divided:
+        raise BadInput("the claim does not say what masses are divided by")
+    if missing := [name for name in SAID if not isinstance(told.get(name), str)]:
+        raise BadInput(f"{missing[0]} is not said")
+    if not re.fullmatch("[A-Za-z0-9]{1,20}", told["unit"]):
+        raise BadInput("the unit is no word")
+    n, m, e = counts = [told[name] for name in ("secrets", "reports", "edges")]
+    if any(type(count) is not int or count < 1 for count in counts):
+        raise BadInput(f"{counts} are not numbers of secrets, reports and edges")
+    if (len(rows), len(edges), *map(len, places)) != (n, e, n, m) or any(len(row) != m + 1 for row in rows):
+        raise BadInput(f"not the {n} x {m} masses and {e} edges that it speaks of, or not as many coordinates")
+    degrees = told.get("coordinates")
+    for points in places:
+        axes, kind = {len(point) for point in points}, {type(at) for point in points for at in point}
+        if len(axes) > 1 or not axes <= {None: {1, 2, 3}, DEGREES: {4}}.get(degrees, set()) or not kind <= {int, float}:
+            raise BadInput("coordinates are not 1 to 3 numbers for every place, or 4 where degrees are said")
+    listed: dict[tuple[int, int], Edge] = {}
+    for tail, head, digits in edges:
+        if [type(tail), type(head), type(digits)] != [int, int, str] or digits != float.fromhex(digits).hex():
+            raise BadInput(f"an edge is two whole numbers and an exact float in hex, not {[tail, head, digits]!r}")
+        length, pair = float.fromhex(digits), (min(tail, head), max(tail, head))
+        if not 0 <= pair[0] < pair[1] < n or digits[0] != "0" or pair in listed:
+            raise BadInput(f"no edge can go from {tail} to {head} over {length} nats, or a second one")
+        listed[pair] = (tail, head, length)
+    sums, points = [row.pop() for row in rows], [tuple(point[:2] if degrees else point) for point in places[0]]
+    return Table(told, rows, sums, list(listed.values()), points)
+
+
+def lower_bound(length: float) -> tuple[int, int]:
+    """Integers (R, s) with R 2^-s <= e^length and 2^61 <= R < 2^62. The double is taken as the exact number it is."""
+    p, q = min(length, LONGEST).as_integer_ratio()
+    value = (1 << WORKING_BITS) + (p << WORKING_BITS) // (q << SQUARINGS)
+    for _ in range(SQUARINGS):
+        value = value * value >> WORKING_BITS
+    drop = value.bit_length() - BOUND_BITS
+    return value >> drop, WORKING_BITS - drop
+
+
+def breaches(rows: list[list[int]], sums: list[int], edges: list[Edge]) -> list[tuple[int, int, int]]:
+    """The (secret, other, report) with P(report|secret) > e^length P(report|other), over edges both ways.
+    a / S(u) <= R 2^-s b / S(v) is checked as a S(v) 2^s <= R b S(u). Cost: 0.2 microseconds a triple.
+    """
+    found, bounds = [], {length: lower_bound(length) for length in {length for _, _, length in edges}}
+    for tail, head, length in edges:
+        factor, shift = bounds[length]
+        for u, v in ((tail, head), (head, tail)):
+            shared = math.gcd(sums[u], sums[v])
+            left = (sums[v] // shared) << max(shift, 0)
+            right = (factor * (sums[u] // shared)) << max(-shift, 0)
+            over = list(map(gt, map(left.__mul__, rows[u]), map(right.__mul__, rows[v])))
+            found += [(u, v, y) for y, breach in enumerate(over) if breach] if any(over) else []
+    return found
+
+
+def connected(n: int, edges: list[Edge]) -> bool:
+    """Whether the edges lead from secret 0 to all n secrets."""
+    beside: list[list[int]] = [[] for _ in range(n)]
+    for tail, head, _ in edges:
+        beside[tail].append(head)
+        beside[head].append(tail)
+    seen, waiting = {0}, [0]
+    while waiting:
+        waiting += (fresh := set(beside[waiting.pop()]) - seen)
+        seen |= fresh
+    return len(seen) == n
+
+
+class Claim:
+    """A metric as data: kind, stencil, the least and the largest level, scale, and rate, the product of these two."""
+
+    def __init__(self, metric: dict[str, Any]) -> None:
+        self.kind, self.stencil = metric["kind"], metric.get("stencil", 0)
+        levels = _flat(metric["level"]["eps"]) if self.kind == "eikonal" else [metric.get("epsilon", 0)]
+        self.least, self.most, self.scale = min(levels), max(levels), metric["multiplier"]
+        numbers = all(type(value) in (int, float) and 0 <= value <= HIGHEST for value in [*levels, self.scale])
+        if self.kind not in KINDS or not numbers or type(self.stencil) is not int:
+            raise BadInput(f"the metric, {str(self.kind)[:50]}, is none that this program knows")
+        self.rate = Fraction(self.most) * Fraction(self.scale)
+
+    def words(self, inside: str, unit: str) -> str:
+        """The distance in words; inside, what an integral runs along."""
+        rate = f"{self.most!r} nats per {'unit' if unit == '1' else unit}"
+        stencil = f"the edges of the {self.stencil}-neighbour graph"
+        words = {
+            "discrete": f"the discrete metric, {self.most!r} nats between any two secrets (local differential privacy)",
+            "euclidean": f"the Euclidean distance{'' if inside else ' over all pairs'} times {rate}",
+            "eikonal": f"the least integral of the level eps ({self.least!r} to {rate}) along {inside or stencil}",
+            "streets": f"the shortest-path distance along the streets of this file, either way, times {rate}",
+            "graph": "the shortest-path distance of the edges listed in this file",
+        }
+        scale = f"{self.scale!r} times " if self.scale != 1 and self.kind != "graph" else ""
+        return scale + words[self.kind]
+
+
+def _flat(values: Any) -> list[Any]:
+    return [at for part in values for at in _flat(part)] if type(values) is list else [values]
+
+
+def lattice(table: Table) -> list[tuple[int, ...]] | None:
+    """The places of the secrets on the grid of the claim; None where they are not those of different cells of it."""
+    shape, sides, origin = (table.told["claim"]["domain"][name] for name in ("shape", "cell", "origin"))
+    if (
+        len({*map(len, (shape, sides, origin, table.points[0]))}) > 1
+        or min(sides) < 1 / HIGHEST
+        or max(sides) > HIGHEST
+    ):
+        return None
+    cells = []
+    for point in table.points:
+        at = [(x - low) / h - 0.5 for x, low, h in zip(point, origin, sides, strict=True)]
+        cells.append(tuple(map(round, at)))
+        if any(abs(x - k) > 1e-6 or not 0 <= k < n for x, k, n in zip(at, cells[-1], shape, strict=True)):
+            return None
+    return cells if len(set(cells)) == len(cells) else None
+
+
+def sentence(table: Table) -> str:
+    """The claim of the rows, put together from the data of the file."""
+    claim = table.told["claim"]
+    where = f"cells of a {_grid(claim['domain'])}" if claim["domain"]["kind"] == "grid" else "places"
+    distance = Claim(claim["metric"]).words("", claim["domain"]["unit"])
+    return (
+        f"One report satisfies P(y|u) <= exp(d(u,u')) P(y|u') for every report y and all {len(table.rows)} secrets "
+        f"({where}), where d is {distance}; checked on {len(table.edges)} edges. k reports cost k times as much."
+    )
+
+
+def _grid(domain: dict[str, Any]) -> str:
+    plane, size = domain.get("plane"), f"{' x '.join(f'{count:d}' for count in domain['shape'])} grid"
+    return size if plane is None else f"{size} about {plane['latitude']:.9g}, {plane['longitude']:.9g} (WGS84)"
+
+
+def claim_faults(table: Table) -> list[str]:
+    """Where unit, grid, a length or a pair of secrets is not as the claim says."""
+    data, n = table.told["claim"], len(table.points)
+    claim, domain = Claim(data["metric"]), data["domain"]
+    if domain["unit"] != table.told["unit"]:
+        return [f"the claim is in nats per {domain['unit']}, and the coordinates are in {table.told['unit']}"]
+    cells = lattice(table) if domain["kind"] == "grid" else [(u,) for u in range(n)]
+    if cells is None:
+        return [f"the coordinates are not those of different cells of a {_grid(domain)}"]
+    if claim.kind in ("graph", "streets"):
+        return []
+    steps = STENCILS.get((len(table.points[0]), claim.stencil), "").split()
+    if claim.kind == "eikonal" and not (domain["kind"] == "grid" and steps):
+        return [f"no places have a graph of {claim.stencil} neighbours but those of a grid"]
+    fine = max(at.as_integer_ratio()[1] for at in chain(*table.points))
+    points = [tuple(int(Fraction(at) * fine) for at in point) for point in table.points]
+    whole = max(length.as_integer_ratio()[1] for _, _, length in table.edges)
+    p, q = ((claim.rate * whole / (1 if claim.kind == "discrete" else fine)) ** 2).as_integer_ratio()
+
+    def over(length: int, u: int, v: int) -> bool:
+        square = 1 if claim.kind == "discrete" else sum((a - b) ** 2 for a, b in zip(points[u], points[v], strict=True))
+        return length**2 * q > p * square
+
+    listed: list[dict[int, int]] = [{} for _ in range(n)]
+    for u, v, length in table.edges:
+        listed[u][v] = listed[v][u] = int(Fraction(length) * whole)
+        if over(listed[u][v], u, v) or (claim.kind == "eikonal" and length == 0 < claim.rate):
+            return [f"the edge from {u} to {v} is {length} nats long, which is not what the claim says"]
+    if claim.kind != "eikonal" or math.prod(domain["shape"]) > n:
+        return [] if claim.kind == "eikonal" else _apart(cells, listed, over)
+    at, moves = {cell: u for u, cell in enumerate(cells)}, product(range(-5, 6), repeat=len(cells[0]))
+    near = [move for move in moves if "".join(sorted(map(str, map(abs, move)), reverse=True)) in steps]
+    ends = ((u, at.get(tuple(map(add, cells[u], move)), u)) for u, move in product(range(n), near))
+    return [f"no edge joins the neighbours {u} and {v}" for u, v in ends if u != v and v not in listed[u]][:1]
+
+
+def _apart(cells: list[Any], listed: list[dict[int, int]], over: Any) -> list[str]:
+    """The first pair that no path of edges was found to join within its limit. Paths lead over secrets between the two
+    in the order of `cells`: none, then the last one in the same direction, then any.
+    """
+    order = sorted(range(len(cells)), key=cells.__getitem__)
+    for i, u in enumerate(order if any(len(near) < len(cells) - 1 for near in listed) else ()):
+        path = {u: 0}
+        last: dict[Any, list[int]] = {}
+        for v in order[i + 1 :]:
+            step = [b - a for a, b in zip(cells[u], cells[v], strict=True)]
+            way, near = tuple(s // (math.gcd(*step) or 1) for s in step), listed[v]
+            lengths = (path[w] + near[w] for w in chain([u], last.get(way, ()), near) if w in path and w in near)
+            path[v], last[way] = next((length for length in lengths if not over(length, u, v)), -1), [v]
+            if path[v] < 0:
+                return [f"no edges join {u} and {v} as closely as the claim says"]
+    return []
+
+
+def faults_of(table: Table) -> list[str]:
+    """Why the claims of a table are not proved; empty where they are."""
+    faults = claim_faults(table)
+    if table.told["claim"]["positions"] is not None:
+        faults += position_faults(table)
+    for u, (row, total) in enumerate(zip(table.rows, table.sums, strict=True)):
+        if min(row) < 1:
+            faults.append(f"secret {u}: a mass is below 1")
+        if sum(row) != total:
+            faults.append(f"secret {u}: the masses sum to {sum(row)}, not {total}")
+    if not connected(len(table.rows), table.edges):
+        faults.append("the edges do not connect all secrets")
+    bad = breaches(table.rows, table.sums, table.edges) if min(table.sums) > 0 else []
+    return faults + [f"{len(bad)} inequalities are broken, first P({y}|{u}) <= e^d P({y}|{v})" for u, v, y in bad[:1]]
+
+
+def position_sentence(table: Table) -> str:
+    """The claim about positions, put together from the data of the file."""
+    data = table.told["claim"]
+    claim, domain = Claim(data["positions"]["metric"]), data["domain"]
+    side, unit = domain["cell"][0], "unit" if domain["unit"] == "1" else domain["unit"]
+    distance = claim.words("paths inside the cells", domain["unit"])
+    if math.prod(domain["shape"]) > len(table.rows):
+        distance = distance.replace("the Euclidean distance", "the length of the shortest path inside the cells")
+    return (
+        f"One report satisfies P(y|x) <= exp(D(x,x') + r) P(y|x') for every report y and all positions x, x' in the "
+        f"{len(table.rows)} cells, {side!r} {unit} wide, of a {_grid(domain)}, where D is {distance} and "
+        f"r = {float(claim.rate) * side * ROUNDED:.3g} is for rounding positions to 2^-16 of a cell; drawn by the "
+        "quadratic B-spline of 3 x 3 cells. k reports cost k times as much."
+    )
+
+
+def position_faults(table: Table) -> list[str]:
+    """Where the claim about positions is not about this table, or a gradient is not proved to be small enough."""
+    data: dict[str, Any] = table.told["claim"]
+    patches: Any = table.told.get("patch")
+    claim, cells = Claim(data["positions"]["metric"]), lattice(table)
+    sides = set(data["domain"]["cell"])
+    if not cells or len(cells[0]) != 2 or len(sides) > 1 or claim.kind not in ("euclidean", "eikonal"):
+        return ["the claim about positions is not about squares on a plane, and a metric with a level"]
+    rows, levels = _rows_around(cells), _levels(patches)
+    if rows != [patch[:9] for patch in patches]:
+        return ["the rows around a cell are not those of the claim about positions"]
+    if not all(0 < level <= claim.rate for level in chain(*levels)):
+        return ["the claim about positions is about lower levels"]
+    if any(total != ROW_SUM for total in table.sums):
+        return ["the claim about positions is about rows that sum to 2^62"]
+    broken = steep_pairs(table.rows, rows, levels, sides.pop())
+    return [f"{len(broken)} gradients of positions are too steep, first of P({y}|x) in cell {u}" for u, y in broken[:1]]
+
+
+def _levels(patches: list[Any]) -> list[list[float]]:
+    """The levels of patches, four of each or sixteen of each. Raises: BadInput for what is no list of patches."""
+    if not any(all(list(map(type, patch)) == [int] * 9 + [str] * k for patch in patches) for k in (4, 16)):
+        raise BadInput("a patch is nine whole numbers and four or sixteen exact floats in hex")
+    return [[float.fromhex(level) for level in patch[9:]] for patch in patches]
+
+
+def _rows_around(cells: list[Any]) -> list[list[int]]:
+    """The rows of the nine cells around each: a cell's own, or that of the nearest one, the first of several."""
+    at = {cell: u for u, cell in enumerate(cells)}
+
+    def row(x: int, y: int) -> int:
+        return min((a * a + b * b, at[x + a, y + b]) for a, b in AROUND if (x + a, y + b) in at)[1]
+
+    return [[row(x + i, y + j) for i, j in AROUND] for x, y in cells]
+
+
+def steep_pairs(
+    masses: list[list[int]], rows: list[list[int]], levels: list[list[float]], side: float
+) -> list[tuple[int, int]]:
+    """The cells and reports for which neither the coefficients of the cell nor those of all four quarters of it prove
+    the claim, those of the quarters alone by levels (n, 16): in whole numbers, where `unsure` does not decide.
+    """
+    broken, seen, fine = [], {}, Fine(masses)
+    for u, (around, level) in enumerate(zip(rows, levels, strict=True)):
+        z = [int(Fraction(each) * Fraction(side) * ONE) for each in level]
+        own = _own_levels(z)
+        places = fine.places(around)
+        steep: set[int] = set()
+        for (i, j), corners in zip(ENDS, own, strict=True):
+            least = min(chain(*corners))
+            for shape in CONES:
+                key = (least, *(places[i + k // 3][j + k % 3] for k in shape))
+                if key not in seen:
+                    seen[key] = unsure([fine.masses[place] for place in key[1:]], least / (8 * ONE))
+                steep.update(seen[key])
+        for y in sorted(steep):
+            p = [[masses[row][y] for row in around[k : k + 3]] for k in (0, 3, 6)]
+            whole = _along(p, CHAIKIN)
+            parts = [[r[j : j + 3] for r in whole[i : i + 3]] for i, j in ENDS]
+            if not (
+                (len(z) == 4 and gentle(p, [z[:2], z[2:]], ONE))
+                or all(gentle(part, corners, 8 * ONE) for part, corners in zip(parts, own, strict=True))
+            ):
+                broken.append((u, y))
+    return broken
+
+
+def _own_levels(z: list[int]) -> list[list[list[int]]]:
+    """Four times the levels at the corners (2, 2) of each quarter, from those of the cell (4,) or of its quarters."""
+    if len(z) == 4:
+        half = _along([z[:2], z[2:]], HALVES)
+        return [[row[j : j + 2] for row in half[i : i + 2]] for i, j in ENDS]
+    return [[[4 * k for k in z[q + i : q + i + 2]] for i in (0, 2)] for q in range(0, 16, 4)]
+
+
+class Fine:
+    """The masses of the same spline on cells of half the side, 16 times as large, as floats: right to 2^-50 of them."""
+
+    def __init__(self, masses: list[list[int]]) -> None:
+        self._rows = [list(map(float, row)) for row in masses]
+        self._known: dict[tuple[int, ...], int] = {}
+        self.masses: list[list[float]] = []
+
+    def places(self, around: list[int]) -> list[list[int]]:
+        """Where the masses of the 4 x 4 cells of half the side in and around a cell are in `masses`."""
+        return [[self._place([around[3 * x + y] for y in ys for x in xs]) for ys in SHARED] for xs in SHARED]
+
+    def _place(self, rows: list[int]) -> int:
+        if (key := tuple(rows)) not in self._known:
+            self._known[key] = len(self.masses)
+            near, *beside = (self._rows[row] for row in rows)
+            self.masses.append([9 * c + 3 * (a + b) + d for c, a, b, d in zip(near, *beside, strict=True)])
+        return self._known[key]
+
+
+def unsure(lists: list[list[float]], level: float) -> list[int]:
+    """The reports that may break a cone of a constant level: of a corner, an edge or the node, its masses in floats.
+
+    A quarter that passes all nine keeps its cones: let z = level - 2^-40 be at most 1, and c the mass of its node. An
+    edge that passes has 4 |e - c| <= z (c + e), a corner |e + d - c - n| and |n + d - c - e| <= z s / 2, s its sum,
+    where floats are off by at most 2^-47 of c + e and of s. So all masses are at most 3 c, all sums of the conditions
+    right to 2^-43 c, and 2^-40 c is left.
+    """
+    z = min(level, 1.0) - SPARE
+    if z <= 0:
+        return list(range(len(lists[0])))
+    lines = enumerate(zip(*lists, strict=True))
+    if len(lists) == 4:
+        return [y for y, (c, e, n, d) in lines
+                if 4 * ((e + d - c - n) ** 2 + (n + d - c - e) ** 2) > (z * (c + e + n + d)) ** 2]  # fmt: skip
+    if len(lists) == 6:
+        return [y for y, (c, e, n, d, s, f) in lines
+                if 16 * (e - c) ** 2 + (n + d - s - f) ** 2 > (2 * z * (c + e)) ** 2]  # fmt: skip
+    return [y for y, (c, e, w, n, s) in lines if (e - w) ** 2 + (n - s) ** 2 > (2 * z * c) ** 2]
+
+
+def _along(p: list[list[int]], weights: Any) -> list[list[int]]:
+    """Sums of rows and of columns with weights."""
+    rows = [[sum(map(mul, ws, column)) for column in zip(*p, strict=True)] for ws in weights]
+    return [[sum(map(mul, ws, row)) for ws in weights] for row in rows]
+
+
+def gentle(p: list[list[int]], z: list[list[int]], one: int) -> bool:
+    """Whether the gradient of the spline of p (3, 3) has coefficients at most those of it times z / one (2, 2)."""
+    sums: dict[tuple[int, int], list[int]] = {}
+    for i, j in product(range(3), repeat=2):
+        parts = [sum(f[i][k] * g[j][m] * p[k][m] for k, m in product(range(3), repeat=2)) for f, g in SLOPES]
+        for k, m in ENDS:
+            held = sums.setdefault((i + k, j + m), [0, 0, 0])
+            sums[i + k, j + m] = list(map(add, held, (parts[0], parts[1], parts[2] * z[k][m])))
+    return all((x * x + y * y) * one**2 <= t * t for x, y, t in sums.values())
+
+
+def upwards(value: Decimal) -> str:
+    """A number with four digits, rounded up."""
+    shown = value.normalize(Context(prec=4, rounding=ROUND_CEILING))
+    return f"{shown:f}" if 1e-4 <= shown < 1e6 else f"{shown:g}"
+
+
+def say(line: str) -> None:
+    """Print 2,000 characters of a line at most, escaped where they are not printable, or not on this terminal."""
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line[:2000])
+    encoding = sys.stdout.encoding or "ascii"
+    print(shown.encode(encoding, "backslashreplace").decode(encoding), flush=True)
+
+
+def _told(table: Table) -> list[str]:
+    placed = table.told["claim"]["positions"] is not None
+    if placed:
+        say(f"claim:    {position_sentence(table)}")
+    say(f"{'of rows:' if placed else 'claim:':10}{sentence(table)}")
+    for name in (*SAID, "sha256"):
+        say(f"{name + ':':10}{table.told.get(name)}")
+    n, m, e = len(table.rows), len(table.rows[0]), len(table.edges)
+    say(f"checked:  {n} x {m} masses, {n} row sums, {e} edges both ways: {2 * e * m} inequalities, in integers")
+    ends = [Decimal(end(length for _, _, length in table.edges)) for end in (min, max)]
+    powers = [upwards(Context(prec=40).exp(d).next_plus()) if d <= 700 else "more than 1e300" for d in ends]
+    span, factor = " to ".join(map(upwards, ends)), " to ".join(powers)
+    say(f"lengths:  {span} nats: between the ends of an edge a report changes odds by a factor of {factor} at most")
+    if ends[1] > LONGEST:
+        say("warning:  the longest edge hides nothing: no two probabilities of a table are so far apart")
+    say("trusted:  coordinates and their unit; lengths and pairs as far as the claim does not tell them")
+    proved = "every gradient is within the levels, for any two positions, and " if placed else ""
+    proved += "every inequality of the claim holds on the edges listed, and they connect all secrets"
+    return [f"refused:  {fault}" for fault in faults_of(table)] or [f"proved:   {proved}"]
+
+
+def main(arguments: list[str]) -> int:
+    """Print the claims of a table, and what is wrong or proved; 0 proved, 1 refused, 2 no such table."""
+    if len(arguments) != 1:
+        say("usage: python verify_table.py TABLE.csv or TABLE.json")
+        return 2
+    try:
+        lines = _told(read(arguments[0]))
+    except (BadInput, MemoryError, *BROKEN) as error:
+        broken = f"not a mechanism table ({type(error).__name__}: {error})"
+        say(f"no table: {arguments[0]}: {error if isinstance(error, BadInput) else broken}")
+        return 2
+    except Refused as error:
+        lines = [f"refused:  {arguments[0]}: {error}"]
+    for line in lines:
+        say(line)
+    return int(lines[0].startswith("refused"))
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except (OSError, KeyboardInterrupt):  # nobody reads what it prints
+        os._exit(2)

@@ -1,0 +1,5 @@
+"""The page that proves itself, and the client that draws reports on a device."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,72 @@
+// What a page carries, gzipped, in base64: the length of its contents (uint32), these in JSON, and from the next multiple
+// of 8 bytes on its arrays, little-endian numbers one after another. The checksum of gzip tells damage.
+//
+// A page is { contents, bytes, start }; `array` gives one of its arrays by name, first of the file, then beside it.
+
+const NUMBERS = {
+  u8: BigUint64Array,
+  i8: BigInt64Array,
+  f8: Float64Array,
+  u4: Uint32Array,
+  u2: Uint16Array,
+  u1: Uint8Array,
+};
+
+/** The bytes in a base64 text, unpacked. Rejects where they are damaged. */
+async function unpacked(text) {
+  const packed = Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/** The page in a base64 text. Rejects where it is damaged. */
+async function unpackedPage(text) {
+  const bytes = await unpacked(text);
+  const end = 4 + new DataView(bytes.buffer).getUint32(0, true);
+  const contents = JSON.parse(new TextDecoder().decode(bytes.subarray(4, end)));
+  return { contents, bytes, start: 8 * Math.ceil(end / 8) };
+}
+
+/** Whether a page has an array of this name. */
+function has(page, name) {
+  return name in page.contents.arrays || name in page.contents.beside;
+}
+
+/** The array `name` as typed numbers, in the order of the file, last dimension fastest. */
+function array(page, name) {
+  const told = page.contents.arrays[name] ?? page.contents.beside[name];
+  if (!told) throw new RangeError(`${name} is not there`);
+  const count = told.shape.reduce((a, b) => a * b, 1);
+  return new NUMBERS[told.dtype](page.bytes.buffer, page.start + told.start, count);
+}
+
+/** The array `name` of place numbers as doubles below 2^53. */
+function places(page, name) {
+  return Int32Array.from(array(page, name), Number);
+}
+
+/** The secrets whose rows a page carries: all, but of a table too large for it. */
+function carriedRows(page) {
+  if (has(page, "carried")) return places(page, "carried");
+  return Int32Array.from({ length: array(page, "prior").length }, (_, u) => u);
+}
+
+/** An attribute of the file: a text, or a number; undefined where there is none. */
+function attribute(page, name) {
+  return page.contents.attrs[name];
+}
+
+/** The object in an attribute. */
+function described(page, name) {
+  return JSON.parse(attribute(page, name));
+}
+
+/** The unit of an array; undefined where it has none. */
+function unitOf(page, name) {
+  return page.contents.arrays[name]?.units;
+}
+
+/** Coordinates (n, k) of a dimension of places, an array for every axis. */
+function axesOf(page, dim) {
+  return ["x", "y", "z"].filter((axis) => has(page, `${dim}_${axis}`)).map((axis) => array(page, `${dim}_${axis}`));
+}

@@ -1,0 +1,112 @@
+// The claim, put together from metric and domain, and compared with the edges in exact fractions. T is the multiplier of
+// the metric, E its epsilon, B the largest of its levels.
+//
+//     discrete    no edge is longer than T E, and every pair is within it by edges
+//     euclidean   the same with T E |p - q|
+//     eikonal     no edge is longer than T B |p - q|, nor of length 0 unless T is; all neighbours have an edge, if no cell
+//                 of the grid is masked
+//     streets, graph   nothing: the list is the claim
+//
+// Taken as given: coordinates and unit; that lengths are integrals where levels vary; neighbours where cells are masked;
+// lengths that are the claim themselves. `mechdesign verify` rebuilds them all.
+
+// By numbers of axes and of neighbours: steps to neighbours, in any order and direction.
+const STENCILS = { "3 6": ["100"], "3 18": ["100", "110"], "3 26": ["100", "110", "111"] };
+for (const k of [4, 8, 16, 32, 64]) STENCILS[`1 ${k}`] = ["1"];
+for (const [k, end] of [[4, 1], [8, 2], [16, 3], [32, 5], [64, 9]]) {
+  STENCILS[`2 ${k}`] = ["10", "11", "21", "31", "32", "41", "43", "52", "53"].slice(0, end);
+}
+const WORD = /^[A-Za-z0-9^/]{1,20}$/; // what may stand in a sentence as a unit
+const KINDS = ["discrete", "euclidean", "eikonal", "streets", "graph"];
+
+/** What a metric claims: { kind, stencil, map, least, most, scale, rate }, levels in nats per unit, rate their largest
+ * times the scale, an exact fraction. Throws RangeError for another kind, and for levels that are no numbers. */
+function claimOf({ kind, epsilon = 0, level, stencil, multiplier }) {
+  if (!KINDS.includes(kind)) throw new RangeError(`the metric is of a kind that this page does not know: ${kind}`);
+  const levels = level ? level.eps.flat(Infinity) : [epsilon];
+  const [least, most] = levels.reduce(([a, b], at) => [Math.min(a, at), Math.max(b, at)], [Infinity, -Infinity]);
+  if (![...levels, multiplier].every((value) => Number.isFinite(value) && value >= 0))
+    throw new RangeError("a level of the metric is no number from 0 on");
+  return { kind, stencil, least, most, scale: multiplier, rate: times(exactly(most), exactly(multiplier)) };
+}
+
+/** Lattice places [i, j, ...] of points (axes of n each); null where they are not centres of different cells of the grid. */
+function latticeOf({ shape, cell, origin }, points) {
+  if (points.length !== shape.length) return null;
+  const index = Array.from(points[0], (_, u) => points.map((axis, k) => Math.round((axis[u] - origin[k]) / cell[k] - 0.5)));
+  const fits = index.every((at, u) =>
+    at.every((i, k) => i >= 0 && i < shape[k] && Math.abs(origin[k] + (i + 0.5) * cell[k] - points[k][u]) < cell[k] / 1e6),
+  );
+  return fits && new Set(index.map(String)).size === index.length ? index : null;
+}
+
+/** Whether no cell of a grid is masked. */
+function isWhole({ shape }, count) {
+  return shape.reduce((a, b) => a * b, 1) === count;
+}
+
+/** Faults of the claim. setting = { claim, domain, points, unit, edges, whole }: points (axes of n each) in `unit`, edges
+ * all those of the claim, and whole: false where only some of them are there. */
+function* claimFaults({ claim, domain, points, unit, edges, whole }) {
+  if (!WORD.test(unit)) return [{ text: "the unit of the coordinates is no word" }];
+  if (domain.unit !== unit) return [{ text: `the claim is in nats per ${domain.unit}, and the coordinates are in ${unit}` }];
+  const index = domain.kind === "grid" ? latticeOf(domain, points) : Array.from(points[0], (_, u) => [u]);
+  if (!index) return [{ text: `the coordinates are not those of different cells of a ${domain.shape.join(" x ")} grid` }];
+  if (claim.kind === "graph" || claim.kind === "streets") return [];
+  const steps = STENCILS[`${points.length} ${claim.stencil}`];
+  if (claim.kind === "eikonal" && !(domain.kind === "grid" && steps))
+    return [{ text: `no places have a graph of ${claim.stencil} neighbours but those of a grid` }];
+  const over = overLimit(points, claim.kind === "discrete", claim.rate);
+  for (let e = 0; e < edges.tail.length; e++) {
+    const [u, v, nats] = [edges.tail[e], edges.head[e], edges.length[e]];
+    if (over(exactly(nats), u, v) || (claim.kind === "eikonal" && nats === 0 && claim.rate[0] > 0n)) {
+      const text = `the edge from ${u} to ${v} is ${nats} nats long, which is not what the claim says`;
+      return [{ text, secret: u, other: v }];
+    }
+    if (e % 512 === 0) yield (0.5 * e) / edges.tail.length;
+  }
+  if (!whole) return [];
+  if (claim.kind !== "eikonal") return yield* apart(index, edges, over);
+  return isWhole(domain, index.length) ? missingNeighbours(index, steps, edges) : [];
+}
+
+/** Whether a fraction of nats exceeds the limit between two places, by squares, all exact. */
+function overLimit(points, discrete, limit) {
+  const [p, q] = times(limit, limit);
+  if (discrete) return ([a, b]) => a * a * q > p * b * b;
+  const fine = points.flatMap((axis) => Array.from(axis, (at) => exactly(at)[1])).reduce((a, b) => (a > b ? a : b));
+  const whole = points.map((axis) => Array.from(axis, (at) => exactly(at)).map(([a, b]) => (a * fine) / b));
+  const [scale, under] = [p, q * fine * fine];
+  return ([a, b], u, v) => {
+    let square = 0n;
+    for (const axis of whole) square += (axis[u] - axis[v]) ** 2n;
+    return a * a * under > scale * square * b * b;
+  };
+}
+
+function missingNeighbours(index, steps, { tail, head }) {
+  const at = new Map(index.map((place, u) => [String(place), u]));
+  const joined = new Set(Array.from(tail, (u, e) => `${Math.min(u, head[e])} ${Math.max(u, head[e])}`));
+  const turns = steps.flatMap((step) => turned([...step].map(Number)));
+  for (let u = 0; u < index.length; u++) {
+    for (const turn of turns) {
+      const v = at.get(String(index[u].map((k, axis) => k + turn[axis])));
+      if (v !== undefined && !joined.has(`${Math.min(u, v)} ${Math.max(u, v)}`)) {
+        return [{ text: `no edge joins the neighbours ${u} and ${v}`, secret: u, other: v }];
+      }
+    }
+  }
+  return [];
+}
+
+/** All orders and signs of a step. */
+function turned(step) {
+  if (step.length === 0) return [[]];
+  return step.flatMap((size, k) => {
+    const rest = turned(step.filter((_, other) => other !== k));
+    return rest.flatMap((others) => [
+      [size, ...others],
+      [-size, ...others],
+    ]);
+  });
+}

@@ -1,0 +1,50 @@
+// e^d from below, in whole numbers, and doubles as the exact fractions that they are.
+
+const WORKING_BITS = 160n; // of the Taylor sum
+const KEPT_BITS = 62; // of the bound
+const VACUOUS = 80; // nats: e^80 > 2^115 exceeds every ratio of two masses of a table
+
+const { exactly } = device;
+
+function times([a, b], [c, d]) {
+  return [a * c, b * d];
+}
+
+/** Whether one fraction exceeds another. */
+function more([a, b], [c, d]) {
+  return a * d > c * b;
+}
+
+/** The double next to a fraction. */
+function double([p, q]) {
+  const shift = bitLength(q) - bitLength(p) + 80;
+  return Number(shift < 0 ? p / (q << BigInt(-shift)) : (p << BigInt(shift)) / q) * 2 ** -shift;
+}
+
+/** How many binary digits a whole number >= 0 has. */
+function bitLength(value) {
+  return value === 0n ? 0 : value.toString(2).length;
+}
+
+/** Whole numbers [R, s] with R 2^-s <= e^length and 2^61 <= R < 2^62: partial Taylor sums of e^(length / 2^h), rounded
+ * down, then h squarings, each rounded down. Throws RangeError for a negative length, or one that is no number. */
+function expLower(length) {
+  if (!(Number.isFinite(length) && length >= 0)) throw new RangeError(`an edge cannot be ${length} nats long`);
+  const [p, q] = exactly(Math.min(length, VACUOUS));
+  const halvings = BigInt(bitLength((p + q - 1n) / q) + 4);
+  const x = (p << WORKING_BITS) / (q << halvings);
+  let term = 1n << WORKING_BITS;
+  let total = term;
+  for (let k = 1n; term; k++) {
+    term = ((term * x) >> WORKING_BITS) / k;
+    total += term;
+  }
+  for (let k = 0n; k < halvings; k++) total = (total * total) >> WORKING_BITS;
+  const drop = bitLength(total) - KEPT_BITS;
+  return [total >> BigInt(drop), Number(WORKING_BITS) - drop];
+}
+
+/** Whether a 2^s > R b: whether a exceeds e^length b beyond doubt, for [R, s] of `expLower`. */
+function exceeds(a, [factor, shift], b) {
+  return shift >= 0 ? a << BigInt(shift) > factor * b : a > (factor << BigInt(-shift)) * b;
+}

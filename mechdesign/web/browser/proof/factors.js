@@ -1,0 +1,147 @@
+// The proof of factors: P(k|u) = E(q_k(u)) W(k) / S(u) for columns k, with q_k(u) the least of the cap and offset + q(u, v)
+// over the places v that generate k, q the shortest-path distance of whole edge lengths; E(0) = 2^58 and E(t + 1) = E(t) / r
+// rounded up, r <= e^step; S(u) the sum over k of E(q_k(u)) W(k). Without generators a column is the distance from a place.
+//
+// |q_k(u) - q_k(v)| is at most the units j of the edge (u, v), and E falls by a factor of r at most from one unit to the
+// next. So P(k|u) <= e^d P(k|v) for all k wherever S(v) <= R S(u) with R <= e^(d - j step): one inequality between two
+// whole numbers for every edge, each way.
+
+const STEP_BITS = 48; // a step is a whole number of 2^-48 nats
+const SPARE_BITS = 28n; // d - j step is rounded down to a multiple of 2^-20 nats
+const LONGEST = 2 ** 13; // nats: longer edges are held to this
+
+/** The factors that draw, of the integers of a page. */
+class Factors extends device.FactorRows {
+  constructor(page) {
+    const [tail, head] = [places(page, "edge_tail"), places(page, "edge_head")];
+    const [step, cap, inner] = [attribute(page, "step"), attribute(page, "cap"), places(page, "inner")];
+    const [ratio, shift] = expLower(step * 2 ** -STEP_BITS);
+    const generated = has(page, "first_generator") && {
+      first: places(page, "first_generator"),
+      from: places(page, "generator_place"),
+      offset: array(page, "generator_offset"),
+    };
+    const numbers = { places: array(page, "place_x").length, cells: inner.length, edges: tail.length, cap, ratio, shift };
+    super(numbers, {
+      weight: array(page, "weight"),
+      target: places(page, "target"),
+      units: array(page, "edge_units"),
+      ahead: head.map((place, e) => place - tail[e]),
+      tail,
+      inner,
+      ...generated,
+    });
+    this.step = step;
+  }
+
+  /** Faults of weights, edges, cap and places: what has to hold before anything is added up. */
+  faults() {
+    const faults = [];
+    const longest = this.length.reduce((a, b) => Math.max(a, b), 0);
+    const reach = Math.trunc(58 * 0.69 * 2 ** STEP_BITS);
+    if (this.weight.some((w) => w < 1 || w > 2 ** 28)) faults.push({ text: "a weight is not within 1 and 2^28" });
+    if (longest > this.cap || this.cap + longest > 65535)
+      faults.push({ text: "an edge is longer than the cap allows" });
+    if (!(this.step > 0 && this.step * this.cap < reach))
+      faults.push({ text: "step and cap leave the kernel no room" });
+    if (new Set(this.inner).size < this.inner.length) faults.push({ text: "two secrets share a place" });
+    const count = this.start.length - 1;
+    const columns = this.generators ? this.generators.first.length : count;
+    if (this.weight.length !== columns || this.target.length !== columns)
+      faults.push({ text: "weights, reports and columns are in different numbers" });
+    if (!this.generators) return faults;
+    const { first, origins, offset } = this.generators;
+    if (origins.length !== offset.length) faults.push({ text: "places and offsets are in different numbers" });
+    if (!first.every((at, k) => (k === 0 ? at === 0 : at > first[k - 1]) && at < origins.length))
+      faults.push({ text: "a column has no generators" });
+    if (origins.some((v) => v < 0 || v >= count)) faults.push({ text: "a generator is no place" });
+    if (offset.some((f) => f > this.cap)) faults.push({ text: "an offset is above the cap" });
+    return faults;
+  }
+
+  /** S(u), exact, from q of all columns: weights at equal distance are added first, as doubles below 2^53. */
+  rowSum(reached) {
+    const weights = new Float64Array(this.cap + 1);
+    for (let k = 0; k < reached.length; k++) weights[reached[k]] += this.weight[k];
+    return weights.reduce((sum, w, t) => (w ? sum + this.kernel[t] * BigInt(w) : sum), 0n);
+  }
+
+  /** j, the units of the edge between two places; -1 where there is none. */
+  unitsOf(u, v) {
+    for (let k = this.start[u]; k < this.start[u + 1]; k++) if (this.neighbour[k] === v) return this.length[k];
+    return -1;
+  }
+}
+
+/** S(u) of every secret as the file has them: high and low 64 bits. */
+function storedSums(page) {
+  const words = array(page, "row_sum");
+  return Array.from({ length: words.length / 2 }, (_, u) => (words[2 * u] << 64n) + words[2 * u + 1]);
+}
+
+/** Faults of row sums and of row losses, both found again for the secrets `asked`. */
+function* factorFaults(page, factors, sums, asked) {
+  const faults = [];
+  const judge = lossOf(page);
+  const stored = array(page, "row_loss");
+  const kernel = Float64Array.from(factors.kernel, Number);
+  for (let k = 0; k < asked.length; k++) {
+    const secret = asked[k];
+    const reached = factors.columns(secret);
+    const sum = factors.rowSum(reached);
+    if (sum !== sums[secret]) {
+      faults.push({ text: `secret ${secret}: the row sums to ${sum}, not to ${sums[secret]}`, secret });
+    }
+    let loss = 0;
+    for (let c = 0; judge && c < reached.length; c++) {
+      loss += kernel[reached[c]] * factors.weight[c] * judge(secret, factors.target[c]);
+    }
+    if (judge && !agree(loss / Number(sum), stored[secret])) {
+      faults.push({ text: `secret ${secret}: its loss is not ${stored[secret]}`, secret });
+    }
+    if (k % 4 === 0) yield k / asked.length;
+  }
+  return faults;
+}
+
+/** Every edge of the claim by row sums: faults, how many inequalities, the largest log-ratio over length, and that of the
+ * edge that `worst` names. */
+function* factorEdges(factors, sums, { tail, head, length }, worst) {
+  const bounds = new Map();
+  const found = {
+    faults: [],
+    broken: 0,
+    inequalities: 2 * tail.length,
+    compared: 2 * tail.length,
+    value: -1,
+    said: null,
+  };
+  const logs = sums.map((sum) => Math.log(Number(sum)));
+  for (let e = 0; e < tail.length; e++) {
+    const [u, v] = [tail[e], head[e]];
+    const units = factors.unitsOf(factors.inner[u], factors.inner[v]);
+    const [p, q] = exactly(Math.min(length[e], LONGEST));
+    const spare = (p << BigInt(STEP_BITS)) / q - BigInt(factors.step) * BigInt(units);
+    const wrong = units < 0 ? 2 : brokenWays(bounds, spare, sums[u], sums[v]);
+    found.broken += wrong;
+    if (wrong && found.faults.length === 0) {
+      const text = `the edge from ${u} to ${v}, ${length[e]} nats long, is not covered by its factors`;
+      found.faults.push({ text, secret: u, other: v });
+    }
+    const value = (factors.step * 2 ** -STEP_BITS * units + Math.abs(logs[u] - logs[v])) / length[e];
+    found.value = Math.max(found.value, value);
+    if (worst && isEdge(worst, u, v)) found.said = value;
+    if (e % 512 === 0) yield e / tail.length;
+  }
+  return found;
+}
+
+/** How many of both inequalities between two row sums do not hold, e^(spare 2^-48) apart at most; bounds, those of other
+ * edges by what they spare. */
+function brokenWays(bounds, spare, a, b) {
+  if (spare < 0n) return 2;
+  const key = spare >> SPARE_BITS;
+  if (!bounds.has(key)) bounds.set(key, expLower(Number(key) * 2 ** (Number(SPARE_BITS) - STEP_BITS)));
+  const bound = bounds.get(key);
+  return Number(exceeds(a, bound, b)) + Number(exceeds(b, bound, a));
+}

@@ -1,0 +1,84 @@
+// Figures that are found again in floating point, and compared with what the file and the page say.
+
+const AGREE = 1e-9; // relative, of sums in another order
+
+function agree(found, said, most = AGREE) {
+  return found === said || Math.abs(found - said) <= most * Math.abs(said);
+}
+
+/** l(u, y) of a page as a function; null for a loss that is not a formula of coordinates or a table of the file. */
+function lossOf(page) {
+  if (has(page, "loss_table")) {
+    const [table, reports] = [array(page, "loss_table"), page.contents.arrays.loss_table.shape[1]];
+    return (u, y) => table[u * reports + y];
+  }
+  const secrets = axesOf(page, "secret");
+  const reports = has(page, "report_x") ? axesOf(page, "report") : secrets;
+  const [x, ...others] = secrets;
+  const [along, ...across] = reports;
+  const square = (u, y) => {
+    let sum = (x[u] - along[y]) ** 2;
+    for (let k = 0; k < others.length; k++) sum += (others[k][u] - across[k][y]) ** 2;
+    return sum;
+  };
+  const known = {
+    squared: square,
+    distance: (u, y) => Math.sqrt(square(u, y)),
+    "zero-one": (u, y) => Number(secrets.some((axis, k) => axis[u] !== reports[k][y])),
+  };
+  return known[attribute(page, "loss")] ?? null;
+}
+
+/** The expected loss from every secret of a table whose rows are there; null where the loss is not known. */
+function* rowLosses(page, mass, rows, reports) {
+  const judge = lossOf(page);
+  if (!judge) return null;
+  const losses = new Float64Array(rows.length);
+  for (let r = 0; r < rows.length; r++) {
+    for (let y = 0; y < reports; y++) losses[r] += Number(mass[r * reports + y]) * judge(rows[r], y);
+    losses[r] *= 2 ** -62;
+    if (r % 16 === 0) yield r / rows.length;
+  }
+  return losses;
+}
+
+/** Faults of the prior: it is a probability. */
+function priorFaults(prior) {
+  const sum = prior.reduce((a, b) => a + b, 0);
+  const fits = prior.every((p) => p >= 0) && Math.abs(sum - 1) <= 1e-9;
+  return fits ? [] : [{ text: `the prior sums to ${sum}` }];
+}
+
+/** Faults of figures that the page says: those of the file and those of `verify`. found has expected_loss,
+ * effective_epsilon and violations, value, the largest log-ratio over length, and worst, that of the place that `verify`
+ * named; each undefined where it was not found again. */
+function figureFaults(page, found) {
+  const [faults, { verification: verified, position_loss: placedLoss }] = [[], page.contents];
+  const compare = (name, said, value) => {
+    if (value !== undefined && !(value === said || (value !== null && said !== null && agree(value, said))))
+      faults.push({ text: `${name}: the page says ${said}, found ${value}` });
+  };
+  for (const name of ["expected_loss", "effective_epsilon"]) {
+    compare(name, attribute(page, name), found[name]);
+    const shown = name === "effective_epsilon" ? (verified.row_ratio ?? verified[name]) : verified[name];
+    if (shown !== null && shown !== attribute(page, name) && !agree(shown, attribute(page, name))) {
+      faults.push({ text: `${name}: the page says ${shown}, the file ${attribute(page, name)}` });
+    }
+  }
+  compare("position_loss", placedLoss, found.position_loss);
+  if (verified.ratio !== null && !agree(verified.ratio, placedOf(page) ? 1 : attribute(page, "effective_epsilon")))
+    faults.push({ text: `ratio: the page says ${verified.ratio}, the file another` });
+  compare("violations", verified.violations, found.violations);
+  const bounded = attribute(page, "objective") ?? attribute(page, "expected_loss");
+  if (attribute(page, "lower_bound") > bounded * (1 + AGREE)) {
+    faults.push({ text: `lower_bound: ${attribute(page, "lower_bound")} exceeds what it should bound` });
+  }
+  if (verified.certified !== true) faults.push({ text: "the page says that the mechanism is not certified" });
+  if (found.worst !== undefined && verified.worst && !(found.worst !== null && agree(found.worst, found.value))) {
+    faults.push({ text: `worst: ${JSON.stringify(verified.worst)} is not where the table comes closest to its claim` });
+  }
+  const own = described(page, "parameters").own_constraints ?? [];
+  if (verified.lower_bound_checked && (own.length || attribute(page, "lower_bound") === undefined))
+    faults.push({ text: "lower_bound: the page says that it was checked, and the file does not hold what it rests on" });
+  return faults;
+}

@@ -1,0 +1,157 @@
+// The claim about positions: P(y|x) is a quadratic spline of the rows around a cell, and its gradient is at most the level.
+//
+// On a cell, and on each of its quarters, level times P and gradient have coefficients by Bernstein's polynomials; where
+// those of the gradient are at most those of the product, so is the gradient. For masses p of the 3 x 3 rows around and
+// levels z (times the side of a cell, in units of 2^-60, rounded down) at the four corners of the cell, in whole numbers:
+//
+//     (X^2 + Y^2) 2^120 <= T^2 for all 16 sums X, Y, T of `gentle`, on the cell or else on all four quarters of it.
+//
+// A file may give levels at the corners of the quarters of cells instead, for which the quarters alone count.
+//
+// Found again: which rows lie around which cell, and that levels at corners are at most the largest of the claim. Taken as
+// given: that a level that varies is nowhere below the interpolant of those at the corners.
+
+const ROUNDED = 1.01 * Math.SQRT2 * 2 ** -16; // sides by which rounding to 2^-16 of a cell parts two positions, and a percent
+const LEVELS = { corner_level: 4, quarter_level: 16 }; // of each cell, where a file has them
+const LEVEL_BITS = 60n;
+const STEPS = [-1, 0, 1];
+const AROUND = STEPS.flatMap((i) => STEPS.map((j) => [i, j]));
+const CHAIKIN = [[3, 1, 0], [1, 3, 0], [0, 3, 1], [0, 1, 3]];
+const HALVES = [[2, 0], [1, 1], [0, 2]];
+const ENDS = [[0, 0], [0, 1], [1, 0], [1, 1]];
+
+/** The claim about positions: that of the metric of the problem, the side of cells, and the nats of rounding; null where a
+ * page has none. */
+function placedOf(page) {
+  if (!["around_row", ...Object.keys(LEVELS)].some((name) => has(page, name))) return null;
+  const claim = claimOf(described(page, "problem_metric" in page.contents.attrs ? "problem_metric" : "metric"));
+  const side = described(page, "domain").cell?.[0];
+  return { ...claim, side, rounding: double(claim.rate) * ROUNDED * side };
+}
+
+/** The claim about positions of a table that is there whole, into `outcome`. */
+function* provePositions(page, outcome) {
+  const [placed, domain] = [placedOf(page), described(page, "domain")];
+  const wrong = (text) => outcome.faults.push({ text });
+  if (page.contents.kind !== "table") {
+    outcome.given.push("The claim between any two positions was checked by mechdesign verify when this page was made, not here.");
+    return;
+  }
+  const kinds = Object.keys(LEVELS).filter((name) => has(page, name));
+  if (kinds.length !== 1 || !has(page, "around_row") || !["euclidean", "eikonal"].includes(placed.kind))
+    return wrong("the claim about positions has no rows or levels at corners, or those of cells and of quarters");
+  const [around, levels] = [places(page, "around_row"), array(page, kinds[0])];
+  const cells = domain.kind === "grid" && domain.cell.length === 2 && domain.cell[0] === domain.cell[1] ? latticeOf(domain, axesOf(page, "secret")) : null;
+  if (!cells) return wrong("the coordinates are not those of different cells of the grid of the positions");
+  const rows = rowsAround(cells);
+  if (rows.length !== around.length || rows.some((row, k) => row !== around[k]))
+    return wrong("the rows around a cell are not those of the claim about positions");
+  if (levels.length !== LEVELS[kinds[0]] * cells.length || !levels.every((level) => level > 0 && !more(exactly(level), placed.rate)))
+    return wrong("the claim about positions is about other cells, or lower levels");
+  const found = yield* steepPairs(array(page, "mass"), rows, levels, placed.side);
+  if (found.broken) {
+    const [secret, report] = found.first;
+    outcome.faults.push({ text: `${counted(found.broken)} gradients of positions are too steep, first of P(${report}|x) in cell ${secret}`, secret });
+  }
+  outcome.found.gradients = found.pairs;
+  outcome.proved.push(
+    `Between any two positions the claim holds: in ${counted(cells.length)} cells, for each of ${counted(found.pairs / cells.length)} reports, the gradient of P(y|x) is at most the level times P(y|x).`,
+    "Each of these gradients was compared in whole numbers.",
+    "Every cell draws from the rows around it that the rule names, and no level at a corner is above that of the claim.",
+  );
+  if (placed.kind === "eikonal") outcome.given.push("That the privacy level is nowhere below the interpolant of the levels at the corners of a cell is as the file has it.");
+}
+
+/** The rows (9 n) of the nine cells around each: a cell's own, or that of the nearest one, the first of several. */
+function rowsAround(cells) {
+  const at = new Map(cells.map((cell, u) => [String(cell), u]));
+  const row = (x, y) => {
+    let [best, least] = [-1, Infinity];
+    for (const [i, j] of AROUND) {
+      const [u, far] = [at.get(`${x + i},${y + j}`), i * i + j * j];
+      if (u !== undefined && (far < least || (far === least && u < best))) [best, least] = [u, far];
+    }
+    return best;
+  };
+  return Int32Array.from(cells.flatMap(([x, y]) => AROUND.map(([i, j]) => row(x + i, y + j))));
+}
+
+/** floor(2^60 level side), exactly. */
+function wholeLevel(level, side) {
+  const [p, q] = times(exactly(level), exactly(side));
+  return (p << LEVEL_BITS) / q;
+}
+
+/** How many pairs of cell and report there are, how many are broken, and the first of them. */
+function* steepPairs(mass, rows, levels, side) {
+  const cells = rows.length / 9;
+  const [reports, corners] = [mass.length / cells, levels.length / cells];
+  const found = { pairs: mass.length, broken: 0, first: null };
+  for (let u = 0; u < cells; u++) {
+    const z = Array.from(levels.subarray(corners * u, corners * (u + 1)), (level) => wholeLevel(level, side));
+    const quarters = levelsOfQuarters(z);
+    const own = Array.from(rows.subarray(9 * u, 9 * u + 9), (row) => row * reports);
+    for (let y = 0; y < reports; y++) {
+      const patch = [0, 3, 6].map((k) => own.slice(k, k + 3).map((from) => mass[from + y]));
+      if (gentlePatch(patch, z, quarters)) continue;
+      found.broken++;
+      found.first ??= [u, y];
+    }
+    yield u / cells;
+  }
+  return found;
+}
+
+/** Four times the levels at the corners (2, 2) of each quarter, from those of the cell (4) or of its quarters (16). */
+function levelsOfQuarters(z) {
+  if (z.length === 16) return [0, 4, 8, 12].map((q) => [0, 2].map((i) => [4n * z[q + i], 4n * z[q + i + 1]]));
+  const half = along([z.slice(0, 2), z.slice(2)], HALVES);
+  return ENDS.map(([i, j]) => square(half, i, j, 2));
+}
+
+/** The square of `held` with `size` rows and columns from (i, j) on. */
+function square(held, i, j, size) {
+  return held.slice(i, i + size).map((row) => row.slice(j, j + size));
+}
+
+/** Whether the conditions hold on a cell by its own four levels, or on all quarters of it, in whole numbers. */
+function gentlePatch(patch, z, quarters) {
+  const one = 1n << LEVEL_BITS;
+  if (z.length === 4 && gentle(patch, [z.slice(0, 2), z.slice(2)], one)) return true;
+  const fine = along(patch, CHAIKIN);
+  return ENDS.every(([i, j], q) => gentle(square(fine, i, j, 3), quarters[q], 8n * one));
+}
+
+/** Sums of rows and of columns with weights. */
+function along(held, weights) {
+  const sum = (values) => weights.map((ws) => ws.reduce((total, w, k) => (w ? total + BigInt(w) * values[k] : total), 0n));
+  const columns = held[0].map((_, j) => sum(held.map((row) => row[j])));
+  return weights.map((_, i) => sum(columns.map((column) => column[i])));
+}
+
+/** Whether the gradient of the spline of p (3, 3) has coefficients at most those of it times z / one (2, 2). */
+function gentle(p, z, one) {
+  const value = ([a, b, c]) => [a + b, 4n * b, b + c];
+  const slope = ([a, b, c]) => [2n * (b - a), 2n * (c - a), 2n * (c - b)];
+  const both = (across, upward) => {
+    const rows = p.map(upward);
+    const columns = [0, 1, 2].map((j) => across(rows.map((row) => row[j])));
+    return (i, j) => columns[j][i];
+  };
+  const parts = [both(slope, value), both(value, slope), both(value, value)];
+  const square = one * one;
+  for (let a = 0; a < 4; a++) {
+    for (let c = 0; c < 4; c++) {
+      let [x, y, t] = [0n, 0n, 0n];
+      for (const [k, m] of ENDS) {
+        const [i, j] = [a - k, c - m];
+        if (i < 0 || i > 2 || j < 0 || j > 2) continue;
+        x += parts[0](i, j);
+        y += parts[1](i, j);
+        t += parts[2](i, j) * z[k][m];
+      }
+      if ((x * x + y * y) * square > t * t) return false;
+    }
+  }
+  return true;
+}

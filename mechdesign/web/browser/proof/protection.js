@@ -1,0 +1,388 @@
+// What the first sentence says is protected, and the factor by which a report changes odds at most, found again: between
+// cells or places from their rows, between positions from the claim, which other parts of this program prove.
+//
+// Cells are half-open, so that two at a displacement of k cells hold positions at every distance above their gap, the length
+// of (|k| - 1)+ sides, and at none up to it. Gaps are compared in exact fractions, ratios of masses in doubles.
+//
+// Positions of an area with holes, on either side of one: every cell is cut into f x f squares, on each of which the nine
+// Bezier coefficients bound P(y|.); of any two squares whose hull leaves the area, those of one are divided by those of
+// the other.
+
+const METRES = { m: 1, km: 1000, cm: 0.01, mi: 1609.344, ft: 0.3048, yd: 0.9144 };
+const MINOR_AXIS = 6356752.314245; // of WGS 84, metres
+const CUTS = [4, 2, 1]; // f, the first that is not too much work
+const MOST_RATIOS = 4e9;
+const MOST_COEFFICIENTS = 4e7;
+
+/** The faults of what a page says is protected, after its rows were proved; `rows` names the secrets that it carries, mass
+ * their masses, null of factors. Says in `outcome` what was found. */
+function* protectionFaults(page, outcome, rows = null, mass = null) {
+  const { within, factor, exact, path } = page.contents.protection;
+  if (!((within ?? 0) >= 0 && within !== Infinity)) return [{ text: `the sentence speaks of a radius of ${within}` }];
+  if (factor === null) return [];
+  const found = yield* new Setting(page, rows, mass).factors(page.contents.protection);
+  if (found === null) {
+    outcome.given.push("The factor that the sentence speaks of was found by mechdesign when this page was made, not here.");
+    return [];
+  }
+  const faults = [];
+  const claimed = factor === "unbounded" ? Infinity : factor;
+  if (!(claimed >= found.factor * (1 - AGREE)))
+    faults.push({ text: `the sentence says factor ${claimed}, found ${found.factor}` });
+  if (exact && !found.partly && claimed > found.factor * (1 + AGREE))
+    faults.push({ text: `the sentence says factor ${claimed}, no two have more than ${found.factor}` });
+  if ((path === null) !== (found.path === undefined)) faults.push({ text: "the sentence does not say whether the claim is along paths" });
+  else if (path !== null && !(path >= found.path * (1 - AGREE)))
+    faults.push({ text: `the sentence says path ${path}, found ${found.path}` });
+  if (found.partly) outcome.given.push("The factor that the sentence speaks of, between rows that this page does not carry.");
+  else outcome.proved.push(found.words);
+  return faults;
+}
+
+/** What is protected: "positions", "cells" of a grid, or "places", values along a line among them. */
+function protectedKind(page) {
+  if (placedOf(page)) return "positions";
+  const { kind, cell, unit } = described(page, "domain");
+  return kind === "grid" && (cell.length > 1 || unit in METRES || unit === "cell") ? "cells" : "places";
+}
+
+/** What is needed to find a factor again: the domain, its lattice, the rows. */
+class Setting {
+  constructor(page, rows, mass) {
+    this.page = page;
+    this.domain = described(page, "domain");
+    this.points = axesOf(page, "secret");
+    this.count = this.points[0].length;
+    this.placed = placedOf(page);
+    this.cells = protectedKind(page) === "cells";
+    this.claim = claimOf(described(page, "metric"));
+    this.along = this.claim.kind === "streets";
+    this.masses = mass ? Float64Array.from(mass, Number) : null;
+    this.rowOf = rows && new Map(Array.from(rows, (u, r) => [u, r]));
+    this.partly = rows !== null && rows.length < this.count;
+    this.reports = mass ? mass.length / rows.length : 0;
+    if (this.domain.kind !== "grid") return;
+    this.index = latticeOf(this.domain, this.points);
+    this.at = new Map(this.index.map((place, u) => [String(place), u]));
+    this.whole = isWhole(this.domain, this.count);
+  }
+
+  /** By how much a length on the plane exceeds that on the ground at most, as an exact fraction. */
+  get stretch() {
+    if (!this.domain.plane) return [1n, 1n];
+    const reach = this.points[0].reduce((far, x, u) => Math.max(far, Math.hypot(x, this.points[1][u])), 0);
+    const corner = this.domain.cell ? Math.hypot(...this.domain.cell) / 2 : 0;
+    const t = ((reach + corner) * (1 + 2 ** -50) * METRES[this.domain.unit]) / MINOR_AXIS;
+    if (t > 0.8) throw new RangeError("the area is too wide for a plane");
+    const [p, q] = times(exactly(((t * t) / 6) * (1 + (t * t) / 8)), [(1n << 40n) + 1n, 1n << 40n]);
+    return [p + q, q];
+  }
+
+  /** {factor, path, partly, words} for a radius; null where it cannot be found here. */
+  *factors(told) {
+    const within = told.within ?? 0;
+    if (this.placed) return this.partly ? null : yield* this.#ofPositions(within);
+    if (this.masses && !this.along) {
+      const pairs = this.cells ? this.#cellPairs(within) : this.#placePairs(within);
+      const factor = yield* this.#steepest(pairs);
+      const words = `The factor of the sentence is the largest of such ${this.cells ? "cells" : "places"}, both ways, over all reports: found again from their rows.`;
+      return { factor, partly: this.partly, words };
+    }
+    const nats = this.cells ? yield* this.#farthest(within, told) : this.#farPlaces(within);
+    const words = "The factor of the sentence is at least e^d for the largest claimed distance d that it speaks of.";
+    return { factor: Math.exp(nats), words };
+  }
+
+  // --- cells ---
+
+  /** Displacements between cells that hold positions at most `within` apart, of each two opposite ones one. */
+  steps(within, stretch = this.stretch) {
+    const { cell, shape } = this.domain;
+    return nearSteps(cell, shape, times(exactly(within), stretch), within > 0);
+  }
+
+  *#cellPairs(within) {
+    for (const step of this.steps(within)) {
+      for (let u = 0; u < this.count; u++) {
+        const v = this.at.get(String(this.index[u].map((at, k) => at + step[k])));
+        if (v !== undefined) yield [u, v];
+      }
+    }
+  }
+
+  /** The largest claimed distance of such cells, in nats. */
+  *#farthest(within, told) {
+    const [steps, { cell }] = [this.steps(within), this.domain];
+    if (steps.length === 0) return 0;
+    const rate = double(this.claim.rate);
+    if (this.claim.kind === "discrete") return rate;
+    if (this.claim.kind === "euclidean")
+      return rate * Math.max(...steps.map((step) => Math.hypot(...step.map((k, axis) => k * cell[axis]))));
+    return this.whole ? this.#alongSteps(steps) : yield* this.#aroundHoles(steps, told);
+  }
+
+  /** A way along edges of a whole lattice, each as long as the longest of its kind. */
+  #alongSteps(steps) {
+    const edges = claimEdges(this.page);
+    const longest = new Map();
+    for (let e = 0; e < edges.tail.length; e++) {
+      const [a, b] = [this.index[edges.tail[e]], this.index[edges.head[e]]];
+      const kind = String(a.map((at, k) => Math.abs(at - b[k])));
+      longest.set(kind, Math.max(longest.get(kind) ?? 0, edges.length[e]));
+    }
+    const axes = this.domain.cell.map((_, k) => longest.get(String(this.domain.cell.map((__, j) => Number(j === k)))) ?? 0);
+    const diagonal = axes.length === 2 ? longest.get("1,1") : undefined;
+    const far = steps.map((step) => {
+      const away = step.map(Math.abs);
+      const across = diagonal === undefined ? 0 : Math.min(...away);
+      return away.reduce((sum, k, axis) => sum + (k - across) * axes[axis], 0) + (across ? across * diagonal : 0);
+    });
+    return Math.max(...far);
+  }
+
+  /** The longest of the shortest ways between such cells: 0 where none is longer than the sentence says, else endless. */
+  *#aroundHoles(steps, { factor }) {
+    const edges = claimEdges(this.page);
+    const beside = neighboursOf(this.count, edges);
+    const unbounded = factor === "unbounded";
+    const limit = unbounded ? 0 : Math.log(factor) * (1 + 1e-9);
+    for (let u = 0; u < this.count; u++) {
+      const wanted = steps.map((step) => this.at.get(String(this.index[u].map((at, k) => at + step[k]))));
+      const nats = shortestPaths(beside, u, limit);
+      if (wanted.some((v) => nats[v] > limit)) return unbounded ? 0 : Infinity;
+      if (u % 64 === 0) yield u / this.count;
+    }
+    return 0;
+  }
+
+  // --- places ---
+
+  *#placePairs(within) {
+    if (this.claim.kind !== "euclidean") {
+      const { tail, head } = claimEdges(this.page);
+      for (let e = 0; e < tail.length; e++) yield [tail[e], head[e]];
+      return;
+    }
+    const [p, q] = this.stretch;
+    const most = within * (Number(p) / Number(q)) * (1 + 2 ** -40);
+    for (let u = 0; u < this.count; u++) {
+      for (let v = u + 1; v < this.count; v++) {
+        if (Math.hypot(...this.points.map((axis) => axis[u] - axis[v])) <= most) yield [u, v];
+      }
+    }
+  }
+
+  /** Nats of the claim within a radius, along streets or straight, or of its longest edge. */
+  #farPlaces(within) {
+    if (this.along) return double(this.claim.rate) * within;
+    if (this.claim.kind === "euclidean") return double(times(this.claim.rate, this.stretch)) * within;
+    return claimEdges(this.page).length.reduce((a, b) => Math.max(a, b), 0);
+  }
+
+  /** The largest ratio of two masses of a report in the rows of pairs, either way. */
+  *#steepest(pairs) {
+    let [found, k] = [1, 0];
+    for (const [u, v] of pairs) {
+      const [a, b] = [this.rowOf.get(u), this.rowOf.get(v)];
+      if (a === undefined || b === undefined) continue;
+      const { high, low } = steepest(this.masses, a * this.reports, b * this.reports, this.reports);
+      found = Math.max(found, high, 1 / low);
+      if (k++ % 4096 === 0) yield 0.5;
+    }
+    return found;
+  }
+
+  // --- positions ---
+
+  /** e^(eps within + rounding), and around the holes of an area what the rows there have. */
+  *#ofPositions(within) {
+    const name = Object.keys(LEVELS).find((each) => has(this.page, each));
+    const varies = this.placed.kind === "eikonal";
+    const rate = varies ? exactly(array(this.page, name).reduce((a, b) => Math.max(a, b), 0)) : this.placed.rate;
+    const path = Math.exp(double(times(rate, this.stretch)) * within + this.placed.rounding / 1.01);
+    const words = "The factor of the sentence is at least e^(D + r) of the claim about positions, for two that are as far apart as it says.";
+    if (this.whole) return { factor: path, words };
+    const around = yield* this.#leaving(within);
+    return { factor: Math.max(path, around), path, words: `${words} Around the holes of the area it was found again from the rows.` };
+  }
+
+  /** The largest factor of two positions whose straight line may leave the area. */
+  *#leaving(within) {
+    const { cell, shape } = this.domain;
+    const most = times(times(exactly(within), this.stretch), [(1n << 40n) + 1n, 1n << 40n]);
+    for (const parts of CUTS) {
+      const side = cell[0] / parts;
+      const sizes = shape.map((count) => parts * count);
+      const steps = nearSteps([side, side], sizes, most, within > 0);
+      const work = steps.reduce((sum, step) => sum + Math.abs(step[0]) + Math.abs(step[1]), 0);
+      if (this.count * parts ** 2 * work > MOST_RATIOS / 4) continue;
+      const squares = new Squares(this.index, sizes, parts);
+      const [tail, head] = yield* squares.leaving(steps);
+      const used = new Set([...tail, ...head]);
+      if (used.size * this.reports > MOST_COEFFICIENTS || tail.length * this.reports > MOST_RATIOS) continue;
+      return (yield* this.#between(squares, parts, [...used], tail, head)) * (1 + 2 ** -40);
+    }
+    return Infinity; // more than any page carries
+  }
+
+  /** The largest quotient of coefficients on two squares, over all reports. */
+  *#between(squares, parts, used, tail, head) {
+    const [around, width] = [places(this.page, "around_row"), this.reports];
+    const weights = Array.from({ length: parts }, (_, k) => coefficients(k / parts, (k + 1) / parts));
+    const [low, high] = [new Float64Array(squares.count), new Float64Array(squares.count)];
+    let largest = 1;
+    for (let y = 0; y < width; y++) {
+      for (const square of used) {
+        const { cell, part } = squares.of[square];
+        const p = STEPS.map((_, i) => STEPS.map((__, j) => this.masses[around[9 * cell + 3 * i + j] * width + y]));
+        let [least, most] = [Infinity, 0];
+        for (const a of weights[part[0]]) {
+          const along = [0, 1, 2].map((j) => a[0] * p[0][j] + a[1] * p[1][j] + a[2] * p[2][j]);
+          for (const b of weights[part[1]]) {
+            const value = b[0] * along[0] + b[1] * along[1] + b[2] * along[2];
+            [least, most] = [Math.min(least, value), Math.max(most, value)];
+          }
+        }
+        [low[square], high[square]] = [least, most];
+      }
+      for (let e = 0; e < tail.length; e++) {
+        const [s, t] = [tail[e], head[e]];
+        largest = Math.max(largest, high[s] / low[t], high[t] / low[s]);
+      }
+      yield y / width;
+    }
+    return largest;
+  }
+}
+
+/** The squares that cells are cut into, numbered, with the cell and the part of each. */
+class Squares {
+  constructor(index, sizes, parts) {
+    this.sizes = sizes;
+    this.number = new Int32Array(sizes[0] * sizes[1]).fill(-1);
+    this.of = [];
+    index.forEach(([i, j], cell) => {
+      for (let a = 0; a < parts; a++) {
+        for (let b = 0; b < parts; b++) {
+          this.number[(i * parts + a) * sizes[1] + j * parts + b] = this.of.length;
+          this.of.push({ cell, part: [a, b], place: [i * parts + a, j * parts + b] });
+        }
+      }
+    });
+    this.count = this.of.length;
+  }
+
+  #at(i, j) {
+    return i >= 0 && j >= 0 && i < this.sizes[0] && j < this.sizes[1] ? this.number[i * this.sizes[1] + j] : -1;
+  }
+
+  /** Pairs at these displacements whose hull is not inside the area: [tails, heads]. */
+  *leaving(steps) {
+    const [tail, head] = [[], []];
+    for (const [k, step] of steps.entries()) {
+      const hull = hullOf(step);
+      this.of.forEach(({ place: [i, j] }, square) => {
+        const other = this.#at(i + step[0], j + step[1]);
+        if (other < 0 || hull.every(([a, b]) => this.#at(i + a, j + b) >= 0)) return;
+        tail.push(square);
+        head.push(other);
+      });
+      yield k / steps.length;
+    }
+    return [tail, head];
+  }
+}
+
+/** The squares that the hull of two squares at a displacement cuts: |k - t step| < 1 on both axes for a t of [0, 1]. */
+function hullOf(step) {
+  const found = [];
+  const [rows, columns] = step.map((s) => Array.from({ length: Math.abs(s) + 1 }, (_, k) => Math.min(0, s) + k));
+  for (const i of rows) {
+    for (const j of columns) {
+      let [low, high] = [0, 1];
+      for (const [k, s] of [[i, step[0]], [j, step[1]]]) {
+        if (s === 0) continue;
+        const ends = [(k - 1) / s, (k + 1) / s];
+        [low, high] = [Math.max(low, Math.min(...ends)), Math.min(high, Math.max(...ends))];
+      }
+      if (low < high) found.push([i, j]);
+    }
+  }
+  return found;
+}
+
+/** Bezier coefficients (3, 3) of a quadratic B-spline between shares of a cell, of the three coefficients around. */
+function coefficients(start, end) {
+  return [[start, start], [start, end], [end, end]].map(([a, b]) => {
+    const [before, after] = [((1 - a) * (1 - b)) / 2, (a * b) / 2];
+    return [before, 1 - before - after, after];
+  });
+}
+
+/** Displacements of cells whose gap is below `most`, an exact fraction, or, where open is false, none; later than the origin
+ * in the order of the axes. */
+function nearSteps(sides, shape, most, open) {
+  const about = double(most);
+  const reach = sides.map((side, k) => Math.min(shape[k] - 1, Math.floor(about / side) + 2));
+  const widths = reach.map((k) => 2 * k + 1);
+  const total = widths.reduce((a, b) => a * b, 1);
+  const whole = sides.map(exactly);
+  const found = [];
+  for (let number = (total + 1) / 2; number < total; number++) {
+    const step = [];
+    let rest = number;
+    for (let k = widths.length - 1; k >= 0; k--) {
+      step[k] = (rest % widths[k]) - reach[k];
+      rest = Math.floor(rest / widths[k]);
+    }
+    const gaps = step.map((k) => Math.max(Math.abs(k) - 1, 0));
+    const square = gaps.reduce((sum, gap, k) => sum + (gap * sides[k]) ** 2, 0);
+    if (square > about ** 2 * (1 + 1e-9)) continue;
+    if (square > about ** 2 * (1 - 1e-9)) {
+      let exact = [0n, 1n];
+      gaps.forEach((gap, k) => {
+        const [a, b] = times(whole[k], [BigInt(gap), 1n]);
+        exact = [exact[0] * b * b + a * a * exact[1], exact[1] * b * b];
+      });
+      if (open ? !more(times(most, most), exact) : exact[0] > 0n) continue;
+    }
+    found.push(step);
+  }
+  return found;
+}
+
+/** Of every place its neighbours, [place, length]. */
+function neighboursOf(count, { tail, head, length }) {
+  const beside = Array.from({ length: count }, () => []);
+  for (let e = 0; e < tail.length; e++) {
+    beside[tail[e]].push([head[e], length[e]]);
+    beside[head[e]].push([tail[e], length[e]]);
+  }
+  return beside;
+}
+
+/** Dijkstra's distances from one place, endless beyond a limit, with a binary heap of [distance, place]. */
+function shortestPaths(beside, source, limit = Infinity) {
+  const found = new Float64Array(beside.length).fill(Infinity);
+  const heap = [[(found[source] = 0), source]];
+  const swap = (i, j) => ([heap[i], heap[j]] = [heap[j], heap[i]]);
+  while (heap.length) {
+    const [distance, place] = heap[0];
+    const last = heap.pop();
+    if (heap.length) heap[0] = last;
+    for (let i = 0; ;) {
+      const least = [2 * i + 1, 2 * i + 2].reduce((a, b) => (b < heap.length && heap[b][0] < heap[a][0] ? b : a), i);
+      if (least === i) break;
+      swap(i, (i = least));
+    }
+    if (distance > found[place]) continue;
+    for (const [other, length] of beside[place]) {
+      const through = distance + length;
+      if (through > limit || through >= found[other]) continue;
+      found[other] = through;
+      let i = heap.push([found[other], other]) - 1;
+      for (let up; i > 0 && heap[(up = (i - 1) >> 1)][0] > heap[i][0]; i = up) swap(i, up);
+    }
+  }
+  return found;
+}

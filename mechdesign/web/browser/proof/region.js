@@ -1,0 +1,178 @@
+// The proof of a compact map: for every edge of length d and x units S(v) <= R S(u), R <= e^(d - x step), each way, is the
+// claim along it (factors.js says why). ball.mjs of the client lays out rows, lengths and bounds, and adds up S.
+//
+// A row has a sum over all places nearer than the cap, tens of thousands of them. So the rows of a patch around one cell
+// are added up, or all of them when that is asked for, or there are few.
+
+const PATCH = 15; // cells along either side of what is proved at once
+const FEW_ROWS = 2500; // of a map that is proved whole
+const LOOSEST = 4n; // times a sum that its bound may be
+
+/** Faults of what the header says beside the numbers: kernel, lengths of steps, the name of the levels, the claim. */
+function regionFaults({ header, seals }) {
+  const faults = [];
+  const says = (holds, what) => holds || faults.push({ text: what });
+  const [ratio, shift] = expLower(header.step * 2 ** -STEP_BITS);
+  says(ratio === BigInt(header.ratio) && shift === header.shift, "the kernel falls in other steps than the map says");
+  says(header.step * header.cap < Math.trunc(58 * 0.69 * 2 ** STEP_BITS), "step and cap leave the kernel no room");
+  const sides = header.cell.map(exactly);
+  const [p, q] = exactly(header.level_unit);
+  for (const [k, [down, right]] of [[1, 0], [0, 1], [1, 1], [2, 1], [1, 2]].slice(0, header.advance.length).entries()) {
+    const [a, b] = [BigInt(down) * sides[0][0] * sides[1][1], BigInt(right) * sides[1][0] * sides[0][1]];
+    const under = sides[0][1] * sides[1][1];
+    const square = ((p << 48n) ** 2n * (a * a + b * b)) / (24n * q * under) ** 2n;
+    const root = BigInt(header.advance[k]);
+    says(root * root <= square && square < (root + 1n) ** 2n, `advance ${k} is not the length of its step`);
+  }
+  says(header.ledger === (seals.levels ?? header.ledger), "the claim names other levels");
+  return faults;
+}
+
+/** The levels of the secrets, cell by cell. */
+function secretLevels({ header: { shape, frame, domain }, arrays: { level } }) {
+  const [across, along] = domain.shape;
+  const held = new Uint16Array(across * along);
+  for (let i = 0; i < across; i++) {
+    const from = (i + frame) * shape[1] + frame;
+    held.set(level.subarray(from, from + along), i * along);
+  }
+  return held;
+}
+
+/** The SHA-256 of the file of a map, and that which names its levels with their grid; over an open connection browsers
+ * have none. */
+async function sealsOf(bytes, map) {
+  const size = new DataView(bytes.buffer, bytes.byteOffset).getUint32(12, true);
+  const text = new TextDecoder().decode(bytes.subarray(16, 16 + size)); // the header as it was written
+  const written = (name, value) => new RegExp(`[{ ]"${name}": (${value})[,}]`).exec(text)?.[1];
+  const [number, list] = ["[-+.0-9e]+", "\\[[^\\]]*\\]"];
+  const kinds = { cell: list, cells: list, level_unit: number, origin: list, plane: "\\{[^}]*\\}", stencil: number };
+  kinds.unit = '"[^"]*"';
+  const parts = Object.entries(kinds).map(([name, value]) => `"${name}": ${written(name, value) ?? null}`);
+  const levels = new Blob([`{${parts.join(", ")}}`, secretLevels(map)]);
+  return { file: await device.sha256(bytes), levels: await device.sha256(await levels.arrayBuffer()) };
+}
+
+/** The rows that are added up: those of a patch around a cell that lies in the map, or all. */
+function* patchAround([across, along], cell) {
+  const start = (at, count) => Math.max(0, Math.min(at - (PATCH >> 1), count - PATCH));
+  const [top, left] = [start(Math.floor(cell / along), across), start(cell % along, along)];
+  for (let i = top; i < Math.min(across, top + PATCH); i++) {
+    for (let j = left; j < Math.min(along, left + PATCH); j++) yield i * along + j;
+  }
+}
+
+function* proveRegion(page, outcome, all, around = page.contents.first) {
+  const { map } = page;
+  outcome.faults.push(...regionFaults(map));
+  if (outcome.faults.length) return;
+  const region = new device.RegionRows(map.header, map.arrays);
+  const count = map.header.cells;
+  const whole = all || count <= FEW_ROWS;
+  const asked = whole ? Array.from({ length: count }, (_, u) => u) : [...patchAround(region.cells, around)];
+  const sums = new Map();
+  for (const [k, u] of asked.entries()) {
+    const sum = region.rowSum(u);
+    if (sum > region.boundOf(u))
+      outcome.faults.push({ text: `cell ${u}: the row sums to more than its bound`, secret: u });
+    if (region.boundOf(u) > LOOSEST * sum)
+      outcome.faults.push({ text: `cell ${u}: the row sums to less than a quarter of its bound`, secret: u });
+    sums.set(u, sum);
+    const words = `adding up rows, ${counted(k)} of ${counted(asked.length)}`;
+    if (k % 4 === 0) yield { words, share: 0.1 + (0.8 * k) / asked.length };
+  }
+  const { edges, broken } = yield* part(regionEdges(region, map.header.step, sums, outcome.faults), "comparing inequalities", 0.9, 1);
+  const rows = `${counted(asked.length)} rows${whole ? "" : ` of ${counted(count)}`}`;
+  const told = `${rows}, ${counted(2 * edges)} inequalities, in whole numbers.`;
+  outcome.found = { rows: asked.length, inequalities: 2 * edges, violations: broken, partial: !whole };
+  if (!whole) outcome.found.cells = asked;
+  outcome.found.told = { whole, verdict: whole ? "Proved in this browser" : "Proved around one place", words: told };
+  outcome.proved.push(
+    "The map has the kernel, the lengths of steps and the levels that its claim speaks of.",
+    `${whole ? "All rows were" : "The rows of the cells around the place were"} added up in whole numbers, ${counted(asked.length)} of ` +
+      `${counted(count)}, over all places nearer than the cap, and none exceeds its bound, or is below a quarter of it.`,
+    `${counted(2 * edges)} inequalities between row sums hold, two for each of ${counted(edges)} edges, each for all reports` +
+      `${whole ? "." : ": the claim along every path between these cells."}`,
+  );
+  if (!whole)
+    outcome.given.push(
+      "All other rows and edges: mechdesign verify added them up when this page was made, not this browser.",
+    );
+  outcome.given.push(
+    `${map.seals.file ? "The" : "The checksums of the map, which browsers do not find on pages over an open connection, and the"} figures of mechdesign verify.`,
+    "That the plane, the unit and the levels suit the people who live there is as the map has it.",
+  );
+  faultsOfWords(page, outcome, region);
+}
+
+/** Every edge between the secrets whose sums are there: how many, and how many inequalities do not hold. */
+function* regionEdges(region, unit, sums, faults) {
+  const bounds = new Map();
+  let [edges, broken, k] = [0, 0, 0];
+  for (const [u, sum] of sums) {
+    const [i, j] = [Math.floor(u / region.cells[1]), u % region.cells[1]];
+    for (const step of region.steps) {
+      const { down, right } = step;
+      if (i + down >= region.cells[0] || j + right < 0 || j + right >= region.cells[1]) continue;
+      const v = u + down * region.cells[1] + right;
+      const other = sums.get(v);
+      if (other === undefined) continue;
+      edges++;
+      const length = BigInt(region.lengthOf(region.placeOf(u), step));
+      const wrong = brokenWays(bounds, length - BigInt(unit) * BigInt(region.unitsOf(u, step)), sum, other);
+      broken += wrong;
+      const text = `the edge from ${u} to ${v} is not covered by the row sums`;
+      if (wrong && broken === wrong) faults.push({ text, secret: u, other: v });
+    }
+    if (k++ % 64 === 0) yield k / sums.size;
+  }
+  return { edges, broken };
+}
+
+/** Faults of what the page shows beside the map. */
+function faultsOfWords(page, outcome, region) {
+  const { contents, map } = page;
+  const says = (holds, text) => holds || outcome.faults.push({ text });
+  const factor = Math.exp(longestStep(region, map.header.domain.shape));
+  says(contents.protection.factor >= factor * (1 - AGREE), `the sentence says factor ${contents.protection.factor}, found ${factor}`);
+  says(contents.verification.certified === true, "the page says that the map is not certified");
+  const own = contents.facts.provenance["sha256sum of the file"];
+  says(own === (map.seals.file ?? own), "sha256sum: the page shows another than the map");
+}
+
+/** The range of the levels of the secrets. */
+function levelRange(map) {
+  return secretLevels(map).reduce(([least, most], at) => [Math.min(least, at), Math.max(most, at)], [Infinity, 0]);
+}
+
+/** What a map protects, and its range of levels, per kilometre on metres. */
+function regionHeadline({ map, contents }) {
+  const { cell, unit, level_unit: quantum } = map.header;
+  const [least, most] = levelRange(map).map((at) => at * quantum * contents.levels_per);
+  const per = contents.levels_per === 1 ? unitWord(unit, false) : "km";
+  const odds = `between two people however close, one report changes the odds by a factor of at most ${figure(contents.protection.factor, true)}.`;
+  return `Protects ${cellWords(cell, unit)}: ${odds} Levels fall from ${figure(most, true)} to ${figure(least, false)} nats per ${per}.`;
+}
+
+/** The claim of a map in one sentence. */
+function regionClaimWords({ map }) {
+  const { cells, domain, plane, stencil, level_unit: quantum, unit, ledger } = map.header;
+  const [least, most] = levelRange(map).map((at) => at * quantum);
+  const about = plane ? ` on the azimuthal equidistant plane about ${plane.latitude}, ${plane.longitude}, WGS84` : "";
+  return `One report satisfies P(y|u) <= exp(d(u,u')) P(y|u') for every report y and all ${cells} secrets (cells of a ${domain.shape.join(" x ")} grid${about}), where d is the shortest-path distance of the ${stencil}-neighbour graph, every edge as long as the line integral, rounded down by less than 2^-27 nats, of a privacy level that is bilinear between the centres of cells, and there a whole number of ${quantum} nats per ${unitWord(unit, false)} (${least} to ${most}); levels ${ledger.slice(0, 16)}. ${BUDGET}`;
+}
+
+/** The nats of the longest edge between two secrets whose cells touch. */
+function longestStep(region, [across, along]) {
+  let longest = 0;
+  for (const step of region.steps) {
+    const { down, right } = step;
+    if (down > 1 || Math.abs(right) > 1) continue;
+    for (let i = 0; i + down < across; i++) {
+      for (let j = Math.max(0, -right); j + right < along && j < along; j++) {
+        longest = Math.max(longest, region.lengthOf(region.placeOf(i * along + j), step));
+      }
+    }
+  }
+  return longest * 2 ** -STEP_BITS;
+}

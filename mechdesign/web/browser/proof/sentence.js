@@ -1,0 +1,279 @@
+// The sentences of a page, put together from its numbers: what is protected, how far off reports are, the lower bound, the
+// claim. Figures are rounded to the safe side: losses and factors up, bounds and radii down.
+
+// A Gauss-Legendre rule of 10 nodes on either half of [-1, 1]: right to 1e-12, beside that of problem/losses.py.
+const NODE = [-1, 1].flatMap((half) => device.NODES.flatMap((x) => [(half - x) / 2, (half + x) / 2]));
+const WEIGHT = [...device.WEIGHTS, ...device.WEIGHTS].flatMap((weight) => [weight / 2, weight / 2]);
+const KILOMETRES = 10_000; // metres from which a length is told in km
+const BUDGET = "k reports cost k times as much.";
+
+/** A figure in plain digits, thousands apart; up, whether it is rounded up, or down, null to the nearest. */
+function figure(value, up = null, digits = 4) {
+  if (value === 0 || !Number.isFinite(value)) return value > 0 ? "inf" : String(value);
+  const exponent = Math.floor(Math.log10(Math.abs(value))) - digits + 1;
+  const scaled = Math.abs(exponent) < 300 ? value * 10 ** -exponent : value / 10 ** exponent;
+  let near = Math.round(scaled);
+  if (up !== null && Math.abs(scaled - near) > 1e-12 * Math.abs(scaled)) near = up ? Math.ceil(scaled) : Math.floor(scaled);
+  const shown = Number(`${near}e${exponent}`);
+  if (Math.abs(shown) >= 0.99e-4 && Math.abs(shown) < 1e9) return shown.toLocaleString("en", { maximumSignificantDigits: digits + 1 });
+  const [mantissa, power] = shown.toExponential(digits - 1).split("e");
+  const raised = [...power.replace("+", "")].map((c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[c])).join("");
+  return `${mantissa.includes(".") ? mantissa.replace(/\.?0+$/, "") : mantissa} × 10${raised}`;
+}
+
+/** A share in percent, two digits. */
+function percent(share, up, digits = 2) {
+  return up && share > 0 && share < 1e-6 ? "under 0.0001 %" : `${figure(100 * share, up, digits)} %`;
+}
+
+/** The word of a unit of length after one, or after several. */
+function unitWord(unit, several = true) {
+  return { 1: ["unit", "units"], cell: ["cell", "cells"] }[unit]?.[Number(several)] ?? unit;
+}
+
+function ofLength(value, unit, up) {
+  if (unit === "m" && Math.abs(value) >= KILOMETRES) return `${figure(value / 1000, up)} km`;
+  const text = figure(value, up);
+  return `${text} ${unitWord(unit, text !== "1")}`;
+}
+
+/** A loss in the unit of its table: a length, its square, or a bare number. */
+function ofLoss(value, unit, up) {
+  const root = unit.replace(/\^2$/, "");
+  const text = figure(value, up);
+  if (root in METRES || root === "cell") return root === unit ? ofLength(value, unit, up) : `${text} ${root}²`;
+  if (root === "units") return root === unit ? ofLength(value, "1", up) : `${text} squared units`;
+  return unit === "1" ? text : `${text} ${unit.replace("^2", "²")}`;
+}
+
+/** The first sentences of a page of a mechanism. */
+function headline(page) {
+  const loss = lossWords(page);
+  return [protectedWords(page), loss.words, boundWords(page, loss), stoppedWords(page)].filter(Boolean).join(" ");
+}
+
+/** What is protected, in words. */
+function subjectOf(page) {
+  const { kind, unit, cell } = described(page, "domain");
+  const what = protectedKind(page);
+  if (what === "positions") return "any two positions";
+  if (what === "places") {
+    const noun = kind === "grid" ? "values" : unit === "1" ? "inputs" : "places";
+    return `these ${array(page, "prior").length.toLocaleString("en")} ${noun}`;
+  }
+  return cellWords(cell, unit);
+}
+
+function cellWords(cell, unit) {
+  if (unit === "cell") return "cells, not positions";
+  const sides = [...new Set(cell.map((side) => side.toLocaleString("en", { maximumSignificantDigits: 6 })))];
+  return `cells of ${sides.join(" x ")} ${unitWord(unit, sides.join() !== "1")}, not positions`;
+}
+
+/** What is protected, and by what factor a report changes odds. */
+function protectedWords(page) {
+  const { within, factor, exact, path } = page.contents.protection;
+  const [subject, what] = [`Protects ${subjectOf(page)}`, protectedKind(page)];
+  if (factor === null) return `${subject}; by what factor odds change between two people is not known.`;
+  if (factor === 1) return `${subject}: a report tells nothing about anybody.`;
+  const change = factor === "unbounded" ? "no bounded factor" : `a factor of ${exact ? "up to" : "at most"} ${figure(factor, true)}`;
+  const { unit } = described(page, "domain");
+  const near = within ? `within ${radiusWords(within)} ${unitWord(unit, radiusWords(within) !== "1")}` : "";
+  if (what === "cells") return `${subject}: between two people ${near || "however close"}, one report changes the odds by ${change}.`;
+  if (what === "places") {
+    const metric = claimOf(described(page, "metric")).kind;
+    const pairs = { discrete: "any two of them", eikonal: "two of them side by side", graph: "two of them that an edge joins" };
+    const between = pairs[metric] ?? `two of them ${near}${metric === "streets" ? " along the streets" : ""}`;
+    return `${subject}: between ${between}, one report changes the odds by ${change}.`;
+  }
+  const ways = path === null ? "" : `, along paths inside the area by at most ${figure(path, true)}`;
+  return `${subject}: ${near}${path === null ? "" : " in a straight line"}, one report changes anybody's odds by ${change}${ways}.`;
+}
+
+/** A radius in all its digits where six are all. */
+function radiusWords(within) {
+  const whole = figure(within, false, 6);
+  return Number(whole.replaceAll(",", "")) === within ? whole : figure(within, false);
+}
+
+/** How far off reports are: { words, value, told }, told of a loss as it is shown. */
+function lossWords(page) {
+  const { position_loss: at, facts } = page.contents;
+  const [loss, { unit }] = [attribute(page, "loss"), described(page, "domain")];
+  const value = at ?? attribute(page, "expected_loss");
+  const units = unitOf(page, "loss_table") ?? "1";
+  if (!WORD.test(units)) throw new RangeError("the unit of the loss is no word");
+  const told = {
+    squared: (of, up) => ofLength(Math.sqrt(Math.max(of, 0)), unit, up),
+    distance: (of, up) => ofLength(of, unit, up),
+    "zero-one": (of, up) => percent(1 - of, !up, 4),
+  }[loss] ?? ((of, up) => ofLoss(of, units, up));
+  const what = facts.same_places || at !== null ? "Reports" : "Answers";
+  const off = at === null ? "off" : "off the true position";
+  const words = {
+    squared: `${what} are ${told(value, true)} ${off} (root mean square).`,
+    distance: `${what} are ${told(value, true)} ${off} on average.`,
+    "zero-one": `A report is the true one with probability ${told(value, true)}.`,
+  }[loss] ?? `${what} have a loss of ${told(value, true)} on average.`;
+  return { words, value, told };
+}
+
+/** What was made small, its lower bound where it was checked, and the share by which it is above that. */
+function boundOf(page) {
+  const own = attribute(page, "objective") ?? attribute(page, "expected_loss");
+  if (page.contents.verification.lower_bound_checked !== true) return { own, bound: 0, gap: null };
+  const bound = attribute(page, "lower_bound");
+  return { own, bound, gap: own > 0 ? (own - bound) / own : 0 };
+}
+
+function boundWords(page, { value, told }) {
+  const [{ own, bound, gap }, at] = [boundOf(page), page.contents.position_loss];
+  const [loss, program, placed] = [attribute(page, "loss"), attribute(page, "program"), placedOf(page) !== null];
+  if (!(bound > 0) || (placed && program !== "positions") || (attribute(page, "objective") !== undefined && !placed)) return "";
+  const whose = placed ? "of this form" : `with this claim${["bounded", "constrained"].includes(program) ? " and its limits" : ""}`;
+  const end = own > 0 ? ` (gap ${percent(Math.max(gap, 0), true)}).` : ".";
+  const added = loss === "squared" && at !== null && !placed ? (value - own) * (1 - 1e-12) : 0;
+  const best = `mechanism ${whose} does better than ${told(bound + added, false)}${end}`;
+  if (loss !== "distance" || at === null || placed) return `No ${best}`;
+  return `Between centres of cells that is ${told(own, true)}, and no ${best}`;
+}
+
+function stoppedWords(page) {
+  const [stopped, { gap }] = [attribute(page, "stopped"), boundOf(page)];
+  const why = { time: "Stopped at its time limit", interrupt: "Stopped by hand" }[stopped];
+  if (!why) return "";
+  const on = `${stopped === "time" ? "a longer --time-limit" : "the same command without an interruption"} goes on`;
+  const known = gap !== null && gap >= 0 && gap < 1;
+  return known
+    ? `${why}: up to ${percent(gap, true)} of the loss may be avoidable; ${on}.`
+    : `${why}: how much better the best is was not found; ${on}.`;
+}
+
+/** The cells of a grid in words, with the plane that they lie on. */
+function gridWords({ shape, plane }, stretch) {
+  if (!plane) return `${shape.join(" x ")} grid`;
+  const angle = (value, letters) => `${Math.abs(value)} ${letters[Number(value < 0)]}`;
+  const about = `${angle(plane.latitude, "NS")} ${angle(plane.longitude, "EW")}, WGS84`;
+  const excess = double([stretch[0] - stretch[1], stretch[1]]);
+  return `${shape.join(" x ")} grid on the azimuthal equidistant plane about ${about}, where distances exceed geodesic ones by less than ${figure(excess, true, 3)} of them`;
+}
+
+/** The claim of the rows of a page in one sentence. */
+function claimWords(page) {
+  const [claim, domain, count] = [claimOf(described(page, "metric")), described(page, "domain"), array(page, "prior").length];
+  const where = domain.kind === "grid" ? `cells of a ${gridWords(domain, new Setting(page, null, null).stretch)}` : "places";
+  const rate = `${claim.most} nats per ${unitWord(domain.unit, false)}`;
+  const distance = {
+    discrete: `the discrete metric, ${claim.most} nats between any two secrets (local differential privacy)`,
+    euclidean: `the Euclidean distance over all pairs times ${rate}`,
+    eikonal: `the shortest-path distance of the ${claim.stencil}-neighbour graph, every edge as long as the line integral of the privacy level eps (${claim.least} to ${rate})`,
+    streets: `the shortest-path distance along the streets listed in the file, either way, times ${rate}`,
+    graph: "the shortest-path distance of the edges listed in the file",
+  }[claim.kind];
+  const scale = claim.scale === 1 || claim.kind === "graph" ? "" : `${claim.scale} times `;
+  return `One report satisfies P(y|u) <= exp(d(u,u')) P(y|u') for every report y and all ${count} secrets (${where}), where d is ${scale}${distance}; checked on ${page.contents.edges} edges. ${BUDGET}`;
+}
+
+/** The claim about positions in one sentence; null where there is none. */
+function placedWords(page) {
+  const [placed, domain, count] = [placedOf(page), described(page, "domain"), array(page, "prior").length];
+  if (!placed) return null;
+  const grid = gridWords(domain, new Setting(page, null, null).stretch);
+  const rate = `${placed.most} nats per ${unitWord(domain.unit, false)}`;
+  const straight = isWhole(domain, count) ? "the Euclidean distance" : "the length of the shortest path inside the cells";
+  const distance = placed.kind === "eikonal"
+    ? `the least integral of the privacy level eps (${placed.least} to ${rate}) along paths inside the cells`
+    : `${straight} times ${rate}`;
+  const scale = placed.scale === 1 ? "" : `${placed.scale} times `;
+  return `One report satisfies P(y|x) <= exp(D(x,x') + r) P(y|x') for every report y and all positions x, x' in the ${count} cells, ${placed.side} ${unitWord(domain.unit, false)} wide, of a ${grid}, where D is ${scale}${distance} and r = ${figure(placed.rounding, true, 3)} is for rounding positions to 2^-16 of a cell; drawn by the quadratic B-spline of 3 x 3 cells, checked by its gradient. ${BUDGET}`;
+}
+
+/** The mean loss to the true position, uniform in its cell, under the prior: null where the file has none
+ * (closed_forms/loss.py says where), undefined where this page does not carry every row. */
+function positionLoss(page, mass) {
+  const domain = described(page, "domain");
+  const [loss, { cell }] = [attribute(page, "loss"), domain];
+  if (domain.kind !== "grid" || cell.length > 2 || !["squared", "distance"].includes(loss)) return null;
+  if (page.contents.kind === "factors") {
+    return loss === "squared" ? attribute(page, "expected_loss") + cell.reduce((sum, h) => sum + (h * h) / 12, 0) : null;
+  }
+  const [secrets, reports] = [axesOf(page, "secret"), axesOf(page, "report")];
+  if (reports.length !== secrets.length || reports[0].length < 2 || unitOf(page, "report_x") !== unitOf(page, "secret_x")) return null;
+  const away = (u, y) => secrets.map((axis, k) => reports[k][y] - axis[u]);
+  const onLattice = reports.every((axis, k) =>
+    axis.every((at) => Math.abs((at - domain.origin[k]) / cell[k] - 0.5 - Math.round((at - domain.origin[k]) / cell[k] - 0.5)) <= 1e-9),
+  );
+  if (loss === "distance" && (new Set(cell).size > 1 || !onLattice)) return null;
+  if (page.contents.kind !== "table") return undefined;
+  const around = has(page, "around_row") ? places(page, "around_row") : null;
+  const [prior, width] = [array(page, "prior"), reports[0].length];
+  const steps = around ? AROUND : [null];
+  const cost = loss === "squared" ? meanSquares(cell) : meanDistances(cell[0]);
+  let total = 0;
+  for (const [k, step] of steps.entries()) {
+    const of = cost(step);
+    for (let u = 0; u < prior.length; u++) {
+      const from = (around ? around[9 * u + k] : u) * width;
+      let row = 0;
+      for (let y = 0; y < width; y++) row += Number(mass[from + y]) * of(away(u, y));
+      total += prior[u] * row;
+    }
+  }
+  return total * 2 ** -62;
+}
+
+/** The weight of a step of the spline at s of [-1/2, 1/2]; 1 for none. */
+function stepWeight(step, s) {
+  return step === undefined ? 1 : step === 0 ? 0.75 - s * s : (0.5 + step * s) ** 2 / 2;
+}
+
+/** Means over a cell, times the weight of a step, of the squared distance to y - u away. */
+function meanSquares(cell) {
+  const moments = { "-1": [1 / 6, -1 / 24, 1 / 60], 0: [2 / 3, 0, 1 / 20], 1: [1 / 6, 1 / 24, 1 / 60] };
+  return (step) => {
+    const own = cell.map((_, k) => (step ? moments[step[k]] : [1, 0, 1 / 12]));
+    const weight = own.reduce((product, [zeroth]) => product * zeroth, 1);
+    const parts = own.map(([zeroth, first, second], k) => [cell[k], weight / zeroth, zeroth, first, second]);
+    return (away) =>
+      parts.reduce((sum, [h, share, zeroth, first, second], k) => sum + share * (zeroth * away[k] ** 2 - 2 * h * first * away[k] + h * h * second), 0);
+  };
+}
+
+/** The same of the distance, on square cells and lattices: by Gauss-Legendre rules, in two triangles a quadrant where the
+ * report lies in the cell itself. */
+function meanDistances(side) {
+  return (step) => {
+    const known = new Map();
+    const [first, second] = step ?? [];
+    const mean = (a, b) => {
+      let sum = 0;
+      NODE.forEach((x, i) =>
+        NODE.forEach((z, j) => {
+          const share = (WEIGHT[i] * WEIGHT[j]) / 4;
+          sum += share * stepWeight(first, x / 2) * stepWeight(second, z / 2) * Math.hypot(a - x / 2, b - z / 2);
+        }),
+      );
+      return sum;
+    };
+    const inside = () => {
+      let sum = 0;
+      for (const [across, upward] of ENDS.map((ends) => ends.map((end) => 2 * end - 1))) {
+        NODE.forEach((x, i) =>
+          NODE.forEach((z, j) => {
+            const [s, v] = [(x + 1) / 4, (z + 1) / 2];
+            const share = (WEIGHT[i] / 4) * (WEIGHT[j] / 2) * s * s * Math.sqrt(1 + v * v);
+            for (const [p, q] of [[s, s * v], [s * v, s]]) sum += share * stepWeight(first, across * p) * stepWeight(second, upward * q);
+          }),
+        );
+      }
+      return sum;
+    };
+    return (away) => {
+      if (away.length === 1) return side * (Math.round(away[0] / side) === 0 ? 0.25 : Math.abs(Math.round(away[0] / side)));
+      const [a, b] = away.map((x) => Math.round(x / side));
+      const key = `${a},${b}`;
+      if (!known.has(key)) known.set(key, side * (a === 0 && b === 0 ? inside() : mean(a, b)));
+      return known.get(key);
+    };
+  };
+}

@@ -1,0 +1,190 @@
+// The map and what is done with it: tabs, a place that is chosen, a report that is drawn, the reach of a factor of odds.
+
+const TABS = {
+  prior: "Prior",
+  level: "Privacy level",
+  loss: "Expected loss",
+  reports: "Reports from here",
+  belief: "What an attacker believes",
+};
+const DEPTH = 1e-6; // of the largest probability shown: what is less likely has the darkest colour
+
+/** Buttons [name, text] that turn to what the map shows; a function that marks one of them as pressed. */
+function addTabs(texts, turn) {
+  const buttons = texts.map(([name, text]) => {
+    const button = element("button", text);
+    button.type = "button";
+    button.addEventListener("click", () => turn(name));
+    return [name, button];
+  });
+  byId("tabs").append(...buttons.map(([, button]) => button));
+  return (tab) => buttons.forEach(([name, button]) => button.setAttribute("aria-pressed", String(name === tab)));
+}
+
+/** A map, what it shows, and the reports that are drawn from a place that was chosen on it. */
+class View {
+  constructor() {
+    this.report = null;
+    this.map = new PlaceMap(
+      byId("map"),
+      (place, how) => this.chosen(place, how),
+      () => this.draw(),
+    );
+    byId("draw").addEventListener("click", () => this.draw());
+  }
+
+  turn(tab) {
+    this.tab = tab;
+    this.show();
+  }
+}
+
+class Explore extends View {
+  constructor(model) {
+    super();
+    Object.assign(this, { model, posterior: null, tab: "reports" });
+    const { domain } = model;
+    this.ground = groundOf(model.secrets, domain, model.page.contents.network, model.edges);
+    this.reportGround = model.located ? this.ground : groundOf(model.reports, { kind: "points" }, false, null);
+    this.secret = this.#likeliest();
+    byId("factor").addEventListener("input", () => this.show());
+    this.#tabs();
+    const said = model.page.contents.protection.factor;
+    this.factor = said > 1.05 && said < 50 ? said : 2; // that of the sentence where the slider reaches it
+    byId("factor").value = Math.log(Math.log(this.factor));
+    this.choose(this.secret);
+  }
+
+  /** The likeliest place whose row is there; of several, the one nearest to the middle. */
+  #likeliest() {
+    const { model, ground } = this;
+    const { left, right, low, high } = ground.extent;
+    const off = (u) => Math.hypot(ground.x[u] - (left + right) / 2, ground.y[u] - (low + high) / 2);
+    const there = Array.from({ length: model.count }, (_, u) => u).filter((u) => model.carries(u));
+    const most = there.reduce((best, u) => Math.max(best, model.prior[u]), 0);
+    return there
+      .filter((u) => model.prior[u] >= most * (1 - 1e-9))
+      .reduce((best, u) => (off(u) < off(best) ? u : best));
+  }
+
+  #tabs() {
+    const { model } = this;
+    const there = { level: model.level !== null, belief: !model.rowOf };
+    const constant = (values) => scaleOf(values).constant;
+    if (model.level && constant(model.level)) there.level = false;
+    if (constant(model.prior)) there.prior = false;
+    const texts = model.located ? TABS : { ...TABS, reports: "Answers from here" };
+    const shown = Object.entries(texts).filter(([name]) => there[name] !== false);
+    this.press = addTabs(shown, (name) => this.turn(name));
+  }
+
+  /** A place that was clicked at coordinates, or the next one in a direction. */
+  chosen(place, how) {
+    const onReports = this.tab === "reports" && !this.model.located;
+    if (onReports && place !== null) return this.choose(this.secret);
+    if (place === null) return this.choose(this.ground.step(this.secret, ...how));
+    this.choose(place, this.model.placed ? this.model.pointIn(place, how) : undefined);
+  }
+
+  choose(u, point = [0, 0]) {
+    [this.secret, this.point] = [u, point];
+    this.row = this.model.row(u, point);
+    [this.report, this.posterior] = [null, null];
+    if (["prior", "level", "loss"].includes(this.tab) === false) this.tab = "reports";
+    byId("draw").disabled = !this.row;
+    this.show();
+  }
+
+  draw() {
+    if (!this.row) return;
+    this.report = this.model.draw(this.secret, this.point);
+    this.posterior = this.model.posterior(this.report);
+    if (this.posterior) this.tab = "belief";
+    this.show();
+  }
+
+  /** What a proof found: the losses of the secrets, and the place that is wrong. */
+  proved({ faults, found: { losses } }) {
+    const { model } = this;
+    if (losses) {
+      const numbers = model.around ? null : model.rowOf && [...model.rowOf.keys()];
+      const shown = (model.around && model.centreLosses()) || losses;
+      model.losses = new Map(Array.from(shown, (loss, k) => [numbers ? numbers[k] : k, loss]));
+      this.show();
+    }
+    const at = faults.find((fault) => fault.secret !== undefined);
+    if (at && at.secret < model.count) this.choose(at.secret);
+  }
+
+  #values() {
+    const { model } = this;
+    const all = (value) => Float64Array.from({ length: model.count }, (_, u) => value(u));
+    if (this.tab === "belief" && this.posterior)
+      return { values: this.posterior, depth: DEPTH, words: "probability of each place after the report" };
+    if (this.tab === "loss") {
+      const unit = model.facts.loss_unit ? `, ${model.facts.loss_unit}` : "";
+      return { values: all((u) => model.losses?.get(u) ?? NaN), words: `expected loss of a report${unit}` };
+    }
+    if (this.tab === "prior") return { values: model.prior, words: "prior probability of each place" };
+    if (this.tab === "level")
+      return { values: model.level, words: `privacy level, nats per ${model.facts.unit.replace(/s$/, "")}` };
+    return {
+      values: this.row ? model.spread(this.row) : all(() => NaN),
+      depth: DEPTH,
+      words: "probability that a person here reports it",
+      reports: true,
+    };
+  }
+
+  show() {
+    const { model, secret, point } = this;
+    if (this.tab === "belief" && !this.posterior) this.draw();
+    const { values, depth = null, words, reports = false } = this.#values();
+    const ground = reports ? this.reportGround : this.ground;
+    const onSecrets = ground === this.ground;
+    const bars = ground.kind === "bars";
+    const scale = bars && depth !== null ? { ...scaleOf(values), least: 0 } : scaleOf(values, depth);
+    const marks = onSecrets ? [{ place: secret, kind: "person", at: model.placed ? model.coordinates(secret, point) : null }] : [];
+    const reported = this.report !== null && model.located ? model.cellOf[this.report] : this.report;
+    if (this.report !== null && (model.located || reports)) marks.push({ place: reported, kind: "report" });
+    this.factor = Math.exp(Math.exp(Number(byId("factor").value)));
+    const nats = model.nats(secret);
+    const inside = Array.from(nats, (d) => d <= Math.log(this.factor) * (1 + 1e-9));
+    const round = model.straight() && ground.kind !== "bars" && onSecrets;
+    const radius = round ? model.reach(this.factor) : null;
+    this.map.show({
+      ground,
+      values,
+      scale,
+      marks,
+      unit: model.facts.unit,
+      circle: round && Number.isFinite(radius) ? { place: secret, at: marks[0]?.at, radius } : null,
+      inside: onSecrets ? inside : null,
+      axis: reports && !model.located ? "answer" : model.facts.unit,
+    });
+    this.press(this.tab);
+    const chances = ["reports", "belief", "prior"].includes(this.tab);
+    fillLegend(byId("legend"), scale, words, bars, chances ? chance : short);
+    byId("place-title").textContent = where(model, secret);
+    describe(byId("place"), placeFacts(model, secret, this.row, point));
+    const within = inside.filter(Boolean).length - 1;
+    const far = radius === null ? "" : figure(radius, !model.placed); // cells within it are counted, positions promised
+    const factor = figure(this.factor, true);
+    const cells = model.domain.kind === "grid" && model.secrets.length > 1;
+    const reach = radius === null ? "" : `, all within ${far} ${model.facts.unit}`;
+    const others = `${counted(within)} other ${cells ? "cell" : "place"}${within === 1 ? "" : "s"}`;
+    const from = model.placed ? "here" : cells ? "this cell" : "here";
+    const told =
+      model.placed && radius !== null
+        ? `any position within ${far} ${model.facts.unit} by no more`
+        : within === 0
+          ? `any other ${cells ? "cell" : "place"} by more`
+          : `${others} by no more`;
+    byId("reach").textContent = `A report changes the odds between ${from} and ${told} than a factor of ${factor}${model.placed || within === 0 ? "" : reach}.`;
+    byId("factor").setAttribute("aria-valuetext", `factor ${factor}`);
+    byId("factor-text").textContent = factor;
+    byId("report-box").hidden = this.report === null;
+    if (this.report !== null) describe(byId("report"), reportFacts(model, secret, this.report, this.posterior, point));
+    byId("missing").hidden = this.row !== null;
+  }
+}

@@ -1,0 +1,104 @@
+// The page: its texts from its data, the map, and the proof.
+
+const byId = (id) => document.getElementById(id);
+
+/** Put texts made from the data in place of those that stand in the HTML. */
+function showFacts(page) {
+  const { facts, verification, kind } = page.contents;
+  const region = kind === "region";
+  byId("sentence").textContent = region ? regionHeadline(page) : headline(page);
+  const claims = region ? { claim: regionClaimWords(page) } : { claim: claimWords(page), position_claim: placedWords(page) };
+  document.title = `${facts.name}: ${facts.kind}`;
+  for (const part of document.querySelectorAll("[data-fact]")) part.textContent = claims[part.dataset.fact] ?? facts[part.dataset.fact];
+  for (const part of document.querySelectorAll("[data-provenance]"))
+    part.textContent = facts.provenance[part.dataset.provenance];
+  for (const part of document.querySelectorAll("[data-figure]")) {
+    const name = part.dataset.figure;
+    const value = name in verification ? verification[name] : attribute(page, name);
+    part.textContent =
+      typeof value === "object" && value
+        ? Object.entries(value)
+            .map(([k, v]) => `${k} ${v}`)
+            .join(", ")
+        : String(value);
+  }
+}
+
+/** The verdict of the proof, and what it said. */
+function showOutcome(page, outcome) {
+  const [badge, good] = [byId("proof"), outcome.faults.length === 0];
+  const { found } = outcome;
+  const told = found.told ?? {
+    whole: !found.partial,
+    verdict: found.partial ? "Proved in part" : "Proved in this browser",
+    words: good
+      ? `${counted(found.rows)} rows, ${counted(found.inequalities)} inequalities${found.gradients ? `, ${counted(found.gradients)} gradients between positions` : ""}${found.compared === found.inequalities ? ", in whole numbers" : ""}.`
+      : "",
+  };
+  badge.className = `badge ${good ? (told.whole ? "proved" : "partly") : "refused"}`;
+  byId("progress").hidden = true;
+  byId("verdict").textContent = good ? told.verdict : "Refused";
+  byId("saying").textContent = good ? told.words : outcome.faults[0].text;
+  const list = (id, texts) => {
+    byId(id).replaceChildren(...texts.map((text) => element("li", text)));
+    byId(id).parentElement.hidden = texts.length === 0;
+  };
+  list(
+    "proved",
+    outcome.proved.filter(() => good),
+  );
+  list("given", outcome.given);
+  list(
+    "faults",
+    outcome.faults.map((fault) => fault.text),
+  );
+  byId("all").hidden = !(good && found.partial && ["factors", "region"].includes(page.contents.kind));
+}
+
+function runProof(page, packed, explore, options) {
+  byId("proof").className = "badge waiting";
+  byId("verdict").textContent = "Proving";
+  byId("saying").textContent = "reading the numbers";
+  byId("progress").hidden = false;
+  beforePrint = () => byId("proof").classList.contains("waiting") && showOutcome(page, run(prove(page, options)).value);
+  const tell = ({ words, share }) => {
+    byId("progress").value = share;
+    byId("saying").textContent = words;
+  };
+  const source = byId("program").textContent;
+  return proven(packed, options, tell, source).then((outcome) => {
+    showOutcome(page, outcome);
+    explore?.proved(outcome);
+  });
+}
+
+/** What is to be done before this page is printed: a proof that has not ended is made at once, so that paper says how it ended. */
+let beforePrint = () => {
+  byId("verdict").textContent = "Not proved";
+  byId("saying").textContent = "This was printed before the proof had begun.";
+};
+
+async function start() {
+  byId("saying").textContent = "reading the numbers";
+  addEventListener("beforeprint", () => beforePrint());
+  const packed = byId("data").textContent;
+  let [page, explore] = [null, null];
+  try {
+    page = await opened(packed);
+    showFacts(page);
+    byId("explore").hidden = false;
+    explore = page.contents.kind === "region" ? new RegionView(page) : new Explore(new Model(page));
+    byId("here")?.addEventListener("click", () => runProof(page, packed, explore, { around: explore.cell }));
+  } catch (error) {
+    showOutcome(
+      { contents: { kind: "none" } },
+      { faults: [{ text: `the data cannot be shown: ${error.message}` }], proved: [], given: [], found: {} },
+    );
+    return;
+  }
+  byId("all").addEventListener("click", () => runProof(page, packed, explore, { all: true }));
+  byId("copy").addEventListener("click", () => navigator.clipboard?.writeText(byId("bibtex").textContent));
+  await runProof(page, packed, explore, {});
+}
+
+start();

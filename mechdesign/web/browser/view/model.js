@@ -1,0 +1,188 @@
+// What the map asks of a page: rows, posteriors, distances in nats, draws in whole numbers.
+
+class Model {
+  constructor(page) {
+    const { contents } = page;
+    this.page = page;
+    this.facts = contents.facts;
+    this.secrets = axesOf(page, "secret");
+    this.reports = this.facts.same_places ? this.secrets : axesOf(page, "report");
+    this.prior = array(page, "prior");
+    this.level = has(page, "level") ? array(page, "level") : null;
+    this.degrees = has(page, "degrees") ? array(page, "degrees") : null;
+    this.edges = claimEdges(page);
+    this.count = this.prior.length;
+    this.width = this.reports[0].length;
+    this.losses = null; // from the proof
+    this.placed = placedOf(page); // the claim about positions
+    this.around = this.placed ? places(page, "around_row") : null;
+    this.cellOf = this.#reportPlaces(); // of every report the place that it is; null where reports are no places
+    this.located = this.cellOf !== null;
+    if (contents.kind === "factors") {
+      this.rows = this.factors = new Factors(page);
+      this.sums = storedSums(page);
+    } else {
+      this.mass = array(page, "mass");
+      const carried = has(page, "carried") ? places(page, "carried") : null;
+      this.rowOf = carried ? new Map(Array.from(carried, (u, r) => [u, r])) : null;
+      this.rows = this.#tableRows();
+    }
+    this.claim = this.placed ?? claimOf(described(page, "metric"));
+    this.rate = double(this.claim.rate); // nats per unit along straight lines at most
+    this.domain = described(page, "domain");
+  }
+
+  /** The table as the client draws from it: low and high halves of its masses, report by report. */
+  #tableRows() {
+    const cells = this.mass.length / this.width;
+    const halves = new Uint32Array(this.mass.buffer, this.mass.byteOffset, 2 * this.mass.length);
+    const part = (half) => (_, at) => halves[2 * ((at % cells) * this.width + Math.floor(at / cells)) + half];
+    const [low, high] = [0, 1].map((half) => Uint32Array.from(this.mass, part(half)));
+    const around = this.around?.map((row) => this.#numberOf(row));
+    const Rows = around ? device.PositionRows : device.TableRows;
+    return new Rows({ cells, reports: this.width }, { low, high, around });
+  }
+
+  #reportPlaces() {
+    if (this.facts.same_places) return Int32Array.from({ length: this.count }, (_, u) => u);
+    if (this.reports.length !== this.secrets.length || this.facts.report_unit !== this.facts.unit) return null;
+    const name = (axes, k) => axes.map((axis) => axis[k]).join();
+    const at = new Map(Array.from({ length: this.count }, (_, u) => [name(this.secrets, u), u]));
+    const found = Array.from({ length: this.width }, (_, y) => at.get(name(this.reports, y)));
+    return found.includes(undefined) ? null : Int32Array.from(found);
+  }
+
+  /** A row (m,) as values of places, no number where a place is no report; as it is where reports are no places. */
+  spread(row) {
+    if (!this.located) return row;
+    const found = new Float64Array(this.count).fill(NaN);
+    this.cellOf.forEach((u, y) => (found[u] = row[y]));
+    return found;
+  }
+
+  /** The number of the row of a secret among those that the page carries. */
+  #numberOf(u) {
+    return this.rowOf ? this.rowOf.get(u) : u;
+  }
+
+  /** Whether the page carries the row of a secret, with positions those around it. */
+  carries(u) {
+    if (!this.rowOf) return true;
+    return this.around ? this.around.subarray(9 * u, 9 * u + 9).every((row) => this.rowOf.has(row)) : this.rowOf.has(u);
+  }
+
+  /** P(.|u) as doubles, or with positions that of a point of cell u; null where the page does not carry the row. */
+  row(u, point) {
+    return this.carries(u) ? this.rows.probabilities(this.around ? u : this.#numberOf(u), point) : null;
+  }
+
+  /** What an attacker who knows the prior believes after report y, (n,); null where not every row is there. */
+  posterior(y) {
+    if (this.rowOf) return null;
+    const joint = new Float64Array(this.count);
+    if (this.factors) {
+      const { weight, target, inner } = this.factors;
+      const kernel = Float64Array.from(this.factors.kernel, Number);
+      for (let k = 0; k < weight.length; k++) {
+        if (target[k] !== y) continue;
+        const column = this.factors.column(k);
+        for (let u = 0; u < this.count; u++)
+          joint[u] += (kernel[column[inner[u]]] * weight[k]) / Number(this.sums[u]);
+      }
+    } else {
+      for (let u = 0; u < this.count; u++) joint[u] = this.#mean(u, y);
+    }
+    let sum = 0;
+    for (let u = 0; u < this.count; u++) sum += joint[u] *= this.prior[u];
+    return joint.map((value) => value / sum);
+  }
+
+  /** The mass of report y for secret u, or for positions spread evenly over its cell. */
+  #mean(u, y) {
+    if (!this.around) return Number(this.mass[u * this.width + y]);
+    const [shares, at] = [[1 / 6, 2 / 3, 1 / 6], (step) => this.around[9 * u + step] * this.width + y];
+    return AROUND.reduce((sum, _, step) => sum + shares[Math.floor(step / 3)] * shares[step % 3] * Number(this.mass[at(step)]), 0);
+  }
+
+  /** The loss of what is drawn at the centre of every cell, to that centre; null where the loss is not known. */
+  centreLosses() {
+    const judge = lossOf(this.page);
+    const all = (u) => this.row(u)?.reduce((sum, p, y) => sum + p * judge(u, y), 0) ?? NaN;
+    return judge && Float64Array.from({ length: this.count }, (_, u) => all(u));
+  }
+
+  /** A report drawn by the client with the random source of the browser; with positions for a point of cell u. */
+  draw(u, point) {
+    return this.rows.draw(this.around ? u : this.#numberOf(u), device.randomBytes, point);
+  }
+
+  /** Nats of the claim between a secret and all others at most: shortest paths over its edges; between centres with
+   * positions, over cells that touch. */
+  nats(u) {
+    if (this.natsOf === u) return this.natsFound;
+    this.beside ??= neighboursOf(this.count, this.placed ? this.#touching() : this.edges);
+    [this.natsOf, this.natsFound] = [u, shortestPaths(this.beside, u)];
+    return this.natsFound;
+  }
+
+  /** Cells that touch, and the length between their centres times the largest level. */
+  #touching() {
+    const [cells, side] = [latticeOf(this.domain, this.secrets), this.placed.side];
+    const at = new Map(cells.map((cell, u) => [String(cell), u]));
+    const found = { tail: [], head: [], length: [] };
+    cells.forEach(([x, y], u) => {
+      for (const [i, j] of [[0, 1], [1, -1], [1, 0], [1, 1]]) {
+        const v = at.get(`${x + i},${y + j}`);
+        if (v === undefined) continue;
+        found.tail.push(u);
+        found.head.push(v);
+        found.length.push(Math.hypot(i, j) * side * this.rate);
+      }
+    });
+    return found;
+  }
+
+  /** The radius within which odds change by a factor of at most, along straight lines: with positions on the ground. */
+  reach(factor) {
+    const nats = Math.log(factor) - (this.placed ? this.placed.rounding : 0);
+    const [p, q] = this.placed ? new Setting(this.page, null, null).stretch : [1n, 1n];
+    return Math.max(nats, 0) / this.rate / (Number(p) / Number(q));
+  }
+
+  /** Whether the claim is at most its rate times the distance. */
+  straight() {
+    return this.placed ? isWhole(this.domain, this.count) : this.claim.kind === "euclidean";
+  }
+
+  /** The point [a, b] of a cell that coordinates are rounded to, 2^-16 of a side from its centre each. */
+  pointIn(u, coordinates) {
+    const half = 2 ** 15;
+    const rounded = coordinates.map((x, k) => Math.round(((x - this.secrets[k][u]) / this.placed.side) * 2 * half));
+    return rounded.map((a) => Math.max(-half, Math.min(half, a)));
+  }
+
+  /** Coordinates of a point of a cell, of a secret without one. */
+  coordinates(u, point = [0, 0, 0]) {
+    return this.secrets.map((axis, k) => axis[u] + (this.placed ? (point[k] / 2 ** 16) * this.placed.side : 0));
+  }
+
+  /** How far secret u, or a point of its cell, and report y are apart; null where reports are no places. */
+  apart(u, y, point = undefined) {
+    if (!this.located) return null;
+    const from = this.coordinates(u, point);
+    return Math.hypot(...this.secrets.map((axis, k) => from[k] - axis[this.cellOf[y]]));
+  }
+
+  /** The radius around a secret that holds a report with this probability; null where reports are no places. */
+  radius(u, row, share, point = undefined) {
+    if (!this.located) return null;
+    return radiusOf(Array.from(row, (p, y) => [this.apart(u, y, point), p]), share);
+  }
+}
+
+/** The least of the distances in pairs [distance, probability] within which a share of one lies. */
+function radiusOf(pairs, share) {
+  pairs.sort((a, b) => a[0] - b[0]);
+  let held = 0;
+  return (pairs.find(([, p]) => (held += p) >= share) ?? pairs.at(-1))[0];
+}

@@ -1,0 +1,82 @@
+// The figures beside the map: of the place that was chosen, and of a report from it.
+
+/** A length or an angle with the word of its direction. */
+function directed(value, text, [plus, minus]) {
+  return `${text(Math.abs(value))} ${value < 0 ? minus : plus}`;
+}
+
+/** Degrees in words. */
+function earthly(longitude, latitude, text) {
+  return `${directed(latitude, text, "NS")}, ${directed(longitude, text, "EW")}`;
+}
+
+/** Coordinates of a place in words. */
+function where(model, k, axes = model.secrets, unit = model.facts.unit) {
+  if (axes === model.secrets && model.degrees) {
+    return earthly(model.degrees[2 * k], model.degrees[2 * k + 1], (angle) => `${angle.toFixed(4)}°`);
+  }
+  if (model.domain.kind === "nodes" && axes.length === 1) return `secret ${k}`;
+  const numbers = axes.map((axis) => Number(axis[k].toPrecision(4)).toLocaleString("en"));
+  return numbers.length === 1 ? `${numbers[0]} ${unit}` : `(${numbers.join(", ")})${unit ? ` ${unit}` : ""}`;
+}
+
+/** Fill the legend of a map: the ends of its scale as `said` tells them, and what it shows. */
+function fillLegend(legend, scale, words, bars, said) {
+  legend.hidden = false;
+  legend.querySelector(".ramp").style.background = bars ? "" : gradient();
+  legend.querySelector(".ramp").hidden = bars || scale.constant;
+  const known = Number.isFinite(scale.most);
+  const one = bars || scale.constant;
+  legend.querySelector(".least").textContent =
+    !known || one ? "" : `${scale.logarithmic ? "≤ " : ""}${said(scale.least)}`;
+  legend.querySelector(".most").textContent = !known || one ? "" : said(scale.most);
+  legend.querySelector(".words").textContent =
+    known && one ? `${words}: ${bars && !scale.constant ? "at most " : ""}${said(scale.most)}` : words;
+}
+
+/** Fill a list of terms and what they are. */
+function describe(list, facts) {
+  list.replaceChildren(
+    ...Object.entries(facts).flatMap(([term, value]) => [element("dt", term), element("dd", value)]),
+  );
+}
+
+function placeFacts(model, u, row, point) {
+  const facts = { prior: chance(model.prior[u]) };
+  if (model.placed) facts["from the centre"] = besideCentre(model, point);
+  if (model.level) facts["privacy level"] = `${short(model.level[u])} nats per ${model.facts.unit.replace(/s$/, "")}`;
+  if (model.losses?.has(u)) facts["expected loss"] = measured(model.losses.get(u), model.facts.loss_unit);
+  if (!row) return facts;
+  if (model.located) {
+    const own = model.cellOf.indexOf(u);
+    facts["reported truly"] = own < 0 ? "never: no report lies here" : chance(row[own]);
+    if (model.domain.kind !== "nodes" || model.secrets.length > 1) {
+      facts["95 % of reports within"] = measured(model.radius(u, row, 0.95, point), model.facts.unit);
+    }
+  }
+  return facts;
+}
+
+/** Where a point lies, from the centre of its cell. */
+function besideCentre(model, point) {
+  const [east, north] = point.map((a) => (a / 2 ** 16) * model.placed.side);
+  if (east === 0 && north === 0) return "at it";
+  const told = (far) => measured(far, model.facts.unit);
+  const words = model.degrees ? [["east", "west"], ["north", "south"]] : [["right", "left"], ["above", "below"]];
+  return `${directed(east, told, words[0])}, ${directed(north, told, words[1])}`;
+}
+
+/** What a report tells an attacker of the person. */
+function reportFacts(model, u, y, posterior, point) {
+  const facts = { reported: model.located ? where(model, model.cellOf[y]) : where(model, y, model.reports, model.facts.report_unit) };
+  const apart = model.apart(u, y, point);
+  if (apart !== null && (model.domain.kind !== "nodes" || model.secrets.length > 1))
+    facts["off by"] = measured(apart, model.facts.unit);
+  if (posterior) {
+    facts["belief before"] = chance(model.prior[u]);
+    facts["belief after"] = chance(posterior[u]);
+    const best = posterior.reduce((top, p, k) => (p > posterior[top] ? k : top), 0);
+    facts[best === u ? "best guess: right" : "best guess: elsewhere"] = chance(posterior[best]);
+  }
+  return facts;
+}

@@ -1,0 +1,234 @@
+"""client: a mechanism, a compact map or a session design as the folder that an app ships, for browsers and Node.
+
+The folder is whole or not there: it is written beside its place, then renamed to it. One that stands there is replaced
+only if it holds nothing but what this writes: no file of anybody else is lost. Its promise, what a report protects and
+how far off it is, is a sentence for people from what was proved.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import xarray as xr
+
+from mechdesign.base.registry import Table
+from mechdesign.errors import InputError
+from mechdesign.mechanism.storage import check_target, unwritten
+from mechdesign.mechanism.stored import prove, read
+from mechdesign.output import sentences
+from mechdesign.output.export import handed_over, handed_script
+from mechdesign.solvers.design import Progress
+from mechdesign.verification.verify import certified
+from mechdesign.web.packed import packed, size_words
+
+_READ = ("errors.mjs", "plane.mjs", "frame.mjs", "table.mjs", "region.mjs", "places.mjs")
+_BEFORE = (*_READ, "draw.mjs", "ball.mjs", "due.mjs", "ledger.mjs", "memory.mjs")
+_AFTER = ("client.mjs", "windows.mjs", "filter.mjs", "rules.mjs", "bundle.mjs", "session.mjs")
+PUBLIC = "Client, ReportError, Session, memoryStorage, openClient, openSession"
+_GLOBAL = "mechdesignReports"
+_CODE = ("node.mjs", "report.d.mts", "node.d.mts", "report.d.bin.ts")
+_LICENCE = "// Made by `mechdesign client`; the code is under the MIT License, (c) 2026 the mechdesign authors.\n"
+_SHIPPED = ("report.bin", "report.mjs", "report.js", *_CODE)
+REGION = {"region.map", "sample_region.c"}  # of compact maps alone
+NAMES = frozenset({*_SHIPPED, "index.html", "README.md", "package.json"} | REGION)
+_CELLS = """\
+* **The claim is about cells.** A position becomes the cell around it, on a border the higher one. Two people in one
+  cell cannot be told apart at all; two in neighbouring cells only as far as their cells.
+* **A remembered report protects only people who repeat their cells alike.** The first report from a cell is drawn, paid
+  and kept; from then on the same cell gives the same report, at no cost, so that averaging gains nothing. The claim is
+  for traces whose cells are equal at the same pairs of reports; between others, such as one who stays and one who
+  leaves, the ratio is infinite. For somebody who moves make a session instead (`mechdesign session design`)."""
+_POSITIONS = """\
+* **The claim is about positions**, any two of them in the area, however close and on whichever side of a border. A
+  position is rounded to 2^-16 of a cell, and draws the row of one of the 3 x 3 cells around it, by chance; which one is
+  never told. `reportCell` reports the centre of a cell.
+* **A fix that moved is another secret.** The same point, to 2^-16 of a cell, gives the same report, at no cost; one a
+  metre away is drawn and paid anew. Give a resting device one position, or report less often."""
+
+
+def check_folder(path: str | Path, *, overwrite: bool = False) -> Path:
+    """The path of a folder to write, if nothing stands there, or, with `overwrite`, a folder that this wrote.
+
+    Raises: InputError, before any work is done.
+    """
+    target = Path(path)
+    try:
+        mode = target.lstat().st_mode
+    except (OSError, ValueError):
+        return check_target(target)
+    if stat.S_ISREG(mode):
+        raise InputError("is a file", field="output", value=target, remedy="name a folder")
+    if not stat.S_ISDIR(mode):
+        return check_target(target)
+    if not overwrite:
+        raise InputError("exists already", field="output", value=target, remedy="pass --overwrite, or another name")
+    try:
+        entries = list(os.scandir(target))
+    except OSError as error:
+        raise InputError(
+            f"cannot be read ({error.strerror})", field="output", value=target, remedy="name another folder"
+        ) from error
+    others = sorted({entry.name for entry in entries} - NAMES)
+    if others or not all(entry.is_file(follow_symlinks=False) for entry in entries):
+        raise InputError(
+            "holds other files, which would be lost",
+            field="output",
+            value=f"{target}: {', '.join(others[:3])}",
+            remedy="name another folder, or move them",
+        )
+    return target
+
+
+def write_folder(target: Path, contents: Mapping[str, bytes], *, overwrite: bool = False) -> None:
+    """Write the files (by name, of `NAMES`) and give them the name `target`; nothing stays behind on failure, and a
+    folder that stood there stands again.
+
+    Raises: InputError as `check_folder`; FileFormatError where the operating system refuses.
+    """
+    beside, old = None, None
+    try:
+        beside = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part"))
+        for name, content in contents.items():
+            with (beside / name).open("xb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        beside.chmod(0o777 & ~umask)
+        if check_folder(target, overwrite=overwrite).exists():
+            old = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".old"))
+            old.rmdir()
+            target.replace(old)
+        beside.replace(target)
+    except OSError as error:
+        if old is not None and old.exists() and not target.exists():
+            old.replace(target)
+        raise unwritten(target, error) from error
+    finally:
+        for left in (beside, old):
+            if left is not None and (left is beside or target.exists()):
+                shutil.rmtree(left, ignore_errors=True)
+
+
+def write_client(
+    source: Any,
+    folder: str | Path,
+    *,
+    overwrite: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Path:
+    """Write the folder: report.bin, report.mjs and node.mjs (modules), report.js (a classic script that contains the
+    table), types, package.json, README.md; of a mechanism index.html too, a page to try it on, of a compact map
+    region.map and sample_region.c, for devices without JavaScript.
+
+    The source is verified first; on_progress is called with where that of a compact map stands. The folder is whole or
+    not there.
+    Raises: VerificationError for what `verify` does not certify; InputError for a folder that exists without
+        `overwrite`, or that holds other files; SizeError for more than 2^26 masses, or 2^17 places of factors;
+        UnsuitableError for a rule, or a model of movement, that the client does not follow.
+    Cost: that of `verify`, and 0.1 microseconds a mass, 1 a place of a compact map.
+    """
+    target = check_folder(folder, overwrite=overwrite)
+    name = type(source).__name__
+    if name not in CLIENTS:
+        raise InputError("has no client", field="source", value=name)
+    contents = CLIENTS[name](source, on_progress)
+    write_folder(target, contents, overwrite=overwrite)
+    return target
+
+
+def _table_contents(mechanism: xr.Dataset, _: object) -> dict[str, bytes]:
+    checked, stored = certified(mechanism), read(mechanism)
+    assert checked.protection is not None
+    about: dict[str, str | float] = {
+        "problem": str(mechanism.attrs["problem"]),
+        "program": str(mechanism.attrs["program"]),
+        "promise": sentences.joined([sentences.protects(checked.protection), sentences.error_sentence(stored)]),
+    }
+    drawn = _CELLS if stored.positions is None else _POSITIONS
+    words = {"claim": str(mechanism.attrs.get("position_claim", stored.claim)), "drawn": drawn}
+    table = packed(stored, prove(mechanism), about)
+    contents = folder_contents("web/device/README.md", words, table, about, stored.domain.size)
+    return contents | {"index.html": _trial_page()}
+
+
+def _trial_page() -> bytes:
+    """A page to try the folder on, which draws its map as other pages do."""
+    view = "\n".join(handed_script(f"web/browser/view/{name}.js") for name in ("numbers", "colours", "ground", "map"))
+    page = handed_over("web/device/index.html").decode()
+    page = page.replace("/* page.css */", handed_over("web/browser/page.css").decode())
+    return page.replace("/* view */", view).encode()
+
+
+def folder_contents(
+    readme: str, own: Mapping[str, str], table: bytes, about: Mapping[str, str | float], cells: int
+) -> dict[str, bytes]:
+    """Every file of the folder, by name, but a page; own, the words of its README that no other has."""
+    embedded = f'const TABLE = "{base64.b64encode(table).decode()}";\n'
+    script = embedded + joined("embedded.mjs") + f"globalThis.{_GLOBAL} = {{ {PUBLIC} }};\n"
+    words = {
+        "promise": str(about["promise"]),
+        "size": size_words(len(table)),
+        "cells": str(cells),
+        "name": package_name(str(about["problem"])),
+        **own,
+    }
+    return {
+        "report.bin": table,
+        "report.mjs": (_LICENCE + joined("home.mjs") + f"export {{ {PUBLIC} }};\n").encode(),
+        "report.js": f'{_LICENCE}"use strict";\n(() => {{\n{script}}})();\n'.encode(),
+        **{name: handed_over(f"web/device/{name}") for name in _CODE},
+        "README.md": Template(handed_over(readme).decode()).substitute(words).encode(),
+        "package.json": _package(words).encode(),
+    }
+
+
+def joined(home: str) -> str:
+    """The modules in one, without imports and exports; home, where it finds its table."""
+    return "\n".join(handed_script(f"web/device/{name}") for name in (*_BEFORE, home, *_AFTER))
+
+
+def package_name(problem: str) -> str:
+    """The name of a package for a problem: letters, digits and hyphens."""
+    plain = re.sub(r"[^a-z0-9]+", "-", problem.lower()).strip("-")[:100]
+    return f"{plain}-reports" if plain else "reports"
+
+
+def _package(words: dict[str, str]) -> str:
+    entry = {"types": "./report.d.mts", "node": {"types": "./node.d.mts", "default": "./node.mjs"}}
+    told = {
+        "name": words["name"],
+        "version": "1.0.0",
+        "description": f"Private location reports. {words['promise']}",
+        "private": True,
+        "type": "module",
+        "license": "MIT",
+        "exports": {
+            ".": {"node": entry["node"], "types": entry["types"], "default": "./report.mjs"},
+            "./browser": {"types": "./report.d.mts", "default": "./report.mjs"},
+            "./report.mjs": {"types": "./report.d.mts", "default": "./report.mjs"},
+            "./report.js": "./report.js",
+            "./report.bin": {"types": "./report.d.bin.ts", "default": "./report.bin"},
+            "./package.json": "./package.json",
+        },
+        "files": _SHIPPED,
+        "sideEffects": ["./report.js"],
+        "engines": {"node": ">=20"},
+    }
+    return json.dumps(told, indent=2) + "\n"
+
+
+CLIENTS: Table[Callable[..., dict[str, bytes]]] = Table(
+    "clients", {"Dataset": _table_contents}
+)  # by the class of the source: the files of its folder, given it and a callback of progress

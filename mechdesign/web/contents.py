@@ -1,0 +1,400 @@
+"""What a page carries: the mechanism that it was made from, whole where it can be, and what it says in words.
+
+One JSON object, and all arrays little-endian one after another, compressed by gzip. Names of the object:
+
+| name | value |
+|---|---|
+| kind | table, rows (of a table too large), factors or region |
+| attrs | attributes of the mechanism, by name |
+| arrays | its variables, by name: dtype, shape, units where it has some, start in the bytes |
+| beside | arrays that it lacks, in the same form: edges rebuilt, degrees, secrets whose rows are carried |
+| edges | how many edges the claim has |
+| protection | within, factor (null where it is not known, "unbounded" where there is none), exact, path |
+| position_loss | the loss to true positions, or null |
+| verification | what `verify` found when the page was made |
+| facts | names, units, provenance, how to cite, a table for readers without scripts |
+
+No sentence is carried: the page puts its own together from these numbers, once it has found them again.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import json
+import math
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from mechdesign.base.figures import TIMES, cell, length, number
+from mechdesign.base.opening import visible
+from mechdesign.base.units import lengths
+from mechdesign.closed_forms.loss import drawn_rows, loss_matrix, position_loss
+from mechdesign.errors import InputError
+from mechdesign.mechanism.dataset import known_checksum, stored_points, versions
+from mechdesign.mechanism.stored import Stored
+from mechdesign.output.canvas import mechanism_words, readable
+from mechdesign.output.compare import AT_CLAIM, Row
+from mechdesign.output.sentences import bound_sentence, error_sentence, joined, protects, stopped_sentence
+from mechdesign.output.sweep import baselines_of, columns, printed_losses, sweep_rows
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.losses import LOSSES
+from mechdesign.verification.verify import Verification
+
+MOST_MASSES = 900 * 900  # of a table in a page: 6.5 MB, proved in seconds
+MOST_PLACES = 50_000  # of a factored mechanism in a page
+MOST_GENERATORS = 1_000_000  # of its columns
+_CITED = {
+    "mechanism": "a certified privacy mechanism",
+    "map": "a certified privacy map",
+    "sweep": "a certified privacy sweep",
+}
+_UNPROVED = ("cell_lower_bound", "price")  # of parameters: told by the run that found them alone
+CHECKSUM = "sha256sum of the file"  # name of the provenance
+_ROUNDING = 1e-9  # of a bound over what it bounds
+MOST_LISTED = 60  # places in the table for readers without scripts
+
+
+class Arrays:
+    """Arrays laid one after another; `place` says where one is."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def place(self, values: NDArray[Any], **said: Any) -> dict[str, Any]:
+        """Append an array; its dtype, shape and start, beside what is `said` of it."""
+        data = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()
+        start = self._size + -self._size % 8
+        self._parts += [bytes(start - self._size), data]
+        self._size = start + len(data)
+        return {"dtype": values.dtype.str.lstrip("<>|="), "shape": list(values.shape), "start": start, **said}
+
+    def packed(self, contents: dict[str, Any]) -> bytes:
+        """The length of `contents` (uint32), these in JSON, and from the next multiple of 8 bytes on the arrays.
+
+        All is compressed, to the same bytes for the same arguments; the checksum of gzip tells damage.
+        """
+        text = json.dumps(contents, allow_nan=False, separators=(",", ":")).encode()
+        before = len(text).to_bytes(4, "little") + text
+        return gzip.compress(b"".join([before, bytes(-len(before) % 8), *self._parts]), 6, mtime=0)
+
+
+def headline(stored: Stored, checked: Verification) -> str:
+    """What a page begins with: what is protected, how far off reports are, the lower bound where `verify` found it
+    again, and what a design that was stopped may be missing.
+    """
+    assert checked.protection is not None
+    attrs, at_position = stored.mechanism.attrs, position_loss(stored.mechanism)
+    parts: list[str | None] = [protects(checked.protection), error_sentence(stored, at_position=at_position)]
+    value, gap = float(attrs.get("objective", attrs["expected_loss"])), None
+    if checked.lower_bound_checked:
+        gap = (value - float(attrs["lower_bound"])) / value if value > 0 else 0.0
+        if "objective" not in attrs or stored.positions is not None:
+            parts.append(bound_sentence(stored, at_position=at_position, gap=gap))
+    return joined([*parts, stopped_sentence(attrs.get("stopped"), gap)])
+
+
+def mechanism_contents(stored: Stored, checked: Verification, facts: dict[str, Any]) -> tuple[str, bytes]:
+    """The kind and the bytes of a page of a mechanism that was verified.
+
+    Raises: InputError for a factored mechanism of more than 50,000 places, or columns of more than 10^6 generators.
+    """
+    arrays, mechanism = Arrays(), stored.mechanism
+    for dim, most in (("place", MOST_PLACES), ("generator", MOST_GENERATORS)):
+        if stored.factored and mechanism.sizes.get(dim, 0) > most:
+            raise InputError(
+                f"has more than {most:,} {dim}s, too many for a page",
+                field="page",
+                value=mechanism.sizes[dim],
+                remedy="make a page of a smaller area, or use verify and plot",
+            )
+    beside: dict[str, NDArray[Any]] = {}
+    carried = None
+    if stored.factored:
+        edges = stored.edges
+        beside |= {"claim_tail": edges.tail, "claim_head": edges.head, "claim_length": edges.length}
+    elif mechanism["mass"].size > MOST_MASSES:
+        carried = near_rows(stored, MOST_MASSES // mechanism.sizes["report"])
+        edges = stored.edges
+        kept = np.isin(edges.tail, carried) & np.isin(edges.head, carried)
+        beside |= {"carried": carried, "mass": mechanism["mass"].values[carried]}
+        beside |= {"claim_tail": edges.tail[kept].astype(np.int64), "claim_head": edges.head[kept].astype(np.int64)}
+        beside["claim_length"] = edges.length[kept]
+    degrees = degrees_of(stored.domain, stored_points(mechanism, "secret"))
+    if degrees is not None:
+        beside["degrees"] = degrees
+    left_out = ("mass", "edge_tail", "edge_head", "edge_length") if carried is not None else ()
+    contents: dict[str, Any] = {
+        "kind": "factors" if stored.factored else "table" if carried is None else "rows",
+        "attrs": {str(name): plain(value) for name, value in mechanism.attrs.items()},
+        "arrays": {
+            str(name): arrays.place(variable.values, **_unit(variable))
+            for name, variable in mechanism.variables.items()
+            if name not in left_out
+        },
+        "beside": {name: arrays.place(values) for name, values in beside.items()},
+        "edges": len(stored.edges.tail),
+        "network": stored.metric.network,
+        "protection": protection_contents(checked),
+        "position_loss": position_loss(mechanism),
+        "verification": checked.as_dict(),
+        "facts": facts,
+    }
+    return contents["kind"], arrays.packed(contents)
+
+
+def protection_contents(checked: Verification) -> dict[str, Any]:
+    """What the sentence of protection rests on."""
+    p = checked.protection
+    assert p is not None
+    factor: float | str | None = "unbounded" if p.factor == math.inf else p.factor
+    return {"within": p.within, "factor": factor, "exact": p.exact, "path": p.path}
+
+
+def _unit(variable: xr.Variable) -> dict[str, str]:
+    return {"units": str(variable.attrs["units"])} if "units" in variable.attrs else {}
+
+
+def near_rows(stored: Stored, count: int) -> NDArray[np.int64]:
+    """The likeliest secret and those nearest to it by edges, `count` of them at most, ascending."""
+    edges = stored.edges
+    first = int(np.argmax(stored.mechanism["prior"].values))
+    beside: list[list[int]] = [[] for _ in range(stored.domain.size)]
+    order = np.argsort(edges.length, kind="stable")
+    for u, v in zip(edges.tail[order].tolist(), edges.head[order].tolist(), strict=True):
+        beside[u].append(v)
+        beside[v].append(u)
+    seen, waiting = {first}, deque([first])
+    while waiting and len(seen) < count:
+        for v in beside[waiting.popleft()]:
+            if v not in seen and len(seen) < count:
+                seen.add(v)
+                waiting.append(v)
+    return np.array(sorted(seen), np.int64)
+
+
+def plain(value: object) -> str | int | float:
+    """An attribute as JSON has it."""
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    return float(value) if isinstance(value, (float, np.floating)) else str(value)
+
+
+def degrees_of(domain: Domain, points: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Longitudes and latitudes (n, 2) of points of a domain; None off Earth, and where pyproj is not installed."""
+    if domain.plane is None:
+        return None
+    try:
+        return np.column_stack(domain.plane.backward(points))
+    except InputError:
+        return None
+
+
+def mechanism_facts(stored: Stored, checked: Verification) -> dict[str, Any]:
+    """Texts of the page of a mechanism; every one is one line that shows what it is."""
+    mechanism = stored.mechanism
+    attrs, domain = mechanism.attrs, stored.domain
+    judged = readable(stored.loss.unit(domain.unit))
+    placed = checked.position_claim is not None
+    bound = attrs["lower_bound"] if checked.lower_bound_checked else None
+    told = {
+        "expected_loss": ("loss between centres" if placed else "expected loss", checked.expected_loss, judged),
+        "objective": ("objective", attrs.get("objective"), ""),
+        "lower_bound": ("lower bound", bound, judged),
+        "ratio": ("ratio", checked.ratio, "of the claim"),
+        "violations": ("violations", checked.violations, ""),
+        "position_breaches": ("gradients too steep", checked.position_breaches, ""),
+        "rebuilt": ("rebuilt from", checked.rebuilt, ""),
+        "lower_bound_checked": ("lower bound checked", checked.lower_bound_checked, ""),
+        "lower_bound_reason": ("why it was not", checked.lower_bound_reason, ""),
+        "worst": ("closest to the claim of rows" if placed else "closest to the claim", checked.worst, ""),
+        "row_ratio": ("ratio of rows, which are not drawn alone", checked.row_ratio, "of the claim of rows"),
+    }
+    claims = {"claim": checked.claim, "position_claim": checked.position_claim}
+    return said_of(mechanism, "mechanism", parameters=_parameters(mechanism)) | {
+        **{name: visible(claim) for name, claim in claims.items() if claim is not None},
+        "sentence": headline(stored, checked),
+        "subtitle": f"{_places(stored)} · {visible(attrs['program']).replace('_', ' ')} mechanism",
+        "unit": lengths(domain.unit),
+        "loss_unit": judged,
+        "report_unit": lengths(stored.report_unit),
+        "same_places": stored.same_places,
+        "figures": [
+            {"key": key, "name": name, "text": exact(value), "unit": unit}
+            for key, (name, value, unit) in told.items()
+            if value is not None
+        ],
+        "listed": _listed(stored),
+    }
+
+
+def curve_facts(curve: xr.Dataset) -> dict[str, Any]:
+    """Texts of the page of a sweep, its curve as a picture in base64 where Matplotlib is there.
+
+    Raises: InputError where a lower bound exceeds a loss that it bounds.
+    """
+    attrs, rows = curve.attrs, sweep_rows(curve)
+    for below, row in zip([rows[0], *rows], rows, strict=False):
+        if not row["lower_bound"] <= min(row["loss"], below["loss"]) * (1 + _ROUNDING):
+            raise InputError(
+                "is above a loss that it bounds", field="lower_bound", value=row["lower_bound"], remedy="sweep again"
+            )
+    unit = json.loads(attrs["domain"])["unit"]
+    loss = LOSSES.get(attrs["loss"])
+    judged = readable("1" if loss is None else loss.unit(unit))
+    first, last = rows[0], rows[-1]
+    ends = _ends(attrs["loss"], [float(first["loss"]), float(last["loss"])], judged, unit)
+    sentence = f"From {number(first['scale'])} to {number(last['scale'])} times the privacy level, {ends}."
+    return said_of(curve, "sweep", parameters=_parameters(curve)) | {
+        "sentence": visible(sentence),
+        "subtitle": f"{attrs['secrets']} secrets · sweep of {len(rows)} levels",
+        "unit": lengths(unit),
+        "verdict": "Figures of a sweep",
+        "saying": "It keeps no tables to prove: each was certified when the sweep was made.",
+        "picture": _curve_picture(curve),
+        "figures": [],
+        "listed": {
+            "head": [heading for heading, _, _ in columns(first)]
+            + [f"loss of {visible(name)}" for name in baselines_of(first)],
+            "rows": [printed_losses(row) for row in rows],
+            "rest": 0,
+            "note": "* breaks the claim that it was made for: its loss belongs to a weaker promise.",
+        },
+    }
+
+
+def _curve_picture(curve: xr.Dataset) -> str | None:
+    try:
+        from mechdesign.output.plot import plot_sweep
+
+        figure, stream = plot_sweep(curve), io.BytesIO()
+    except ImportError:
+        return None
+    figure.savefig(stream, format="png", dpi=160)
+    return base64.b64encode(stream.getvalue()).decode()
+
+
+def _ends(loss: str, values: list[float], judged: str, unit: str) -> str:
+    """What becomes of the best loss from one end of a sweep to the other."""
+    if loss in ("squared", "distance"):
+        values = [math.sqrt(value) for value in values] if loss == "squared" else values
+        high, low = (length(value, unit, up=True) for value in values)
+        end = "(root mean square)" if loss == "squared" else "on average"
+        return f"the best mechanism's reports go from {high} to {low} off {end}"
+    if loss == "zero-one":
+        high, low = (number(100 * (1 - value), up=False) for value in values)
+        return f"the best mechanism's reports are right with probability {high} to {low} %"
+    high, low = (f"{number(value, up=True)} {judged}".strip() for value in values)
+    return f"the least loss falls from {high} to {low}"
+
+
+def comparison_facts(rows: Sequence[Row], unit: str) -> dict[str, Any]:
+    """Rows of a comparison as a page shows them; unit, that of losses."""
+    names = ("loss", "claimed_epsilon", "smallest_epsilon", "effective_epsilon")
+    return {
+        "heads": [f"loss ({unit})" if unit else "loss", "claimed epsilon", "smallest epsilon", "ratio"],
+        "rows": [
+            {
+                "name": mechanism_words(visible(row["mechanism"])),
+                "broken": not row["effective_epsilon"] <= AT_CLAIM,
+                "figures": [cell(row[name], "near 3") for name in names],
+            }
+            for row in rows
+        ],
+    }
+
+
+def said_of(held: xr.Dataset, kind: str, *, checksum: str | None = None, **beside: str) -> dict[str, Any]:
+    """Name, provenance and how to cite a file of this kind; checksum, that of the file where it is no Dataset; beside,
+    more of the provenance, by name.
+    """
+    attrs = held.attrs
+    name, digest = visible(attrs["problem"]), known_checksum(held) if checksum is None else checksum
+    made, now = json.loads(attrs["versions"]), json.loads(versions())
+    with_ = ", ".join(f"{visible(key)} {visible(value)}" for key, value in made.items())
+    version = visible(made.get("mechdesign", "?"))
+    key, short, note = "mechdesign", "", ""
+    if digest is not None:
+        key, short = f"mechdesign-{digest[:8]}", f", SHA-256 {digest[:16]}…"
+        note = f",\n  note = {{SHA-256 {digest}}}"
+    return {
+        "name": name,
+        "kind": kind,
+        "provenance": {
+            "problem": name,
+            **beside,
+            "made with": with_,
+            "page by": f"mechdesign {now['mechdesign']}",
+            CHECKSUM: digest or "not saved to a file",
+        },
+        "cite": f"{name[:80]} ({kind}{short}), made with mechdesign {version}.",
+        "bibtex": (
+            f"@misc{{{key},\n  title = {{{_plain(name)}: {_CITED.get(kind, kind)}}},\n"
+            f"  howpublished = {{mechdesign {version}}}{note}\n}}"
+        ),
+    }
+
+
+def _parameters(held: xr.Dataset) -> str:
+    """The parameters of the problem, then what the program kept beside them, without figures that nobody recomputes."""
+    kept = {name: value for name, value in json.loads(held.attrs["parameters"]).items() if name not in _UNPROVED}
+    both = {**kept.pop("knobs", {}), **kept}
+    return ", ".join(f"{visible(key)} {visible(value)}" for key, value in both.items())[:2000]
+
+
+def _plain(name: str) -> str:
+    """A name in BibTeX: braces and backslashes would end it."""
+    return "".join(" " if c in "{}\\%" else c for c in name[:80])
+
+
+def exact(value: object) -> str:
+    """A figure in all its digits."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {part}" for key, part in value.items())
+    if isinstance(value, (bool, int, str, np.integer)):
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    return repr(float(value))  # type: ignore[arg-type]
+
+
+def _places(stored: Stored) -> str:
+    domain = stored.domain
+    if domain.shape is None:
+        return f"{domain.size:,} {'places' if domain.kind == 'points' or stored.metric.network else 'secrets'}"
+    grid = f" {TIMES} ".join(map(str, domain.shape))
+    side = f" {TIMES} ".join(dict.fromkeys(number(h) for h in domain.cell or ()))
+    inside = "" if np.prod(domain.shape) == domain.size else f", {domain.size:,} of them secrets"
+    return f"{grid} cells of {side} {lengths(domain.unit, 1 + (side != '1'))}{inside}"
+
+
+def _listed(stored: Stored) -> dict[str, Any]:
+    """The likeliest places with prior, level and expected loss."""
+    mechanism = stored.mechanism
+    prior, points = mechanism["prior"].values, stored_points(mechanism, "secret")
+    order = np.argsort(-prior, kind="stable")[:MOST_LISTED]
+    axes = ["x", "y", "z"][: points.shape[1]]
+    level = mechanism["level"].values if "level" in mechanism else None
+    head = ["place", *axes, "prior", *(["level"] if level is not None else []), "expected loss"]
+    rows = [
+        [
+            str(u),
+            *(f"{x:.6g}" for x in points[u]),
+            f"{prior[u]:.3g}",
+            *([f"{level[u]:.3g}"] if level is not None else []),
+            f"{loss:.6g}",
+        ]
+        for u, loss in zip(order.tolist(), _losses(stored, order).tolist(), strict=True)
+    ]
+    return {"head": head, "rows": rows, "rest": len(prior) - len(order)}
+
+
+def _losses(stored: Stored, order: NDArray[np.int64]) -> NDArray[np.float64]:
+    if stored.factored:
+        return np.asarray(stored.mechanism["row_loss"].values[order], float)
+    return np.asarray((drawn_rows(stored.mechanism, order) * loss_matrix(stored.mechanism)[order]).sum(axis=1))

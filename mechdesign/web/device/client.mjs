@@ -1,0 +1,180 @@
+// Reports from a certified table: locate, remember, pay, draw. What an app calls; README.md says what it promises.
+
+import { RegionRows } from "./ball.mjs";
+import { FactorRows, PositionRows, TableRows, randomBytes } from "./draw.mjs";
+import { answered } from "./due.mjs";
+import { ReportError } from "./errors.mjs";
+import { defaultTable } from "./home.mjs";
+import { Memory } from "./memory.mjs";
+import { Places } from "./places.mjs";
+import { isRegion, readRegion } from "./region.mjs";
+import { isObject } from "./frame.mjs";
+import { readTable } from "./table.mjs";
+
+const OUTSIDE = ["refuse", "nearest"];
+const OPTIONS = ["table", "storage", "key", "perDay", "outside", "answerAfter", "bits", "now"];
+const ANSWER_AFTER = 100; // milliseconds, of maps of a region
+const MOST_AFTER = 60_000;
+
+/** Reports of one table; `openClient` makes one. claim, cost and unit are those of the table. */
+export class Client {
+  #rows;
+  #header;
+  #reportPoints;
+  #reportCells; // of every report, where each is a cell; null where reports are the cells, or none
+  #positions; // whether positions are drawn, not cells
+  #memory;
+  #outside;
+  #bits;
+  #answerAfter;
+
+  constructor({ header, arrays }, { storage, key, perDay, outside, bits, now, answerAfter }) {
+    const Cells = header.position_claim ? PositionRows : TableRows;
+    const Rows = { compact: RegionRows, factors: FactorRows, table: Cells }[header.kind];
+    this.#rows = new Rows(header, arrays);
+    this.#positions = Rows === PositionRows;
+    [this.#header, this.#reportPoints, this.#outside, this.#bits] = [header, arrays.report_points, outside, bits];
+    this.#answerAfter = answerAfter ?? (Rows === RegionRows ? ANSWER_AFTER : 0);
+    this.places = new Places(header, arrays);
+    this.#reportCells = this.#cellsOfReports();
+    this.claim = header.position_claim ?? header.claim;
+    this.cost = header.cost;
+    this.unit = header.unit;
+    this.about = Object.freeze({ ...header.about, mechanism: header.mechanism });
+    const { mechanism, charge } = header;
+    this.#memory = new Memory({ storage, key, mechanism, charge, perDay, now });
+  }
+
+  /** The report of a position in degrees, longitude first. Rejects with ReportError; its code says why. */
+  async report(longitude, latitude) {
+    if (this.places.isExchanged(longitude, latitude)) {
+      const order = "longitude and latitude seem to be exchanged: call report(longitude, latitude)";
+      throw new ReportError("outside", `the position lies outside the area of this table; ${order}`);
+    }
+    return this.#reported(this.places.onEarth(longitude, latitude), true);
+  }
+
+  /** The report of a position in metres east and north of the centre of the map's plane. */
+  async reportMetres(east, north) {
+    return this.#reported(this.places.fromMetres(east, north));
+  }
+
+  /** The report of a position in the unit of the map. */
+  async reportAt(...position) {
+    return this.#reported(position);
+  }
+
+  /** The report of a cell, by its number: of its centre, where positions are drawn. */
+  async reportCell(cell) {
+    return this.#paid(this.places.checked(cell), this.#positions ? [0, 0] : []);
+  }
+
+  /** {left, spent, remembered}: reports left in these 24 hours, paid in all, cells remembered. */
+  async status() {
+    return this.#memory.status();
+  }
+
+  /** Forget what was reported where. What was paid stays paid; the next report of a cell is another one, and costs. */
+  async forget() {
+    return this.#memory.forget();
+  }
+
+  /** The cell that a report is, by its number; -1 where reports are no cells. */
+  cellOfReport(report) {
+    return this.#reportPoints ? (this.#reportCells?.[report] ?? -1) : report;
+  }
+
+  /** P(report | cell) of every report, in floating point: for looking at. */
+  probabilities(cell) {
+    return this.#rows.probabilities(cell);
+  }
+
+  async #reported(position, near = false) {
+    const cell = this.places.cellAt(position, near);
+    if (cell < 0 && this.#outside === "refuse") {
+      throw new ReportError("outside", "the position lies outside the area of this table: nothing is reported");
+    }
+    const own = cell < 0 ? this.places.nearest(position) : cell;
+    if (!this.#positions) return this.#paid(own, []);
+    return this.#paid(own, this.places.pointIn(own, cell < 0 ? this.places.within(own, position) : position));
+  }
+
+  /** The report of a cell, or of a point in it: the remembered one, or one drawn and paid. */
+  async #paid(cell, point) {
+    const draw = () => this.#rows.draw(cell, this.#bits, point);
+    const name = [cell, ...point].join(" ");
+    const paid = () => this.#memory.report(name, draw, (kept) => this.#rows.canReport(kept));
+    const { report, ...rest } = await answered(this.#answerAfter, paid);
+    return Object.freeze({ report: this.#placed(report), ...rest });
+  }
+
+  #reportPoint(report) {
+    const axes = this.#header.report_axes ?? this.places.axes;
+    return Array.from(this.#reportPoints.subarray(report * axes, (report + 1) * axes));
+  }
+
+  /** The cells that reports apart from the cells are; null unless every one is. */
+  #cellsOfReports() {
+    const { report_axes: axes, report_unit: unit, reports } = this.#header;
+    const { places } = this;
+    if (!this.#reportPoints || axes !== places.axes || unit !== places.unit || places.kind !== "grid") return null;
+    const found = Int32Array.from({ length: reports }, (_, report) => places.cellAt(this.#reportPoint(report)));
+    const isClose = (x, y, side) => Math.abs(x - y) <= 1e-9 * side; // one, but for the rounding of doubles
+    const exact = (cell, report) => cell >= 0 && places.point(cell).every((x, axis) => isClose(x, this.#reportPoint(report)[axis], places.sides[axis]));
+    return found.every(exact) ? found : null;
+  }
+
+  #placed(report) {
+    const point = this.#reportPoints ? this.#reportPoint(report) : this.places.point(report);
+    const { digits, report_unit: unit } = this.#header;
+    return this.places.placed(report, point, digits, unit, this.cellOfReport(report) >= 0);
+  }
+}
+
+/** A client of a table; report.d.mts describes the options. Rejects with ReportError where the table is not what was
+ * written, or an option is wrong. */
+export async function openClient(options = {}) {
+  checkOptions(options, OPTIONS);
+  const { perDay = 10, outside = "refuse", answerAfter, now = Date.now, bits = randomBytes } = options;
+  if (!Number.isSafeInteger(perDay) || perDay < 1) throw new ReportError("option", "perDay is a whole number from 1");
+  if (!OUTSIDE.includes(outside)) throw new ReportError("option", `outside is ${OUTSIDE.join(" or ")}`);
+  const timed = Number.isFinite(answerAfter) && answerAfter >= 0 && answerAfter <= MOST_AFTER;
+  if (answerAfter !== undefined && !timed) {
+    throw new ReportError("option", `answerAfter is a number of milliseconds from 0 to ${MOST_AFTER}`);
+  }
+  const storage = options.storage ?? localStorageHere();
+  const bytes = await bytesOf((await options.table) ?? (await defaultTable()));
+  const read = await (isRegion(bytes) ? readRegion : readTable)(bytes);
+  const key = options.key ?? `mechdesign-reports-${read.header.ledger.slice(0, 16)}`;
+  return new Client(read, { storage, key, perDay, outside, bits, now, answerAfter });
+}
+
+/** Refuses options that are not among those known, and a clock that is no function. */
+export function checkOptions(options, known) {
+  if (!isObject(options)) throw new ReportError("option", "options are an object, such as { perDay: 10 }");
+  const unknown = Object.keys(options).find((name) => !known.includes(name));
+  if (unknown !== undefined) {
+    throw new ReportError("option", `unknown option ${unknown}: options are ${known.join(", ")}`);
+  }
+  for (const name of ["bits", "now"]) {
+    const wrong = options[name] !== undefined && typeof options[name] !== "function";
+    if (wrong) throw new ReportError("option", `${name} is a function`);
+  }
+}
+
+export function localStorageHere() {
+  try {
+    if (globalThis.localStorage) return globalThis.localStorage;
+  } catch {
+    // a browser that forbids it: said below
+  }
+  throw new ReportError("storage", "no localStorage here: pass storage, an object with getItem and setItem");
+}
+
+export async function bytesOf(given) {
+  if (given instanceof Uint8Array) return given;
+  if (given instanceof ArrayBuffer) return new Uint8Array(given);
+  const answer = await fetch(given);
+  if (!answer.ok) throw new ReportError("table", `the table cannot be fetched: ${answer.status}`);
+  return new Uint8Array(await answer.arrayBuffer());
+}

@@ -1,0 +1,119 @@
+// Read a frame: a table, factors, the map of a region or a session. It is data from anybody: sizes are checked before
+// anything is allocated, and nothing is returned of a file that is not exactly what it says.
+//
+//   10 bytes "mechdesign" | version 1, uint16 | bytes of the header, uint32 | header, JSON | body, zlib | SHA-256 of all
+//   before it, 32 bytes
+//
+// The header has kind, arrays, [name, type, shape, differences] in turn, and what the kind says. The body is the arrays,
+// little-endian, each as planes: the lowest byte of every number, then the next, and so on, which is what zlib makes
+// small. Arrays marked as differences are added up along every axis, modulo their width.
+
+import { ReportError } from "./errors.mjs";
+
+const MAGIC = "mechdesign";
+const VERSION = 1;
+const HEAD = 16; // bytes before the header
+const MOST_HEADER = 1 << 20;
+const MOST_BODY = 2 ** 29;
+const TYPES = { u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, i2: Int16Array, f8: Float64Array };
+
+/** The SHA-256 of bytes, hexadecimal digits. On pages over an open connection from other machines browsers have none:
+ * undefined there, and what arrives is as good as its connection. */
+export async function sha256(bytes) {
+  if (!crypto.subtle) return undefined;
+  return hexadecimal(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
+}
+
+function hexadecimal(bytes) {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** The header of a frame; nothing else of it is looked at. */
+export function headerOf(bytes) {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const end = bytes.length - 32;
+  need(end >= HEAD && String.fromCharCode(...bytes.subarray(0, 10)) === MAGIC, "is no table for this client");
+  need(view.getUint16(10, true) === VERSION, "is of another version than this client: write both again");
+  const size = view.getUint32(12, true);
+  need(size <= Math.min(end - HEAD, MOST_HEADER), "has a header longer than it may be");
+  let header;
+  try {
+    header = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes.subarray(HEAD, HEAD + size)));
+  } catch {
+    need(false, "has a header that is no JSON");
+  }
+  need(isObject(header), "has no header");
+  return header;
+}
+
+/** {header, arrays} of a frame: layoutOf(header) checks the header, and says which arrays follow from it. Rejects with
+ * ReportError "table" for anything but what was written. */
+export async function readFrame(bytes, layoutOf) {
+  const header = headerOf(bytes);
+  const end = bytes.length - 32;
+  const digest = hexadecimal(bytes.subarray(end));
+  need(((await sha256(bytes.subarray(0, end))) ?? digest) === digest, "was altered, or cut short");
+  const { arrays: given, ...rest } = header;
+  const layout = layoutOf(rest);
+  const size = layout.reduce((sum, entry) => sum + bytesOfArray(entry), 0);
+  need(size <= MOST_BODY, "is too large");
+  need(JSON.stringify(given) === JSON.stringify(layout), "has arrays of another size than its header says");
+  const start = HEAD + new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(12, true);
+  const body = await inflated(bytes.subarray(start, end), size);
+  const arrays = {};
+  let at = 0;
+  for (const entry of layout) arrays[entry[0]] = unfolded(body.subarray(at, (at += bytesOfArray(entry))), entry);
+  return { header: rest, arrays };
+}
+
+function bytesOfArray([, type, shape]) {
+  return shape.reduce((product, side) => product * side, TYPES[type].BYTES_PER_ELEMENT);
+}
+
+/** The bytes of a body: as many as these, or refused. */
+async function inflated(bytes, size) {
+  const whole = new Uint8Array(size);
+  let filled = 0;
+  try {
+    const reader = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate")).getReader();
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      if (filled + part.value.length > size) {
+        await reader.cancel();
+        filled = Infinity;
+        break;
+      }
+      whole.set(part.value, filled);
+      filled += part.value.length;
+    }
+  } catch (error) {
+    if (!(error instanceof TypeError) && error?.code === undefined) throw error;
+    filled = -1;
+  }
+  need(filled === size, "has a body of another size than its header says");
+  return whole;
+}
+
+/** An array of its planes. */
+function unfolded(planes, [, type, shape, differences]) {
+  const width = TYPES[type].BYTES_PER_ELEMENT;
+  const count = planes.length / width;
+  const bytes = new Uint8Array(planes.length);
+  for (let k = 0, from = 0; k < width; k++) for (let at = k; at < bytes.length; at += width) bytes[at] = planes[from++];
+  const values = new TYPES[type](bytes.buffer);
+  if (!differences) return values;
+  const columns = shape[shape.length - 1];
+  for (let row = 0; row < count; row += columns) {
+    for (let at = row + 1; at < row + columns; at++) values[at] += values[at - 1];
+  }
+  for (let at = columns; at < count; at++) values[at] += values[at - columns];
+  return values;
+}
+
+export function isObject(value) {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Refuses a file, saying why, unless something holds. */
+export function need(holds, message) {
+  if (!holds) throw new ReportError("table", `the table ${message}`);
+}

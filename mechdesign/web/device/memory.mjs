@@ -1,0 +1,131 @@
+// What was reported and paid, kept in a storage: a cell that was reported is answered with the same report at no cost,
+// and in any 24 hours in a row at most `perDay` reports are paid for. What is paid is stored before it is returned.
+
+import { ReportError } from "./errors.mjs";
+import { PrivateLedger } from "./ledger.mjs";
+
+const FORMAT = "mechdesign/client-memory/1";
+const DAY = 24 * 60 * 60 * 1000;
+const KEPT = 1000; // payments that are kept at least, however old
+const REMEDY = "take the day's budget as spent, or call forget()";
+
+/** The memory under one key of a storage with getItem and setItem (Web Storage, or promises of the same).
+ *
+ * mechanism, the table that reports are drawn from; charge, what one of its reports costs in multiples of the metric:
+ * a report of a table with twice the charge counts twice.
+ *
+ * A clock that is put forward and back frees nothing: a payment is dated with the latest time that was ever read, is kept
+ * when it is a day old (the last `KEPT` are), and one dated in the future counts until it is a day old. */
+export class Memory {
+  #ledger;
+  #mechanism;
+  #charge;
+  #perDay;
+  #now;
+  #latest = -Infinity; // time that was read
+
+  constructor({ storage, key, mechanism, charge, perDay, now }) {
+    this.#ledger = new PrivateLedger({ storage, key, count: "spends", sound: soundMemory, remedy: REMEDY });
+    [this.#mechanism, this.#charge, this.#perDay, this.#now] = [mechanism, charge, perDay, now];
+  }
+
+  /** {report, remembered, left} of a cell: the remembered report, or one that `draw` returns, paid for and kept.
+   * Rejects with ReportError "budget" where the day is spent, before anything is drawn. */
+  report(cell, draw, canReport) {
+    return this.#ledger.alone(async () => {
+      const state = await this.#read();
+      const own = (state.remembered[this.#mechanism] ??= {});
+      if (Object.hasOwn(own, cell)) {
+        if (!canReport(own[cell])) throw this.#ledger.damaged("holds a report that the table does not have");
+        return { report: own[cell], remembered: true, left: this.#left(state) };
+      }
+      if (this.#charge > 0 && this.#left(state) < 1) {
+        const until = this.#until(state);
+        const spent = `${this.#perDay} report(s) in 24 hours are spent`;
+        throw new ReportError("budget", `${spent}: report nothing until ${clockWords(until, state.now)}`, { until });
+      }
+      const report = draw();
+      own[cell] = report;
+      if (this.#charge > 0) state.paid.push([state.latest, this.#charge]);
+      state.spends += 1;
+      await this.#write(state);
+      return { report, remembered: false, left: this.#left(state) };
+    });
+  }
+
+  /** {left, spent, remembered}: reports left in these 24 hours, paid in all, cells remembered for this table. */
+  status() {
+    return this.#ledger.alone(async () => {
+      const state = await this.#read();
+      const own = state.remembered[this.#mechanism] ?? {};
+      return { left: this.#left(state), spent: state.spends, remembered: Object.keys(own).length };
+    });
+  }
+
+  /** Forget the remembered reports, not what was paid; a damaged memory starts again with its day spent. */
+  forget() {
+    return this.#ledger.alone(async () => {
+      let state;
+      try {
+        state = await this.#read();
+      } catch (error) {
+        if (error.code !== "memory") throw error;
+        const now = this.#time();
+        const paid = Array.from({ length: this.#charge > 0 ? this.#perDay : 0 }, () => [now, this.#charge]);
+        state = { paid, spends: Math.max(this.#ledger.seen, this.#perDay), latest: now };
+      }
+      await this.#write({ ...state, remembered: {} });
+    });
+  }
+
+  /** Reports left at the time that was read, or at a later one. */
+  #left({ paid, now }, at = now) {
+    if (!(this.#charge > 0)) return this.#perDay;
+    const spent = paid.reduce((sum, [time, charge]) => (at - time < DAY ? sum + charge / this.#charge : sum), 0);
+    return Math.max(0, Math.floor(this.#perDay - spent + 1e-9));
+  }
+
+  /** When a report is next possible: the day after a payment. */
+  #until(state) {
+    const ends = state.paid.map(([time]) => time + DAY).sort((a, b) => a - b);
+    return ends.find((end) => end > state.now && this.#left(state, end) >= 1);
+  }
+
+  /** What is kept, with the time that was read, and the latest ever. */
+  async #read() {
+    const state = (await this.#ledger.read()) ?? { paid: [], spends: 0, remembered: {}, latest: -Infinity };
+    const now = this.#time();
+    this.#latest = Math.max(this.#latest, state.latest, now);
+    return { ...state, now, latest: this.#latest };
+  }
+
+  #time() {
+    const now = this.#now();
+    if (isTime(now)) return now;
+    throw new ReportError("option", `now gives ${now}: it must give milliseconds since 1970`);
+  }
+
+  #write({ paid, spends, remembered, latest }) {
+    const kept = paid.slice(-Math.max(KEPT, this.#perDay));
+    return this.#ledger.write({ format: FORMAT, paid: kept, spends, remembered, latest });
+  }
+}
+
+/** Whether a number is a time that a calendar has, in milliseconds. */
+function isTime(value) {
+  return Number.isFinite(value) && Math.abs(value) < 8e15;
+}
+
+/** A time in words, in UTC; with its date where it is not within a day. */
+function clockWords(time, now) {
+  const minute = 60_000;
+  const [date, clock] = new Date(Math.ceil(time / minute) * minute).toISOString().split("T");
+  return `${time - now > DAY ? `${date} ` : ""}${clock.slice(0, 5)} UTC`;
+}
+
+function soundMemory(state) {
+  const paid = state.paid.every(([time, charge]) => isTime(time) && time <= state.latest && charge > 0);
+  const cells = Object.values(state.remembered).flatMap((own) => Object.values(own));
+  const whole = [...cells, state.spends].every((count) => Number.isSafeInteger(count) && count >= 0);
+  return state.format === FORMAT && isTime(state.latest) && paid && whole && cells.length <= state.spends;
+}

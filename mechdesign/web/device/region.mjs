@@ -1,0 +1,92 @@
+// Read the compact map of a region: five bytes a place; a frame as frame.mjs has it. maps/compact_file.py of the
+// package says which numbers it holds, compact.py what they mean.
+
+import { ReportError } from "./errors.mjs";
+import { headerOf, isObject, readFrame } from "./frame.mjs";
+import { checkDomain } from "./table.mjs";
+
+const MOST_AREA = 2 ** 24; // places
+const REGION_NAME = /^[0-9a-f]{64}$/;
+const REGION_KEYS = [
+  ...["kind", "cells", "frame", "cell", "origin", "unit", "stencil", "level_unit", "advance", "grain", "step", "cap"],
+  ...["ratio", "shift", "bound", "claim", "cost", "ledger", "mechanism", "about"],
+]; // and no others but a plane
+const REGION_WHOLE = [
+  ["grain", 1, 2 ** 54], // 2^54 - 1 is read as 2^54
+  ["step", 1, 2 ** 54],
+  ["cap", 1, 65534],
+  ["shift", 0, 61], // so that 2^shift is at most the ratio, and E falls
+];
+
+/** Whether bytes begin as those of a compact map do. */
+export function isRegion(bytes) {
+  return headerOf(bytes).kind === "compact";
+}
+
+/** {header, arrays} as `readTable` gives them, of the bytes of a compact map: arrays level, potential, weight, place by
+ * place. Rejects with ReportError "table" for anything but what was written. */
+export async function readRegion(bytes) {
+  let header;
+  const { arrays } = await readFrame(bytes, (told) => {
+    header = checkedRegion(told);
+    return Object.entries({ level: "u2", potential: "i2", weight: "u1" }).map(([name, type]) => [name, type, header.shape, 1]);
+  });
+  const [none, framed] = [arrays.level.indexOf(0), inFrame(arrays.potential, header)];
+  says(none < 0, `level of place ${none}`, "positive", 0);
+  says(framed < 0, `potential of place ${framed}, in the frame,`, "0", arrays.potential[framed]);
+  return { header, arrays };
+}
+
+/** The header of a table, of that of a map. */
+function checkedRegion(told) {
+  const spare = Object.keys(told).find((name) => !REGION_KEYS.includes(name) && name !== "plane");
+  says(spare === undefined, "header", "without other names", spare);
+  for (const name of REGION_KEYS) says(Object.hasOwn(told, name), name, "there", undefined);
+  const { kind, cells, frame, cell, origin, stencil, advance, ratio, bound, about, plane } = told;
+  says(kind === "compact", "kind", "compact", kind);
+  for (const name of ["claim", "cost", "unit"]) says(typeof told[name] === "string", name, "text", told[name]);
+  for (const name of ["ledger", "mechanism"]) says(REGION_NAME.test(told[name]), name, "64 digits", told[name]);
+  says(isObject(about) && Object.values(about).every((text) => typeof text === "string"), "about", "texts", about);
+  const whole = (value, least, most) => Number.isInteger(value) && value >= least && value <= most;
+  const pair = (list, fits) => Array.isArray(list) && list.length === 2 && list.every(fits);
+  says(pair(cells, (count) => whole(count, 2, MOST_AREA)), "cells", "two whole numbers from 2", cells);
+  says(whole(frame, 0, MOST_AREA), "frame", "a whole number from 0", frame);
+  const shape = cells.map((count) => count + 2 * frame);
+  says(shape[0] * shape[1] <= MOST_AREA, "cells", "at most 2^24 with the frame", shape);
+  says(pair(cell, (side) => Number.isFinite(side) && side > 0), "cell", "two sides", cell);
+  says(pair(origin, Number.isFinite), "origin", "two numbers", origin);
+  const unit = told.level_unit;
+  says(Number.isFinite(unit) && unit > 0, "level_unit", "a number above 0", unit);
+  says(stencil === 8 || stencil === 16, "stencil", "8 or 16", stencil);
+  const kinds = stencil === 8 ? 3 : 5;
+  const advances = Array.isArray(advance) && advance.length === kinds;
+  says(advances && advance.every((value) => whole(value, 1, 2 ** 32 - 1)), "advance", `${kinds} below 2^32`, advance);
+  for (const [name, least, most] of REGION_WHOLE) {
+    says(whole(told[name], least, most), name, `a whole number from ${least} to ${most}`, told[name]);
+  }
+  const digits = /^[0-9]{19}$/.test(ratio) && BigInt(ratio) >> 61n === 1n;
+  says(digits, "ratio", "digits of a number from 2^61 to 2^62", ratio);
+  const bounded = pair(bound, Number.isInteger) && whole(bound[0], 2 ** 30, 2 ** 31 - 1) && whole(bound[1], 0, 64);
+  says(bounded, "bound", "from 2^30 below 2^31, and from 0 to 64", bound);
+  const domain = { kind: "grid", axes: 2, shape: cells, cell, origin, ...(plane === undefined ? {} : { plane }) };
+  checkDomain(domain);
+  const count = cells[0] * cells[1];
+  const also = { shape, domain, cells: count, reports: count, report_unit: told.unit, digits: [null, null], charge: 1 };
+  return { ...told, ...also };
+}
+
+/** Refuses a map unless a field of it is as it must be. */
+function says(holds, field, must, value) {
+  if (holds) return;
+  const shown = String(JSON.stringify(value)).slice(0, 80);
+  throw new ReportError("table", `the map's ${field} must be ${must}, not ${shown}: use an unaltered map`);
+}
+
+/** The first place of the frame that has another potential than 0, or -1. */
+function inFrame(potential, { shape: [rows, columns], frame }) {
+  return potential.findIndex((value, place) => {
+    if (value === 0) return false;
+    const [row, column] = [Math.floor(place / columns), place % columns];
+    return row < frame || row >= rows - frame || column < frame || column >= columns - frame;
+  });
+}

@@ -1,0 +1,172 @@
+"""page: a mechanism, a map, a sweep or an estimate as one HTML file that needs nothing else, not even a network.
+
+The file of a mechanism or a map carries the data in exact integers (contents.py), the program that proves and shows
+them (web/browser), and a policy that lets it load nothing. Its sentences and figures stand in the HTML too, for
+readers without scripts; a browser puts its own together from the data, and says what it proved of them. Pages of sweeps
+and estimates are pictures and tables, without scripts.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import xarray as xr
+
+from mechdesign.base.opening import visible
+from mechdesign.base.registry import Table
+from mechdesign.errors import InputError
+from mechdesign.mechanism.dataset import MECHANISMS, Schema
+from mechdesign.mechanism.storage import check_target, load_sealed, write_atomically
+from mechdesign.mechanism.stored import read
+from mechdesign.output.compare import Row
+from mechdesign.output.export import handed_over, handed_script
+from mechdesign.output.sweep import SWEEP
+from mechdesign.solvers.design import Progress
+from mechdesign.verification.verify import certified, kind_of
+from mechdesign.web.contents import comparison_facts, curve_facts, mechanism_contents, mechanism_facts
+
+SUFFIXES = (".html", ".htm")
+_DEVICE = ("errors", "frame", "table", "region", "plane", "places", "draw", "ball")  # of web/device
+_SHARED = (
+    "exactly, randomBytes, sha256, readRegion, NODES, WEIGHTS, "
+    "Places, TableRows, PositionRows, FactorRows, RegionRows"
+)  # of what these export
+_PROOF = (
+    *("arrays", "exponential", "claim", "pairs", "table", "positions", "figures", "factors", "protection"),
+    *("sentence", "region", "prove", "open"),
+)  # of web/browser/proof, in the order in which they are read
+_VIEW = ("numbers", "model", "ground", "colours", "map", "panel", "explore", "region", "main")  # of web/browser/view
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """What the template shows: facts, texts by name; packed, what a browser proves, if anything."""
+
+    kind: str
+    facts: dict[str, Any]
+    packed: bytes | None = None
+
+
+def check_page_target(path: str | Path, *, overwrite: bool = False) -> Path:
+    """The path, if a page can be written there. Raises: InputError."""
+    target = check_target(path, overwrite=overwrite)
+    if target.suffix.lower() not in SUFFIXES:
+        raise InputError("unknown kind of page", field="page", value=target.name, remedy="use a name ending in .html")
+    return target
+
+
+def save_page(
+    result: Any,
+    path: str | Path,
+    *,
+    comparison: Sequence[Row] | None = None,
+    mechanisms: Sequence[xr.Dataset] = (),
+    overwrite: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Path:
+    """Write the page of a mechanism, a table or a factored one, of a compact map, a sweep or an estimate, atomically.
+
+    Parameters: comparison, rows of `compare` to show beside the mechanism; mechanisms, of an estimate, all that made
+        its reports: with them the intervals are found again before they are shown; on_progress, called with where the
+        verification of a compact map stands.
+    Raises: InputError for another suffix, a file that exists, another Dataset, factors of more than 50,000 places, and
+        mechanisms that did not make the reports; VerificationError for a mechanism that `verify` does not certify, and
+        for an estimate whose figures do not follow from its counts.
+    Cost: that of `verify`, and 12 bytes a mass before compression.
+    """
+    target = check_page_target(path, overwrite=overwrite)
+    text = page_text(result, comparison=comparison, mechanisms=mechanisms, on_progress=on_progress)
+    write_atomically(target, lambda temporary: temporary.write_text(text, encoding="utf-8", newline="\n"))
+    return target
+
+
+def load_shown(path: str | Path) -> Any:
+    """Read a file that `save_page` shows: a mechanism, a compact map, a sweep or an estimate. Raises what `load` and
+    what other kinds raise.
+    """
+    kind = kind_of(path)
+    if kind is not None:
+        return kind.load(path)
+    return load_sealed(path, *SHOWN.values(), what="a mechanism, sweep or estimate")
+
+
+def page_text(
+    result: Any,
+    *,
+    comparison: Sequence[Row] | None = None,
+    mechanisms: Sequence[xr.Dataset] = (),
+    on_progress: Callable[[Progress], None] | None = None,
+) -> str:
+    """The HTML of `save_page`. Raises: as `save_page`."""
+    schema = visible(result.attrs.get("schema") if isinstance(result, xr.Dataset) else type(result).__name__)
+    if schema not in PAGES:
+        raise InputError(
+            "has no page",
+            field="file",
+            value=schema,
+            remedy="give a mechanism, a map, a sweep or an estimate, as solve, export, sweep and estimate do",
+        )
+    if mechanisms and not schema.startswith("mechdesign/estimate/"):
+        raise InputError(
+            "are for the page of an estimate",
+            field="mechanisms",
+            value=len(mechanisms),
+            remedy="give the file of the estimate first",
+        )
+    if comparison is not None and schema not in MECHANISMS:
+        raise InputError("is for mechanisms", field="page", value=schema, remedy="give a mechanism")
+    page = PAGES[schema](result, mechanisms, on_progress)
+    compared = None if comparison is None else comparison_facts(comparison, page.facts["loss_unit"])
+    return _rendered(replace(page, facts=page.facts | {"comparison": compared}))
+
+
+def _mechanism_page(result: xr.Dataset, *_: object) -> Page:
+    checked, stored = certified(result), read(result)
+    facts = mechanism_facts(stored, checked)
+    kind, packed = mechanism_contents(stored, checked, facts)
+    return Page(kind=kind, facts=facts, packed=packed)
+
+
+def _curve_page(curve: xr.Dataset, *_: object) -> Page:
+    return Page(kind="curve", facts=curve_facts(curve))
+
+
+PAGES: Table[Callable[..., Page]] = Table(
+    "pages", {**dict.fromkeys(MECHANISMS, _mechanism_page), SWEEP.name: _curve_page}
+)  # by schema, or the class of what is no Dataset: of it, the mechanisms of an estimate, and a callback of progress
+SHOWN: Table[Schema] = Table("schemas of pages", {**MECHANISMS, SWEEP.name: SWEEP})
+
+
+def proof_script() -> str:
+    """The program that proves a page, after what it shares with the client: what reads and draws, under one name."""
+    device = "\n".join(handed_script(f"web/device/{name}.mjs") for name in _DEVICE)
+    wrapped = f"const device = (() => {{\n{device}\nreturn {{ {_SHARED} }};\n}})();\n"
+    return "\n".join([wrapped, *(handed_script(f"web/browser/proof/{name}.js") for name in _PROOF)])
+
+
+def _rendered(page: Page) -> str:
+    style = "\n" + handed_over("web/browser/page.css").decode()
+    policy = ["default-src 'none'", "img-src data:", "base-uri 'none'", "form-action 'none'"]
+    raw = {"style": style}
+    if page.packed is not None:
+        proof = "\n" + proof_script()
+        view = "\n" + "\n".join(handed_script(f"web/browser/view/{name}.js") for name in _VIEW)
+        raw |= {"data": base64.b64encode(page.packed).decode(), "proof": proof, "view": view}
+        policy += ["worker-src blob:", f"script-src {_hashed(proof)} {_hashed(view)} blob:"]
+    loader = jinja2.PackageLoader("mechdesign.web", ".")
+    template = jinja2.Environment(
+        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    ).get_template("page.html")
+    policy.append(f"style-src {_hashed(style)}")
+    return template.render(policy="; ".join(policy), kind=page.kind, facts=page.facts, raw=raw)
+
+
+def _hashed(text: str) -> str:
+    """What a content security policy names an inline text by."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

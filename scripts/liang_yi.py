@@ -1,0 +1,404 @@
+r"""The experiments of Liang and Yi (CCS 2024), section 5 and appendix B: the error of a mean of private answers.
+
+python scripts/liang_yi.py incomes [--data FILE [--value HHINCOME] [--weight HHWT]]   Figures 3 and 8
+python scripts/liang_yi.py debts                                                      Figure 4
+python scripts/liang_yi.py places [--data FILE [--projection mercator]] [--every 6]   Figures 5, 6 and 9 to 11
+python scripts/liang_yi.py answer [--thresholds 10000 100000 500000]                  one answer, with the optimal one
+
+| method | what a user at x sends | the mean of n answers |
+|---|---|---|
+| smooth | f(x) + (S(x) / eta) T_3, the eta of the paper | variance (Var T_3 / eta^2) mean S^2 / n, no bias |
+| smooth_tight | the same with the eta of the joint form | smaller by 5 / 3 |
+| lipschitz | f(x) + (K / eps) Lap(1), K the global constant | variance 2 (K / eps)^2 / n, no bias |
+| ldp | f(x) + Lap(1) / (eps span) | variance 2 / (eps span)^2 / n, no bias |
+| input_perturbation | x + (planar) Laplace noise; f is asked afterwards | mean Var / n + bias^2, which stays |
+| noisy_distance | kernels: \|x - t\| + Lap(1) / eps | as input_perturbation |
+
+gamma = eps / 9 in both smooth methods. ldp is eps span nats for all pairs: stricter than the others beyond a distance
+of `span`, and laxer within. k queries cost k eps, except input_perturbation: one noisy secret answers all.
+The paper simulates; the mean squared errors here are their exact expectations over a population, relative to the soft
+truth f, with --hard to the rule that f softens (the text does not say which). T_3 has no fourth moment, so that
+simulated means converge slowly, and from below. Of several queries the mean is printed; times the queries it is the
+ASE of the paper. -o writes all sizes as CSV, --plot draws them.
+
+Without --data populations are synthetic. Incomes: ln x ~ N(mu, sigma^2) as the problem `income`, the fit of the
+authors to Californian households of 2022. Debts: ln x ~ N(mu + ln 1.791, sigma^2), correlation 0.4. Places: four normal
+clouds over 60 km x 55 km, half of the places within 300 m or so of one of 150 spots; they imitate no city.
+"""
+
+import argparse
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import NDArray
+from scipy.special import roots_legendre
+
+import mechdesign as md
+from mechdesign.closed_forms import build
+from mechdesign.closed_forms.build import closed_form_mechanism
+from mechdesign.closed_forms.loss import remapped_loss
+from mechdesign.problem.problem import read_problem_file
+from mechdesign.release import laws, smooth_sensitivity
+from mechdesign.release import query_functions as queries
+from mechdesign.release import released as release
+
+Array = NDArray[np.float64]
+Moments = tuple[Array, Array]  # of an answer to a noisy secret: E f, E f^2
+INCOME = read_problem_file("income").module
+SHARE = 1 / 9  # gamma over epsilon
+T3 = laws.StudentT(3)
+THRESHOLDS = {  # USD: distances 1 / eps, the middle one also the span of local privacy
+    10_000: (2_000, 1_200, 800),
+    100_000: (20_000, 12_000, 8_000),
+    500_000: (40_000, 24_000, 16_000),
+    1_000_000: (80_000, 48_000, 32_000),
+}
+NO_INCOME = (9_999_998, 9_999_999)
+CORNERS = range(10_000, 1_000_001, 180_000)  # USD; the paper has steps of 30,000
+KERNELS = ((1_000, 1.0), (500, 1.0), (2_000, 1.0), (1_000, 0.8), (1_000, 1.2))  # 1 / eps in m, cells a bandwidth
+EARTH = 6_371_000.0  # m, of the sphere
+STEPS = 60  # of the grid of kernel centres, per axis
+CLOUDS = (  # share of users, centre and standard deviations in m
+    (0.40, (0.0, 0.0), (4_000.0, 6_000.0)),
+    (0.30, (9_000.0, -9_000.0), (7_000.0, 4_000.0)),
+    (0.20, (15_000.0, 8_000.0), (5_000.0, 5_000.0)),
+    (0.10, (-15_000.0, -14_000.0), (3_000.0, 3_000.0)),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """f of secrets x, (n,) or (n, 2), with the constant K; `noisy` and `far` ask it of a noisy secret or distance."""
+
+    values: Callable[[Array], Array]
+    hard: Callable[[Array], Array]
+    smooth: Callable[[Array, float], Array]
+    constant: float
+    noisy: Callable[[Array, float], Moments]
+    far: Callable[[Array, float], Moments] | None = None
+
+
+def threshold(at: float, epsilon: float) -> Query:
+    """The share of secrets above a threshold."""
+    width = queries.band_width(at, epsilon)
+    return Query(
+        values=lambda x: queries.threshold(x, at, width),
+        hard=lambda x: (x > at).astype(float),
+        smooth=lambda x, gamma: smooth_sensitivity.threshold(x, at, width, gamma),
+        constant=1 / width,
+        noisy=lambda x, level: band(level * (x - at), level * width),
+    )
+
+
+def two_way(at: tuple[float, float], epsilon: float) -> Query:
+    """The share of secrets with both coordinates above their thresholds; the hard rule is asked of noisy secrets."""
+    width = queries.band_width(at, epsilon)
+    return Query(
+        values=lambda x: queries.two_way(x, at, width),
+        hard=lambda x: (x > np.asarray(at)).all(axis=1).astype(float),
+        smooth=lambda x, gamma: smooth_sensitivity.two_way(x, at, width, gamma),
+        constant=1 / width,
+        noisy=lambda x, level: (quadrant(level * (at - x)),) * 2,
+    )
+
+
+def kernel(centre: Array, width: float) -> Query:
+    """The mean of exp(-|x - t|^2 / (2 h^2)); its square is a kernel of bandwidth h / sqrt 2."""
+
+    def moments(law: Callable[[Array, float], Array]) -> Callable[[Array, float], Moments]:
+        def after(x: Array, level: float) -> Moments:
+            away = np.hypot(*(x - centre).T) / width
+            mean, square = (law(away * scale, level * width / scale) for scale in (1.0, math.sqrt(2)))
+            return mean, square
+
+        return after
+
+    return Query(
+        values=lambda x: queries.kde(x, centre, width),
+        hard=lambda x: queries.kde(x, centre, width),
+        smooth=lambda x, gamma: smooth_sensitivity.kde(x, centre, width, gamma),
+        constant=math.exp(-0.5) / width,
+        noisy=moments(kernel_of_noisy_place),
+        far=moments(kernel_of_noisy_distance),
+    )
+
+
+def band(x: Array, width: float) -> Moments:
+    """Of the soft threshold at 0 of a noisy secret, x and width in nats: E f = int P(y > t_u) du over u from 0 to 1,
+    E f^2 = 2 int u P(y > t_u) du, t_u = (u - 1/2) width, on either side of x.
+    """
+    node, weight = roots_legendre(12)
+    split = np.clip(x / width + 0.5, 0, 1)[:, None]
+    below, above = split * (node + 1) / 2, split + (1 - split) * (node + 1) / 2
+    away = [np.abs(x[:, None] - (u - 0.5) * width) for u in (below, above)]
+    under, over = 1 - np.exp(-away[0]) / 2, np.exp(-away[1]) / 2
+    sides = ((split[:, 0] / 2, below, under), (1 / 2 - split[:, 0] / 2, above, over))
+    mean, square = (sum(part * ((u**k * p) @ weight) for part, u, p in sides) for k in (0, 1))
+    return mean, 2 * square
+
+
+def quadrant(a: Array, nodes: int = 32) -> Array:
+    """P(Y_1 > a_1 and Y_2 > a_2) for planar Laplace noise Y at one nat per unit, a (n, 2).
+
+    For a >= 0: the mean over directions of P(|Y| > r), r the distance at which the ray enters, P(|Y| > r) =
+    (1 + r) e^-r. Elsewhere by reflection.
+    """
+    node, weight = roots_legendre(nodes)
+
+    def swept(side: Array, low: Array | float) -> Array:
+        """The share of directions from `low` to pi / 2 off the normal of a line at a distance, times P(|Y| > r)."""
+        half = (math.pi / 2 - low) / 2
+        r = side[:, None] / np.cos(math.pi / 2 - np.reshape(half, (-1, 1)) * (1 - node))
+        return half * (np.exp(np.log1p(r) - r) @ weight) / (2 * math.pi)
+
+    def both(s: Array, t: Array) -> Array:
+        corner = np.arctan2(t, s)
+        return swept(s, corner) + swept(t, math.pi / 2 - corner)
+
+    s, t = np.abs(a.T)
+    zero = np.zeros(len(a))
+    inside, first, second = both(s, t), 2 * both(s, zero), 2 * both(zero, t)  # P(Y_1 > s) = 2 P(Y_1 > s, Y_2 > 0)
+    left, below = a.T < 0
+    return np.select(
+        [~left & ~below, left & ~below, ~left & below],
+        [inside, second - inside, first - inside],
+        1 - first - second + inside,
+    )
+
+
+def kernel_of_noisy_place(v: Array, k: float) -> Array:
+    """E exp(-|v e + Y|^2 / 2), Y planar Laplace at k nats per unit: k^2 int s e^(-ks - (v^2 + s^2) / 2) I_0(vs) ds."""
+    return _noisy_place(k, 2 ** math.ceil(math.log2(v.max() + 1)))(v)
+
+
+@lru_cache(maxsize=8)
+def _noisy_place(k: float, reach: int) -> Callable[[Array], Array]:
+    """As a cubic spline over 0 to `reach`, to 1e-5; kernels more than 10 away are below e^-50."""
+    from scipy.interpolate import CubicSpline
+    from scipy.special import i0e
+
+    node, weight = roots_legendre(100)
+    knots = np.linspace(0, reach, 16 * reach + 1)[:, None]
+    low = np.maximum(knots - 10, 0)
+    half = (knots + 10 - low) / 2
+    s = low + half * (node + 1)
+    integrand = s * np.exp(-k * s - (knots - s) ** 2 / 2) * i0e(knots * s)
+    return CubicSpline(knots[:, 0], k**2 * half[:, 0] * (integrand @ weight))
+
+
+def kernel_of_noisy_distance(v: Array, k: float) -> Array:
+    """E exp(-(v + Lap(1 / k))^2 / 2)."""
+    from scipy.special import log_ndtr
+
+    sides = [np.exp(k**2 / 2 - sign * k * v + log_ndtr(sign * v - k)) for sign in (1, -1)]
+    return k * math.sqrt(math.pi / 2) * (sides[0] + sides[1])
+
+
+def user_errors(query: Query, x: Array, epsilon: float, span: float) -> dict[str, Moments]:
+    """Variance and bias (n,) of what users send, relative to f(x), by method; epsilon in nats per unit of x."""
+    f, smooth = query.values(x), query.smooth(x, epsilon * SHARE)
+    unbiased = np.zeros(len(x))
+    etas = {"smooth": T3.eta(epsilon, epsilon * SHARE, False), "smooth_tight": T3.eta(epsilon, epsilon * SHARE, True)}
+    scales = {"lipschitz": query.constant / epsilon, "ldp": 1 / (epsilon * span)}
+    sent = {name: (T3.variance * (smooth / eta) ** 2, unbiased) for name, eta in etas.items()}
+    sent |= {name: (unbiased + 2 * scale**2, unbiased) for name, scale in scales.items()}
+    for name, law in (("input_perturbation", query.noisy), ("noisy_distance", query.far)):
+        if law is not None:
+            mean, square = law(x, epsilon)
+            sent[name] = square - mean**2, mean - f
+    return sent
+
+
+def errors(
+    family: list[Query], x: Array, epsilon: float, span: float, sizes: list[int], *, hard: bool = False
+) -> pd.DataFrame:
+    """Mean squared errors of the means of so many users, by size and method, averaged over the queries."""
+    total = 0.0
+    for query in family:
+        shift = float(np.mean(query.values(x) - query.hard(x))) if hard else 0.0
+        own = {name: (v.mean(), b.mean() + shift) for name, (v, b) in user_errors(query, x, epsilon, span).items()}
+        total += pd.DataFrame({name: v / np.array(sizes) + b**2 for name, (v, b) in own.items()}, index=sizes)
+    return total / len(family)
+
+
+def incomes(options: argparse.Namespace) -> Iterator[tuple[str, pd.DataFrame]]:
+    """All thresholds and levels of the paper."""
+    rng = np.random.default_rng(options.seed)
+    if options.data is None:
+        x = rng.lognormal(INCOME.MU, INCOME.SIGMA, options.users or 400_000)
+    else:
+        records = pd.read_csv(options.data, usecols=[options.value, options.weight]).dropna()
+        records = records[~records[options.value].isin(NO_INCOME)]
+        share = records[options.weight] / records[options.weight].sum()
+        x = rng.choice(records[options.value].astype(float), options.users or 400_000, p=share)
+    for at, inverses in THRESHOLDS.items():
+        for inverse in inverses:
+            query, sizes = threshold(at, 1 / inverse), [400_000 * 2**k for k in range(5)]
+            table = errors([query], x, 1 / inverse, inverses[1], sizes, hard=options.hard)
+            yield f"T = {at:,}, 1/eps = {inverse:,} USD", table
+
+
+def debts(options: argparse.Namespace) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Thresholds of income and debt on a coarser grid than that of the paper."""
+    first, second = np.random.default_rng(options.seed).standard_normal((2, options.users or 20_000))
+    debt = math.log(1.791) + INCOME.SIGMA * (0.4 * first + math.sqrt(1 - 0.4**2) * second)
+    x = np.exp(INCOME.MU + np.column_stack([INCOME.SIGMA * first, debt]))
+    for inverse in (20_000, 12_000, 8_000):
+        family = [two_way(corner, 1 / inverse) for corner in itertools.product(CORNERS, repeat=2)]
+        table = errors(family, x, 1 / inverse, 12_000, [400_000, 1_600_000, 6_400_000], hard=options.hard)
+        yield f"{len(family)} thresholds, 1/eps = {inverse:,} USD", table
+
+
+def places(options: argparse.Namespace) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Kernels about a grid of centres over the box of the places, padded so that a cell is a whole number of metres."""
+    x = clouds(options.users or 10_000, options.seed)
+    if options.data is not None:
+        read = projected(options.data, options.projection)
+        x = read[np.random.default_rng(options.seed).integers(len(read), size=len(x))]
+    centres, diagonal = kernel_grid(x, options.every)
+    for inverse, cells in KERNELS:
+        width = math.floor(cells * diagonal)
+        family = [kernel(centre, width) for centre in centres]
+        table = errors(family, x, 1 / inverse, 1_000, [100_000, 200_000, 400_000], hard=options.hard)
+        yield f"1/eps = {inverse:,} m, h = {width:,} m", table
+
+
+def clouds(n: int, seed: int) -> Array:
+    """Synthetic places (n, 2), m."""
+    from scipy.stats import truncnorm
+
+    rng, spots = np.random.default_rng(seed), 150
+    share, middle, spread = (np.array(column) for column in zip(*CLOUDS, strict=True))
+    cloud = rng.choice(len(CLOUDS), n + spots, p=share)
+    at = middle[cloud] + spread[cloud] * truncnorm.ppf(rng.uniform(size=(n + spots, 2)), -3.0, 3.0)
+    near = at[rng.integers(spots, size=n)] + 300.0 * rng.standard_normal((n, 2))
+    return np.where(rng.uniform(size=(n, 1)) < 0.5, near, at[spots:])
+
+
+def projected(path: Path, projection: str) -> Array:
+    """Positions (n, 2) of a CSV file in m of a plane, without those that are missing or 0, 0.
+
+    A metre of the Mercator plane of the paper is cos(latitude) metres on the ground; the equidistant plane, about the
+    middle of the positions, keeps ground metres.
+    """
+    read = pd.read_csv(path).rename(columns=str.lower).rename(columns={"lat": "latitude", "lng": "longitude"})
+    read = read[["latitude", "longitude"]].dropna()
+    latitude, longitude = read[(read != 0).all(axis=1)].to_numpy(float).T
+    if projection == "mercator":
+        return EARTH * np.column_stack([np.radians(longitude), np.arcsinh(np.tan(np.radians(latitude)))])
+    middle = [float(low + high) / 2 for low, high in ((x.min(), x.max()) for x in (latitude, longitude))]
+    return md.geo.Plane(latitude=middle[0], longitude=middle[1]).forward(longitude, latitude)
+
+
+def kernel_grid(points: Array, every: int) -> tuple[Array, float]:
+    """Every so manieth of 61 x 61 kernel centres over the box of the points, and the diagonal of the finest cell."""
+    low, extent = points.min(axis=0), np.ptp(points, axis=0)
+    wide = extent + 2 * STEPS - extent % STEPS
+    axes = [
+        start + np.linspace(0, side, STEPS // every + 1)
+        for start, side in zip(low - (wide - extent) / 2, wide, strict=True)
+    ]
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2), float(np.hypot(*(wide / STEPS)))
+
+
+def answer(options: argparse.Namespace) -> Iterator[tuple[str, pd.DataFrame]]:
+    """One answer on a grid of outputs, certified: the error, its bound, the multiple of the claim that holds, the error
+    of the mean of many, without a grid of outputs, and of users whose incomes are 20 % higher.
+
+    What is best for one answer need not be best for the mean of a million: error / n + (1 - 1/n) bias^2. The outputs
+    end, which makes unbiased noise biased.
+    """
+    users, raised = (100, 10_000, 1_000_000), 1.2
+    for at in options.thresholds:
+        problem = md.load_problem("income", threshold=at, epsilon_inverse=options.inverse, cells=options.cells)
+        epsilon, x = 1 / options.inverse, problem.domain.points[:, 0]
+        query = threshold(at, epsilon)
+        ends = np.append(np.arange(options.cells) * problem.domain.cell[0], np.inf) / raised
+        population = md.priors.proportional(INCOME.income_mass(ends[:-1], ends[1:]))
+        values, sent, rows = query.values(x), user_errors(query, x, epsilon, options.inverse), {}
+        for name, mechanism in releases(problem, query, options.inverse).items():
+            rows[name] = {
+                "error": mechanism.attrs["expected_loss"],
+                "lower_bound": mechanism.attrs.get("lower_bound"),
+                "remapped": remapped_loss(mechanism),
+                "multiple": mechanism.attrs["effective_epsilon"],
+                **{f"mean of {n:,}": md.release.error_of_mean(mechanism, values, n) for n in users},
+                "raised": md.release.error_of_mean(mechanism, values, users[-1], population=population),
+            }
+            if name in sent:
+                variance, bias = sent[name]
+                average = problem.prior_array @ bias
+                spread = problem.prior_array @ (variance + bias**2) - average**2
+                rows[name]["continuous"] = spread / users[-1] + average**2
+        yield f"T = {at:,.0f}, 1/eps = {options.inverse:,.0f} USD", pd.DataFrame(rows).T
+
+
+def releases(problem: md.DesignProblem, query: Query, span: float) -> dict[str, xr.Dataset]:
+    """The optimal release and its baselines by name, each certified at its true multiple of the metric."""
+    epsilon, x, outputs = 1 / span, problem.domain.points[:, 0], problem.reports.points[:, 0]
+    values, gamma = query.values(x), epsilon * SHARE
+    bound = query.smooth(x, gamma)
+    noise = {"lipschitz": query.constant / epsilon, "ldp": 1 / (epsilon * span)}
+    tables = {
+        name: release.table(values, np.full(len(x), scale), outputs, law=laws.Laplace())
+        for name, scale in noise.items()
+    }
+    nearest = np.abs(values[:, None] - outputs).argmin(axis=1)
+    moved = md.DesignProblem(
+        domain=problem.domain, metric=problem.metric, prior=problem.prior, loss=md.losses.Distance()
+    )
+    tables["input_perturbation"] = build.laplace_clamped(moved, epsilon) @ np.eye(len(outputs))[nearest]
+    return {
+        "optimal": md.solve(problem),
+        "smooth": md.release.release_mechanism(problem, values, bound, law=T3, gamma=gamma, tight=False),
+        "smooth_tight": md.release.release_mechanism(problem, values, bound, law=T3, gamma=gamma),
+        **{
+            name: closed_form_mechanism(problem, table, name=name, claimed_epsilon=epsilon)
+            for name, table in tables.items()
+        },
+        "constant": md.baselines.constant(problem),
+    }
+
+
+def main() -> None:
+    """One table a setting, and where asked for a file and a picture of all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("experiment", choices=("incomes", "debts", "places", "answer"))
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--value", default="HHINCOME")
+    parser.add_argument("--weight", default="HHWT")
+    parser.add_argument("--projection", default="mercator", choices=("mercator", "equidistant"))
+    parser.add_argument("--users", type=int, help="of the population")
+    parser.add_argument("--every", type=int, default=6, help="of the kernel centres per axis; the paper has all")
+    parser.add_argument("--hard", action="store_true")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--thresholds", type=float, nargs="+", default=[10_000.0, 100_000.0, 500_000.0])
+    parser.add_argument("--inverse", type=float, default=12_000.0)
+    parser.add_argument("--cells", type=int, default=120)
+    parser.add_argument("-o", "--output", type=Path)
+    parser.add_argument("--plot", type=Path)
+    options = parser.parse_args()
+    tables = {}
+    for title, table in globals()[options.experiment](options):
+        print(f"\n{title}\n{table.to_string(float_format='{:.4g}'.format, na_rep='-')}", flush=True)
+        tables[title] = table
+    if options.output is not None:
+        pd.concat(tables, names=["setting", "row"]).to_csv(options.output)
+    if options.plot is not None:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(4 * len(tables), 4), layout="constrained")
+        for axes, (title, table) in zip(figure.subplots(1, len(tables), squeeze=False)[0], tables.items(), strict=True):
+            table.plot(ax=axes, loglog=True, marker="o", title=title, xlabel="users", ylabel="mean squared error")
+        figure.savefig(options.plot)
+
+
+if __name__ == "__main__":
+    main()

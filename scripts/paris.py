@@ -1,0 +1,173 @@
+r"""Paris: the three epsilons of paper 001 for 450 m beside ours, and its Figure 2 over growing datasets of check-ins.
+
+python scripts/paris.py
+python scripts/paris.py --figure [--repetitions 20] [--sizes 100 200 ...] [--prior checkins] [--checkins FILE]
+                        [--distance 450] [--workers 2] [-o paris_figure2.csv] [--plot paris_figure2.png]
+
+Without --figure: the epsilons, and which priors would explain those of the paper. Over priors (n,) >= 0 that sum to 1
+and give every mechanism its expected distance, sum_u prior(u) sum_y P_k(y|u) |u - y| = 450 m, the nearest to uniform
+minimises n sum_u (prior(u) - 1/n)^2, and the distance of a third mechanism fills an interval.
+With it the statistical utility loss: first as the paper, mechanisms at one expected distance; then at one true level,
+that of clamped geometric noise at this distance. FILE is a check-in file of the SNAP format (needs the extra geo); the
+picture needs the extra plot.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import cvxpy as cp
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+import mechdesign as md
+from mechdesign.closed_forms.loss import expected_distance
+from mechdesign.output.canvas import mechanism_style, mechanism_words
+from mechdesign.output.matched import family_mechanism, smallest_epsilon
+from mechdesign.problem.problem import read_problem_file
+from mechdesign.programs.matched_distance import FAMILIES
+from mechdesign.surveys.study import ESTIMATORS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+DISTANCE = 450.0  # m
+BORDERS = ("normalised", "clamped")
+FLAT = "randomized_response"
+PAPER = (FLAT, "geometric_normalised", "laplacian_normalised")
+SIZES = (50, 100, 200, 400, 750, 1000, 2000, 4000, 5500, 7542)
+
+
+def epsilons() -> None:
+    """Print the epsilons with their deviation, then the priors that explain them."""
+    file = read_problem_file("paris")
+    printed, rows = file.module.published(), []
+    problems = [file.build(prior=prior, distance=DISTANCE) for prior in ("uniform", "checkins")]
+    for kind, paper in printed.items():
+        for family in [kind] if kind == FLAT else [f"{kind}_{border}" for border in BORDERS]:
+            matched = [md.utility.match_distance(problem, family, DISTANCE) for problem in problems]
+            figures = [text for m in matched for text in (f"{m.epsilon:.9g}", f"{m.epsilon / paper - 1:+.2%}")]
+            rows.append([family, matched[0].unit, f"{paper:.9g}", *figures])
+    names = ["mechanism", "unit", "paper 001", "uniform prior", "deviation", "check-ins", "deviation"]
+    print(pd.DataFrame(rows, columns=names).to_string(index=False))
+    for border in BORDERS:
+        names = [FLAT, f"geometric_{border}", f"laplacian_{border}"]
+        reported = dict(zip(names, printed.values(), strict=True))
+        chi_square, low, high = explained(problems[0], reported)
+        verdict = "within reach" if low <= DISTANCE <= high else "infeasible for every prior"
+        print(
+            f"\n{names[0]} and {names[1]}: explained by a prior at chi-square distance {chi_square:.4f} from uniform. "
+            f"Under all priors that explain them {names[2]} at {reported[names[2]]} has an expected distance in "
+            f"[{low:.2f}, {high:.2f}] m: {verdict}."
+        )
+
+
+def explained(problem: md.DesignProblem, reported: dict[str, float]) -> tuple[float, float, float]:
+    """How far from uniform a prior must be for all but the last mechanism; the range of the last one's distance."""
+    profiles = [(FAMILIES[name].table(problem, e) * problem.loss_matrix).sum(axis=1) for name, e in reported.items()]
+    n = problem.domain.size
+    prior = cp.Variable(n)
+    explains = [prior >= 0, cp.sum(prior) == 1, np.array(profiles[:-1]) / DISTANCE @ prior == 1]
+    chi_square = cp.Problem(cp.Minimize(n * cp.sum_squares(prior - 1 / n)), explains).solve()
+    low, high = (cp.Problem(goal(profiles[-1] @ prior), explains).solve("HIGHS") for goal in (cp.Minimize, cp.Maximize))
+    return float(chi_square), float(low), float(high)
+
+
+def figure(options: argparse.Namespace) -> None:
+    """Simulate both comparisons, print and save their figures, draw them."""
+    from matplotlib.figure import Figure
+
+    canvas = Figure(figsize=(12.6, 4.4), layout="constrained")
+    file = read_problem_file("paris")
+    problem = file.build(prior=options.prior, distance=options.distance)
+    counts = file.module.counts(problem.domain, options.checkins)
+    level = problem.metric.smallest_level
+    match, match_level = md.utility.match_distance, md.utility.match_smallest_epsilon
+    matched = {
+        "expected distance": {name: match(problem, name, options.distance).epsilon for name in PAPER},
+        "true level": {name: match_level(problem, name, level).epsilon for name in (*PAPER, "geometric_clamped")},
+    }
+    bands, tables = {}, []
+    for equal, levels in matched.items():
+        mechanisms = {name: family_mechanism(problem, name, epsilon) for name, epsilon in levels.items()}
+        study = md.surveys.Study(
+            mechanisms=mechanisms, counts=counts, sizes=options.sizes, estimators=ESTIMATORS, seed=options.seed
+        )
+        simulated = md.surveys.utility_study(
+            study,
+            repetitions=options.repetitions,
+            workers=options.workers,
+            on_progress=partial(print, file=sys.stderr),
+        )
+        bands[equal] = md.surveys.bands(simulated)
+        figures = pd.DataFrame({name: described(each, problem) for name, each in mechanisms.items()}).T
+        mean = bands[equal]["mean"].stack(row=("estimator", "mechanism")).transpose("row", "size").to_pandas()
+        print(f"\nequal {equal}\n{figures.to_string(float_format='{:.6g}'.format)}")
+        print(mean.to_string(float_format="{:.1f}".format))
+        table = bands[equal].to_dataframe().reset_index().merge(figures, left_on="mechanism", right_index=True)
+        tables.append(table.assign(equal=equal, seed=options.seed, repetitions=options.repetitions))
+    pd.concat(tables).to_csv(options.output, index=False)
+    panels = {
+        f"all {options.distance:g} m from the truth, estimates stopped in time": ("expected distance", "stopped"),
+        f"all {options.distance:g} m from the truth, maximum likelihood": ("expected distance", "maximum_likelihood"),
+        f"all private at {level:.3g} nats per m, stopped in time": ("true level", "stopped"),
+    }
+    for axes, (title, (equal, name)) in zip(canvas.subplots(1, 3), panels.items(), strict=True):
+        draw(axes, bands[equal].sel(estimator=name))
+        axes.set_title(title, loc="left", fontsize=9)
+    canvas.savefig(options.plot)
+    print(f"wrote {options.output} and {options.plot}")
+
+
+def described(mechanism: xr.Dataset, problem: md.DesignProblem) -> dict[str, float | None]:
+    """Claimed and true level (nats, or nats per m), expected distance (m), share of reports that are true."""
+    return {
+        "claimed_epsilon": mechanism.attrs["claimed_epsilon"],
+        "smallest_epsilon": smallest_epsilon(mechanism, problem),
+        "expected_distance": expected_distance(mechanism),
+        "truthful": float(problem.prior_array @ np.diagonal(md.probabilities(mechanism).values)),
+    }
+
+
+def draw(axes: Axes, study: xr.Dataset) -> None:
+    """A line for every mechanism's mean, a band from the 5 % to the 95 % quantile of single repetitions, bars for the
+    confidence interval of the mean.
+    """
+    size = study["size"].values
+    for name in study["mechanism"].values.tolist():
+        own, style = study.sel(mechanism=name), mechanism_style(name)
+        error = abs(np.stack([own["mean_low"], own["mean_high"]]) - own["mean"].values)
+        axes.fill_between(size, own["low"], own["high"], color=style["color"], alpha=0.18, linewidth=0)
+        axes.errorbar(size, own["mean"], error, **style, markersize=4, label=mechanism_words(name))
+    axes.set(xscale="log", xlabel="check-ins in the dataset", ylabel="Kantorovich distance to the dataset (m)")
+    axes.set_ylim(bottom=0)
+    axes.legend(fontsize=8)
+
+
+def main() -> None:
+    """One of the two."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--figure", action="store_true")
+    parser.add_argument("--repetitions", type=int, default=20)
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--prior", default="checkins")
+    parser.add_argument("--checkins", default="shipped")
+    parser.add_argument("--distance", type=float, default=DISTANCE)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("-o", "--output", type=Path, default=Path("paris_figure2.csv"))
+    parser.add_argument("--plot", type=Path, default=Path("paris_figure2.png"))
+    options = parser.parse_args()
+    if options.figure:
+        figure(options)
+    else:
+        epsilons()
+
+
+if __name__ == "__main__":
+    main()

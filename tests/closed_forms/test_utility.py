@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from mechdesign.closed_forms import build
+from mechdesign.closed_forms.loss import (
+    bayes_remap,
+    expected_distance,
+    loss_matrix,
+    mechanism_loss,
+    remap_targets,
+    remapped_loss,
+)
+from mechdesign.errors import VerificationError
+from mechdesign.mechanism import repair as table_remap
+from mechdesign.mechanism.dataset import probabilities
+from mechdesign.output.compare import makers
+from mechdesign.problem import losses as priors
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.losses import LOSSES, TableLoss
+from mechdesign.problem.metric import Discrete, Euclidean, Graph
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.verification.verify import verify
+
+FLOAT = 1e-12  # sums of at most 10^3 positive terms in double precision
+RANDOM = np.random.default_rng(11)
+PLACES = RANDOM.uniform(0, 4, (5, 2))
+APART = RANDOM.uniform(0, 4, (3, 2))
+TABLE = RANDOM.random((5, 3))
+
+
+def scattered(loss, reports=None):
+    """Five places under a skewed prior."""
+    domain = Domain.points_at(PLACES, unit="km")
+    metric = Euclidean(epsilon=0.7, unit="km")
+    prior = priors.proportional(np.arange(1.0, 6.0))
+    return DesignProblem(domain=domain, metric=metric, prior=prior, loss=loss, reports=reports)
+
+
+def grid_problem(prior=None):
+    domain = Domain.grid((4, 3), cell=1.0, unit="km")
+    prior = priors.uniform(domain) if prior is None else prior
+    metric = Euclidean(epsilon=0.6, unit="km")
+    return DesignProblem(domain=domain, metric=metric, prior=prior, loss=LOSSES["squared"])
+
+
+def square(a, b):
+    return ((a - b) ** 2).sum()
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("squared", square),
+        ("distance", lambda a, b: square(a, b) ** 0.5),
+        ("zero-one", lambda a, b: float((a != b).any())),
+    ],
+)
+@pytest.mark.parametrize("apart", [False, True])
+def test_expected_loss_by_its_definition(name, function, apart):
+    problem = scattered(LOSSES[name], Domain.points_at(APART, unit="km") if apart else None)
+    mechanism = build.exponential_mechanism(problem)
+    table = probabilities(mechanism).values
+    places = APART if apart else PLACES
+    expected = sum(
+        (u + 1) / 15 * table[u, y] * function(PLACES[u], places[y])
+        for u, y in itertools.product(range(5), range(len(places)))
+    )
+    assert mechanism_loss(mechanism) == pytest.approx(expected, rel=FLOAT)
+    assert mechanism.attrs["expected_loss"] == pytest.approx(expected, rel=FLOAT)
+    if name == "distance":
+        assert expected_distance(mechanism) == pytest.approx(expected, rel=FLOAT)
+
+
+def test_a_loss_table_is_stored_and_read_back():
+    mechanism = build.exponential_mechanism(scattered(TableLoss(values=TABLE), Domain.points_at(APART, unit="km")))
+    assert loss_matrix(mechanism).tolist() == TABLE.tolist()
+    direct = (np.arange(1, 6)[:, None] / 15 * TABLE * probabilities(mechanism).values).sum()
+    assert mechanism_loss(mechanism) == pytest.approx(direct, rel=FLOAT)
+
+
+def test_an_unknown_loss_is_refused():
+    mechanism = build.exponential_mechanism(scattered(LOSSES["squared"])).assign_attrs(loss="regret")
+    with pytest.raises(VerificationError, match="unknown loss") as caught:
+        mechanism_loss(mechanism)
+    assert caught.value.field == "loss"
+
+
+@pytest.mark.parametrize("metric", [Discrete(epsilon=1.0), Graph(tail=[0, 1], head=[1, 2], length=[1.0, 0.5])])
+def test_nodes_of_a_graph_have_no_distance(metric):
+    domain = Domain.nodes(3)
+    problem = DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=LOSSES["zero-one"])
+    assert expected_distance(build.exponential_mechanism(problem)) is None
+
+
+@pytest.mark.parametrize("name", makers(grid_problem()))
+@pytest.mark.parametrize("seed", [None, 0, 1])
+def test_remapping_never_raises_the_loss_and_keeps_the_certificate(name, seed):
+    skewed = None if seed is None else priors.proportional(np.random.default_rng(seed).exponential(size=12) ** 2)
+    mechanism = makers(grid_problem(skewed))[name]()
+    remapped = bayes_remap(mechanism)
+    assert mechanism_loss(remapped) <= mechanism_loss(mechanism) * (1 + FLOAT)
+    assert remapped_loss(mechanism) == pytest.approx(remapped.attrs["expected_loss"], rel=FLOAT)
+    assert remapped.attrs["effective_epsilon"] <= mechanism.attrs["effective_epsilon"] * (1 + FLOAT)
+    checked = verify(remapped)
+    assert (checked.certified, checked.reasons) == (True, [])
+    assert "lower_bound" not in remapped.attrs
+    assert bayes_remap(remapped)["mass"].equals(remapped["mass"])
+
+
+@pytest.mark.parametrize("name", ["squared", "distance", "zero-one", "table"])
+@pytest.mark.parametrize("epsilon", [0.1, 0.4, 1.5])
+def test_remapping_is_the_best_relabelling(name, epsilon):
+    random = np.random.default_rng(3)
+    domain = Domain.points_at(PLACES[:4], unit="km")
+    loss = TableLoss(values=random.random((4, 4))) if name == "table" else LOSSES[name]
+    prior = priors.proportional(random.random(4) ** 2)
+    metric = Euclidean(epsilon=epsilon, unit="km")
+    problem = DesignProblem(domain=domain, metric=metric, prior=prior, loss=loss)
+    mechanism = build.exponential_mechanism(problem)
+    table = probabilities(mechanism).values
+    best = min(
+        (problem.weighted_loss[:, list(labels)] * table).sum() for labels in itertools.product(range(4), repeat=4)
+    )  # fmt: skip
+    assert remapped_loss(mechanism) == pytest.approx(best, rel=FLOAT)
+    assert (problem.weighted_loss[:, remap_targets(mechanism)] * table).sum() == pytest.approx(best, rel=FLOAT)
+
+
+@pytest.mark.parametrize(
+    ("prior", "targets", "left"),
+    [([0.5, 0.5], [0, 1], 2), ([0.95, 0.05], [0, 0], 1), ([0.05, 0.95], [1, 1], 1)],
+)
+def test_two_reports(prior, targets, left):
+    domain = Domain.points_at([0.0, 1.0], unit="km")
+    metric = Euclidean(epsilon=1.0, unit="km")
+    problem = DesignProblem(domain=domain, metric=metric, prior=prior, loss=LOSSES["zero-one"])
+    mechanism = build.mechanism(problem, border="normalised")
+    remapped = bayes_remap(mechanism)
+    assert remap_targets(mechanism).tolist() == targets
+    assert remapped.sizes["report"] == left
+    assert verify(remapped).certified
+    assert mechanism_loss(remapped) == pytest.approx(min(prior) if left == 1 else 1 / (1 + np.e), rel=FLOAT)
+    assert expected_distance(remapped) == pytest.approx(mechanism_loss(remapped), rel=FLOAT)
+
+
+def test_remapping_in_blocks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    mechanism = makers(grid_problem())["geometric_normalised"]()
+    whole, value = remap_targets(mechanism), remapped_loss(mechanism)
+    monkeypatch.setattr(table_remap, "_BLOCK", 5)
+    assert (remap_targets(mechanism) == whole).all()
+    assert remapped_loss(mechanism) == pytest.approx(value, rel=FLOAT)
+    assert (whole != np.arange(len(whole))).any()

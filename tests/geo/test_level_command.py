@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import json
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+
+from mechdesign.closed_forms import planar_laplace, privacy_radius
+from mechdesign.errors import InputError
+from mechdesign.geo.level import level_document
+from mechdesign.mechanism.dataset import probabilities
+from mechdesign.problem import losses as priors
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.losses import Distance
+from mechdesign.problem.metric import Euclidean
+from mechdesign.problem.problem import DesignProblem
+
+FLOAT = 1e-13  # a few products and logarithms
+
+DOCUMENT = [
+    "radius", "unit", "epsilon", "epsilon_unit", "nats", "factor", "nats_both_within", "factor_both_within",
+    "expected_distance", "quantiles", "reports", "nats_together", "factor_together", "epsilon_each",
+    "expected_distance_each", "interest", "confidence", "retrieval_radius",
+]  # fmt: skip
+
+
+@pytest.fixture
+def run(run):
+    return partial(run, "level")
+
+
+@pytest.mark.parametrize(("radius", "nats"), [(200.0, math.log(2)), (0.2, 1.0), (1e-3, 40.0)])
+def test_levels_and_radii_are_two_ways_of_one_statement(radius, nats):
+    epsilon = privacy_radius.epsilon_within(radius, nats)
+    assert epsilon * radius == pytest.approx(nats, rel=FLOAT)
+    assert privacy_radius.nats_within(radius, epsilon) == pytest.approx(nats, rel=FLOAT)
+    assert privacy_radius.odds_factor(nats) == pytest.approx(math.e**nats, rel=FLOAT)
+    assert privacy_radius.nats_of_factor(privacy_radius.odds_factor(nats)) == pytest.approx(nats, rel=FLOAT)
+    assert privacy_radius.odds_factor(1000.0) == math.inf
+
+
+def test_a_certified_table_changes_odds_by_no_more_than_the_factor():
+    radius, factor = 2.0, 3.0
+    domain = Domain.grid((5, 5), cell=1.0, unit="km")
+    epsilon = privacy_radius.epsilon_within(radius, privacy_radius.nats_of_factor(factor))
+    metric = Euclidean(epsilon=epsilon, unit="km")
+    problem = DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=Distance())
+    table = probabilities(planar_laplace.mechanism(problem)).values
+    prior = np.random.default_rng(0).random(25)
+    posterior = prior[:, None] * table
+    odds = (posterior[:, None] / posterior[None]) / (prior[:, None] / prior[None])[:, :, None]
+    largest = odds.max(axis=2)
+    away = domain.euclidean_to(domain)
+    assert largest[away <= radius].max() <= factor
+    assert largest[away <= radius].max() > 0.9 * factor  # and not by much less
+    assert largest[away > radius].max() > factor
+
+
+def test_the_document_in_three_forms():
+    asked = {"radius": 200.0, "unit": "metres", "reports": 4, "interest": 300.0, "confidence": 0.9}
+    epsilon = math.log(2) / 200
+    told = level_document(**asked, epsilon=epsilon)
+    assert list(told) == DOCUMENT
+    expected = {
+        "unit": "m", "epsilon": epsilon, "epsilon_unit": "nats per m", "nats": math.log(2), "factor": 2.0,
+        "factor_both_within": 4.0, "expected_distance": 400 / math.log(2), "nats_together": math.log(16),
+        "factor_together": 16.0, "epsilon_each": epsilon / 4, "expected_distance_each": 1600 / math.log(2),
+        "retrieval_radius": 300 + 3.889720 / epsilon,
+    }  # fmt: skip
+    for name, value in expected.items():
+        assert told[name] == (value if isinstance(value, str) else pytest.approx(value, rel=1e-6)), name
+    assert told["nats_both_within"] == 2 * told["nats"]
+    assert [told["quantiles"][p] * epsilon for p in ("0.5", "0.9", "0.95", "0.99")] == pytest.approx(
+        [1.678347, 3.889720, 4.743865, 6.638352], abs=5e-7
+    )
+
+
+def test_a_level_in_every_form(run):
+    words = ("--within", 200, "--unit", "metres", "--reports", 4, "--json")
+    first = json.loads(run(*words, "--factor", 2)[1])
+    for form in (("--nats", repr(math.log(2))), ("--epsilon", repr(math.log(2) / 200))):
+        again = json.loads(run(*words, *form)[1])
+        for name, value in first.items():
+            assert again[name] == (pytest.approx(value, rel=FLOAT) if isinstance(value, float | dict) else value), name
+
+
+def test_the_command_prints_what_the_document_says(run):
+    code, out, err = run("--within", 200, "--unit", "m", "--factor", 2, "--reports", 3, "--interest", 300)
+    words = " ".join(out.split())
+    assert (code, err) == (0, "")
+    for text in (
+        "epsilon 0.0034657359 nats per m",
+        "places up to 200 m apart change by a factor of at most 2 (0.693148 nats)",
+        "both within 200 m of a person: 4",
+        "mean distance 577.079 m",
+        "50% 484.269 m, 90% 1,122.34 m, 95% 1,368.79 m, 99% 1,915.43 m",
+        "together: a factor of 8",
+        "each at 0.00115524 nats per m, mean distance 1,731.24 m",
+        "1,668.79 m around the report",
+    ):
+        assert text in words
+    code, out, _ = run("--within", 1, "--unit", "km", "--epsilon", 3, "--json")
+    assert (code, json.loads(out)) == (0, level_document(radius=1, unit="km", epsilon=3))
+    code, out, _ = run("--within", 1000, "--epsilon", 3, "--json")
+    assert json.loads(out)["factor"] is None  # e^3000
+    assert "sharing" not in run("--within", 1, "--nats", 1)[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        ((), "factor"),
+        (("--factor", 2, "--nats", 1), "factor"),
+        (("--factor", 1), "factor"),
+        (("--factor", "inf"), "factor"),
+        (("--nats", -1), "nats"),
+        (("--epsilon", 0), "epsilon"),
+        (("--factor", 2, "--unit", "degrees"), "unit"),
+        (("--factor", 2, "--unit", "parsec"), "unit"),
+        (("--factor", 2, "--reports", 0), "reports"),
+        (("--factor", 2, "--interest", -1), "interest_radius"),
+        (("--factor", 2, "--interest", 1, "--confidence", 2), "confidence"),
+    ],
+)
+def test_refusals_name_the_field(words, field, run):
+    code, out, _ = run("--within", 200, *words, "--json")
+    assert (code, json.loads(out)["error"]["field"]) == (2, field)
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        ((), "within"),
+        (("--within", 0), "within"),
+        (("--within", "inf"), "within"),
+    ],
+)
+def test_one_radius_is_needed(words, field, run):
+    code, out, _ = run("--factor", 2, *words, "--json")
+    assert (code, json.loads(out)["error"]["field"]) == (2, field)
+
+
+def test_radii_must_be_lengths():
+    for radius in (0.0, -1.0, math.inf, math.nan):
+        with pytest.raises(InputError) as caught:
+            level_document(radius=radius, epsilon=1.0)
+        assert caught.value.field == "radius"

@@ -1,0 +1,79 @@
+"""Readers of a mechanism for any position: what is drawn at centres, never a row alone, or a refusal."""
+
+from __future__ import annotations
+
+import kinds
+import numpy as np
+import pytest
+from placed import placed
+from tolerances import LINEAR_ALGEBRA
+
+import mechdesign as md
+from mechdesign.closed_forms.loss import drawn_rows, remapped_loss
+from mechdesign.closed_forms.retrieval import table_retrieval_radius
+from mechdesign.errors import InputError, UnsuitableError
+from mechdesign.mechanism.certificate import ROW_SUM
+from mechdesign.sessions.rules import Clock
+from mechdesign.surveys.channel import table_of
+from mechdesign.surveys.study import Study, _Simulation
+
+
+def centred(mechanism) -> np.ndarray:
+    """P(y|centre of u), from the weights (1, 6, 1) / 8 of the spline there, cell by cell."""
+    mass, found = mechanism["mass"].values.astype(float) / ROW_SUM, []
+    for around in mechanism["around_row"].values.reshape(-1, 3, 3):
+        across = [(mass[row[0]] + 6 * mass[row[1]] + mass[row[2]]) / 8 for row in around]
+        found.append((across[0] + 6 * across[1] + across[2]) / 8)
+    return np.array(found)
+
+
+def test_rows_that_are_drawn_are_those_of_the_sampler():
+    """For both kinds, and 20,000 reports within six standard deviations."""
+    mechanism, cells = placed("holes"), kinds.made("eikonal, masked")
+    drawn = drawn_rows(mechanism)
+    assert drawn == pytest.approx(centred(mechanism), rel=LINEAR_ALGEBRA)
+    assert drawn_rows(mechanism, [3, 1]).tolist() == drawn[[3, 1]].tolist()
+    assert drawn_rows(cells) == pytest.approx(md.probabilities(cells).values, rel=LINEAR_ALGEBRA)
+    counts = np.bincount(md.sample(mechanism, 7, 20_000, seed=1).values.ravel(), minlength=drawn.shape[1])
+    off = 6 * np.sqrt(20_000 * drawn[7]) + 1
+    assert (np.abs(counts - 20_000 * drawn[7]) <= off).all()
+    assert np.abs(drawn - md.probabilities(mechanism).values).max() > 1e-3
+
+
+def test_adversary_remap_and_study_read_what_is_drawn():
+    mechanism = placed("holes")
+    points, prior, table = (
+        (mechanism[f"secret_{a}"].values for a in "xy"),
+        mechanism["prior"].values,
+        centred(mechanism),
+    )
+    x, y = points
+    between = (x[:, None] - x) ** 2 + (y[:, None] - y) ** 2
+    joint = prior[:, None] * table
+    chance = joint.sum(axis=0)
+    mean = [(joint * axis[:, None]).sum(axis=0) / chance for axis in (x, y)]
+    square = (x[:, None] - mean[0]) ** 2 + (y[:, None] - mean[1]) ** 2
+    found = md.utility.adversary_error(mechanism, "squared")
+    assert found.value == pytest.approx((joint * square).sum(), rel=LINEAR_ALGEBRA)
+    judged = between if mechanism.attrs["loss"] == "squared" else np.sqrt(between)
+    assert remapped_loss(mechanism) == pytest.approx((joint.T @ judged).min(axis=1).sum(), rel=LINEAR_ALGEBRA)
+    counts = np.ones(len(prior), int)
+    study = Study(mechanisms={"any": mechanism}, counts=counts, sizes=[len(prior)])
+    assert _Simulation(study).tables["any"] == pytest.approx(table, rel=LINEAR_ALGEBRA)
+
+
+def test_a_remapped_mechanism_keeps_its_claim_about_positions():
+    """Sums of columns within the cones are within the cones."""
+    checked = md.verify(md.utility.bayes_remap(placed("holes")))
+    assert checked.certified
+    assert checked.position_breaches == 0
+
+
+def test_what_needs_one_row_for_a_cell_refuses_positions():
+    mechanism = placed("square")
+    with pytest.raises(UnsuitableError, match="where in the cell people were"):
+        table_of(mechanism)
+    with pytest.raises(UnsuitableError, match="rows of several cells"):
+        table_retrieval_radius(mechanism, 0.0, 0.9)
+    with pytest.raises(InputError, match="no row of it alone keeps its claim"):
+        md.sessions.SessionDesign(tables=[mechanism], rule=Clock(hours=(8.0,)))

@@ -1,0 +1,316 @@
+"""The factored design on a dask cluster: the bits of the local run, whatever happens to its workers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from conftest import ROOT
+
+from mechdesign.cli import main as cli
+from mechdesign.errors import InputError, SolverError
+from mechdesign.maps import cluster
+from mechdesign.maps.cluster import workers
+from mechdesign.maps.factored import Run, solve_factored
+from mechdesign.maps.work_folder import Folder, in_order
+from mechdesign.problem.problem import load_problem
+from mechdesign.programs.eikonal import EikonalWeights
+
+distributed = pytest.importorskip("distributed", reason="needs the extra: pip install 'mechdesign[distributed]'")
+
+ROUNDS, BLOCK = 6, 128  # on 20 x 20 cells: four blocks a pass
+
+
+@pytest.fixture(scope="module")
+def program():
+    return EikonalWeights(problem=load_problem("philadelphia", cells=20))
+
+
+@pytest.fixture(scope="module")
+def local(program):
+    return solve_factored(program, Run(rounds=ROUNDS, block=BLOCK))
+
+
+@pytest.fixture(scope="module")
+def address():
+    """The scheduler of a cluster of two processes; workers that die are started again."""
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=60
+    ) as started:
+        yield started.scheduler_address
+
+
+@pytest.fixture
+def client(address):
+    with distributed.Client(address, set_as_default=False) as connected:
+        connected.wait_for_workers(2)
+        yield connected
+
+
+def rows(state, start, stop):
+    """Rows and the process that made them; fails at a row, or kills its process there, once or always."""
+    mark = state["marks"] / str(start)
+    if state.get("kill") == start and (state.get("always") or not mark.exists()):
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    if state.get("fail") == start:
+        raise ValueError("no such thing")
+    return {"rows": state["values"][start:stop] * 2.0, "worker": np.array([os.getpid()])}
+
+
+def run(address, state, after=lambda start: None, work=rows):
+    """The processes that computed rows; `after` is called with the first row of every block."""
+    found = []
+    with (
+        workers(address) as crew,
+        contextlib.closing(in_order(crew, work, state, 800, 100, folder=Folder(), name="pass")) as blocks,
+    ):
+        for start, stop, arrays in blocks:
+            assert (start, stop) == (100 * len(found), 100 * len(found) + 100)
+            found.append(arrays)
+            after(start)
+    assert np.concatenate([arrays["rows"] for arrays in found]).tobytes() == (state["values"] * 2).tobytes()
+    return {int(arrays["worker"][0]) for arrays in found}
+
+
+def held(client):
+    """What every worker holds."""
+    return client.run(lambda dask_worker: list(dask_worker.data)).values()
+
+
+def check_empty(client):
+    deadline = time.monotonic() + 5
+    while any(held(client)):
+        assert time.monotonic() < deadline, held(client)
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def state(tmp_path):
+    return {"values": np.random.default_rng(0).random(800), "marks": tmp_path}
+
+
+def test_the_same_bits_as_on_threads_and_nothing_left_on_the_workers(program, local, address, client):
+    before = {thread.name for thread in threading.enumerate()}
+    found = solve_factored(program, Run(rounds=ROUNDS, block=BLOCK, scheduler=address))
+    assert found.attrs == local.attrs
+    for name, variable in local.variables.items():
+        assert found[name].values.tobytes() == variable.values.tobytes(), name
+    assert {thread.name for thread in threading.enumerate()} - before <= {"Dask-Offload_0"}
+    check_empty(client)
+
+
+def test_an_interrupted_run_goes_on_elsewhere_to_the_same_bits(program, local, address, tmp_path):
+    told = []
+
+    def interrupt(state):
+        told.append(state)
+        if len(told) == 7:
+            raise KeyboardInterrupt
+
+    options = {"rounds": ROUNDS, "block": BLOCK, "work": tmp_path / "work"}
+    stopped = solve_factored(program, Run(**options, scheduler=address, on_progress=interrupt))
+    assert stopped.attrs["stopped"] == "interrupt"
+    assert (tmp_path / "work" / "round 2 of 6 from 0.block").exists()
+    assert solve_factored(program, Run(**options)).attrs == local.attrs
+
+
+def test_only_the_state_of_the_pass_and_blocks_ahead_are_held(address, client, state):
+    def check(start):
+        for keys in held(client):
+            assert sum(key.startswith("loads") for key in keys) <= 1
+            assert not [key for key in keys if not key.startswith(("loads", "compute"))]
+
+    for _ in range(3):
+        run(address, state, check)
+
+
+def test_nothing_is_held_after_a_pass_that_failed(address, client, state):
+    with workers(address) as crew:
+        with pytest.raises(SolverError, match=r"ValueError: no such thing.*pass, rows 300 to 399") as caught:
+            list(in_order(crew, rows, state | {"fail": 300}, 800, 100, folder=Folder(), name="pass"))
+        check_empty(client)
+    assert caught.traceback is not None
+
+
+def test_all_workers_compute(address, client, state):
+    assert run(address, state) == set(client.run(os.getpid).values())
+
+
+def test_a_worker_that_dies_costs_its_block(address, client, state):
+    run(address, state | {"kill": 300})
+    assert (state["marks"] / "300").exists()
+
+
+def test_all_workers_that_die_cost_their_blocks_and_the_state(address, client, state):
+    before = set(client.run(os.getpid).values())
+
+    def kill(start):
+        if start == 100:
+            for process in before:
+                os.kill(process, signal.SIGKILL)
+
+    run(address, state, kill)
+    client.wait_for_workers(2)
+    assert not before & set(client.run(os.getpid).values())
+
+
+@pytest.mark.slow
+def test_a_block_that_kills_every_worker_is_given_up(address, client, state):
+    with pytest.raises(SolverError, match=r"workers died of it, over and over \(got rows 300 to 399\); give them more"):
+        run(address, state | {"kill": 300, "always": True})
+    client.wait_for_workers(2)
+    run(address, state)
+
+
+def test_workers_of_other_versions_are_refused(address, client, state, monkeypatch):
+    here = cluster.versions_here()
+    monkeypatch.setattr(cluster, "versions_here", lambda: here | {"mechdesign": "9.9"})
+    message = rf"other versions than the client \(got mechdesign {here['mechdesign']}\); .* install mechdesign==9\.9 "
+    with pytest.raises(InputError, match=message):
+        run(address, state)
+    monkeypatch.undo()
+    with pytest.raises(InputError, match=message):  # a worker that joined later
+        cluster.compute(rows, state, 0, 100, here | {"mechdesign": "9.9"})
+
+
+def test_workers_without_the_package_are_refused(address, client, tmp_path, monkeypatch):
+    (tmp_path / "only_here.py").write_text("def check_versions(versions): pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import only_here
+
+    monkeypatch.setattr(cluster, "check_versions", only_here.check_versions)
+    with (
+        pytest.raises(InputError, match=r"a worker cannot compute.*only_here.*pip install mechdesign==") as caught,
+        workers(address),
+    ):
+        pass
+    assert caught.value.value == address
+
+
+@pytest.fixture
+def silent():
+    """The address of a port that takes connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.fixture
+def babbling():
+    """The address of a port that answers every connection with something else."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer():
+            while True:
+                try:
+                    connection = server.accept()[0]
+                except OSError:
+                    return
+                with connection:
+                    connection.recv(10)
+                    connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+    thread.join()
+
+
+@pytest.mark.parametrize("where", ["tcp://127.0.0.1:9", "nonsense", "foo://x:1", "", "silent", "babbling"])
+def test_an_address_without_a_scheduler_is_refused_quietly(where, request, monkeypatch, capfd, tmp_path):
+    monkeypatch.setattr(cluster, "WAIT", 1.0)
+    where = request.getfixturevalue(where) if where in ("silent", "babbling") else where
+    words = ["solve", "flat", "--program", "eikonal", "--method", "factored", "--work", str(tmp_path / "work")]
+    monkeypatch.setattr(sys, "argv", ["mechdesign", *words, "--scheduler", where])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    told = capfd.readouterr().err
+    assert ended.value.code == 2
+    assert told.startswith("error: scheduler: no scheduler answers")
+    assert told.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_scheduler_without_workers_is_refused(monkeypatch):
+    monkeypatch.setattr(cluster, "WAIT", 1.0)
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=60) as empty,
+        pytest.raises(InputError, match=r"has no workers.*dask worker"),
+        workers(empty.scheduler_address),
+    ):
+        pass
+
+
+def test_without_the_extra_it_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(InputError, match=r"pip install 'mechdesign\[distributed\]'"), workers("tcp://127.0.0.1:9"):
+        pass
+
+
+@contextlib.contextmanager
+def command(*words):
+    """A dask command line in a process of its own."""
+    path = os.pathsep.join([str(ROOT / "tests"), *sys.path])
+    with subprocess.Popen(
+        [sys.executable, "-m", "dask", *words], stderr=subprocess.DEVNULL, env=os.environ | {"PYTHONPATH": path}
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def separate(tmp_path):
+    """The processes of a scheduler and of its worker, which is not started again, and the address."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        where = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    scheduler = command("scheduler", "--host", where, "--no-dashboard")
+    worker = command("worker", where, "--nthreads", "1", "--no-nanny", "--no-dashboard")
+    with scheduler as first, worker as second:
+        yield first, second, where
+
+
+def slow(state, start, stop):
+    time.sleep(0.2)
+    return rows(state, start, stop)
+
+
+@pytest.mark.slow
+def test_workers_that_go_away_for_good_end_the_run(separate, state, monkeypatch):
+    monkeypatch.setattr(cluster, "PATIENCE", 0.5)
+    _, worker, where = separate
+
+    def end(start):
+        if start == 100:
+            worker.kill()
+
+    told = r"no workers are left \(got rows \d+ to \d+\).*run it again with the same --work"
+    with pytest.raises(SolverError, match=told):
+        run(where, state, end, work=slow)
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_goes_away_ends_the_program_with_one_line(separate, tmp_path):
+    scheduler, _, where = separate
+    words = ["solve", "philadelphia", "--program", "eikonal", "--method", "factored", "--cells", "60"]
+    rest = ["--rounds", "1000", "--work", str(tmp_path / "work"), "--scheduler", where]
+    with subprocess.Popen(
+        [sys.executable, "-m", "mechdesign", *words, *rest], stderr=subprocess.PIPE, text=True
+    ) as ran:
+        assert "round 1 of 1000" in ran.stderr.readline()
+        scheduler.kill()
+        *lines, last = ran.stderr.read().splitlines()
+    assert all(": round " in line for line in lines)
+    assert last.startswith("error: scheduler: the scheduler is gone (got rows ")
+    assert ran.returncode == 1
+    assert (tmp_path / "work" / "state.block").exists()

@@ -1,0 +1,79 @@
+"""`export` to a compact map, and `verify` and `sample` from one."""
+
+from __future__ import annotations
+
+import html
+from pathlib import Path
+
+import pytest
+from compact_maps import design, made
+
+import mechdesign as md
+from mechdesign.maps.compact_file import packed, save_compact
+from mechdesign.web.page import page_text
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_compact(made(), tmp_path_factory.mktemp("map") / "slope.compact")
+
+
+def test_a_map_is_exported_verified_and_drawn_from(tmp_path: Path, run, run_json) -> None:
+    design_file, target = md.save(design(), tmp_path / "slope.nc"), tmp_path / "slope.compact"
+    assert run_json("export", design_file, "-o", target) == (0, {"file": str(target)})
+    assert target.read_bytes() == packed(made())
+    code, out, _ = run("verify", target, "-v")
+    assert code == 0
+    words = " ".join(out.split())
+    assert words.startswith("Certified. Protects cells, not positions: between two people however close, one report ")
+    assert "no inequality is broken, and no row sums to more than its bound" in words
+    assert "levels of the map" in words
+    code, told = run_json("sample", target, "--at", "0.2", "5", "-n", "7", "--seed", "2")
+    assert (code, len(told["reports"]), told["unit"], told["claim"]) == (0, 7, "cell", made().claim)
+    drawn = md.maps.MapSampler(made()).sample(at=(0.2, 5.0), size=7, seed=2)
+    assert told["reports"] == drawn.values[0].tolist()
+    assert told["report_x"] == drawn["report_x"].values[0].tolist()
+
+
+def test_a_page_of_a_map(tmp_path: Path, file, run_json) -> None:
+    target = tmp_path / "slope.html"
+    assert run_json("page", file, "-o", target) == (0, {"file": str(target)})
+    text = target.read_text()
+    assert html.escape(made().claim, quote=False).replace("'", "&#39;") in text
+    assert "Without scripts" in text
+    assert text == page_text(made())
+
+
+BAD = [
+    (("export", "slope.nc", "-o", "slope.compact", "--rows", "0:2"), "rows", 2),
+    (("export", "slope.nc", "-o", "slope.compact", "--degrees"), "degrees", 2),
+    (("export", "slope.nc", "-o", "slope.compact", "--with-verifier"), "with-verifier", 2),
+    (("export", "line.nc", "-o", "line.compact"), "schema", 2),
+    (("export", "slope.nc", "-o", "kept.compact"), "output", 2),
+    (("verify", "slope.compact", "--page", "page.html"), "page", 2),
+    (("verify", "damaged.compact"), "sha256", 1),
+    (("sample", "damaged.compact", "--secret", "0"), "sha256", 1),
+    (("sample", "slope.compact", "--secret", "24"), "secret", 2),
+    (("sample", "slope.compact", "--at", "0", "0"), "at", 2),
+    (("sample", "slope.compact", "--lon", "7", "--lat", "50"), "lon, lat", 2),
+    (("client", "damaged.compact", "-o", "out"), "sha256", 1),
+    (("page", "damaged.compact", "-o", "out.html"), "sha256", 1),
+    (("page", "slope.compact", "-o", "out.pdf"), "page", 2),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "code"), BAD, ids=lambda word: " ".join(word) if type(word) is tuple else ""
+)
+def test_bad_input_is_named(words, field, code, file, tmp_path, run_json, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    content = file.read_bytes()
+    Path("slope.compact" if words[0] != "export" else "kept.compact").write_bytes(content)
+    Path("damaged.compact").write_bytes(content[:-40] + bytes(1) + content[-39:])
+    md.save(design(), "slope.nc")
+    if "line.nc" in words:
+        md.save(md.baselines.exponential(md.load_problem("line", cells=4)), "line.nc")
+    before = sorted(tmp_path.iterdir())
+    assert run_json(*words)[0] == code
+    assert run_json(*words)[1]["error"]["field"] == field
+    assert sorted(tmp_path.iterdir()) == before

@@ -1,0 +1,94 @@
+"""Files of factored mechanisms: read back, refused where incomplete, and what was altered is named."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+from factored import made
+
+import mechdesign as md
+from mechdesign.errors import VerificationError
+from mechdesign.mechanism.dataset import seal
+from mechdesign.mechanism.storage import load, save
+
+
+@pytest.mark.parametrize("case", ["eikonal, 16 neighbours", "ring road"])
+def test_files_read_back_and_verify(case: str, tmp_path) -> None:
+    save(made(case), tmp_path / "f.nc")
+    again = load(tmp_path / "f.nc")
+    assert again.identical(made(case))
+    assert md.verify(tmp_path / "f.nc").certified
+    content = bytearray((tmp_path / "f.nc").read_bytes())
+    content[len(content) // 2] ^= 4
+    (tmp_path / "bad.nc").write_bytes(bytes(content))
+    with pytest.raises(VerificationError):
+        load(tmp_path / "bad.nc")
+
+
+def altered(name: str) -> tuple[xr.Dataset, str]:
+    """A mechanism with one thing changed and sealed again, and what must be named."""
+    mechanism = made("eikonal, 16 neighbours").copy(deep=True)
+    values = {str(key): variable.values for key, variable in mechanism.data_vars.items()}
+    if name == "weight":
+        values["weight"][3] += np.uint32(1)
+        return seal(mechanism), "row_sum"
+    if name == "edge":
+        values["edge_units"][:] = (values["edge_units"] * 1.001).astype(np.uint16)
+        return seal(mechanism), "pairs break the claim"
+    if name == "sum":
+        values["row_sum"][2, 1] += np.uint64(1)
+        return seal(mechanism), "first secret 2"
+    if name == "target":
+        values["target"][0] = 5
+        return seal(mechanism), "expected_loss"
+    if name == "prior":
+        values["prior"][:2] = values["prior"][:2][::-1].copy()
+        return seal(mechanism), "expected_loss"
+    if name == "level":
+        values["level"][0] *= 2
+        return seal(mechanism), "level"
+    if name == "loss":
+        values["row_loss"][0] *= 1.1
+        return seal(mechanism), "row_loss"
+    if name == "step":
+        return seal(mechanism.assign_attrs(step=int(mechanism.attrs["step"] * 1.01))), "pairs break the claim"
+    if name == "claim":
+        return seal(mechanism.assign_attrs(claim=mechanism.attrs["claim"].replace("16", "64", 1))), "claim"
+    if name == "remapped":
+        return seal(mechanism.assign_attrs(expected_loss=mechanism.attrs["expected_loss"] * 0.9)), "expected_loss"
+    return seal(mechanism.assign_attrs(effective_epsilon=0.5)), "effective_epsilon"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["weight", "edge", "sum", "target", "prior", "level", "loss", "step", "claim", "remapped", "epsilon"],
+)
+def test_what_was_altered_is_named(name: str) -> None:
+    mechanism, reason = altered(name)
+    checked = md.verify(mechanism)
+    assert not checked.certified
+    assert any(reason in given for given in checked.reasons), checked.reasons
+
+
+@pytest.mark.parametrize("name", ["weight", "inner", "edge_units", "row_sum"])
+def test_incomplete_files_are_refused(name: str) -> None:
+    with pytest.raises(VerificationError, match="must be there"):
+        md.verify(seal(made("eikonal, 16 neighbours").drop_vars(name)))
+
+
+def test_places_out_of_range_are_refused() -> None:
+    for name, bad in (("target", 16), ("inner", -1), ("inner", 2**62), ("edge_tail", -1), ("edge_head", 10**6)):
+        mechanism = made("eikonal, 16 neighbours").copy(deep=True)
+        mechanism[name].values[0] = bad
+        with pytest.raises(VerificationError, match="must name places"):
+            md.verify(seal(mechanism))
+
+
+@pytest.mark.parametrize("name", ["weight", "inner", "edge_tail", "edge_head", "edge_units"])
+def test_arrays_of_another_type_or_shape_are_refused(name: str) -> None:
+    mechanism = made("eikonal, 16 neighbours")
+    values, dims = mechanism[name].values, mechanism[name].dims
+    for variable in ((dims, values.astype(float)), (dims, values.astype(np.int32)), ((*dims, "more"), values[:, None])):
+        with pytest.raises(VerificationError):
+            md.verify(seal(mechanism.assign({name: variable})))

@@ -1,0 +1,218 @@
+"""The exact certificate of a factored mechanism: sums, ratios and edges in whole numbers, against plain integers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from cases import CASES
+from columns import every_sum
+from oracles import reference_violations
+from tolerances import LINEAR_ALGEBRA
+
+from mechdesign.errors import InputError
+from mechdesign.maps.certificate import KERNEL_BITS, STEP_BITS, WEIGHT_BITS, Factors
+from mechdesign.maps.factored import row_sums
+from mechdesign.maps.integer_metric import IntegerMetric
+from mechdesign.maps.row_sums import join_words, split_words
+from mechdesign.maps.rows import _MOST_COLUMNS, FactoredMechanism
+from mechdesign.mechanism.certificate import exp_lower
+from mechdesign.problem.lattice import Edges
+
+STEP = int(1e-3 * 2**STEP_BITS)  # 2^-48 nats per unit
+GRAPHS = [name for name in CASES if name.startswith(("eikonal", "line", "graph"))]
+
+
+def factors_of(case: str, *, share: float = 0.5, cap: int = 25_000, seed: int = 0) -> tuple[Factors, Edges]:
+    """Edges at a share of their claimed lengths under random weights: row sums differ, some edges break the claim."""
+    problem = CASES[case]()
+    edges = problem.edges
+    units = np.floor(share * edges.length / (STEP * 2.0**-STEP_BITS)).astype(np.uint16)
+    metric = IntegerMetric(points=problem.domain.points, tail=edges.tail, head=edges.head, units=units, cap=cap)
+    weight = np.random.default_rng(seed).integers(1, (1 << WEIGHT_BITS) + 1, problem.domain.size).astype(np.uint32)
+    return Factors(metric=metric, step=STEP, weight=weight, inner=np.arange(problem.domain.size)), edges
+
+
+def numerators(factors: Factors) -> list[list[int]]:
+    """E(q(u, y)) W(y) as Python integers, secrets down."""
+    kernel = factors.kernel.tolist()
+    distances = factors.metric.from_sources(factors.inner).T.tolist()
+    return [[kernel[q] * w for q, w in zip(row, factors.weight.tolist(), strict=True)] for row in distances]
+
+
+@pytest.mark.parametrize("step", [1, STEP, 3 * STEP], ids=str)
+def test_the_kernel_falls_by_no_more_than_a_step_allows(step: int) -> None:
+    cap = 20_000 if step > 1 else 100
+    ends = np.array([0]), np.array([1])
+    metric = IntegerMetric(
+        points=np.zeros((2, 1)),
+        tail=ends[0],
+        head=ends[1],
+        units=np.array([5], np.uint16),
+        cap=cap // (step // STEP or 1),
+    )
+    factors = Factors(metric=metric, step=step, weight=np.ones(2, np.uint32), inner=np.arange(2))
+    kernel = [int(e) for e in factors.kernel]
+    ratio, shift = exp_lower(factors.nats_per_unit)
+    assert kernel[0] == 1 << KERNEL_BITS
+    assert len(kernel) == metric.cap + 1
+    assert all(a >= b >= 1 for a, b in pairwise(kernel))
+    assert all(a << shift <= ratio * b for a, b in pairwise(kernel))
+    ideal = (1 << KERNEL_BITS) * np.exp(-factors.nats_per_unit * np.arange(metric.cap + 1))
+    lifted = 1 / -math.expm1(-factors.nats_per_unit)  # the roundings up sum to a geometric series
+    assert (np.array(kernel) >= ideal * (1 - 1e-9)).all()
+    assert (np.array(kernel) <= ideal * (1 + 1e-9) + min(lifted, metric.cap) + 1).all()
+
+
+@pytest.mark.parametrize("case", GRAPHS)
+def test_row_sums_are_those_of_plain_integers(case: str) -> None:
+    factors, _ = factors_of(case)
+    expected = [sum(row) for row in numerators(factors)]
+    assert every_sum(factors) == expected
+
+
+def test_row_sums_do_not_overflow() -> None:
+    """The largest kernel value and weight at many places: sums beyond 64 bits, beside the exact product."""
+    size = 3000
+    line = np.arange(size - 1)
+    metric = IntegerMetric(
+        points=np.arange(size)[:, None].astype(float),
+        tail=line,
+        head=line + 1,
+        units=np.zeros(size - 1, np.uint16),
+        cap=9,
+    )
+    weight = np.full(size, 1 << WEIGHT_BITS, np.uint32)
+    factors = Factors(metric=metric, step=STEP, weight=weight, inner=np.arange(2))
+    exact = size << (KERNEL_BITS + WEIGHT_BITS)
+    assert every_sum(factors) == [exact, exact]
+
+
+@pytest.mark.parametrize("case", GRAPHS)
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.9])
+def test_no_breach_means_no_violated_triple(case: str, share: float) -> None:
+    """Second route: every (edge, direction, report) triple of the fractions over a common denominator, as integers."""
+    factors, edges = factors_of(case, share=share)
+    rows = numerators(factors)
+    sums = [sum(row) for row in rows]
+    breaches = factors.breaches(edges, sums)
+    common = math.lcm(*sums)
+    table = np.array([[a * (common // s) for a in row] for row, s in zip(rows, sums, strict=True)], object)
+    violated = reference_violations(table, edges)
+    if breaches == 0:
+        assert violated == 0
+    if share <= 0.5:
+        assert breaches == 0  # half the distances keep the claim under any weights
+    if violated:
+        assert breaches > 0
+
+
+def test_a_breach_is_seen_from_one_unit_of_the_bound() -> None:
+    """A row sum at the bound that the edge allows holds, one unit further does not; both ways."""
+    factors, edges = factors_of("eikonal, 8 neighbours")
+    one = Edges(tail=edges.tail[:1], head=edges.head[:1], length=edges.length[:1])
+    spare = int(factors.spare(one)[0]) >> 28
+    ratio, shift = exp_lower(spare * 2.0**-20)
+    small = 1 << 80
+    bound = (ratio * small) >> shift
+    u, v = int(one.tail[0]), int(one.head[0])
+    for low, high in ((u, v), (v, u)):
+        sums = [small] * factors.metric.size
+        sums[low], sums[high] = small, bound
+        assert factors.breaches(one, sums) == 0
+        sums[high] = bound + 1
+        assert factors.breaches(one, sums) == 1
+
+
+def test_the_spare_length_is_exact() -> None:
+    factors, edges = factors_of("eikonal, 16 neighbours", share=0.9)
+    step = Fraction(factors.step, 1 << STEP_BITS)
+    for spare, length, units in zip(factors.spare(edges), edges.length, factors.units_of(edges), strict=True):
+        exact = (Fraction(float(length)) - int(units) * step) * (1 << STEP_BITS)
+        assert exact - 1 < int(spare) <= exact
+
+
+def test_an_edge_that_the_integer_metric_lacks_breaks_the_claim() -> None:
+    factors, edges = factors_of("eikonal, 8 neighbours")
+    sums = every_sum(factors)
+    fewer = replace(
+        factors,
+        metric=replace(
+            factors.metric, tail=factors.metric.tail[1:], head=factors.metric.head[1:], units=factors.metric.units[1:]
+        ),
+    )
+    assert factors.breaches(edges, sums) == 0
+    assert fewer.breaches(edges, sums) == 2
+    turned = Edges(tail=edges.head, head=edges.tail, length=edges.length)
+    assert factors.breaches(turned, sums) == 0
+
+
+def test_edges_longer_in_the_kernel_than_in_the_claim_break_it() -> None:
+    factors, edges = factors_of("eikonal, 8 neighbours", share=1.0)
+    level = [1 << 70] * factors.metric.size
+    assert factors.breaches(edges, level) == 0
+    short = Edges(tail=edges.tail, head=edges.head, length=edges.length * (1 - 1e-3))
+    assert factors.breaches(short, level) > 0
+
+
+def test_words_split_and_join() -> None:
+    numbers = [0, 1, (1 << 64) - 1, 1 << 64, (1 << 102) + 12345]
+    assert join_words(split_words(numbers)) == numbers
+    assert split_words(numbers).dtype == np.uint64
+
+
+def test_units_and_nats_agree() -> None:
+    factors, edges = factors_of("eikonal, 8 neighbours", share=1.0)
+    nats = factors.nats_per_unit * factors.units_of(edges)
+    assert (nats <= edges.length).all()
+    assert (nats > edges.length - factors.nats_per_unit * (1 + LINEAR_ALGEBRA)).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"weight": 0}, "weight"),
+        ({"weight": (1 << WEIGHT_BITS) + 1}, "weight"),
+        ({"step": 0}, "step"),
+        ({"step": STEP * 10}, "step"),
+    ],
+    ids=str,
+)
+def test_factors_out_of_range_are_refused(change: dict[str, int], field: str) -> None:
+    factors, _ = factors_of("eikonal, 8 neighbours")
+    if "weight" in change:
+        given: dict[str, object] = {"weight": np.full(factors.metric.size, change["weight"], np.uint32)}
+    else:
+        given = dict(change)
+    with pytest.raises(InputError) as caught:
+        replace(factors, **given)
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize("case", GRAPHS)
+def test_all_sums_come_once_and_are_told_of(case: str) -> None:
+    factors, _ = factors_of(case)
+    said: list[int] = []
+    assert join_words(row_sums(factors, told=said.append)) == [sum(row) for row in numerators(factors)]
+    assert said[-1] == len(factors.inner)
+
+
+def test_cumulative_masses_do_not_wrap_at_the_most_columns() -> None:
+    """All at the largest kernel value and weight, one less in the last bit: against multiples in whole numbers."""
+    none = np.zeros(0, np.int64)
+    metric = IntegerMetric(
+        points=np.zeros((_MOST_COLUMNS, 1)), tail=none, head=none, units=none.astype(np.uint16), cap=9
+    )
+    weight = np.full(_MOST_COLUMNS, (1 << WEIGHT_BITS) - 1, np.uint32)
+    factors = Factors(metric=metric, step=STEP, weight=weight, inner=np.arange(2))
+    held = SimpleNamespace(factors=factors)
+    high, low = FactoredMechanism._cumulative(held, np.zeros(_MOST_COLUMNS, np.uint16))
+    mass = ((1 << WEIGHT_BITS) - 1) << KERNEL_BITS
+    for k in (0, 1, 1 << 19, 1 << 20, _MOST_COLUMNS - 1):
+        assert (int(high[k]) << 43) + int(low[k]) == (k + 1) * mass
+    assert (np.diff(high.astype(np.float64)) >= 0).all()

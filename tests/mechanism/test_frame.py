@@ -1,0 +1,68 @@
+"""Frames: every type comes back, and nothing is read but what the header of a kind says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from compact_maps import with_digest
+
+from mechdesign.errors import VerificationError
+from mechdesign.mechanism.frame import framed, is_frame, unframed
+
+SHAPES = {"u1": (7,), "u2": (3, 5), "u4": (4,), "u8": (2, 3), "i2": (5, 2), "f8": (3, 1, 2)}
+
+
+def arrays() -> dict[str, np.ndarray]:
+    bits = np.random.default_rng(0)
+    return {
+        kind: np.frombuffer(bits.bytes(8 * 64), kind)[: np.prod(shape)].reshape(shape) for kind, shape in SHAPES.items()
+    }
+
+
+def layout(differences: int) -> list[list[object]]:
+    return [[name, name, [*shape], differences * (name != "f8")] for name, shape in SHAPES.items()]
+
+
+@pytest.mark.parametrize("differences", [0, 1])
+def test_every_type_comes_back(differences: int) -> None:
+    chosen = [name for name in SHAPES if name != "f8"] * differences
+    content = framed("some", {"about": 1}, arrays(), differences=chosen)
+    header, found = unframed(content, "some", lambda told: layout(differences))
+    assert header == {"about": 1}
+    for name, values in arrays().items():
+        assert (found[name].dtype, found[name].tobytes()) == (values.dtype, values.tobytes()), name
+
+
+def test_a_plain_frame_holds_numbers_as_they_are() -> None:
+    body = b"".join(values.tobytes() for values in arrays().values())
+    assert framed("some", {}, arrays(), plain=True)[:-32].endswith(body)
+
+
+def test_other_arrays_than_the_header_says_are_refused() -> None:
+    content = framed("some", {}, arrays())
+    for other in (layout(1), layout(0)[:-1], []):
+        with pytest.raises(VerificationError, match="arrays"):
+            unframed(content, "some", lambda told, other=other: other)  # type: ignore[misc]
+    with pytest.raises(VerificationError, match="another kind"):
+        unframed(content, "other", lambda told: layout(0))
+    with pytest.raises(VerificationError, match="body"):
+        unframed(with_digest(content[:-32] + b"x"), "some", lambda told: layout(0))
+
+
+def test_no_flipped_bit_is_read() -> None:
+    content = framed("some", {}, arrays())
+    for at in range(len(content)):
+        flipped = bytearray(content)
+        flipped[at] ^= 1 << at % 8
+        with pytest.raises(VerificationError):
+            unframed(bytes(flipped), "some", lambda told: layout(0))
+
+
+def test_a_kind_is_told_from_the_first_bytes(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(framed("some", {}, arrays()))
+    assert is_frame(tmp_path / "file", "some")
+    assert not is_frame(tmp_path / "file", "som")
+    assert not is_frame(tmp_path / "file", "somewhat")
+    assert not is_frame(tmp_path / "none", "some")

@@ -1,0 +1,42 @@
+"""The verifier that is handed over: whatever an export is changed to, an exit code, and one sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fuzzed_exports import export_of
+from placed import placed
+
+import mechdesign as md
+from mechdesign.verification import verify_table
+
+FEW, MANY = 40, 2000
+KINDS = pytest.mark.parametrize("kind", ["csv", "json"])
+NAMES = ("square", "levels", "quarters", "holes", "plane")
+
+
+def ended(name: str, kind: str, numbers: range, folder: Path, capsys: pytest.CaptureFixture[str]) -> set[int]:
+    """The exit codes over so many changes; every outcome is said in a line that fits it."""
+    text = md.export(placed(name), folder / f"{name}.{kind}").read_text()
+    path, codes = folder / f"changed.{kind}", set()
+    for number in numbers:
+        path.write_bytes(export_of(text, kind, number))
+        code = verify_table.main([str(path)])
+        last = capsys.readouterr().out.splitlines()[-1]
+        codes.add(code)
+        assert last.startswith({0: "proved:", 1: "refused:", 2: "no table:"}[code]), f"{name} {kind} {number}"
+    return codes
+
+
+@KINDS
+def test_every_change_ends_in_an_exit_code_and_a_sentence(kind, tmp_path, capsys):
+    found = [ended(name, kind, range(FEW), tmp_path, capsys) for name in ("levels", "holes")]
+    assert set.union(*found) == {0, 1, 2}
+
+
+@pytest.mark.slow
+@KINDS
+@pytest.mark.parametrize("name", NAMES)
+def test_many_more_changes_end_so(name, kind, tmp_path, capsys):
+    assert ended(name, kind, range(FEW, FEW + MANY), tmp_path, capsys) == {0, 1, 2}

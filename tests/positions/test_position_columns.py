@@ -1,0 +1,235 @@
+"""Weights of certified columns: each column within the cones, in whole numbers; designs beside the optimum, the clamped
+kernel and one changed number; weights and noise by another solver.
+"""
+
+from __future__ import annotations
+
+import functools
+from types import SimpleNamespace
+
+import cvxpy as cp
+import numpy as np
+import psutil
+import pytest
+from scipy.optimize import linprog
+
+import mechdesign as md
+from mechdesign.errors import InputError, SizeError
+from mechdesign.mechanism.certificate import ROW_SUM, row_sums_exact
+from mechdesign.mechanism.dataset import total_cost
+from mechdesign.positions import columns as by_columns
+from mechdesign.positions import cone_blocks
+from mechdesign.positions import spline as spline_laplace
+from mechdesign.positions.columns import cheapest_weights, column_table, plane_noise
+from mechdesign.positions.cone_blocks import longest_step
+from mechdesign.positions.cones import breaches
+from mechdesign.positions.patches import Patches, patches
+from mechdesign.positions.program import Positions
+from mechdesign.positions.solve import solve_positions
+from mechdesign.positions.spline import spline_cones
+from mechdesign.problem import losses as priors
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.levels import PrivacyLevel
+from mechdesign.problem.losses import LOSSES, SquaredDistance
+from mechdesign.problem.metric import Eikonal, Euclidean
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.solvers.design import Targets
+
+GAP = 1e-5
+ROUNDED = 1e-5  # of an objective: what weights to the gap and repair to whole numbers change
+
+
+def problem(shape, epsilon: float, loss: str = "squared", *, prior=None, **given) -> DesignProblem:
+    domain = Domain.grid(shape, cell=1.0, unit="cell", **given)
+    chosen = (
+        priors.uniform(domain) if prior is None else np.random.default_rng(prior).dirichlet(np.full(domain.size, 3))
+    )
+    return DesignProblem(domain=domain, metric=Euclidean(epsilon=epsilon, unit="cell"), prior=chosen, loss=LOSSES[loss])
+
+
+def holed() -> np.ndarray:
+    mask = np.ones((6, 5), bool)
+    mask[2:4, 2] = mask[0, 4] = False
+    return mask
+
+
+def varying() -> DesignProblem:
+    domain = Domain.grid((5, 4), cell=0.5, unit="cell")
+    corners = Domain.grid((6, 5), cell=0.5, unit="cell", origin=(-0.25, -0.25))
+    level = PrivacyLevel.from_values(corners, np.random.default_rng(1).uniform(0.8, 1.4, (6, 5)))
+    return DesignProblem(
+        domain=domain, metric=Eikonal(level=level), prior=priors.uniform(domain), loss=SquaredDistance()
+    )
+
+
+# Above the optimum of the program, relative, at most: a little more than measured.
+CASES = {
+    "square": (lambda: Positions(problem((8, 8), 0.5)), 0.03),
+    "square, long edges": (lambda: Positions(problem((8, 8), 1.2)), 0.06),
+    "rectangle, distance": (lambda: Positions(problem((4, 7), 0.6, "distance")), 0.05),
+    "a prior without symmetry": (lambda: Positions(problem((6, 6), 0.6, prior=3)), 0.05),
+    "masked": (lambda: Positions(problem((6, 5), 0.6, mask=holed())), 0.20),
+    "varying level": (lambda: Positions(varying()), 0.10),
+}
+EACH = pytest.mark.parametrize("case", CASES)
+
+
+@functools.cache
+def made(case: str) -> tuple[Positions, np.ndarray]:
+    program = CASES[case][0]()
+    return program, column_table(program, gap=GAP)[0]
+
+
+@EACH
+def test_every_column_is_within_the_cones_in_whole_numbers(case: str) -> None:
+    """Each by itself, without its weight; one that is lowered at one place is not."""
+    program, _ = made(case)
+    held = by_columns._columns(by_columns._centres(program), program)
+    whole = (held / held.max(axis=0) * 2.0**61).astype(np.uint64)
+    assert breaches(whole, program.patches) == 0
+    place = int(whole[:, 0].argmin())
+    whole[place, 0] //= 4
+    assert breaches(whole, program.patches) > 0
+
+
+@EACH
+def test_a_design_lies_between_the_optimum_and_the_clamped_kernel(case: str) -> None:
+    program, mass = made(case)
+    optimum = solve_positions(program, Targets(gap=1e-4, method="cones"))
+    found = total_cost(mass, program.cost)
+    assert breaches(mass, program.patches) == 0
+    assert (mass.sum(axis=1) == ROW_SUM).all()
+    assert found >= optimum.lower_bound
+    assert found <= optimum.objective * (1 + CASES[case][1])
+    clamped = spline_laplace.spline_laplace(program.problem)["mass"].values
+    assert found <= total_cost(clamped, program.cost) * (1 + ROUNDED)
+
+
+@EACH
+def test_another_weight_or_another_number_of_one_column_is_noticed(case: str) -> None:
+    """A weight a fifth larger, at the cost of the largest mass beside it in each row; a number that is moved."""
+    program, mass = made(case)
+    chosen, rows = int(mass.sum(axis=0, dtype=float).argmax()), np.arange(len(mass))
+    beside = mass.copy()
+    beside[:, chosen] = 0
+    heavier, more = mass.copy(), np.minimum(mass[:, chosen] // np.uint64(5), beside.max(axis=1) // np.uint64(2))
+    heavier[:, chosen] += more
+    assert not row_sums_exact(heavier)
+    heavier[rows, beside.argmax(axis=1)] -= more
+    assert row_sums_exact(heavier)
+    assert breaches(heavier, program.patches) > 0
+    other, row = mass.copy(), int(mass[:, chosen].argmin())
+    moved = other[row, chosen] // np.uint64(2)
+    other[row, chosen] -= moved
+    other[row, int(beside[row].argmax())] += moved
+    assert breaches(other, program.patches) > 0
+
+
+@pytest.mark.parametrize(("shape", "epsilon"), [((1, 9), 0.5), ((3, 3), 1e-6), ((3, 4), 5.0), ((2, 2), 60.0)])
+def test_thin_small_and_steep_maps_are_certified(shape: tuple[int, int], epsilon: float) -> None:
+    program = Positions(problem(shape, epsilon))
+    mass, stopped = column_table(program, gap=1e-3)
+    assert stopped == "columns"
+    assert breaches(mass, program.patches) == 0
+    assert total_cost(mass, program.cost) <= program.cost.sum(axis=0).min() * (1 + ROUNDED)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_weights_are_those_of_a_linear_program(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    place, centre = rng.random((12, 2)), rng.uniform(-0.3, 1.3, (60, 2))
+    held = np.exp(-2 * np.linalg.norm(place[:, None] - centre[None], axis=2))
+    held = np.column_stack([held, np.ones(12)])
+    cost = rng.uniform(0.5, 1.0, 61) * held.sum(axis=0)
+    weight, stopped = cheapest_weights(held, cost, tolerance=1e-7)
+    assert stopped == "gap"
+    oracle = linprog(cost, A_eq=held, b_eq=np.ones(12))
+    assert weight.min() >= 0
+    assert held @ weight == pytest.approx(np.ones(12), abs=1e-8)
+    assert cost @ weight == pytest.approx(oracle.fun, rel=1e-6)
+
+
+def test_noise_of_the_plane_is_the_best_column_of_a_window() -> None:
+    """By Clarabel on a whole window, whose centre alone is reported; at the border cells have the rows beside them."""
+    z, reach = 0.8, 4
+    noise = plane_noise(z, reach, SquaredDistance())
+    side = 2 * reach + 1
+    window = Domain.grid((side, side), cell=1.0, unit="cell", origin=(-side / 2, -side / 2))
+    cones = spline_cones(patches(window, Euclidean(epsilon=z, unit="cell")))
+    away = (window.points**2).sum(axis=1)
+    p = cp.Variable(side * side)
+    inside = cp.SOC(cones.bound @ p, cp.vstack([cones.slope_x @ p, cones.slope_y @ p]), axis=0)
+    stated = cp.Problem(cp.Minimize(away @ p), [cp.sum(p) == 1, inside])
+    stated.solve(solver="CLARABEL")
+    at = np.abs(np.rint(window.points)).astype(int)
+    found = noise[at[:, 0], at[:, 1]]
+    assert found @ away / found.sum() == pytest.approx(stated.value, rel=1e-4)
+    assert cones.excess(found[:, None]) <= 1 + 1e-9
+
+
+def test_a_step_towards_zero_is_as_long_as_it_is() -> None:
+    """Where a step is a multiple of its point, the discriminant is 0 but for rounding."""
+    rng = np.random.default_rng(0)
+    tail = rng.normal(size=(2, 1000))
+    s = np.stack([np.hypot(*tail) + rng.exponential(size=1000), *tail])
+    s[1:, :500] = 0
+    for point in s.T[:, :, None]:
+        assert longest_step(point, -3.0 * point) == pytest.approx(1 / 3, rel=1e-6)
+        assert longest_step(point, 3.0 * point) == np.inf
+
+
+def test_command_and_file_say_how_it_was_made(run, tmp_path) -> None:
+    path = tmp_path / "columns.nc"
+    given = ["solve", "philadelphia", "--cells", 4, "--extent", 2, "--program", "positions", "--method", "columns"]
+    code, said, _ = run(*given, "-o", path)
+    assert code == 0
+    assert "Made of weights of certified columns: how much better the best is was not found." in " ".join(said.split())
+    mechanism, checked = md.load(path), md.verify(path)
+    assert (checked.certified, checked.position_breaches) == (True, 0)
+    assert mechanism.attrs["stopped"] == "columns"
+    assert "lower_bound" not in mechanism.attrs
+    assert '"method": "columns"' in mechanism.attrs["parameters"]
+    with pytest.raises(InputError, match="cones or columns"):
+        md.solve(CASES["square"][0](), method="pool")
+
+
+@pytest.mark.parametrize("ends", ["time", "interrupt"])
+def test_a_search_that_is_cut_short_is_certified(ends: str) -> None:
+    program = CASES["square"][0]()
+
+    def stop(*told: object) -> None:
+        if ends == "interrupt":
+            raise KeyboardInterrupt
+
+    mass, stopped = column_table(program, gap=GAP, deadline=-np.inf if ends == "time" else np.inf, on_progress=stop)
+    assert stopped == ends
+    assert breaches(mass, program.patches) == 0
+    assert (mass.sum(axis=1) == ROW_SUM).all()
+
+
+def test_auto_takes_columns_where_cones_do_not_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = CASES["square"][0]()
+    assert solve_positions(program, Targets(gap=1e-2)).stopped == "gap"
+    monkeypatch.setattr(cone_blocks, "_MOST", 1.0)
+    assert solve_positions(program, Targets(gap=1e-2)).stopped == "columns"
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=100_000))
+    with pytest.raises(SizeError, match="spline_laplace"):
+        solve_positions(program, Targets(gap=1e-2, method="columns"))
+
+
+@pytest.mark.slow
+def test_ten_thousand_places_are_certified() -> None:
+    """Some 90 seconds of one core, 7 GB; far from the border the loss is that of the noise of the plane."""
+    domain = Domain.grid((100, 100), cell=1.0, unit="cell")
+    level = PrivacyLevel.from_values(domain, np.full((100, 100), 0.25))
+    program = Positions(
+        DesignProblem(domain=domain, metric=Eikonal(level=level), prior=priors.uniform(domain), loss=LOSSES["squared"])
+    )
+    mass, stopped = column_table(program, gap=1e-3)
+    assert stopped == "columns"
+    assert breaches(mass, program.patches) == 0
+    assert 0.8 * 6 / 0.25**2 < total_cost(mass, program.cost) < 6 / 0.25**2
+    changed = Patches(
+        around=program.patches.around, corner_level=0.99 * program.patches.corner_level, side=program.patches.side
+    )
+    assert breaches(mass, changed) > 0

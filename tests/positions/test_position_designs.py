@@ -1,0 +1,215 @@
+"""Designs between positions: against Clarabel, against sampled gradients, and their bounds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from types import SimpleNamespace
+
+import numpy as np
+import psutil
+import pytest
+from tolerances import ORACLE
+
+from mechdesign.errors import InputError, SizeError, UnsuitableError
+from mechdesign.mechanism.certificate import ROW_SUM
+from mechdesign.mechanism.dataset import total_cost
+from mechdesign.positions import spline as spline_laplace
+from mechdesign.positions.cones import breaches
+from mechdesign.positions.program import Positions
+from mechdesign.positions.solve import cell_lower_bound, solve_positions
+from mechdesign.positions.symmetry import Orbits, position_orbits
+from mechdesign.problem import losses as priors
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.levels import PrivacyLevel
+from mechdesign.problem.losses import LOSSES
+from mechdesign.problem.metric import Discrete, Eikonal, Euclidean
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.solvers.design import Targets
+
+GAP = 1e-6
+RESIDUAL = 1e-5  # of a bound from a point whose equations hold to the gap
+PLANE_WAVE = 0.02  # relative: what cones at eps h = 0.3 leave of the gradient's bound
+
+
+def square(side: int, epsilon: float = 0.4, loss: str = "squared", shape: tuple[int, int] | None = None, **given):
+    domain = Domain.grid(shape or (side, side), cell=1.0, unit="cell", **given)
+    return DesignProblem(
+        domain=domain,
+        metric=Euclidean(epsilon=epsilon, unit="cell"),
+        prior=priors.uniform(domain),
+        loss=LOSSES[loss],
+    )
+
+
+def varying() -> DesignProblem:
+    domain = Domain.grid((3, 4), cell=0.5, unit="cell")
+    corners = Domain.grid((4, 5), cell=0.5, unit="cell", origin=(-0.25, -0.25))
+    level = PrivacyLevel.from_values(corners, np.random.default_rng(1).uniform(0.5, 1.0, (4, 5)))
+    prior = np.random.default_rng(2).dirichlet(np.full(12, 4.0))
+    return DesignProblem(domain=domain, metric=Eikonal(level=level), prior=prior, loss=LOSSES["squared"])
+
+
+def masked() -> DesignProblem:
+    mask = np.ones((3, 4), bool)
+    mask[1, 1] = mask[0, 3] = False
+    return square(0, shape=(3, 4), mask=mask)
+
+
+def group(program: Positions) -> Orbits:
+    return position_orbits(program)[0]
+
+
+CASES = {
+    "square": lambda: Positions(square(4)),
+    "rectangle, distance": lambda: Positions(square(0, loss="distance", shape=(2, 4))),
+    "varying level": lambda: Positions(varying()),
+    "masked": lambda: Positions(masked()),
+    "8 x 8": lambda: Positions(square(8)),
+}
+SLOW = ["8 x 8"]
+
+
+@pytest.mark.parametrize("case", [pytest.param(c, marks=pytest.mark.slow) if c in SLOW else c for c in CASES])
+def test_the_design_is_the_statement_solved_by_clarabel(case: str) -> None:
+    program = CASES[case]()
+    found = solve_positions(program, Targets(gap=GAP))
+    stated = program.statement()
+    stated.solve(solver="CLARABEL")
+    assert found.stopped == "gap"
+    assert found.lower_bound <= stated.value * (1 + ORACLE)
+    assert stated.value * (1 - ORACLE) <= found.objective <= stated.value * (1 + 3 * GAP)
+    assert breaches(found.mass, program.patches) == 0
+    assert (found.mass.sum(axis=1) == ROW_SUM).all()
+
+
+def test_symmetry_is_found_and_changes_nothing() -> None:
+    assert [len(group(CASES[case]()).ways) for case in CASES] == [8, 4, 1, 1, 8]
+    program = CASES["square"]()
+    tilted = program.problem.prior_array * np.linspace(1, 1 + 1e-5, 16)
+    alone = Positions(
+        DesignProblem(
+            domain=program.problem.domain,
+            metric=program.problem.metric,
+            prior=tilted / tilted.sum(),
+            loss=program.problem.loss,
+        )
+    )
+    assert len(group(alone).ways) == 1
+    assert solve_positions(alone, Targets(gap=GAP)).objective == pytest.approx(
+        solve_positions(program, Targets(gap=GAP)).objective, rel=1e-4
+    )
+
+
+@pytest.mark.parametrize("case", ["square", "varying level"])
+def test_gradients_at_many_positions_keep_the_level(case: str) -> None:
+    """By derivatives of the spline itself, with the levels of the metric: cones suffice, and are nearly attained."""
+    program = CASES[case]()
+    problem, found = program.problem, solve_positions(program, Targets(gap=GAP))
+    table, side = found.mass / float(ROW_SUM), program.patches.side
+    most = 0.0
+    for s, t in product(np.linspace(-0.5, 0.5, 7), repeat=2):
+        w = [np.array([(0.5 - a) ** 2 / 2, 0.75 - a * a, (0.5 + a) ** 2 / 2]) for a in (s, t)]
+        d = [np.array([a - 0.5, -2 * a, a + 0.5]) for a in (s, t)]
+        rows = table[program.patches.around].reshape(-1, 3, 3, table.shape[1])
+        p, gx, gy = (np.einsum("i,j,uijy->uy", *pair, rows) for pair in (w, (d[0], w[1]), (w[0], d[1])))
+        points = problem.domain.points + side * np.array([s, t])
+        level = 0.4 if case == "square" else problem.metric.level.at(points)[:, None]
+        most = max(most, float((np.hypot(gx, gy) / (side * level * p)).max()))
+    assert 1 - PLANE_WAVE - 0.1 * (case != "square") <= most <= 1
+
+
+def test_corner_levels_that_are_lower_cost_more() -> None:
+    problem = square(4)
+    lower = Positions(problem, corner_level=np.full((16, 4), 0.3))
+    assert (
+        solve_positions(lower, Targets(gap=GAP)).lower_bound
+        > solve_positions(Positions(problem), Targets(gap=GAP)).objective
+    )
+
+
+def test_the_bound_holds_when_the_search_is_cut_short() -> None:
+    program = CASES["varying level"]()
+    whole, early = (
+        solve_positions(program, Targets(gap=GAP)),
+        solve_positions(program, Targets(gap=GAP, time_limit=1e-9)),
+    )
+    assert early.stopped == "time"
+    assert early.lower_bound <= whole.objective
+    assert breaches(early.mass, program.patches) == 0
+
+
+def test_what_has_no_positions_is_refused() -> None:
+    line = Domain.grid(4, cell=1.0, unit="cell")
+    euclidean = Euclidean(epsilon=0.4, unit="cell")
+    for domain, metric, loss in (
+        (line, euclidean, "squared"),
+        (Domain.grid((2, 2), cell=(1.0, 2.0), unit="cell"), euclidean, "squared"),
+        (Domain.grid((2, 2), cell=1.0, unit="cell"), Discrete(epsilon=0.4), "squared"),
+        (Domain.grid((2, 2), cell=1.0, unit="cell"), euclidean, "zero-one"),
+    ):
+        problem = DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=LOSSES[loss])
+        with pytest.raises(UnsuitableError):
+            solve_positions(Positions(problem), Targets(gap=GAP))
+    for wrong in (np.ones(4), np.zeros((16, 4)), np.full((16, 4), np.nan)):
+        with pytest.raises(InputError, match="corner_level"):
+            Positions(square(4), corner_level=wrong)
+
+
+def test_blocks_that_do_not_fit_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=100_000))
+    with pytest.raises(SizeError, match="method columns"):
+        solve_positions(Positions(square(4)), Targets(gap=GAP, method="cones"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("epsilon", "most"), [(0.05, 0.1), (0.1, 0.3), (0.25, 1.5), (0.5, 6.0)])
+def test_what_positions_cost_on_twenty_by_twenty_cells(epsilon: float, most: float) -> None:
+    """In percent of a bound between centres, which the same method proves; docs/positions.md has the figures."""
+    program = Positions(square(20, epsilon))
+    found = solve_positions(program, Targets(gap=1e-3))
+    bound = cell_lower_bound(program, tolerance=5e-4, deadline=np.inf)
+    assert found.stopped == "gap"
+    assert bound is not None
+    assert 0 < 100 * (found.objective / bound - 1) <= most
+    assert found.parameters.get("cell_lower_bound", bound) == pytest.approx(bound, rel=1e-3)  # in time or not
+
+
+def test_levels_above_four_nats_a_cell_count_as_four() -> None:
+    """The check of whole numbers takes them for four: cones beyond would lose all of what they gain, and more."""
+    wide, four = (
+        solve_positions(Positions(square(4, epsilon)), Targets(gap=GAP, options={"bound": False}))
+        for epsilon in (9.0, 4.0)
+    )
+    assert wide.stopped == "gap"
+    assert wide.objective == pytest.approx(four.objective, rel=RESIDUAL)
+
+
+@pytest.mark.parametrize("seconds", [1e-9, 0.1])
+def test_a_design_that_is_stopped_is_no_worse_than_what_is_known_without_it(seconds: float) -> None:
+    """Clamped noise and the best constant report, from their own tables; no bound below 0 is kept."""
+    program = Positions(square(7))
+    found = solve_positions(program, Targets(gap=GAP, time_limit=seconds))
+    clamped = spline_laplace.spline_laplace(program.problem)["mass"].values
+    known = total_cost(clamped, program.cost), float(program.cost.sum(axis=0).min())
+    assert found.stopped == "time"
+    assert found.objective <= min(known) * (1 + RESIDUAL)
+    assert breaches(found.mass, program.patches) == 0
+    assert (found.lower_bound > 0) == (len(found.dual) > 0)
+
+
+def test_reports_may_be_some_of_the_cells() -> None:
+    """A rectangle whose corner nobody lives in, and that is not reported: beside Clarabel, by cones and by columns."""
+    whole, mask = square(0, shape=(3, 4), loss="distance"), np.ones((3, 4), bool)
+    mask[0, 2:] = False
+    prior = mask.ravel() / mask.sum()
+    problem = replace(whole, prior=prior, reports=Domain.grid((3, 4), cell=1.0, unit="cell", mask=mask))
+    program = Positions(problem)
+    found, beside = (solve_positions(program, Targets(gap=GAP, method=method)) for method in ("cones", "columns"))
+    stated = program.statement()
+    stated.solve(solver="CLARABEL")
+    assert found.mass.shape == beside.mass.shape == (12, 10)
+    assert found.lower_bound <= stated.value * (1 + ORACLE)
+    assert stated.value * (1 - ORACLE) <= found.objective <= stated.value * (1 + 3 * GAP)
+    assert found.lower_bound <= beside.objective <= 1.2 * found.objective
+    assert breaches(found.mass, program.patches) == breaches(beside.mass, program.patches) == 0

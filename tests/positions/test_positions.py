@@ -1,0 +1,219 @@
+"""The cones of positions: against the gradient itself, an oracle in integers, coefficients found by interpolation."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+from math import comb
+
+import numpy as np
+import pytest
+from oracles import reference_breaches
+
+from mechdesign.mechanism.certificate import ROW_SUM
+from mechdesign.positions.cones import LEVEL_BITS, breaches, whole_levels
+from mechdesign.positions.patches import AROUND, Patches
+
+ONE = 1 << LEVEL_BITS
+SIZES = (1, 40, 1 << 19, 1 << 21, 1 << 40, 1 << 51, 1 << 53, 1 << 61)  # of masses, around where they are shifted
+ONLY_THE_NODE = ([1000, 483, 93, 459, 107, 46, 177, 74, 34], [1.83729] * 4)
+STEPS = [Fraction(k, 8) - Fraction(1, 2) for k in range(9)]
+
+
+def patch_of(masses, levels, side=1.0):
+    """Nine masses, and a cell that they surround; as `breaches` takes them."""
+    one = Patches(around=np.arange(9)[None, :], corner_level=np.array([levels], float), side=side)
+    return np.array(masses, np.uint64).reshape(9, -1), one
+
+
+def weights(s):
+    return ((Fraction(1, 2) - s) ** 2 / 2, Fraction(3, 4) - s * s, (Fraction(1, 2) + s) ** 2 / 2)
+
+
+def slopes(s):
+    return (s - Fraction(1, 2), -2 * s, s + Fraction(1, 2))
+
+
+def spline(p, first, second):
+    return sum(first[k] * second[m] * int(p[3 * k + m]) for k in range(3) for m in range(3))
+
+
+def excess(p, levels):
+    """The largest of |grad P|^2 - (e P)^2 over 9 x 9 points of the cell, each over P^2, in fractions."""
+    e = [Fraction(level) for level in levels]
+    worst = None
+    for s, t in product(STEPS, STEPS):
+        a, b = s + Fraction(1, 2), t + Fraction(1, 2)
+        level = (1 - a) * ((1 - b) * e[0] + b * e[1]) + a * ((1 - b) * e[2] + b * e[3])
+        value = spline(p, weights(s), weights(t))
+        square = spline(p, slopes(s), weights(t)) ** 2 + spline(p, weights(s), slopes(t)) ** 2
+        found = square / value**2 - level**2
+        worst = found if worst is None else max(worst, found)
+    return worst
+
+
+def bernstein(values, degree):
+    """Coefficients of polynomials along the first axis from their values at 0, 1/degree, ..., 1, in fractions."""
+    nodes = [Fraction(k, degree) for k in range(degree + 1)]
+    rows = [[comb(degree, k) * x**k * (1 - x) ** (degree - k) for k in range(degree + 1)] for x in nodes]
+    rows = [[*row, *value] for row, value in zip(rows, values, strict=True)]
+    for k in range(degree + 1):
+        pivot = next(i for i in range(k, degree + 1) if rows[i][k])
+        rows[k], rows[pivot] = rows[pivot], rows[k]
+        rows[k] = [x / rows[k][k] for x in rows[k]]
+        for i in range(degree + 1):
+            if i != k:
+                rows[i] = [x - rows[i][k] * y for x, y in zip(rows[i], rows[k], strict=True)]
+    return [row[degree + 1 :] for row in rows]
+
+
+def coefficients(function, low, size, degree):
+    """Bernstein coefficients (degree + 1, degree + 1) of a function of (s, t) on a square."""
+    at = [
+        [function(low[0] + size * Fraction(i, degree), low[1] + size * Fraction(j, degree)) for j in range(degree + 1)]
+        for i in range(degree + 1)
+    ]
+    columns = bernstein(at, degree)
+    return bernstein([list(column) for column in zip(*columns, strict=True)], degree)
+
+
+def conditions(p, whole, low, size):
+    """Whether every condition holds on a square of the cell, from values of the functions at points."""
+    flat = len(set(whole)) == 1
+    degree = 2 if flat else 3
+
+    def level(s, t):
+        a, b = s + Fraction(1, 2), t + Fraction(1, 2)
+        e = [Fraction(z, ONE) for z in whole]
+        return e[0] if flat else (1 - a) * ((1 - b) * e[0] + b * e[1]) + a * ((1 - b) * e[2] + b * e[3])
+
+    bound = coefficients(lambda s, t: level(s, t) * spline(p, weights(s), weights(t)), low, size, degree)
+    gx = coefficients(lambda s, t: spline(p, slopes(s), weights(t)), low, size, degree)
+    gy = coefficients(lambda s, t: spline(p, weights(s), slopes(t)), low, size, degree)
+    steps = product(range(degree + 1), repeat=2)
+    return all(gx[i][j] ** 2 + gy[i][j] ** 2 <= bound[i][j] ** 2 and bound[i][j] >= 0 for i, j in steps)
+
+
+def by_interpolation(p, whole):
+    """What `breaches` is to say of one cell and report, and whether the conditions of the whole cell hold."""
+    half = Fraction(1, 2)
+    if conditions(p, whole, (-half, -half), Fraction(1)):
+        return 0, True
+    return int(not all(conditions(p, whole, low, half) for low in product((-half, Fraction(0)), repeat=2))), False
+
+
+def named_cones(p, z):
+    """The nine conditions of a constant level as the module names them: corners, edges and node, in whole numbers."""
+    sw, w, nw, s, c, n, se, e, ne = (int(x) for x in p)
+
+    def corner(c, e, n, ne):
+        return (2 * (e + ne - c - n)) ** 2 + (2 * (n + ne - c - e)) ** 2, z * (c + e + n + ne)
+
+    def edge(c, e, n, ne, s, se):
+        return (4 * (e - c)) ** 2 + (n + ne - s - se) ** 2, 2 * z * (c + e)
+
+    found = [
+        *(corner(sw, s, w, c), edge(w, c, nw, n, sw, s), corner(w, c, nw, n)),
+        *(edge(s, c, se, e, sw, w), ((e - w) ** 2 + (n - s) ** 2, 2 * z * c), edge(c, n, e, ne, w, nw)),
+        *(corner(s, se, c, e), edge(c, e, n, ne, s, se), corner(c, e, n, ne)),
+    ]
+    return [square * ONE**2 <= t * t for square, t in found]
+
+
+def chaikin(p):
+    """The masses of half the pitch, times 16, of the four quarters."""
+    line = np.array([[3, 1, 0], [1, 3, 0], [0, 3, 1], [0, 1, 3]], object)
+    fine = line @ np.array([int(x) for x in p], object).reshape(3, 3) @ line.T
+    return [fine[i : i + 3, j : j + 3].ravel() for i in (0, 1) for j in (0, 1)]
+
+
+def random_case(rng, flat):
+    """Masses that vary by about as much as the levels allow, of every magnitude."""
+    z = 10 ** rng.uniform(-2, 0.3)
+    size, noise = SIZES[rng.integers(len(SIZES))], z * 10 ** rng.uniform(-3, 0)
+    tilt = rng.normal(size=2)
+    tilt *= z * rng.uniform(0.0, 1.2) / np.hypot(*tilt)
+    masses = [max(1, int(size * np.exp(tilt @ step - abs(tilt).sum() + noise * rng.normal()))) for step in AROUND]
+    levels = [z] * 4 if flat else (z * (1 + 0.2 * rng.random(4))).tolist()
+    return [min(mass, ROW_SUM) for mass in masses], levels
+
+
+def test_the_count_at_a_constant_level_is_that_of_the_cones_that_the_module_names():
+    rng = np.random.default_rng(1)
+    verdicts, deciding = set(), set()
+    for trial in range(600):
+        masses, levels = ONLY_THE_NODE if trial == 0 else random_case(rng, flat=True)
+        for turns in range(4):
+            turned = np.rot90(np.array(masses, object).reshape(3, 3), turns).ravel().tolist()
+            mass, one = patch_of(turned, levels)
+            z = int(whole_levels(one.corner_level, one.side)[0, 0])
+            coarse, fine = named_cones(turned, z), [named_cones(q, z // 2) for q in chaikin(turned)]
+            expected = not (all(coarse) or all(map(all, fine)))
+            assert breaches(mass, one) == expected, (turned, levels)
+            verdicts.add((expected, all(coarse)))
+            alone = expected and coarse.count(False) == 1
+            deciding |= {coarse.index(False)} if alone else set()
+            if not alone:
+                break
+    assert verdicts == {(False, True), (False, False), (True, False)}  # by the cell, by its quarters, not at all
+    assert deciding == set(range(9))  # a condition left out is missed
+
+
+def test_the_count_by_levels_of_quarters_is_that_of_the_oracle_and_falls_with_them():
+    rng = np.random.default_rng(7)
+    counts = []
+    for _ in range(100):
+        masses, levels = random_case(rng, flat=False)
+        masses = np.array(masses, np.uint64).reshape(9, 1)
+        own = np.array(levels)[None] * rng.uniform(0.9, 1.1, (4, 4))
+        mass, one = patch_of(masses, own.ravel())
+        counts.append(breaches(mass, one))
+        assert counts[-1] == reference_breaches(mass, one), (masses, levels)
+        lower, higher = (breaches(*patch_of(masses, factor * own.ravel())) for factor in (0.8, 1.25))
+        assert higher <= counts[-1] <= lower
+    assert 10 < sum(counts) < 90
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_the_count_is_that_of_the_oracle_however_a_patch_is_turned(flat):
+    rng = np.random.default_rng(int(flat))
+    counts = []
+    for _ in range(150):
+        masses, levels = random_case(rng, flat)
+        mass, one = patch_of(masses, levels)
+        counts.append(breaches(mass, one))
+        assert counts[-1] == reference_breaches(mass, one), (masses, levels)
+        square, corners = np.array(masses, object).reshape(3, 3), np.array(levels).reshape(2, 2)
+        for turn in (np.transpose, np.flipud, np.fliplr):
+            turned, other = patch_of(turn(square).ravel(), turn(corners).ravel())
+            assert breaches(turned, other) == counts[-1]
+    assert 20 < sum(counts) < 130
+
+
+def test_the_count_is_that_of_coefficients_found_by_interpolation():
+    rng = np.random.default_rng(3)
+    verdicts = set()
+    for trial in range(24):
+        masses, levels = random_case(rng, flat=trial % 4 == 0)
+        mass, one = patch_of(masses, levels)
+        expected, coarse = by_interpolation(masses, whole_levels(one.corner_level, one.side)[0].tolist())
+        assert breaches(mass, one) == expected, (masses, levels)
+        verdicts.add((expected, coarse))
+    assert verdicts >= {(0, True), (1, False)}
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_no_gradient_exceeds_the_level_where_no_breach_is_counted_and_hardly_less_is_counted(flat):
+    """The level is lowered until the cell breaks: below that the claim fails within a few percent, above it holds."""
+    rng = np.random.default_rng(5 + int(flat))
+    for _ in range(5):
+        masses, levels = random_case(rng, flat)
+        low, high = 0.0, 40.0
+        for _ in range(26):
+            middle = (low + high) / 2
+            mass, one = patch_of(masses, [middle * level for level in levels])
+            low, high = (low, middle) if breaches(mass, one) == 0 else (middle, high)
+        if max(levels) * high > 1 or max(masses) == min(masses):
+            continue
+        assert excess(masses, [high * level for level in levels]) <= 0, (masses, levels)
+        assert excess(masses, [0.9 * high * level for level in levels]) > 0, (masses, levels)

@@ -1,0 +1,63 @@
+"""The certifiable planar Laplace mechanism: certified between positions, and nearly as good as the planar one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mechdesign.closed_forms import planar_laplace
+from mechdesign.closed_forms.loss import position_loss
+from mechdesign.errors import UnsuitableError
+from mechdesign.mechanism.stored import read
+from mechdesign.positions import spline as spline_laplace
+from mechdesign.positions.cones import breaches
+from mechdesign.problem import losses as priors
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.losses import SquaredDistance
+from mechdesign.problem.metric import Euclidean
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.verification.verify import verify
+
+
+def problem(z: float, shape: tuple[int, ...] = (6, 7), **given) -> DesignProblem:
+    domain = Domain.grid(shape, cell=2.0, unit="m", **given)
+    return DesignProblem(
+        domain=domain, metric=Euclidean(epsilon=z / 2, unit="m"), prior=priors.uniform(domain), loss=SquaredDistance()
+    )
+
+
+@pytest.mark.parametrize("z", [0.1, 1.0])
+def test_it_is_certified_between_positions(z: float) -> None:
+    made = spline_laplace.spline_laplace(problem(z))
+    checked = verify(made)
+    assert (checked.certified, checked.reasons, checked.position_breaches) == (True, [], 0)
+    stored = read(made)
+    assert stored.positions is not None
+    assert (
+        breaches(made["mass"].values, replace(stored.positions, corner_level=0.97 * stored.positions.corner_level)) > 0
+    )
+
+
+def test_masked_cells_are_certified_too() -> None:
+    mask = np.ones((5, 5), bool)
+    mask[2, 1:4] = mask[0, 0] = False
+    assert verify(spline_laplace.spline_laplace(problem(0.3, (5, 5), mask=mask))).certified
+
+
+def test_the_share_of_the_level_falls_with_its_square() -> None:
+    lost = [1 - spline_laplace.kappa(z) for z in (0.1, 0.2, 0.4)]
+    assert 2.5 < lost[1] / lost[0] < 5
+    assert 2.5 < lost[2] / lost[1] < 5
+
+
+def test_its_loss_is_little_above_that_of_planar_laplace() -> None:
+    forms = (spline_laplace.spline_laplace, planar_laplace.mechanism)
+    ours, laplace = (position_loss(form(problem(0.5))) for form in forms)
+    assert laplace < ours < 1.06 * laplace
+
+
+def test_a_line_is_refused() -> None:
+    with pytest.raises(UnsuitableError, match="two axes"):
+        spline_laplace.spline_laplace(problem(0.5, (5,)))

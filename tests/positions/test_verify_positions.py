@@ -1,0 +1,175 @@
+"""The verifier that is handed over, of positions: it proves what the package made, and refuses what was altered."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from exported import resealed
+from oracles import reference_breaches
+from placed import SIDES, placed
+
+import mechdesign as md
+from mechdesign.positions.cones import whole_levels
+from mechdesign.positions.patches import Patches
+from mechdesign.verification import verify_table
+
+SUFFIXES = pytest.mark.parametrize("suffix", ["csv", "json"])
+
+
+@SUFFIXES
+@pytest.mark.parametrize("name", SIDES)
+def test_every_table_with_positions_is_proved(tmp_path, capsys, name, suffix):
+    path = md.export(placed(name), tmp_path / f"t.{suffix}", with_verifier=True)
+    assert verify_table.main([str(path)]) == 0
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert f"all positions x, x' in the {placed(name).sizes['secret']} cells, " in first
+    assert last.startswith("proved:   every gradient is within the levels")
+    assert {entry.name for entry in tmp_path.iterdir()} == {path.name, "verify_table.py"}
+
+
+def test_the_file_alone_proves_a_table_with_positions(tmp_path):
+    path = md.export(placed("square"), tmp_path / "t.json", with_verifier=True)
+    command = [sys.executable, "-I", "-S", "verify_table.py", path.name]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    path.write_bytes(path.read_bytes().replace(b"1", b"2", 1))
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def altered(text, old, new):
+    assert old in text
+    return text.replace(old, new, 1)
+
+
+def claimed(text, part, **changes):
+    """A CSV export with another claim."""
+    line = next(line for line in text.splitlines() if line.startswith("# claim: "))
+    claim = json.loads(line.removeprefix("# claim: "))
+    held = claim[part]["metric"] if part == "positions" else claim[part]
+    held |= changes
+    return altered(text, line, f"# claim: {json.dumps(claim)}")
+
+
+CHANGES = {
+    "another row": lambda t: altered(t, "# patch: [0, 0, 1,", "# patch: [0, 1, 1,"),
+    "another unit": lambda t: claimed(t, "domain", unit="m"),
+    "narrower": lambda t: claimed(t, "domain", cell=[1.0, 1.0]),
+    "wide": lambda t: claimed(t, "domain", cell=[2.0, 4.0]),
+    "lower": lambda t: claimed(t, "positions", multiplier=0.5),
+    "another metric": lambda t: claimed(t, "positions", kind="discrete", epsilon=9.0),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_an_altered_table_is_refused(tmp_path, capsys, change):
+    path = md.export(placed("holes"), tmp_path / "t.csv")
+    path.write_bytes(resealed(CHANGES[change](path.read_text()).encode()))
+    assert verify_table.main([str(path)]) == 1
+    assert "refused:" in capsys.readouterr().out
+
+
+def test_levels_and_masses_that_do_not_prove_the_claim_are_refused(tmp_path):
+    table = verify_table.read(str(md.export(placed("levels"), tmp_path / "t.json")))
+    assert verify_table.position_faults(table) == []
+    rows = [list(row) for row in table.rows]
+    rows[7][7] += rows[7][6] // 2
+    rows[7][6] -= rows[7][6] // 2
+    (fault,) = verify_table.position_faults(table._replace(rows=rows))
+    assert "too steep" in fault
+    rows[7][6] += 1
+    sums = [sum(row) for row in rows]
+    (fault,) = verify_table.position_faults(table._replace(rows=rows, sums=sums))
+    assert "rows that sum to 2^62" in fault
+    patches = [list(patch) for patch in table.told["patch"]]
+    patches[3][10] = (9.0).hex()
+    (fault,) = verify_table.position_faults(table._replace(told=table.told | {"patch": patches}))
+    assert "lower levels" in fault
+
+
+def test_rows_that_are_texts_are_no_table(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    text = md.export(placed("square"), tmp_path / "s.csv").read_text()
+    path.write_bytes(resealed(altered(text, "# patch: [0, 0,", '# patch: ["0", 0,').encode()))
+    assert verify_table.main([str(path)]) == 2
+    assert "no table" in capsys.readouterr().out
+
+
+BEYOND = {  # numbers of a claim that no level, or no cell, has: no table, or refused
+    "a level of 1e308": (("positions", {"epsilon": 1e308}), 2),
+    "a multiple of 1e200": (("positions", {"multiplier": 1e200}), 2),
+    "cells of 1e-320": (("domain", {"cell": [1e-320, 1e-320]}), 1),
+    "cells of 0": (("domain", {"cell": [0, 0]}), 1),
+    "cells of 1e308": (("domain", {"cell": [1e308, 1e308]}), 1),
+    "40 digits of cells": (("domain", {"shape": [10**39, 1]}), 1),
+}
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_numbers_beyond_a_double_are_refused_in_one_sentence(tmp_path, capsys, name):
+    (part, changes), code = BEYOND[name]
+    path = md.export(placed("holes"), tmp_path / "t.csv")
+    path.write_bytes(resealed(claimed(path.read_text(), part, **changes).encode()))
+    assert verify_table.main([str(path)]) == code
+    assert capsys.readouterr().out.splitlines()[-1].startswith({1: "refused:", 2: "no table:"}[code])
+
+
+def test_a_table_without_patches_is_none(tmp_path, capsys):
+    path = md.export(placed("square"), tmp_path / "t.json")
+    text = re.sub(r'"patch": \[.*?\]\],\n', "", path.read_text(), flags=re.DOTALL)
+    assert text != path.read_text()
+    path.write_bytes(resealed(text.encode()))
+    assert verify_table.main([str(path)]) == 2
+    assert capsys.readouterr().out.splitlines()[-1].startswith("no table:")
+
+
+PATCHES = {
+    "no hexadecimal float": lambda patch: [*patch[:-1], "zz"],
+    "no text": lambda patch: [*patch[:-1], ""],
+    "too large a float": lambda patch: [*patch[:-1], "0x1p5000"],
+    "a number for a level": lambda patch: [*patch[:-1], 0.5],
+    "a text for a row": lambda patch: ["0", *patch[1:]],
+    "five levels": lambda patch: [*patch, patch[-1]],
+    "sixteen in one cell alone": lambda patch: [*patch, *patch[9:] * 3],
+    "nothing": lambda patch: [],
+    "no list": lambda patch: 3,
+}
+
+
+@pytest.mark.parametrize("other", PATCHES)
+def test_patches_that_are_none_are_no_table(tmp_path, capsys, other):
+    path = md.export(placed("levels"), tmp_path / "t.csv")
+    text = path.read_text()
+    line = next(line for line in text.splitlines() if line.startswith("# patch: "))
+    patch = PATCHES[other](json.loads(line.removeprefix("# patch: ")))
+    path.write_bytes(resealed(altered(text, line, f"# patch: {json.dumps(patch)}").encode()))
+    assert verify_table.main([str(path)]) == 2
+    assert capsys.readouterr().out.splitlines()[-1].startswith("no table:")
+
+
+@pytest.mark.parametrize("count", [1, 4, 16])
+def test_its_pairs_are_those_of_the_oracle(count):
+    """It may prove more: at one level it takes coefficients of degree 3 too, which lie closer to the gradient."""
+    rng, differing = np.random.default_rng(count), 0
+    total = 0
+    for _ in range(60):
+        z = 10 ** rng.uniform(-1, 0)
+        tilt = rng.normal(size=2)
+        tilt *= z * rng.uniform(0.7, 1.1) / np.hypot(*tilt)
+        steps = np.array([[i, j] for i in (-1, 0, 1) for j in (-1, 0, 1)])
+        mass = (10**9 * np.exp(steps @ tilt + 0.1 * z * rng.normal(size=9))).astype(np.uint64)[:, None]
+        levels = np.full((1, 4), z) if count == 1 else z * (1 + 0.2 * rng.random((1, count)))
+        found = Patches(around=np.arange(9)[None], corner_level=levels, side=1.0)
+        pairs = verify_table.steep_pairs(mass.tolist(), found.around.tolist(), levels.tolist(), 1.0)
+        counted = reference_breaches(mass, found)
+        assert len(pairs) <= counted
+        differing += len(pairs) < counted
+        total += counted
+        assert whole_levels(levels, 1.0).shape == levels.shape
+    assert differing <= (3 if count == 1 else 0)
+    assert 10 < total < 50

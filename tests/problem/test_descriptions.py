@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import hashlib
+import math
+
+import numpy as np
+import pytest
+
+from mechdesign.base.descriptions import (
+    LARGEST,
+    SMALLEST,
+    finite,
+    finites,
+    json_sha256,
+    named,
+    read_json,
+    whole,
+    wholes,
+    word,
+)  # fmt: skip
+from mechdesign.errors import InputError
+
+
+def test_what_is_described_well_comes_back_as_it_is():
+    assert named({"a": 1, "b": 2}, "map", ("a",), ("b", "c")) == {"a": 1, "b": 2}
+    assert word("m", "unit") == "m"
+    assert whole(3, "count", 0, 3) == 3
+    assert [(type(x), x) for x in (finite(1, "x"), finite(-0.5, "x"), finite(2**53, "x"))] == [
+        (int, 1),
+        (float, -0.5),
+        (int, 2**53),
+    ]
+    assert wholes([0, 2**62], "ends", 0, 2**62).tolist() == [0, 2**62]
+    assert finites([1, 0.5], "x").tolist() == [1.0, 0.5]
+    assert finites((), "x").shape == (0,)
+    assert finites([[1.0, 2.0], [3, 4.0], [5.0, 6.0]], "map", 2).tolist() == [[1, 2], [3, 4], [5, 6]]
+    assert finites([[[1.0], [2.0]]], "map", 3).shape == (1, 2, 1)
+    assert finites([[], []], "map", 2).shape == (2, 0)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *(
+            lambda x=x: named(x, "field", ("a",))
+            for x in (None, [], "a", {}, {"b": 1}, {"a": 1, "b": 2}, {1: 2, "a": 3})
+        ),
+        *(lambda x=x: word(x, "field") for x in (None, 1, ["m"], b"m")),
+        *(lambda x=x: whole(x, "field", 1, 5) for x in (None, True, "3", 3.0, 0, 6, 10**400, [3], math.nan)),
+        *(
+            lambda x=x: finite(x, "field")
+            for x in (None, True, "3", [3], math.nan, math.inf, -math.inf, 2**53 + 1, 10**400)
+        ),
+        *(lambda x=x: wholes(x, "field", 0, 9) for x in (None, 3, "3", {"0": 3}, [True], [3.0], [[3]], [10])),
+        *(
+            lambda x=x: finites(x, "field")
+            for x in (None, 3.0, "3", [True], [None], [[3.0]], [3.0, math.nan], [10**400])
+        ),
+        *(
+            lambda x=x: finites(x, "field", 2)
+            for x in ([1.0], [[1.0], [1.0, 2.0]], [[1.0], 2.0], [[[1.0]]], [[1.0, True]])
+        ),
+    ],
+)
+def test_what_is_not_is_refused_with_its_field(call):
+    with pytest.raises(InputError) as caught:
+        call()
+    assert caught.value.field == "field"
+    assert len(caught.value.value) < 100
+
+
+def test_products_of_numbers_in_range_keep_their_digits():
+    assert np.isfinite(3 * (2 * LARGEST) ** 2)
+    assert math.sqrt(SMALLEST) ** 2 == SMALLEST
+    assert 2.0**-1074 / SMALLEST < 2.0**-110
+
+
+@pytest.mark.parametrize("as_given", [str, str.encode])
+def test_json_comes_back_as_it_says(as_given):
+    assert read_json(as_given('{"a": [1, 2.5, {"a": null}], "b": {"a": true}}')) == {
+        "a": [1, 2.5, {"a": None}],
+        "b": {"a": True},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"a": 1, "a": 1}', "^a stands twice"),
+        ('[{"b": {"a": 1, "\\u0061": 2}}]', "^a stands twice"),
+        ('{"' + "k" * 999 + '": 1, "' + "k" * 999 + '": 1}', "^k{80} stands twice"),
+        ('{"a": NaN}', "NaN is no number"),
+        ("[-Infinity]", "-Infinity is no number"),
+        ('{"a": 1', "delimiter"),
+        ("", "Expecting value"),
+    ],
+)
+def test_json_with_two_meanings_or_none_is_refused(text, said):
+    with pytest.raises(ValueError, match=said):
+        read_json(text)
+    with pytest.raises(ValueError, match=said):
+        read_json(text.encode())
+
+
+def test_the_sha256_of_a_description_is_that_of_its_names_in_order():
+    expected = hashlib.sha256(b'{"a": [1, 0.5], "b": {"c": null, "d": "x"}}').hexdigest()
+    assert json_sha256({"b": {"d": "x", "c": None}, "a": [1, 0.5]}) == expected

@@ -1,0 +1,330 @@
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+
+import pytest
+
+from mechdesign.errors import InputError, UnitError
+from mechdesign.problem import problem as shipped
+from mechdesign.problem.metric import Discrete
+from mechdesign.problem.problem import load_problem, read_problem_file, shipped_problems
+from mechdesign.programs.eikonal import EikonalWeights
+from mechdesign.programs.program import Optimal
+from mechdesign.solvers.solve import solve
+
+CERTIFIED = 1e-9  # relative; a simplex solution of a small program, repaired
+PRINTED = 1e-7  # relative; reference losses have ten digits
+
+DOCSTRING = '"""First line.\n\nSecond line.\n"""\n'
+IMPORTS = "from mechdesign import DesignProblem, Discrete, Domain, priors\nfrom mechdesign.losses import ZeroOne\n"
+BODY = """
+    domain = Domain.nodes({secrets})
+    return DesignProblem(domain=domain, metric=Discrete(epsilon=1.0), prior=priors.uniform(domain), loss=ZeroOne())
+"""
+SIGNATURE = "def problem(secrets: int = 3, level: float = 1.0, name: str = 'a'):"
+PARTS = {
+    "domain": "Domain.nodes(3)",
+    "metric": "Discrete(epsilon=1.0)",
+    "prior": "priors.uniform(Domain.nodes(3))",
+    "loss": "ZeroOne()",
+}
+ARRAYS = (
+    "from numpy import array, int64, float64\nfrom mechdesign.problem.lattice import Edges\n"
+    "I, F = (lambda x: array(x, int64)), (lambda x: array(x, float64))\n"
+)
+
+
+def changed(**parts):
+    """A problem file in which these parts of the problem are written differently."""
+    named = ", ".join(f"{name}={text}" for name, text in {**PARTS, **parts}.items())
+    return f"{IMPORTS}def problem():\n    return DesignProblem({named})\n"
+
+
+def own(base, method):
+    """A problem file with a metric or loss of its own."""
+    part = {"Discrete": {"metric": "Own(epsilon=1.0)"}, "ZeroOne": {"loss": "Own()"}}[base]
+    return f"{ARRAYS}{changed(**part)}class Own({base}):\n    def {method}\n"
+
+
+SHIPPED = [
+    "discrete",
+    "euclidean",
+    "flat",
+    "income",
+    "line",
+    "neighbourhoods",
+    "northeast",
+    "paris",
+    "philadelphia",
+    "streets",
+]
+
+
+def write(folder, text, name="mine.py"):
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+@pytest.fixture
+def mine(tmp_path):
+    return write(tmp_path, DOCSTRING + IMPORTS + SIGNATURE + BODY.format(secrets="secrets"))
+
+
+def test_what_is_read_from_a_file(mine):
+    file = read_problem_file(mine)
+    assert (file.name, file.path, file.summary) == ("mine", mine, "First line.")
+    assert file.parameters == {"secrets": 3, "level": 1.0, "name": "a"}
+    built = file.build()
+    assert (built.name, built.domain.size, built.parameters) == ("mine", 3, file.parameters)
+    assert isinstance(built.metric, Discrete)
+
+
+def test_a_file_without_docstring_is_summarised_by_its_name(tmp_path):
+    assert read_problem_file(write(tmp_path, "def problem(): ...\n")).summary == "mine"
+
+
+@pytest.mark.parametrize(
+    ("given", "parameter", "value"),
+    [
+        ({"secrets": "5"}, "secrets", 5),
+        ({"secrets": 5.0}, "secrets", 5),
+        ({"level": "1e-3"}, "level", 1e-3),
+        ({"level": 2}, "level", 2.0),
+        ({"level": "inf"}, "level", float("inf")),
+        ({"name": "b c"}, "name", "b c"),
+        ({"name": 7}, "name", "7"),
+        ({}, "secrets", 3),
+    ],
+)
+def test_parameters_take_the_type_of_their_default(mine, given, parameter, value):
+    found = load_problem(mine, **given).parameters[parameter]
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "message"),
+    [
+        ({"secrets": "5.0"}, "secrets", "type int"),
+        ({"secrets": "five"}, "secrets", "type int"),
+        ({"secrets": ""}, "secrets", "type int"),
+        ({"secrets": None}, "secrets", "type int"),
+        ({"secrets": float("inf")}, "secrets", "type int"),
+        ({"secrets": float("nan")}, "secrets", "type int"),
+        ({"secrets": 5.5}, "secrets", "type int"),
+        ({"level": "high"}, "level", "type float"),
+        ({"level": "nan"}, "level", "must be a number"),
+        ({"level": float("nan")}, "level", "type float"),
+        ({"level": 10**400}, "level", "type float"),
+        ({"level": "1_0"}, "level", "digits 0-9"),
+        ({"level": "\uff11.5"}, "level", "digits 0-9"),
+        ({"level": " 1"}, "level", "digits 0-9"),
+        ({"level": "1e400"}, "level", "between 1e-100 and 1e100"),
+        ({"level": "1e-400"}, "level", "between 1e-100 and 1e100"),
+        ({"secrets": "1_0"}, "secrets", "digits 0-9"),
+        ({"secrets": "\u0663"}, "secrets", "digits 0-9"),
+        ({"secrets": "9" * 5000}, "secrets", "64 bits"),
+        ({"secrets": "9223372036854775808"}, "secrets", "64 bits"),
+        ({"depth": 1}, "depth", "no such parameter"),
+    ],
+)
+def test_parameters_of_another_type_are_refused(mine, given, field, message):
+    with pytest.raises(InputError, match=message) as caught:
+        load_problem(mine, **given)
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "message"),
+    [
+        ("def problem(:", "problem", "does not import .SyntaxError"),
+        ("import no_such_module_here", "problem", "does not import .ModuleNotFoundError"),
+        ("", "problem", "has no function problem"),
+        ("problem = 3", "problem", "has no function problem"),
+        ("def problem(n): ...", "n", "needs a default"),
+        ("def problem(n=None): ...", "n", "needs a default"),
+        ("def problem(n=True): ...", "n", "needs a default"),
+        ("def problem(*n): ...", "n", "needs a default"),
+        ("def problem(**n): ...", "n", "needs a default"),
+        ("def problem(n=float('nan')): ...", "n", "needs a default"),
+        ("def problem(n=()): ...", "n", "needs a default"),
+        ("raise ValueError('x' * 10**6)", "problem", "x{300}[.]{3}[)]"),
+        ("def f(): f()\nf()", "problem", "does not import .RecursionError"),
+        ("x = " + "(" * 5000, "problem", "does not import"),
+        ("x = '\x00'", "problem", "does not import"),
+    ],
+)
+def test_files_that_are_not_problems(tmp_path, text, field, message):
+    path = write(tmp_path, text)
+    with pytest.raises(InputError, match=message) as caught:
+        read_problem_file(path)
+    assert (caught.value.field, caught.value.value) == (field, str(path))
+    assert list(tmp_path.iterdir()) == [path]  # no cache of bytecode either
+
+
+def test_files_that_python_cannot_read(tmp_path):
+    (tmp_path / "latin.py").write_bytes("x = 'é'".encode("latin-1"))
+    os.mkfifo(tmp_path / "fifo.py")
+    (tmp_path / "folder.py").mkdir()
+    (tmp_path / "loop.py").symlink_to("loop.py")
+    (tmp_path / "zero.py").symlink_to("/dev/zero")
+    names = ["latin.py", "fifo.py", "folder.py", "loop.py", "zero.py", "a" * 300 + ".py", "\udcff.py"]
+    for name in names:
+        with pytest.raises(InputError) as caught:
+            read_problem_file(tmp_path / name)
+        assert caught.value.field == "problem"
+
+
+def test_what_a_file_prints_goes_to_standard_error(tmp_path, capsys):
+    noisy = DOCSTRING + IMPORTS + "print('import')\n" + SIGNATURE + "\n    print('problem')" + BODY.format(secrets=3)
+    told = (
+        "\ndef published():\n    print('published')\n    return {}"
+        "\ndef remark(problem):\n    print('remark')\n    return ''"
+    )
+    file = read_problem_file(write(tmp_path, noisy + told))
+    built = file.build()
+    assert (file.published({}), file.remark(built)) == ({}, "")
+    assert capsys.readouterr() == ("", "import\nproblem\npublished\nremark\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("def problem(): return 3", InputError, "must return a DesignProblem"),
+        ("class problem: ...", InputError, "must return a DesignProblem"),
+        ("def problem(): return 1 / 0", ZeroDivisionError, "division"),
+        (IMPORTS + "def problem(): return Domain.grid(3, cell=1.0, unit='parsec')", UnitError, "unknown unit"),
+        (IMPORTS + "def problem():" + BODY.format(secrets=1), InputError, "at least two places"),
+        (changed(metric="None"), InputError, "metric: must be of type Metric"),
+        (changed(loss="'squared'"), InputError, "loss: must be of type Loss"),
+        (changed(domain="'x'"), InputError, "domain: must be of type Domain"),
+        (changed(prior="object()"), TypeError, "float"),
+        (changed(reports="3"), InputError, "reports: must be of type Domain"),
+        (changed(query="3"), InputError, "query: must be of type Query"),
+        (own("Discrete", "unscaled_edges(self, domain): return 1 / 0"), ZeroDivisionError, "division"),
+        (
+            own("Discrete", "unscaled_edges(self, domain): return Edges(tail=I([0]), head=I([9]), length=F([1.0]))"),
+            InputError,
+            "outside the domain|shorter than",
+        ),
+        (
+            own("Discrete", "unscaled_edges(self, domain): return Edges(tail=I([0]), head=I([1, 2]), length=F([1.0]))"),
+            InputError,
+            "outside the domain|shorter than",
+        ),
+        (
+            own("Discrete", "unscaled_edges(self, domain): return Edges(tail=I([0]), head=I([1]), length=F([-1.0]))"),
+            InputError,
+            "outside the domain|shorter than",
+        ),
+        (own("ZeroOne", "matrix(self, secrets, reports): return 1 / 0"), ZeroDivisionError, "division"),
+        (own("ZeroOne", "matrix(self, secrets, reports): return F([[1.0]])"), InputError, "must give a table"),
+    ],
+)
+def test_what_problem_returns_or_raises(tmp_path, text, error, message):
+    file = read_problem_file(write(tmp_path, text))
+    with pytest.raises(error, match=message):
+        solve(Optimal(problem=file.build()))
+
+
+def test_a_file_may_define_dataclasses_and_leaves_no_module_behind_when_it_fails(tmp_path):
+    head = "from __future__ import annotations\nfrom dataclasses import dataclass\n"
+    text = head + "@dataclass\nclass A:\n    x: int = 1\n"
+    path = write(tmp_path, text + IMPORTS + "def problem():" + BODY.format(secrets="1 + A().x"), "own_class.py")
+    assert load_problem(path).domain.size == 2
+    broken = write(tmp_path, "1 / 0", "own_failure.py")
+    with pytest.raises(InputError):
+        read_problem_file(broken)
+    assert not any("own_failure" in name for name in sys.modules)
+
+
+def test_figures_beside_a_solve(mine, tmp_path):
+    told = (
+        "def published(secrets=0): return {'optimal': secrets}\n"
+        "def remark(problem): return f'{problem.domain.size} places'"
+    )
+    file = read_problem_file(write(tmp_path, f"{mine.read_text()}\n{told}\n", "told.py"))
+    built = file.build(secrets=7)
+    assert file.published(built.parameters) == {"optimal": 7}
+    assert file.remark(built) == "7 places"
+    silent = read_problem_file(mine)
+    assert (silent.published({}), silent.remark(built)) == (None, None)
+
+
+def test_shipped_problems():
+    listed = shipped_problems()
+    assert [file.name for file in listed] == SHIPPED
+    for file in listed:
+        parameters = inspect.signature(file.module.problem).parameters.values()
+        assert file.parameters == {p.name: p.default for p in parameters}
+        assert file.build().parameters == file.parameters
+        assert file.summary.endswith(".") or "(" in file.summary
+
+
+@pytest.mark.parametrize(
+    ("folders", "expected"),
+    [
+        ({"_problems": ["wheel"], "problems": ["tree"]}, ["wheel"]),
+        ({"problems": ["tree", "other", "_private", "__init__"]}, ["other", "tree"]),
+        ({"_problems": []}, []),
+        ({}, []),
+    ],
+)
+def test_an_installed_package_knows_its_own_folder_only(tmp_path, monkeypatch, folders, expected):
+    for folder, names in folders.items():
+        (tmp_path / folder).mkdir()
+        for name in names:
+            write(tmp_path / folder, IMPORTS + SIGNATURE + BODY.format(secrets="secrets"), f"{name}.py")
+    monkeypatch.setattr(shipped, "FOLDERS", (tmp_path / "_problems", tmp_path / "problems"))
+    assert [file.name for file in shipped_problems()] == expected
+    for name in {"wheel", "tree", "other", "_private"}:
+        if name in expected:
+            assert load_problem(name).name == name
+        else:
+            with pytest.raises(InputError, match="no such problem") as caught:
+                load_problem(name)
+            assert all(known in caught.value.remedy for known in expected)
+
+
+@pytest.mark.parametrize("name", ["line.py", "problems", "../problems/line", "", "LINE", "nowhere/line.py"])
+def test_names_that_are_neither_shipped_nor_files(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError) as caught:
+        read_problem_file(name)
+    assert (caught.value.field, caught.value.value) == ("problem", name)
+
+
+def test_a_path_goes_before_a_shipped_name(mine, monkeypatch):
+    mine.rename(mine.with_name("line.py"))
+    monkeypatch.chdir(mine.parent)
+    assert isinstance(load_problem("line.py").metric, Discrete)
+    assert not isinstance(load_problem("line").metric, Discrete)
+
+
+@pytest.mark.parametrize("program", [Optimal, EikonalWeights])
+@pytest.mark.parametrize("parameters", [{}, {"cells": 4, "epsilon": 2.0, "cell": 0.5}])
+def test_line_is_the_truncated_geometric_mechanism(program, parameters):
+    published = read_problem_file("line").module.published(**parameters)["optimal"]
+    figures = solve(program(problem=load_problem("line", **parameters)), gap=CERTIFIED).attrs
+    assert figures["expected_loss"] == pytest.approx(published, rel=CERTIFIED)
+    assert figures["lower_bound"] == pytest.approx(published, rel=CERTIFIED)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"secrets": 2, "epsilon": 0.3}])
+def test_discrete_is_randomized_response(parameters):
+    published = read_problem_file("discrete").module.published(**parameters)["optimal"]
+    found = solve(Optimal(problem=load_problem("discrete", **parameters))).attrs["expected_loss"]
+    assert found == pytest.approx(published, rel=CERTIFIED)
+
+
+@pytest.mark.parametrize(
+    ("loss", "cells"),
+    [("squared", 5), ("distance", 5), ("distance", 8), pytest.param("squared", 8, marks=pytest.mark.slow)],
+)
+def test_euclidean_lattices(loss, cells):
+    published = read_problem_file("euclidean").module.published()[f"{loss} {cells}"]
+    figures = solve(Optimal(problem=load_problem("euclidean", loss=loss, cells=cells)), gap=PRINTED).attrs
+    assert figures["expected_loss"] == pytest.approx(published, rel=PRINTED)
+    assert figures["lower_bound"] == pytest.approx(published, rel=PRINTED)

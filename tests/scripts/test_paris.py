@@ -1,0 +1,202 @@
+"""The Paris problem: its data, the comparison at one expected distance, and what scripts/paris.py makes of it."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import paris
+import pytest
+from conftest import ROOT
+
+from mechdesign.base.figures import cell
+from mechdesign.errors import InputError, UnsuitableError
+from mechdesign.mechanism.dataset import probabilities
+from mechdesign.output.compare import compare, each_mechanism, rows
+from mechdesign.output.files import write_rows
+from mechdesign.output.matched import matched_family, smallest_epsilon
+from mechdesign.output.printing import show
+from mechdesign.output.summary import comparison_words
+from mechdesign.output.sweep import sweep
+from mechdesign.problem.levels import PrivacyLevel
+from mechdesign.problem.metric import Eikonal
+from mechdesign.problem.problem import load_problem, read_problem_file
+from mechdesign.programs.matched_distance import FAMILIES
+from mechdesign.solvers.matched import match_distance
+
+MATCHED = 1e-6  # asked of the expected distance
+ORACLE = 1e-5  # cvxpy hands the program to another solver at its default tolerance
+PRINTED = 1e-5  # of levels with six digits
+NAMES = [*FAMILIES, "optimal"]
+# 450 m: true eps in nats per m over all pairs, effective eps
+LEVELS = {
+    "geometric_normalised": (0.00612368, 1.525),
+    "geometric_clamped": (0.00406538, 1.000),
+    "laplacian_normalised": (0.00522360, 1.276),
+    "laplacian_clamped": (0.00413590, 1.000),
+}
+
+
+def test_check_ins_lie_where_the_file_says() -> None:
+    with (ROOT / "problems/data/paris_checkins_30x30.csv").open(newline="") as stream:
+        table = list(csv.DictReader(stream))
+    counts = {(float(row["x_m"]), float(row["y_m"])): int(row["checkins"]) for row in table}
+    assert sum(counts.values()) == 7542
+    problem = load_problem("paris", prior="checkins")
+    expected = [counts[tuple(place)] / 7542 for place in problem.domain.points.tolist()]
+    assert problem.prior_array == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "laplacian_clamped" else pytest.mark.slow) for name in LEVELS]
+)
+def test_the_levels_of_the_paper_at_450_m(name: str) -> None:
+    problem = load_problem("paris")
+    [(_, made)] = each_mechanism(problem, only=[name])
+    [row] = rows({name: made}, problem)
+    true, effective = LEVELS[name]
+    assert row["expected_distance"] == pytest.approx(450, rel=MATCHED)
+    assert row["smallest_epsilon"] == pytest.approx(true, rel=PRINTED)
+    assert round(row["effective_epsilon"], 3) == effective
+
+
+def test_randomized_response_tells_the_truth_of_neighbours() -> None:
+    """Its largest log-ratio is eps between cells one step of 150 m apart."""
+    problem = load_problem("paris", cells=6, distance=200.0)
+    made = matched_family(problem, "randomized_response")
+    claimed = made.attrs["claimed_epsilon"]
+    assert made.attrs["effective_epsilon"] == pytest.approx(1, abs=1e-9)
+    assert smallest_epsilon(made, problem) == pytest.approx(claimed / 150, rel=1e-9)
+
+
+def test_every_row_stands_at_one_distance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    problem = load_problem("paris", cells=4, distance=150.0)
+    made = dict(each_mechanism(problem))
+    table = rows(made, problem)
+    assert [row["mechanism"] for row in table] == NAMES
+    for row in table:
+        assert row["expected_distance"] == pytest.approx(150, rel=MATCHED)
+        log = np.log(probabilities(made[row["mechanism"]]).values)  # type: ignore[arg-type]
+        apart = problem.domain.euclidean_to(problem.domain) + np.diag(np.full(16, np.inf))
+        rise = (abs(log[:, None, :] - log).max(axis=2) / apart).max()
+        assert row["smallest_epsilon"] == pytest.approx(rise, rel=1e-9)
+        assert row["least_epsilon"] is not None
+        assert row["least_epsilon"] < row["smallest_epsilon"]
+        if row["mechanism"] != "randomized_response":
+            assert row["smallest_epsilon"] == pytest.approx(row["effective_epsilon"] * row["claimed_epsilon"], rel=1e-9)
+    assert min(table, key=lambda row: row["smallest_epsilon"])["mechanism"] == "optimal"
+    with write_rows(table, tmp_path / "rows.csv").open(newline="") as stream:
+        written = list(csv.DictReader(stream))
+    assert [float(row["smallest_epsilon"]) for row in written] == [row["smallest_epsilon"] for row in table]
+    show([], comparison_words(table, problem), as_json=False)
+    shown = capsys.readouterr()
+    for row in table:
+        assert cell(row["smallest_epsilon"], "up 6") in shown.out
+        assert row["mechanism"] in shown.out
+    assert f"{table[0]['least_epsilon']:.6g} nats per m" in shown.err
+
+
+def test_a_given_epsilon_is_the_metric_and_the_default_that_of_clamped_noise() -> None:
+    assert load_problem("paris", cells=3, epsilon=0.01).metric.smallest_level == 0.01
+    problem = load_problem("paris", cells=5, distance=200.0)
+    claimed = matched_family(problem, "geometric_clamped").attrs["claimed_epsilon"]
+    assert problem.metric.smallest_level == pytest.approx(claimed, rel=1e-10)
+
+
+def test_a_sweep_takes_the_metric_of_the_problem() -> None:
+    curve = sweep(load_problem("paris", cells=3, distance=150.0), [1.0])
+    assert "eikonal_loss" in curve
+
+
+def test_a_matched_comparison_needs_the_euclidean_metric() -> None:
+    problem = load_problem("paris", cells=3, distance=150.0)
+    metric = Eikonal(level=PrivacyLevel.constant(0.01, "m"))
+    with pytest.raises(UnsuitableError) as caught:
+        compare(replace(problem, metric=metric))
+    assert caught.value.field == "metric"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "field"),
+    [
+        ({"prior": "tourists"}, "prior"),
+        ({"prior": "checkins", "cells": 12}, "cells"),
+        ({"cells": 1}, "cells"),
+        ({"distance": 0.0}, "distance"),
+        ({"distance": -450.0}, "distance"),
+        ({"distance": float("nan")}, "distance"),
+        ({"distance": 1e5, "cells": 3}, "distance"),
+        ({"epsilon": -0.01}, "epsilon"),
+    ],
+)
+def test_bad_parameters_are_refused(parameters: dict[str, object], field: str) -> None:
+    with pytest.raises(InputError) as caught:
+        load_problem("paris", **parameters)  # type: ignore[arg-type]
+    assert caught.value.field == field
+
+
+def test_the_remark_and_the_script_tell_the_same_figures() -> None:
+    said = " ".join(
+        subprocess.run(
+            [sys.executable, ROOT / "scripts/paris.py"], check=True, capture_output=True, text=True
+        ).stdout.split()
+    )
+    remark = read_problem_file("paris").remark(load_problem("paris"))
+    assert remark is not None
+    for figure in ("-0.09", "+0.78", "+1.30", "0.048", "451.74", "452.88"):
+        assert figure in said
+        assert figure in remark
+
+
+@pytest.mark.parametrize("border", paris.BORDERS)
+def test_ranges_of_a_third_mechanism_hold_what_a_known_prior_says(border: str) -> None:
+    """Epsilons matched under a prior of ours: it is one of those that explain them, none further from uniform."""
+    problem = load_problem("paris", cells=8, epsilon=0.01)
+    known = 1 + (problem.domain.points**2).sum(axis=1) / 300.0**2
+    known /= known.sum()
+    names = (paris.FLAT, f"geometric_{border}", f"laplacian_{border}")
+    own = replace(problem, prior=known)
+    reported = {name: match_distance(own, name, paris.DISTANCE).epsilon for name in names}
+    chi_square, low, high = paris.explained(problem, reported)
+    assert 0 < chi_square <= 64 * ((known - 1 / 64) ** 2).sum() * (1 + ORACLE)
+    assert low * (1 - ORACLE) <= paris.DISTANCE <= high * (1 + ORACLE)
+
+
+def test_figure_2_is_drawn_and_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    words = [
+        "paris.py",
+        "--figure",
+        "--repetitions",
+        "1",
+        "--sizes",
+        "50",
+        "100",
+        "--workers",
+        "1",
+        "--distance",
+        "150",
+    ]
+    monkeypatch.setattr(sys, "argv", words)
+    problem = load_problem("paris", cells=4, distance=150.0)
+    counts = SimpleNamespace(counts=lambda domain, checkins: np.arange(16))
+    file = SimpleNamespace(build=lambda prior, distance: problem, module=counts)
+    monkeypatch.setattr(paris, "read_problem_file", lambda name: file)
+    paris.main()
+    with Path("paris_figure2.csv").open(newline="") as stream:
+        lines = list(csv.DictReader(stream))
+    assert len(lines) == 2 * 3 * (3 + 4)
+    level = problem.metric.smallest_level
+    for line in lines:
+        equal, at = (
+            ("expected_distance", 150.0) if line["equal"] == "expected distance" else ("smallest_epsilon", level)
+        )
+        assert float(line[equal]) == pytest.approx(at, rel=MATCHED)
+        assert float(line["low"]) <= float(line["mean"]) <= float(line["high"])
+    assert Path("paris_figure2.png").stat().st_size > 10_000

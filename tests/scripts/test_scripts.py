@@ -1,0 +1,62 @@
+"""Scripts run from any folder, and what is installed needs none of them."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+SCRIPTS = sorted(path for path in (ROOT / "scripts").glob("*.py") if "ArgumentParser" in path.read_text())
+
+
+def imported(path: Path) -> set[str]:
+    """The first names of all modules that a file imports."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.partition(".")[0])
+    return found
+
+
+@pytest.mark.parametrize("folder", ["mechdesign", "problems"])
+def test_what_is_installed_imports_nothing_beside_it(folder: str) -> None:
+    beside = {"scripts", "tests", "benchmarks", "problems", *(path.stem for path in (ROOT / "scripts").glob("*.py"))}
+    files = sorted((ROOT / folder).rglob("*.py"))
+    assert len(files) > 5
+    for file in files:
+        assert not imported(file) & beside, file
+
+
+def test_there_are_scripts() -> None:
+    assert len(SCRIPTS) >= 5
+
+
+@pytest.mark.parametrize("script", [SCRIPTS[0], *(pytest.param(path, marks=pytest.mark.slow) for path in SCRIPTS[1:])])
+def test_a_script_starts_in_another_folder(script: Path, tmp_path: Path) -> None:
+    words = [sys.executable, str(script), "--help"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "usage" in done.stdout
+
+
+@pytest.mark.slow
+def test_benchmarks_agree_on_small_cases(tmp_path: Path) -> None:
+    words = [
+        sys.executable,
+        str(ROOT / "benchmarks" / "run.py"),
+        "optimal",
+        "transport",
+        "likelihood",
+        "smooth",
+        "eikonal",
+    ]
+    words += ["reports of a table", "verify", "--sizes", "12", "--repeats", "1"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "stopped" not in done.stdout

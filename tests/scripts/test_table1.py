@@ -1,0 +1,56 @@
+"""scripts/table1.py: Table I on several sizes, and the edge average, which is not private."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import table1
+from conftest import ROOT
+from tolerances import ORACLE, SOLVED
+
+import mechdesign as md
+from mechdesign.mechanism.certificate import violations
+from mechdesign.problem.problem import read_problem_file
+
+SHOWN = 1e-5  # the table has six digits
+
+
+def test_table_one_on_several_sizes_ends_without_a_time_limit() -> None:
+    """As docs/large-maps.md has it, at tiny sizes: a row for each stencil, the bound below both losses."""
+    words = [sys.executable, str(ROOT / "scripts" / "table1.py"), "--sizes", "5", "--gap", "1e-3"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines() if line.strip().startswith("5 x 5")]
+    assert [row[3] for row in rows] == ["8", "16"]
+    for row in rows:
+        laplace, eikonal, optimal, bound = map(float, row[4:8])
+        assert bound <= optimal <= eikonal * (1 + SHOWN) < laplace
+
+
+@pytest.mark.parametrize("extent", [8.0, 40.0])  # edges of 0.5 to 1.2 nats, and of 2.6 nats and more among others
+def test_the_edge_average_has_the_optimum_of_its_statement_and_breaks_the_claim(extent: float) -> None:
+    problem = md.load_problem("philadelphia", cells=4, extent=extent)
+    edges = problem.edges
+    made = md.solve(table1.edge_average(problem), gap=SOLVED)
+    table = cp.Variable((16, 16), nonneg=True)
+    tail, head = table[edges.tail], table[edges.head]
+    constraints = [
+        cp.sum(table, axis=1) == 1,
+        cp.abs(tail - head) <= cp.multiply(edges.length[:, None] / 2, tail + head),
+    ]
+    statement = cp.Problem(cp.Minimize(cp.sum(cp.multiply(problem.weighted_loss, table))), constraints)
+    assert statement.solve("HIGHS") == pytest.approx(made.attrs["expected_loss"], rel=ORACLE, abs=ORACLE)
+    assert made.attrs["expected_loss"] < md.solve(problem, gap=SOLVED).attrs["lower_bound"]
+    assert violations(made["mass"].values, edges) > 0
+
+
+@pytest.mark.parametrize(("cells", "epsilon"), [(6, 0.3), (9, 1.9)])
+def test_on_a_line_it_is_the_geometric_mechanism_of_longer_edges(cells: int, epsilon: float) -> None:
+    longer = 2 * np.arctanh(epsilon / 2)
+    published = read_problem_file("line").module.published(cells=cells, epsilon=longer)["optimal"]
+    made = md.solve(table1.edge_average(md.load_problem("line", cells=cells, epsilon=epsilon)), gap=SOLVED)
+    assert made.attrs["expected_loss"] == pytest.approx(published, rel=2 * SOLVED)

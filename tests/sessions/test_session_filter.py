@@ -1,0 +1,133 @@
+"""The filter and the smoothing against sums over every trace; models of movement."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sessions import RULES, design
+
+import mechdesign as md
+from mechdesign.errors import InputError, UnsuitableError
+from mechdesign.sessions.advance import begin, carried_out, planned, replayed, simulated
+from mechdesign.sessions.movement import movement_from_description
+
+ROUNDING = 1e-12  # of sums of some thousand products of doubles
+
+
+def everything(made: md.sessions.SessionDesign, transcript: md.sessions.Transcript, ticks: int) -> np.ndarray:
+    """P(place at tick t | transcript) (ticks, n): every trace, one by one."""
+    n, chain = made.domain.size, made.chain
+    matrices = [each.toarray() for each in chain.matrices]
+    steps = {step.tick: step for step in transcript.steps}
+    found = np.zeros((ticks, n))
+    for trace in itertools.product(range(n), repeat=ticks):
+        weight = chain.initial[trace[0]]
+        for t in range(1, ticks):
+            weight *= matrices[t % len(matrices)][trace[t - 1], trace[t]]
+        weight *= released(made, steps, trace)
+        for t, place in enumerate(trace):
+            found[t, place] += weight
+    return found / found.sum(axis=1, keepdims=True)
+
+
+def released(made, steps, trace):
+    """P(what was released | trace)."""
+    probability = 1.0
+    for t, step in steps.items():
+        probability *= made.likelihoods[step.table][trace[t], step.report]
+    return probability
+
+
+def played(made: md.sessions.SessionDesign, trace: list[int], seed: int):
+    state, draw = begin(made), simulated(made, seed)
+    states = []
+    for tick, place in enumerate(trace):
+        state = carried_out(made, planned(made, state, tick), place, draw)
+        states.append(state)
+    return states
+
+
+MOVEMENTS = {
+    "walk": md.sessions.Walk(stay=0.6),
+    "given, two a period": md.sessions.Transitions(
+        [sp.csr_array(np.full((5, 5), 0.2)), np.eye(5) * 0.5 + np.eye(5)[::-1] * 0.5]
+    ),
+}
+
+
+@pytest.mark.parametrize("movement", MOVEMENTS)
+@pytest.mark.parametrize("name", RULES)
+def test_filter_and_smoothing_are_those_of_every_trace(name: str, movement: str) -> None:
+    made = design(RULES[name](), movement=MOVEMENTS[movement])
+    for seed in range(2):
+        states = played(made, [0, 1, 3, 4], seed)
+        assert any(state.transcript.steps for state in states)
+        for t, state in enumerate(states):
+            exact = everything(made, state.transcript, t + 1)
+            np.testing.assert_allclose(state.belief.places, exact[t], atol=ROUNDING)
+            expected = exact[t] @ made.losses
+            assert state.belief.error == pytest.approx(expected.min(), abs=ROUNDING)
+            assert expected[state.belief.estimate] == pytest.approx(expected.min(), abs=ROUNDING)
+        smoothed = md.sessions.smoothed(made, states[-1].transcript)
+        np.testing.assert_allclose(smoothed.probabilities, exact, atol=ROUNDING)
+        again = replayed(made, states[-1].transcript)
+        np.testing.assert_allclose(again.belief.weights, states[-1].belief.weights, atol=ROUNDING)
+
+
+def test_ticks_that_were_not_called_are_predicted() -> None:
+    made = design(RULES["risk"]())
+    matrix = made.chain.matrices[0].toarray()
+    state = played(made, [2], 0)[-1]
+    later = planned(made, state, 4).belief.places
+    np.testing.assert_allclose(later, state.belief.places @ np.linalg.matrix_power(matrix, 4), atol=ROUNDING)
+    np.testing.assert_allclose(state.belief.at(10**6).places, made.chain.initial)
+
+
+def test_a_walk_goes_around_masked_cells() -> None:
+    mask = np.ones((3, 3), bool)
+    mask[1, 1] = mask[0, 1] = mask[2, 1] = False
+    mask[1, 2] = False
+    domain = md.Domain.grid((3, 3), cell=1.0, unit="km", mask=mask)
+    walk = md.sessions.Walk(stay=0.75)
+    matrix = walk.over(domain, md.Euclidean(epsilon=1.0, unit="km"), md.priors.uniform(domain)).matrices[0].toarray()
+    at = domain.lookup
+    assert matrix[at[0, 0], at[1, 0]] == 0.25
+    assert (matrix[at[1, 0], at[0, 0]], matrix[at[1, 0], at[2, 0]]) == (0.125, 0.125)
+    assert matrix[at[0, 2], at[0, 2]] == 1.0
+    np.testing.assert_allclose(matrix.sum(axis=1), 1.0)
+
+
+def test_a_walk_on_streets_and_on_scattered_points() -> None:
+    graph = md.Graph(tail=np.array([0, 1]), head=np.array([1, 2]), length=np.array([1.0, 2.0]))
+    nodes = md.Domain.nodes(3)
+    matrix = md.sessions.Walk(stay=0.5).over(nodes, graph, md.priors.uniform(nodes)).matrices[0].toarray()
+    assert matrix.tolist() == [[0.5, 0.5, 0], [0.25, 0.5, 0.25], [0, 0.5, 0.5]]
+    points = md.Domain.points_at([[0.0], [1.0]], unit="km")
+    with pytest.raises(UnsuitableError) as caught:
+        md.sessions.Walk().over(points, md.Euclidean(epsilon=1.0, unit="km"), md.priors.uniform(points))
+    assert caught.value.field == "movement"
+
+
+@pytest.mark.parametrize("movement", MOVEMENTS.values(), ids=MOVEMENTS)
+def test_models_are_rebuilt_from_their_descriptions(movement: md.sessions.Movement) -> None:
+    again = movement_from_description(movement.describe())
+    assert again.describe() == movement.describe()
+
+
+BAD = {
+    "rows": [[0.5, 0.4], [0.5, 0.5]],
+    "negative": [[1.5, -0.5], [0.5, 0.5]],
+    "nan": [[float("nan"), 1.0], [0.5, 0.5]],
+    "not square": [[0.5, 0.5]],
+    "words": "walk",
+}
+
+
+@pytest.mark.parametrize("matrix", BAD.values(), ids=BAD)
+def test_matrices_that_are_refused(matrix: object) -> None:
+    with pytest.raises(InputError) as caught:
+        md.sessions.Transitions(matrix)
+    assert caught.value.field == "matrices"

@@ -1,0 +1,144 @@
+"""Pages of estimates: what they show, and what they refuse."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from browsers import check_layout, needs_browser
+from estimates import counts_of, estimate_of, mechanisms_of, shown
+
+from mechdesign.errors import InputError, VerificationError
+from mechdesign.mechanism.dataset import seal
+from mechdesign.mechanism.storage import save
+from mechdesign.surveys.page import outward
+from mechdesign.surveys.tables import estimate_document
+from mechdesign.web.page import page_text
+
+NAMES = ("two", "few", "cells", "misfit", "hostile", "sealed", "factored")
+browsed = needs_browser()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("estimates")
+    for name in NAMES:
+        (place / f"{name}.html").write_text(shown(name))
+    return place
+
+
+@browsed
+@pytest.mark.parametrize(
+    ("name", "width", "scheme"),
+    [("hostile", 390, "dark"), ("few", 390, "light"), ("misfit", 1280, "light"), ("cells", 390, "light")],
+)
+def test_pages_fit_phones_are_accessible_and_ask_for_nothing(folder, opened, name, width, scheme):
+    told = opened(folder / f"{name}.html", viewport={"width": width, "height": 844}, color_scheme=scheme)
+    check_layout(told.page, width, scheme)
+    assert told.asked_for() == told.complaints == []
+
+
+@pytest.mark.parametrize("name", ["two", "few", "simultaneous"])
+def test_bars_are_the_figures_of_estimate(name):
+    """Every row of the table against the document of `estimate --json`, largest share first."""
+    table = re.search(r'<table id="bars">.*?</table>', shown(name), re.S)[0]
+    lines = re.findall(r"<tr>(.*?)</tr>", table.split("<tbody>")[1], re.S)
+    ordered = sorted(estimate_document(estimate_of(name))["areas"], key=lambda row: -row["share"])
+    for line, row in zip(lines, ordered, strict=True):
+        assert re.search(r'<th scope="row">(.*?)</th>', line)[1] == row["area"]
+        share, interval, error, effective, likely = re.findall(r'<td class="number">(.*?)</td>', line)[:5]
+        for text, key in ((share, "share"), (error, "standard_error"), (likely, "likelihood_share")):
+            assert text == f"{100 * row[key]:.2f} %"
+        assert float(effective.replace(",", "")) == pytest.approx(row["effective"], rel=1e-2)
+        ends = f"{100 * row['low']:.2f} % to {100 * row['high']:.2f} %" if row["reason"] is None else "none"
+        assert interval == ends
+        assert ("<line" in line) is (row["reason"] is None)
+    reasons = [row["reason"] for row in ordered if row["reason"]]
+    assert all(f"{reason}." in shown(name) for reason in reasons)
+
+
+def test_maps_have_a_square_for_every_place():
+    html, estimate = shown("two"), estimate_of("two")
+    maps = re.findall(r"<figure>(.*?)</figure>", html, re.S)
+    assert [found.count("<rect") for found in maps] == [estimate.sizes["secret"]] * 2
+    most = int(np.argmax(estimate["distribution"].values))
+    shades = re.findall(r'fill="(#\w+)"', maps[0])
+    assert (shades[most], len(set(shades)) > 2) == ("#ffea46", True)
+    assert len(set(re.findall(r'fill="(#\w+)"', maps[1]))) <= estimate.sizes["area"]
+    assert shown("cells").count("<figure>") == 1
+
+
+def test_reports_that_do_not_fit_are_said_first():
+    assert re.search(r'<h1 id="sentence">(.*?)</h1>', shown("misfit"))[1].startswith("Do not trust these shares")
+    assert '<p class="fit refused"' in shown("misfit")
+    assert '<p class="fit" role="note">These reports fit' in shown("linear")
+
+
+def test_a_page_of_an_estimate_has_no_scripts_and_names_its_style():
+    for name in ("linear", "sealed"):
+        html = shown(name)
+        assert "<script" not in html
+        assert "script-src" not in html
+    assert "no mechanism was given" in shown("sealed")
+    assert "From the counts and the mechanisms." in shown("linear")
+
+
+@pytest.mark.parametrize(
+    ("percent", "wide", "ends"),
+    [(21.3, 6.0, ("21", "22")), (21.0, 6.0, ("21", "21")), (21.37, 0.7, ("21.3", "21.4")), (0.0, 40, ("0", "0"))],
+)
+def test_ends_are_rounded_outwards(percent, wide, ends):
+    assert (outward(percent, wide, up=False), outward(percent, wide, up=True)) == ends
+
+
+def test_the_two_sentences():
+    html = shown("linear")
+    assert "% of people were in " in html
+    assert "(95 % interval, 3,000 reports). Every report protects cells of 150 m, not positions: between two" in html
+    assert "all areas together" in shown("simultaneous")
+    assert "stands in the claim below" in shown("sealed")
+    promises = [shown(name).split("<h1")[1].split("</h1>")[0].count("by a factor of") for name in ("two", "same")]
+    assert promises == [2, 2]
+
+
+def test_names_of_areas_cannot_become_markup():
+    assert "<img" not in shown("hostile")
+    assert "&lt;/script&gt;&lt;img" in shown("hostile")
+
+
+@pytest.mark.parametrize("words", ["{}", "[]", "not JSON", '[{"sha256": 3}]'])
+def test_an_estimate_that_contradicts_itself_is_refused(words):
+    evil = seal(estimate_of("linear").assign_attrs(mechanisms=words))
+    for mechanisms in ((), mechanisms_of("linear")):
+        with pytest.raises((InputError, VerificationError)):
+            page_text(evil, mechanisms=mechanisms)
+
+
+def test_what_is_refused():
+    estimate, (mechanism,) = estimate_of("linear"), mechanisms_of("linear")
+    other = mechanisms_of("two")[1]
+    for given in ([other], [mechanism, other], [mechanism, mechanism]):
+        with pytest.raises(InputError, match="are not those"):
+            page_text(estimate, mechanisms=given)
+    with pytest.raises(InputError, match="page of an estimate"):
+        page_text(mechanism, mechanisms=[mechanism])
+    with pytest.raises(VerificationError, match="does not follow"):
+        page_text(seal(estimate.assign(share=estimate["share"] + 0.1)), mechanisms=[mechanism])
+
+
+def test_commands_write_the_same_page(tmp_path, run):
+    (mechanism,) = mechanisms_of("linear")
+    save(mechanism, tmp_path / "m.nc")
+    lines = "".join(f"{cell},{count}\n" for cell, count in enumerate(counts_of(mechanism, 3_000)))
+    (tmp_path / "r.csv").write_text("report,count\n" + lines)
+    files = ["-o", tmp_path / "e.nc", "--page", tmp_path / "one.html"]
+    assert run("estimate", tmp_path / "r.csv", tmp_path / "m.nc", "--areas", "2x3", *files)[0] == 0
+    assert run("page", tmp_path / "e.nc", tmp_path / "m.nc", "-o", tmp_path / "two.html")[0] == 0
+    assert run("page", tmp_path / "e.nc", "-o", tmp_path / "sealed.html")[0] == 0
+    texts = [(tmp_path / f"{name}.html").read_text() for name in ("one", "two", "sealed")]
+    assert texts[0] == texts[1] != texts[2]
+    for text, name in zip(texts, ("linear", "linear", "sealed"), strict=True):
+        assert text.split("Figures and provenance<")[0] == shown(name).split("Figures and provenance<")[0]
+    assert run("page", tmp_path / "m.nc", tmp_path / "m.nc", "-o", tmp_path / "no.html")[0] == 2
+    assert not (tmp_path / "no.html").exists()

@@ -1,0 +1,216 @@
+"""The maximum-likelihood program and its solvers. Routes: Newton, the cvxpy statement (Clarabel), expectation
+maximization, the closed form of randomized response, brute force over a lattice of the simplex, and known answers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from likelihoods import ROWS, TABLES, drawn, lattice_problem, program_of, skewed, twins, with_zeros
+from tolerances import ORACLE
+
+from mechdesign.closed_forms import build as geometric
+from mechdesign.surveys.likelihood import Likelihood
+from mechdesign.surveys.solve_likelihood import accelerated, newton, solve_likelihood, updates
+
+FLOAT = 1e-12  # sums of at most 10^3 positive terms in double precision
+GAP = 1e-9  # nats per report: what the solvers are asked for
+INTERIOR = 20  # Newton steps; more are a method that lost its order
+NEAR = 1e-3  # distributions, largest difference: likelihoods 1e-9 apart, curvatures above 1e-2
+LATTICE = 40  # steps of a side of the simplex
+
+
+def log_likelihood(table, counts, p):
+    """By its definition, one report after the other."""
+    total = 0.0
+    for y, count in enumerate(counts):
+        if count:
+            total += count * math.log(math.fsum(p[u] * table[u, y] for u in range(len(p))))
+    return total / sum(counts)
+
+
+def worst_ratio(table, counts, p):
+    """ln max over u of sum_y (N_y / N) P(y|u) / q_y, by its definition."""
+    q = [math.fsum(p[u] * table[u, y] for u in range(len(p))) for y in range(len(counts))]
+    sums = [math.fsum(c * row[y] / q[y] for y, c in enumerate(counts) if c) / sum(counts) for row in table]
+    return math.log(max(sums))
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_certificate_by_its_definition(name):
+    program = program_of(name, 60)
+    p = 0.9 * skewed(program.size, 5) + 0.1 / program.size
+    judged = program.judge(7 * p)
+    assert judged.distribution == pytest.approx(p, rel=FLOAT)
+    assert judged.log_likelihood == pytest.approx(log_likelihood(program.table, program.counts, p), rel=FLOAT)
+    assert judged.gap == pytest.approx(worst_ratio(program.table, program.counts, p), rel=FLOAT, abs=FLOAT)
+    assert judged.distribution @ judged.ratio == pytest.approx(1, rel=FLOAT)
+
+
+@pytest.mark.parametrize(("name", "reports"), ROWS)
+def test_newton_proves_its_gap(name, reports):
+    program = program_of(name, reports)
+    point, iterations = newton(program, gap=GAP)
+    assert point.gap <= GAP
+    assert iterations <= INTERIOR
+    assert point.distribution.min() >= 0
+    assert point.distribution.sum() == pytest.approx(1, rel=FLOAT)
+    assert worst_ratio(program.table, program.counts, point.distribution) <= GAP + FLOAT
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_newton_against_the_statement(name):
+    program = program_of(name, 60)
+    stated = program.statement()
+    stated.solve(solver="CLARABEL")
+    theirs = program.judge(np.maximum(stated.variables()[0].value, 0))
+    ours, _ = newton(program, gap=GAP)
+    assert ours.log_likelihood == pytest.approx(stated.value, abs=ORACLE)
+    assert theirs.log_likelihood <= ours.log_likelihood + GAP
+    assert ours.log_likelihood - theirs.log_likelihood <= theirs.gap + FLOAT
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_bound_holds_at_any_distribution_and_closes_at_the_optimum(name, seed):
+    """A share s of anything else lowers every q by at most a factor 1 - s, and so raises ln max g by -ln(1 - s)."""
+    program = program_of(name, 60, seed)
+    best, _ = newton(program, gap=GAP)
+    for share in (0.5, 1e-2, 1e-4):
+        judged = program.judge((1 - share) * best.distribution + share * skewed(program.size, seed + 10))
+        assert best.log_likelihood - judged.log_likelihood <= judged.gap + FLOAT
+        assert judged.gap <= best.gap - math.log1p(-share) + FLOAT
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("make", [lambda seed: with_zeros(3, 5, seed), lambda seed: twins(2, 4, seed)[:3]])
+def test_no_point_of_a_lattice_of_the_simplex_is_better(make, seed):
+    table = make(seed)
+    program = Likelihood(table=table, counts=drawn(table, 25, seed))
+    best, _ = newton(program, gap=GAP)
+    lattice = [(i, j, LATTICE - i - j) for i in range(LATTICE + 1) for j in range(LATTICE + 1 - i)]
+    judged = [program.judge(np.array(place, float)) for place in lattice]
+    assert max(found.log_likelihood for found in judged) <= best.log_likelihood + GAP
+    for found in judged:
+        assert best.log_likelihood - found.log_likelihood <= found.gap + FLOAT
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_expectation_maximization_reaches_what_newton_finds(name):
+    program = program_of(name, 60)
+    best, _ = newton(program, gap=GAP)
+    point, _ = accelerated(program, np.ones(program.size), gap=GAP)
+    assert point.gap <= GAP
+    assert point.log_likelihood == pytest.approx(best.log_likelihood, abs=GAP)
+
+
+@pytest.mark.parametrize("accelerate", [False, True])
+@pytest.mark.parametrize("name", TABLES)
+def test_the_likelihood_never_falls_along_the_updates(name, accelerate):
+    program = program_of(name, 60)
+    best, _ = newton(program, gap=GAP)
+    points = list(itertools.islice(updates(program, skewed(program.size, 4), accelerate=accelerate), 40))
+    values = np.array([point.log_likelihood for point in points])
+    assert (np.diff(values) >= -FLOAT).all()
+    for point in points:
+        assert best.log_likelihood - point.log_likelihood <= point.gap + FLOAT
+
+
+def test_an_update_is_the_posterior_mean():
+    table, counts = with_zeros(6, 5, 4), np.array([3, 0, 4, 1, 0])
+    start = skewed(6, 1)
+    program = Likelihood(table=table, counts=counts)
+    _, after = itertools.islice(updates(program, start), 2)
+    expected = np.zeros(6)
+    for y in range(5):
+        for _ in range(counts[y]):
+            posterior = start * table[:, y]
+            expected += posterior / posterior.sum() / counts.sum()
+    assert after.distribution == pytest.approx(expected, rel=FLOAT)
+
+
+def test_extrapolation_needs_far_fewer_steps():
+    program = program_of("line, squared, skewed prior", 10**6)
+    plain, fast = (
+        next(k for k, point in enumerate(updates(program, np.ones(8), accelerate=way)) if point.gap <= 1e-5)
+        for way in (False, True)
+    )
+    assert 5 * fast <= plain
+
+
+EXACT = [
+    ([[10, 4, 2], [3, 9, 4], [1, 5, 10]], [4, 8, 4]),
+    ([[12, 2, 1, 1], [0, 16, 0, 0], [2, 2, 8, 4]], [2, 10, 4]),
+    ([[8, 8], [16, 0]], [15, 1]),
+]
+
+
+@pytest.mark.parametrize(("sixteenths", "weights"), EXACT)
+def test_counts_in_exact_proportion_give_the_distribution_back(sixteenths, weights):
+    table, truth = np.array(sixteenths) / 16, np.array(weights) / 16
+    program = Likelihood(table=table, counts=256 * (truth @ table))
+    assert program.judge(truth).gap <= FLOAT
+    shares = truth @ table
+    for point in (solve_likelihood(program).point, accelerated(program, np.ones(program.size), gap=GAP)[0]):
+        assert point.log_likelihood == pytest.approx(float(shares[shares > 0] @ np.log(shares[shares > 0])), abs=GAP)
+        assert point.distribution == pytest.approx(truth, abs=NEAR)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_all_reports_in_one_cell_point_at_the_secret_that_makes_it_most(name):
+    table = TABLES[name]()
+    y = table.shape[1] // 2
+    counts = np.zeros(table.shape[1], int)
+    counts[y] = 17
+    point, _ = newton(Likelihood(table=table, counts=counts), gap=GAP)
+    assert point.log_likelihood == pytest.approx(math.log(table[:, y].max()), abs=GAP)
+
+
+@pytest.mark.parametrize("name", ["scattered points", "zeros", "eikonal, 8 neighbours"])
+def test_the_order_of_reports_and_secrets_does_not_matter(name):
+    program = program_of(name, 60)
+    random = np.random.default_rng(2)
+    rows, columns = (random.permutation(length) for length in program.table.shape)
+    moved = Likelihood(table=program.table[rows][:, columns], counts=program.counts[columns])
+    here, there = newton(program, gap=FLOAT)[0], newton(moved, gap=FLOAT)[0]
+    assert there.log_likelihood == pytest.approx(here.log_likelihood, abs=GAP)
+    assert there.distribution == pytest.approx(here.distribution[rows], abs=NEAR)
+
+
+@pytest.mark.parametrize("name", ["scattered points", "zeros", "line, zero-one"])
+def test_reports_that_say_the_same_may_be_merged(name):
+    """A report split into two at fixed odds, in any split of its count, changes L by a constant and p not at all."""
+    program = program_of(name, 60)
+    y = int(program.counts.argmax())
+    table = np.column_stack([program.table, 0.7 * program.table[:, y]])
+    table[:, y] *= 0.3
+    count = int(program.counts[y])
+    here = newton(program, gap=FLOAT)[0]
+    for kept in (0, 1, count):
+        counts = np.append(program.counts, count - kept)
+        counts[y] = kept
+        split = newton(Likelihood(table=table, counts=counts), gap=FLOAT)[0]
+        added = (kept * math.log(0.3) + (count - kept) * math.log(0.7)) / 60
+        assert split.log_likelihood == pytest.approx(here.log_likelihood + added, abs=GAP)
+        assert split.distribution == pytest.approx(here.distribution, abs=NEAR)
+
+
+def test_secrets_that_no_report_tells_apart_share_alike():
+    point, _ = newton(program_of("twins", 60), gap=GAP)
+    assert point.distribution[::2] == pytest.approx(point.distribution[1::2], rel=1e-6)
+
+
+@pytest.mark.parametrize("reports", [750, 20_000])
+def test_nine_hundred_secrets(reports):
+    table = geometric.normalised_table(lattice_problem(30), 0.0040154449)
+    program = Likelihood(table=table, counts=drawn(table, reports))
+    point, iterations = newton(program, gap=GAP)
+    assert point.gap <= GAP
+    assert iterations <= INTERIOR
+    best = point.log_likelihood + point.gap
+    for judged in itertools.islice(updates(program, np.ones(900), accelerate=True), 100):
+        assert judged.log_likelihood <= best
+    assert best - judged.log_likelihood <= 1e-3

@@ -1,0 +1,128 @@
+"""Plans: equal to simulated standard errors, to sampling without privacy, and to the epsilon that they name."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import numpy as np
+import pytest
+from collected import AREAS, MECHANISMS, SIDE, channel, simulated, truths
+from conftest import ROOT
+
+from mechdesign.errors import InputError
+from mechdesign.geo.areas import Areas
+from mechdesign.mechanism.storage import load_sealed, save
+from mechdesign.problem.problem import load_problem
+from mechdesign.programs.matched_distance import FAMILIES
+from mechdesign.surveys.linear_estimator import linear_weights
+from mechdesign.surveys.plan import PLAN, epsilon_for, plan
+
+SIMULATIONS = 4_000
+
+
+@cache
+def problem():
+    return load_problem("paris", cells=SIDE, epsilon=0.004)
+
+
+def planned(**given):
+    usual = {"people": 1_000, "truth": truths()["check-ins"]}
+    areas = given.pop("areas", Areas.blocks(problem().domain, 2, 2))
+    tables = given.pop("tables", {name: channel(name).table for name in MECHANISMS})
+    return plan(tables, areas, problem().domain, **{**usual, **given})
+
+
+@pytest.mark.parametrize("truth", ["check-ins", "sparse"])
+def test_the_plan_equals_the_simulated_standard_error(truth):
+    """A standard deviation of 4,000 means is known to 1 / sqrt(8,000) of itself: four times that is 4.5 %."""
+    made = planned(truth=truths()[truth], prior=truths()["check-ins"])
+    wanted = Areas.blocks(problem().domain, 2, 2).indicator
+    for d, name in enumerate(MECHANISMS):
+        held = channel(name)
+        weights = linear_weights(held, wanted, truths()["check-ins"])
+        means = simulated(held, truths()[truth], 1_000, SIMULATIONS) / 1_000 @ weights.values
+        spread = means.std(axis=0, ddof=1)
+        np.testing.assert_allclose(made["standard_error"][d], spread, rtol=4 / np.sqrt(2 * SIMULATIONS))
+        np.testing.assert_allclose(means.mean(axis=0), made["share"], atol=4 * spread.max() / np.sqrt(SIMULATIONS))
+
+
+def test_a_table_that_tells_the_truth_is_sampling_without_privacy():
+    made = planned(tables={"truth": np.eye(100)})
+    np.testing.assert_allclose(made["deviation"][0], made["deviation_without"], rtol=1e-9)
+    np.testing.assert_array_equal(made["people"][0], made["people_without"])
+    share = made["share"].values
+    np.testing.assert_allclose(made["people_without"], np.ceil(1.959963984540054**2 * share * (1 - share) / 0.0004))
+
+
+def test_people_and_error_agree():
+    one = {"tables": {"": channel("randomized response, 3 nats").table}, "error": 0.03}
+    people = int(planned(**one)["people"].max())
+    assert 0.03 * (1 - 2 / people) <= planned(**one, people=people)["error"].max() <= 0.03 + 1e-9
+    assert planned(**one, people=people - 1)["error"].max() > 0.03
+    together = planned(simultaneous=True)
+    assert together.attrs["z"] == pytest.approx(2.4977, abs=1e-4)
+
+
+def test_lost_shares_are_infinite_and_those_of_everybody_known():
+    table = np.repeat(np.eye(50), 2, axis=0)
+    labels = np.zeros(100, int)
+    labels[0], labels[2:4] = 1, 2
+    made = planned(tables={"pairs": table}, areas=Areas.of_labels(labels))
+    assert np.isinf(made["people"][0].values).tolist() == [True, True, False]
+    assert made["bias"][0].values[:2].min() > 0.1
+    everyone = planned(areas=Areas.of_labels(np.zeros(100, int)))
+    assert everyone["standard_error"].values.max() <= 1e-7
+
+
+@pytest.mark.parametrize("family", ["geometric_clamped", "randomized_response"])
+def test_the_epsilon_for_an_error_is_the_least(family):
+    areas = Areas.blocks(problem().domain, 3, 3)
+    found = epsilon_for(problem(), family, areas, people=10_000, error=0.02)
+
+    def worst(epsilon):
+        table = FAMILIES[family].table(problem(), epsilon)
+        return float(plan({"": table}, areas, problem().domain, people=10_000, truth=problem().prior)["error"].max())
+
+    assert worst(found) <= 0.02 < worst(found * 0.999)
+    assert epsilon_for(problem(), family, areas, people=100, error=0.02) is None
+
+
+def test_a_plan_is_stored_whole(tmp_path):
+    made = planned()
+    again = load_sealed(save(made, tmp_path / "plan.nc"), PLAN, what="a plan")
+    assert again.identical(made)
+    assert json.loads(again.attrs["areas"]) == ["1-1", "1-2", "2-1", "2-2"]
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"people": 0}, "people"),
+        ({"people": 2.5}, "people"),
+        ({"error": 0.0}, "error"),
+        ({"error": 1.5}, "error"),
+        ({"confidence": 1.0}, "confidence"),
+        ({"confidence": float("nan")}, "confidence"),
+        ({"truth": np.full(100, 0.02)}, "prior"),
+        ({"truth": np.full(99, 1 / 99)}, "prior"),
+        ({"tables": {"other": np.eye(4)}}, "tables"),
+        ({"areas": Areas.of_labels(AREAS["centre"][:50])}, "areas"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(given, field):
+    with pytest.raises(InputError) as caught:
+        planned(**given)
+    assert caught.value.field == field
+
+
+def test_the_people_that_the_documentation_names():
+    """What privacy costs in people: 30 x 30 cells, nine areas, check-ins, clamped geometric noise."""
+    paris = load_problem("paris", prior="checkins", epsilon=0.01)
+    tables = {f"{e}": FAMILIES["geometric_clamped"].table(paris, e) for e in (0.0035, 0.01)}
+    areas = Areas.blocks(paris.domain, 3, 3)
+    made = plan(tables, areas, paris.domain, people=10_000, truth=paris.prior_array)
+    assert [int(each.max()) for each in (*made["people"], made["people_without"])] == [396_927, 3_812, 1_658]
+    text = (ROOT / "docs" / "statistics.md").read_text(encoding="utf-8")
+    assert all(figure in text for figure in ("396,927", "3,812", "1,658"))
+    assert (100 * made["standard_error"].max("area")).round(2).values.tolist() == [6.43, 0.63]

@@ -1,0 +1,251 @@
+"""The rivals of the literature: laws, levels from both sides, errors that their papers print, inclusions."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from cases import SMALL, grid
+from tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, REORDERED
+
+import mechdesign as md
+from mechdesign.closed_forms.baselines import BASELINES, RIVALS
+from mechdesign.errors import UnsuitableError
+from mechdesign.problem import losses as priors
+from mechdesign.problem.metric import Euclidean
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.surveys import frequency_estimation as forms
+from mechdesign.surveys.channel import asymptotic_mse, criterion
+
+LEVELS = [0.05, 0.6, 1.5, 4.0]
+SERIES = 1e-8  # the closed form of a width loses eight digits at 1e-3 nats, where a series takes over
+
+
+def problem_on(shape, epsilon, seed=None):
+    domain = grid(shape)
+    prior = priors.uniform(domain)
+    if seed is not None:
+        prior = priors.proportional(0.2 + np.random.default_rng(seed).random(domain.size))
+    metric = Euclidean(epsilon=epsilon, unit="cell")
+    return DesignProblem(domain=domain, metric=metric, prior=prior, loss=md.losses.Distance())
+
+
+def centred(size):
+    return np.eye(size) - 1 / size
+
+
+def worst_ratio(table):
+    """The largest logarithm of P(y|u) / P(y|v), pair by pair."""
+    return max(float(np.log(a / b).max()) for a, b in itertools.permutations(table, 2))
+
+
+TABLES = {
+    "subset selection": lambda e: forms.subset_selection_table(6, e, forms.subset_size(6, e)),
+    "unary encoding": lambda e: forms.unary_encoding_table(5, e),
+    "hadamard response": lambda e: forms.hadamard_response_table(6, e),
+    "hadamard response, full": lambda e: forms.hadamard_response_table(7, e),
+    "square wave": lambda e: forms.square_wave_table(7, e, math.floor(7 * forms.square_wave_width(e))),
+    "disk area": lambda e: forms.disk_area_table(
+        np.indices((4, 4)).reshape(2, -1).T, e, math.floor(4 * forms.disk_area_radius(e))
+    ),
+}
+
+
+@pytest.mark.parametrize("epsilon", LEVELS)
+@pytest.mark.parametrize("name", TABLES)
+def test_local_privacy_is_exactly_epsilon(name, epsilon):
+    table = TABLES[name](epsilon)
+    assert table.sum(axis=1) == pytest.approx(np.ones(len(table)), rel=LINEAR_ALGEBRA)
+    assert worst_ratio(table) == pytest.approx(epsilon, rel=LINEAR_ALGEBRA)
+
+
+@pytest.mark.parametrize("epsilon", LEVELS)
+@pytest.mark.parametrize("subset", [1, 2, 3])
+def test_the_subset_exponential_law_is_exactly_at_its_metric(subset, epsilon):
+    distances = problem_on((2, 3), epsilon).distances
+    table = forms.subset_exponential_table(distances, subset)
+    apart = ~np.eye(6, dtype=bool)
+    ratio = np.abs(np.log(table[:, None, :] / table[None, :, :])).max(axis=2)
+    assert table.sum(axis=1) == pytest.approx(np.ones(6), rel=LINEAR_ALGEBRA)
+    assert (ratio[apart] / distances[apart]).max() == pytest.approx(1, rel=1e-10)
+
+
+def test_a_smaller_divisor_breaks_the_subset_exponential_law():
+    """The empty report of a divisor one percent smaller exceeds the claim, or is no probability."""
+    distances = problem_on((1, 5), 0.7).distances
+    total = np.exp(-distances).sum(axis=1)
+    size = 0.99 * forms.subset_exponential_divisor(distances, total)
+    empty = 1 - total / size
+    apart = ~np.eye(5, dtype=bool)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rise = np.log(empty[:, None] / empty[None, :])[apart] - distances[apart]
+    assert empty.min() <= 0 or rise.max() > 0
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.5])
+@pytest.mark.parametrize("subset", [1, 2, 3])
+def test_subset_selection_has_the_error_that_its_paper_prints(subset, epsilon):
+    """Ye and Barg's formula, against the Fisher information of the table: the inclusions lose nothing."""
+    n, k, e = 7, subset, math.exp(epsilon)
+    printed = (n - 1) ** 2 * (k * e + n - k) ** 2 / (n * k * (n - k) * (e - 1) ** 2)
+    found = criterion(forms.subset_selection_table(n, epsilon, k), np.full(n, 1 / n), centred(n))
+    assert found == pytest.approx(printed, rel=1e-10)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
+def test_unary_encoding_has_the_variance_that_its_paper_prints(epsilon):
+    """4 e^eps / (e^eps - 1)^2 for a frequency that tends to 0: half of what the difference of two rare ones has, whose
+    bits are independent.
+    """
+    problem = problem_on(4, epsilon)
+    rare = 1e-9
+    object.__setattr__(problem, "prior", np.array([rare, rare, *np.full(2, 0.5 - rare)]))
+    difference = np.outer([1, -1, 0, 0], [1, -1, 0, 0])
+    printed = 4 * math.exp(epsilon) / (math.exp(epsilon) - 1) ** 2
+    assert forms.unary_encoding_inclusions(problem).mse(difference) == pytest.approx(2 * printed, rel=1e-7)
+
+
+@pytest.mark.parametrize("epsilon", LEVELS)
+@pytest.mark.parametrize("size", [3, 7, 12])
+def test_hadamard_response_is_within_the_bound_of_its_paper(size, epsilon):
+    e = math.exp(epsilon)
+    found = criterion(forms.hadamard_response_table(size, epsilon), np.full(size, 1 / size), centred(size))
+    assert found <= 4 * size * (e + 1) ** 2 / (e - 1) ** 2
+    assert forms.hadamard_response_table(size, epsilon).shape[1] < 2 * (size + 1)
+
+
+@pytest.mark.parametrize("epsilon", [0.9e-3, 1.1e-3, 0.5, 1.0, 5.0])
+def test_the_width_of_the_square_wave_in_exact_arithmetic(epsilon):
+    from fractions import Fraction
+
+    x = Fraction(epsilon)
+    e = sum(x**k / math.factorial(k) for k in range(40))
+    exact = float((x * e - e + 1) / (2 * e * (e - 1 - x)))
+    assert forms.square_wave_width(epsilon) == pytest.approx(exact, rel=SERIES)
+    twice = 2 * exact
+    assert forms.disk_area_radius(epsilon) == pytest.approx(
+        (2 * twice + math.sqrt(4 * twice**2 + math.pi * twice)) / math.pi, rel=SERIES
+    )
+
+
+def test_widths_fall_with_the_level_and_disks_are_whole():
+    widths = [forms.square_wave_width(e) for e in (1e-6, 0.01, 0.1, 1.0, 5.0, 50.0)]
+    assert widths == sorted(widths, reverse=True)
+    assert widths[0] == pytest.approx(0.5, rel=1e-5)
+    table = forms.disk_area_table(np.indices((3, 5)).reshape(2, -1).T, 1.0, 2)
+    assert (table > table.min() * 1.1).sum(axis=1).tolist() == [13] * 15
+
+
+INCLUDED = {
+    "subset selection": (
+        lambda p: forms.subset_selection_inclusions(p),
+        lambda p: forms.subset_selection_table(6, 0.8, forms.subset_size(6, 0.8)),
+        lambda: [set(s) for s in itertools.combinations(range(6), forms.subset_size(6, 0.8))],
+    ),
+    "unary encoding": (
+        lambda p: forms.unary_encoding_inclusions(p),
+        lambda p: forms.unary_encoding_table(6, 0.8),
+        lambda: [{u for u in range(6) if bits >> u & 1} for bits in range(64)],
+    ),
+    **{
+        f"subset exponential, {k}": (
+            lambda p, k=k: forms.subset_exponential_inclusions(p, subset=k),
+            lambda p, k=k: forms.subset_exponential_table(p.distances, k),
+            lambda k=k: [*map(set, itertools.combinations(range(6), k)), set()],
+        )
+        for k in (1, 2, 3)
+    },
+}
+
+
+@pytest.mark.parametrize("name", INCLUDED)
+def test_inclusions_are_those_of_the_table(name):
+    """Counted over all reports; and their error is at least the asymptotic one of the table."""
+    problem = problem_on((2, 3), 0.8, seed=3)
+    make, table_of, sets = INCLUDED[name]
+    found, table, reports = make(problem), table_of(problem), sets()
+    member = np.array([[float(u in report) for report in reports] for u in range(6)])
+    assert found.hit == pytest.approx(table @ member.T, rel=1e-10)
+    seen = problem.prior_array @ table
+    assert found.pairs == pytest.approx((member * seen) @ member.T, rel=1e-10)
+    for norm in (centred(6), md.surveys.StatisticalDesign(problem=problem).norm):
+        least = criterion(table, problem.prior_array, norm)
+        assert least * (1 - 1e-9) <= found.mse(norm) <= 1.5 * least
+    assert found.scale == pytest.approx(1)
+    singular = forms.Inclusions(hit=np.ones((2, 2)), pairs=np.eye(2), scale=1.0)
+    assert singular.mse(centred(2)) == math.inf
+
+
+@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("case", SMALL)
+def test_rivals_are_certified_on_every_case_or_say_why_not(case, name):
+    problem = SMALL[case]()
+    try:
+        made = RIVALS[name](problem)
+    except UnsuitableError as error:
+        assert name in ("square_wave", "disk_area"), error  # noqa: PT017
+        return
+    checked = md.verify(made)
+    assert checked.certified, checked.reasons
+    assert made.attrs["effective_epsilon"] <= 1 + DESIGN_MARGIN
+    assert len(json.loads(made.attrs["parameters"])["estimates"]) == made.sizes["report"]
+
+
+def test_places_as_far_but_for_rounding_have_no_report_that_none_is_given():
+    """The table of randomized response, in closed form; sums of it differ in the last bit of some places."""
+    apart = 1 - np.eye(6)
+    for seed in range(20):
+        jitter = np.random.default_rng(seed).integers(-1, 2, (6, 6)) * 2.0**-52
+        table = forms.subset_exponential_table(apart * (1 + np.triu(jitter) + np.triu(jitter).T))
+        assert table == pytest.approx(np.exp(-apart) / (1 + 5 * math.exp(-1)), rel=LINEAR_ALGEBRA)
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_a_larger_level_is_a_larger_smallest_epsilon(name):
+    """From both sides: at the claim, and no better than the claim, where the metric is the level of an edge."""
+    problem = problem_on((9,) if name == "square_wave" else (3, 3), 0.7)
+    made = RIVALS[name](problem)
+    assert made.attrs["effective_epsilon"] == pytest.approx(1, rel=DESIGN_MARGIN)
+    if name != "subset_exponential":
+        assert made.attrs["claimed_epsilon"] == pytest.approx(0.7, rel=1e-9)
+
+
+def test_compare_sets_rivals_beside_the_others_where_it_is_asked_to():
+    problem = problem_on((2, 2), 0.6)
+    names = list(md.compare(problem, gap=0.1)["mechanism"])
+    assert not set(names) & set(RIVALS)
+    table = md.compare(problem, gap=0.1, rivals=True).set_index("mechanism")
+    assert list(table.index) == [*names, *(name for name in RIVALS if name != "square_wave")]
+    assert set(BASELINES) <= set(names)
+    made = RIVALS["disk_area"](problem)
+    assert table.loc["disk_area", "asymptotic_mse"] == pytest.approx(asymptotic_mse(made), rel=REORDERED)
+
+
+@pytest.mark.parametrize(
+    ("make", "field"),
+    [
+        (lambda: forms.square_wave(problem_on((2, 2), 0.6)), "domain"),
+        (lambda: forms.disk_area(problem_on(4, 0.6)), "domain"),
+        (lambda: forms.unary_encoding(problem_on(13, 0.6)), "cells"),
+        (lambda: forms.subset_selection(problem_on(20, 0.6)), "subset"),
+        (lambda: forms.subset_exponential(problem_on(30, 0.6), subset=4), "subset"),
+    ],
+)
+def test_refusals_name_the_field(make, field):
+    with pytest.raises(UnsuitableError) as caught:
+        make()
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize("n", [2, 3, 7, 20, 41])
+def test_the_size_of_subsets_is_the_best_of_all(n: int) -> None:
+    """Against the error of every size, in fractions of e^eps; at n = 7 and 1.3 nats it gains 2.4 % on the nearest."""
+    for epsilon in (0.01, 0.3, 0.8, 1.3, 2.0, 4.0, 50.0, 900.0):
+        odds = Fraction(math.exp(min(epsilon, 300.0)))
+        error = {k: (k * odds + n - k) ** 2 / (k * (n - k)) for k in range(1, n)}
+        assert error[forms.subset_size(n, epsilon)] <= min(error.values()) * (1 + Fraction(1, 10**12))
+    assert forms.subset_size(7, 1.3) == 2

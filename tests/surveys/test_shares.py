@@ -1,0 +1,243 @@
+"""Shares estimated from collections: intervals, reasons for none, differences, whether reports fit."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from cases import SMALL
+from collected import MECHANISMS, channel, simulated, truths
+
+from mechdesign.closed_forms import build as constant
+from mechdesign.closed_forms import build as exponential
+from mechdesign.closed_forms import build as geometric
+from mechdesign.errors import InputError, SizeError
+from mechdesign.geo.areas import Areas
+from mechdesign.mechanism.dataset import probabilities
+from mechdesign.mechanism.storage import save
+from mechdesign.problem import losses as priors
+from mechdesign.problem.problem import load_problem
+from mechdesign.programs.eikonal import EikonalWeights
+from mechdesign.solvers.solve import solve
+from mechdesign.surveys import channel as channels
+from mechdesign.surveys.channel import table_of
+from mechdesign.surveys.estimation import maximum_likelihood
+from mechdesign.surveys.goodness_of_fit import REFUSED, fit_test, mean_bound, tail_bound
+from mechdesign.surveys.intervals import quantile
+from mechdesign.surveys.shares import estimate_shares, load_estimate
+
+SIDE = 6
+
+
+@cache
+def mechanism(epsilon=0.01):
+    return geometric.mechanism(load_problem("paris", cells=SIDE, epsilon=epsilon))
+
+
+def areas(across=2, along=2):
+    return Areas.blocks(load_problem("paris", cells=SIDE, epsilon=0.01).domain, across, along)
+
+
+@cache
+def truth():
+    return np.random.default_rng(2).dirichlet(np.full(SIDE**2, 0.4))
+
+
+def drawn(people, seed=0, made=None, p=None):
+    law = (truth() if p is None else p) @ probabilities(made or mechanism()).values
+    return np.random.default_rng(seed).multinomial(people, law / law.sum())
+
+
+def test_an_estimate_holds_its_parts_and_is_stored_whole(tmp_path):
+    counts = drawn(20_000)
+    found = estimate_shares([mechanism()], [counts], areas())
+    best = maximum_likelihood(counts, mechanism())
+    np.testing.assert_array_equal(found["distribution"], best.distribution)
+    np.testing.assert_allclose(found["likelihood_share"], best.distribution @ areas().indicator)
+    weights = np.linalg.solve(table_of(mechanism()), areas().indicator)
+    estimate = counts / 20_000 @ weights
+    error = np.sqrt((counts / 20_000 @ weights**2 - estimate**2) / 20_000)
+    np.testing.assert_allclose(found["share"], estimate, rtol=1e-9)
+    np.testing.assert_allclose(found["standard_error"], error, rtol=1e-9)
+    np.testing.assert_allclose(found["high"] - found["low"], 2 * 1.959963984540054 * error, rtol=1e-9)
+    assert (abs(found["share"] - truth() @ areas().indicator) <= 4 * error).all()
+    assert json.loads(found.attrs["reasons"]) == [None] * 4
+    assert found.attrs["fit_p"] == 1.0
+    assert load_estimate(save(found, tmp_path / "e.nc")).identical(found)
+
+
+def test_simultaneous_intervals_are_longer_and_the_stopped_distribution_is_another():
+    counts = drawn(20_000)
+    alone, together = (estimate_shares([mechanism()], [counts], areas(), simultaneous=s) for s in (False, True))
+    ratio = (together["high"] - together["low"]) / (alone["high"] - alone["low"])
+    np.testing.assert_allclose(ratio, quantile(0.9875) / quantile(0.95))
+    stopped = estimate_shares([mechanism()], [counts], areas(), method="stopped")
+    assert stopped.attrs["stopped"] == "deviance"
+    assert abs(stopped["distribution"] - alone["distribution"]).max() > 1e-4
+    np.testing.assert_array_equal(stopped["share"], alone["share"])
+
+
+def test_few_reports_get_no_interval_and_the_reason():
+    counts = drawn(150)
+    found = estimate_shares([mechanism()], [counts], areas(3, 3))
+    reasons = json.loads(found.attrs["reasons"])
+    few = found["effective"].values < 20
+    assert 0 < few.sum() < 9
+    assert [reason is not None for reason in reasons] == few.tolist() == np.isnan(found["low"].values).tolist()
+    assert all("too few reports" in reason for reason in reasons if reason)
+    with pytest.raises(InputError, match="too few") as caught:
+        estimate_shares([mechanism()], [drawn(20)], areas(3, 3))
+    assert caught.value.field == "reports"
+
+
+def test_lost_shares_get_no_interval():
+    problem = load_problem("paris", cells=SIDE, epsilon=0.01)
+    flat = constant.constant_mechanism(problem)
+    counts = drawn(5_000, made=flat)
+    found = estimate_shares([flat], [counts], areas())
+    assert np.isnan(found["share"]).all()
+    assert all("not identifiable" in reason for reason in json.loads(found.attrs["reasons"]))
+    assert np.isnan(found["low"]).all()
+
+
+def test_two_levels_in_one_collection_and_one_that_nobody_used():
+    made = [mechanism(), mechanism(0.02), mechanism(0.03)]
+    counts = [drawn(10_000, 1, made[0]), drawn(6_000, 2, made[1]), np.zeros(SIDE**2)]
+    found = estimate_shares(made, counts, areas())
+    errors = abs(found["share"] - truth() @ areas().indicator) / found["standard_error"]
+    assert (errors < 4).all()
+    for each, one in zip(made[:2], counts, strict=False):
+        assert (found["standard_error"] < estimate_shares([each], [one], areas())["standard_error"]).all()
+    told = json.loads(found.attrs["mechanisms"])
+    assert [each["made"] for each in told] == [10_000, 6_000, 0]
+    assert [each["sha256"] for each in told] == [each.attrs["sha256"] for each in made]
+
+
+def test_differences_between_two_periods_hold_and_vanish_where_nothing_changed():
+    later = 0.7 * truth() + 0.3 * np.eye(SIDE**2)[0]
+    then, now = drawn(30_000, 1), drawn(20_000, 2, p=later)
+    found = estimate_shares([mechanism()], [now], areas(), against=[then])
+    alone = estimate_shares([mechanism()], [then], areas())
+    np.testing.assert_allclose(found["against_share"], alone["share"])
+    np.testing.assert_allclose(found["difference"], found["share"] - alone["share"], atol=1e-12)
+    error = np.hypot(found["standard_error"], alone["standard_error"])
+    np.testing.assert_allclose(found["difference_high"] - found["difference_low"], 2 * 1.959963984540054 * error)
+    moved = (later - truth()) @ areas().indicator
+    assert (abs(found["difference"] - moved) <= 4 * error).all()
+    assert found["difference_low"][0] > 0
+    few = estimate_shares([mechanism()], [now], areas(), against=[drawn(5)])
+    assert np.isnan(few["difference_low"]).all()
+    assert "too few" in few.attrs["difference_reasons"]
+
+
+def test_the_tail_bound_bounds_the_tail_of_the_relative_entropy():
+    """Simulated at every kind of law: never above the bound, four standard errors allowed."""
+    random = np.random.default_rng(0)
+    for law, people in (
+        (np.full(8, 1 / 8), 30),
+        (random.dirichlet(np.full(20, 0.2)), 200),
+        (np.array([0.99, 0.01]), 50),
+    ):
+        counts = random.multinomial(people, law, size=20_000)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            entropy = np.where(counts > 0, counts * np.log(counts / people / law), 0).sum(axis=1)
+        for x in np.quantile(entropy, [0.5, 0.9, 0.99, 0.999]):
+            share = (entropy >= x).mean()
+            assert share <= tail_bound(x, len(law) - 1) + 4 * np.sqrt(share / 20_000)
+    assert tail_bound(50.0, 10) == pytest.approx(np.exp(-50) * (np.e * 5) ** 10)
+    assert tail_bound(10.0, 10) == tail_bound(3.0, 10) == 1.0
+
+
+def fitted(held, counts):
+    best = maximum_likelihood(counts, held.table)
+    return fit_test(held, np.asarray(counts, float), best)
+
+
+def test_the_mean_bound_bounds_the_tail_of_a_mean():
+    random = np.random.default_rng(0)
+    for values, law in ((np.array([0.0, 4.0]), [0.9, 0.1]), (np.array([0.5, 1.0, 3.0]), [0.3, 0.5, 0.2])):
+        means = random.multinomial(60, law, size=20_000) @ values / 60
+        largest = float(values @ law)
+        for t in np.quantile(means, [0.6, 0.9, 0.99, 0.999]):
+            share = (means >= t).mean()
+            assert share <= mean_bound(t, largest, values.max(), 60) + 4 * np.sqrt(share / 20_000)
+    assert mean_bound(1.0, 1.0, 2.0, 10) == 1.0
+    assert mean_bound(2.0, 1.0, 2.0, 10) == pytest.approx(2.0**-10)
+
+
+def test_reports_of_the_mechanism_fit_and_those_of_another_do_not():
+    """Truths without noise, sent as if they were reports, show in 500 of them; of so few no bound of all does."""
+    held, p = channel("geometric, 0.004 per m"), truths()["check-ins"]
+    for counts in simulated(held, p, 5_000, 10):
+        assert fitted(held, counts).p_value >= REFUSED
+    honest = np.random.default_rng(0).multinomial(500, truths()["sparse"])
+    found = fitted(held, honest)
+    assert found.p_value < REFUSED
+    assert found.p_value == 2 * min(found.p_all, found.p_halves) < REFUSED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("truth", ["check-ins", "sparse"])
+def test_the_test_of_fit_keeps_its_level(name, truth):
+    """Of 200 collections in order none is refused at 1 per cent: both bounds are far above the p values."""
+    held = channel(name)
+    for counts in simulated(held, truths()[truth], 2_000, 200):
+        assert fitted(held, counts).p_value > 0.01
+
+
+def test_factored_mechanisms_have_tables_up_to_a_size(monkeypatch):
+    factored = solve(EikonalWeights(problem=load_problem("line", cells=6)), method="factored", rounds=5)
+    table = table_of(factored)
+    np.testing.assert_allclose(table.sum(axis=1), 1, rtol=1e-9)
+    counts = np.random.default_rng(0).multinomial(4_000, np.full(6, 1 / 6) @ table)
+    found = estimate_shares([factored], [counts], Areas.of_labels([0, 0, 0, 1, 1, 1]))
+    assert (abs(found["share"] - 0.5) <= 4 * found["standard_error"]).all()
+    monkeypatch.setattr(channels, "MOST", 5)
+    with pytest.raises(SizeError, match="at most 5") as caught:
+        estimate_shares([factored], [counts])
+    assert caught.value.field == "mechanism"
+
+
+def test_an_estimate_without_areas_is_a_distribution():
+    case = exponential.exponential_mechanism(SMALL["scattered points"]())
+    found = estimate_shares([case], [np.arange(5) * 10])
+    assert "share" not in found
+    assert found.attrs["reports"] == 100
+    assert found["distribution"].sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"method": "moments"}, "method"),
+        ({"seed": -1}, "seed"),
+        ({"confidence": 95.0}, "confidence"),
+        ({"areas": Areas.of_labels([0, 1])}, "areas"),
+        ({"areas": None, "against": [np.ones(36)]}, "against"),
+        ({"counts": [np.ones(35)]}, "counts"),
+        ({"counts": [np.full(36, 0.5)]}, "counts"),
+        ({"counts": [np.full(36, -1)]}, "counts"),
+        ({"counts": [np.zeros(36)]}, "counts"),
+        ({"counts": []}, "counts"),
+    ],
+)
+def test_what_does_not_fit_is_refused(given, field):
+    usual = {"counts": [drawn(1_000)], "areas": areas()}
+    with pytest.raises(InputError) as caught:
+        estimate_shares([mechanism()], **{**usual, **given})
+    assert caught.value.field == field
+
+
+def test_mechanisms_over_other_secrets_or_given_twice_are_refused():
+    other = exponential.exponential_mechanism(SMALL["euclidean line"]())
+    prior = priors.proportional(np.arange(1.0, 37.0))
+    same = geometric.mechanism(replace(load_problem("paris", cells=SIDE, epsilon=0.01), prior=prior))
+    with pytest.raises(InputError, match="other secrets"):
+        estimate_shares([mechanism(), other], [drawn(100), np.ones(4)])
+    with pytest.raises(InputError, match="twice"):
+        estimate_shares([mechanism(), mechanism()], [drawn(100), drawn(100)])
+    assert estimate_shares([mechanism(), same], [drawn(100), drawn(100)]).attrs["reports"] == 200

@@ -1,0 +1,130 @@
+"""The house: data flows to the right in the core, which knows no capability, files stay short, and a capability can be
+taken away.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+from taken import CAPABILITIES
+
+from mechdesign.base.registry import capabilities
+
+PACKAGE = ROOT / "mechdesign"
+CORE = (
+    *("errors", "base", "problem", "mechanism", "closed_forms", "programs", "solvers"),
+    *("verification", "output", "cli"),
+)
+COPIED = ("mechdesign", "tests", "problems", "scripts", "benchmarks")  # what tests load or run
+LONGEST = 600  # lines of a file
+PUBLIC = {path.stem for path in PACKAGE.glob("*.py")} - {"errors"}  # the public face may import everything
+
+
+@cache
+def imports() -> dict[Path, set[str]]:
+    """The first names below `mechdesign` of what every file below a folder imports, anywhere in it."""
+    targets = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        names = []
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                names += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module == "mechdesign":
+                names += [f"mechdesign.{alias.name}" for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names.append(node.module)
+        if path.parent != PACKAGE and path.parent.name != "_problems":
+            targets[path.relative_to(PACKAGE)] = {
+                name.split(".")[1] for name in names if name.startswith("mechdesign.")
+            }
+    return targets
+
+
+def declared(capability: str) -> tuple[set[str], ...]:
+    """The capabilities that one needs, and those with which it offers more, by the first line of its registration."""
+    first = (PACKAGE / capability / "registration.py").read_text().splitlines()[0]
+    needs, _, beside = first.partition(" Needs: ")[2].partition(" With: ")
+    return tuple({name for name in CAPABILITIES if name in words} for words in (needs, beside))
+
+
+def test_every_folder_is_known() -> None:
+    folders = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
+    assert folders == {*CORE, *CAPABILITIES} - {"errors"}
+    assert set(capabilities()) == set(CAPABILITIES)
+
+
+def test_data_flows_to_the_right_and_the_core_imports_no_capability() -> None:
+    wrong = {}
+    for path, names in imports().items():
+        if path.parts[0] in CORE:
+            allowed = set(CORE[: CORE.index(path.parts[0]) + 1])
+            wrong |= {str(path): names - allowed} if names - allowed else {}
+    assert wrong == {}
+
+
+def test_arrows_between_capabilities_are_declared() -> None:
+    arrows = defaultdict(set)
+    for path, names in imports().items():
+        if path.parts[0] in CAPABILITIES:
+            arrows[path.parts[0]] |= names - {path.parts[0]}
+    assert not any(names & PUBLIC for names in arrows.values())
+    for capability in CAPABILITIES:
+        assert arrows[capability] & set(CAPABILITIES) <= set.union(*declared(capability)), capability
+
+
+def test_files_stay_short() -> None:
+    lines = {str(path.relative_to(PACKAGE)): len(path.read_text().splitlines()) for path in PACKAGE.rglob("*.py")}
+    assert {name: count for name, count in lines.items() if count > LONGEST} == {}
+
+
+def without(folder: Path, *capabilities: str) -> tuple[Path, set[str]]:
+    """A copy of the checkout without these capabilities, and without those that need one of them; their names."""
+    gone = set(capabilities)
+    while more := {name for name in set(CAPABILITIES) - gone if declared(name)[0] & gone}:
+        gone |= more
+    for name in COPIED:  # with what is compiled, which stays valid: a copy keeps the times of its files
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("_problems"))
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    for name in gone:
+        shutil.rmtree(folder / "mechdesign" / name)
+        shutil.rmtree(folder / "tests" / name, ignore_errors=True)
+    return folder, gone
+
+
+def run(folder: Path, *words: str) -> str:
+    """What Python prints with these words in a folder, its package first."""
+    variables = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    ended = subprocess.run(
+        [sys.executable, *words], cwd=folder, env=variables, check=False, capture_output=True, text=True
+    )
+    assert ended.returncode == 0, ended.stdout[-4000:] + ended.stderr[-2000:]
+    return ended.stdout
+
+
+@pytest.mark.parametrize("taken", [*((name,) for name in CAPABILITIES), CAPABILITIES], ids="-".join)
+def test_capabilities_can_be_taken_away(taken: tuple[str, ...], tmp_path: Path) -> None:
+    folder, gone = without(tmp_path, *taken)
+    commands = {name: set(tables.get("commands", {})) for name, tables in capabilities().items()}
+    shown = run(folder, "-m", "mechdesign", "--help").split("Commands:")[1].splitlines()
+    present = set().union(*(names for name, names in commands.items() if name not in gone))
+    assert {line.split()[0] for line in shown if line.strip()} & set().union(*commands.values()) == present
+    run(folder, "-m", "mechdesign", "solve", "philadelphia", "--cells", "4", "-o", "p.nc")
+    run(folder, "-m", "mechdesign", "verify", "p.nc")
+    if taken == CAPABILITIES:  # once, as collecting takes 20 s: what loads without all of them loads without one
+        run(folder, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", "-p", "no:xdist")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("capability", CAPABILITIES)
+def test_without_a_capability_all_other_tests_pass(capability: str, tmp_path: Path) -> None:
+    folder, _ = without(tmp_path, capability)
+    assert " passed" in run(folder, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "-k", "not taken_away")

@@ -1,0 +1,168 @@
+"""The folder as a package: npm packs it, Node imports it by name, esbuild bundles it for browsers and for Node."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clients import NODE, mechanism
+from conftest import ROOT
+
+from mechdesign.mechanism.dataset import seal
+from mechdesign.web.client import write_client
+
+NPM = shutil.which("npm")
+ESBUILD = shutil.which("esbuild") or shutil.which("esbuild", path=str(ROOT / "node_modules" / ".bin"))
+pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the client is JavaScript")
+NAME = "city-blocks-reports"
+BUNDLE = ("--bundle", "--loader:.bin=binary", "--target=es2022", "--log-level=error")  # as web/README.md says
+IN_NODE = f"""
+import {{ fileStorage, openClient }} from "{NAME}";
+import table from "{NAME}/report.bin";
+const client = await openClient({{ table, storage: fileStorage(process.argv[2]) }});
+console.log(JSON.stringify([await client.reportCell(7), client.claim]));
+"""
+IN_BROWSER = f"""
+import {{ memoryStorage, openClient }} from "{NAME}";
+import table from "{NAME}/report.bin";
+globalThis.ready = openClient({{ table, storage: memoryStorage() }}).then((client) => client.reportCell(7));
+"""
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an app with the package among its modules."""
+    named = seal(mechanism("park").assign_attrs(problem="City blocks"))
+    folder = write_client(named, tmp_path_factory.mktemp("app") / "web")
+    shutil.copytree(folder, folder.parent / "node_modules" / NAME)
+    return folder.parent
+
+
+def run(*words: object, folder: Path) -> Any:
+    done = subprocess.run([str(word) for word in words], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_node_imports_it_by_name(app) -> None:
+    script = f"""
+      import {{ openClient, memoryStorage }} from "{NAME}";
+      const client = await openClient({{ storage: memoryStorage() }});
+      console.log(JSON.stringify([await client.reportCell(7), client.claim]));
+    """
+    (app / "app.mjs").write_text(script)
+    reported, claim = json.loads(run(NODE, "app.mjs", folder=app))
+    assert reported["left"] == 9
+    assert claim == mechanism("park").attrs["claim"]
+
+
+@pytest.mark.skipif(NPM is None, reason="needs npm")
+def test_npm_packs_it(app) -> None:
+    told = json.loads(run(NPM, "pack", "--json", "--offline", "--no-update-notifier", folder=app / "web"))
+    with tarfile.open(app / "web" / told[0]["filename"]) as archive:
+        held = {Path(name).name for name in archive.getnames()}
+    (app / "web" / told[0]["filename"]).unlink()
+    assert told[0]["name"] == NAME
+    assert held >= {"package.json", "README.md", "report.bin", "report.mjs", "report.js", "report.d.mts", "node.mjs"}
+    assert "index.html" not in held
+
+
+TYPED = f"""
+import {{ memoryStorage, openClient, openSession, ReportError }} from "{NAME}";
+import table from "{NAME}/report.bin";
+export const bytes: Uint8Array = table;
+export const ready = openClient({{ table, perDay: 3 }}).then((client) => client.report(12.49, 41.9));
+export const beside = openClient();
+export const session = openSession({{ limit: "7/2", storage: memoryStorage() }});
+export const until = (error: unknown): number | undefined => (error instanceof ReportError ? error.until : undefined);
+"""
+WRONG = f"""
+import {{ openClient }} from "{NAME}";
+export const ready = openClient({{ perday: 3 }});
+"""
+FOR_NODE = f"""
+import {{ fileStorage, openClient }} from "{NAME}";
+export const ready = openClient({{ storage: fileStorage("memory.json") }});
+"""
+
+
+def test_every_import_has_types_in_the_package(app) -> None:
+    """Two ways: the condition "types" of package.json, and the names that TypeScript looks for beside a file."""
+    told = json.loads((app / "web" / "package.json").read_text())
+    listed = set(told["files"])
+    beside = {"./report.mjs": "./report.d.mts", "./node.mjs": "./node.d.mts", "./report.bin": "./report.d.bin.ts"}
+    entries = [told["exports"][name] for name in (".", "./browser", "./report.mjs", "./report.bin")]
+    for entry in (*entries, told["exports"]["."]["node"]):
+        assert entry["types"] == beside[entry["default"]]
+        assert {entry["types"].removeprefix("./"), entry["default"].removeprefix("./")} <= listed
+        assert (app / "web" / entry["types"]).is_file()
+
+
+@pytest.fixture(scope="module")
+def tsc(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The TypeScript compiler: on PATH, in node_modules, or installed by npm into a folder of its own."""
+    found = shutil.which("tsc") or shutil.which("tsc", path=str(ROOT / "node_modules" / ".bin"))
+    if found:
+        return [found]
+    if NPM is None:
+        pytest.skip("needs tsc, or npm to install it")
+    folder = tmp_path_factory.mktemp("tsc")
+    words = [NPM, "install", "--prefix", str(folder), "--no-audit", "--no-fund", "--prefer-offline", "typescript@5"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
+    if done.returncode != 0:
+        pytest.skip("npm cannot install TypeScript here")
+    return [str(folder / "node_modules" / ".bin" / "tsc")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("module", "resolution", "also"),
+    [("nodenext", "nodenext", FOR_NODE), ("node16", "node16", FOR_NODE), ("esnext", "bundler", "")],
+)
+def test_typescript_takes_it_for_browsers_and_node(app, tsc, module, resolution, also) -> None:
+    """Code of browsers without a storage, in every way to resolve modules; a misspelt option is an error."""
+    strict = ("--noEmit", "--strict", "--target", "es2022", "--lib", "es2022,dom")
+    words = [*tsc, *strict, "--module", module, "--moduleResolution", resolution]
+    (app / "typed.mts").write_text(TYPED)
+    (app / "also.mts").write_text(also or "export {};")
+    (app / "wrong.mts").write_text(WRONG)
+    run(*words, "typed.mts", "also.mts", folder=app)
+    done = subprocess.run([*words, "wrong.mts"], cwd=app, capture_output=True, text=True, check=False)
+    assert "TS2561" in done.stdout
+    assert "perDay" in done.stdout
+
+
+@pytest.mark.skipif(ESBUILD is None, reason="needs esbuild, on PATH or in node_modules: npm install esbuild")
+def test_esbuild_bundles_it_for_node(app) -> None:
+    (app / "node-app.mjs").write_text(IN_NODE)
+    run(ESBUILD, "node-app.mjs", "--platform=node", "--format=esm", *BUNDLE, "--outfile=out/app.mjs", folder=app)
+    alone = app / "alone"
+    alone.mkdir()
+    (app / "out" / "app.mjs").rename(alone / "app.mjs")
+    first, again = (json.loads(run(NODE, "app.mjs", "memory.json", folder=alone)) for _ in range(2))
+    assert first[0]["report"] == again[0]["report"]
+    assert again[0]["remembered"]
+    assert first[1] == mechanism("park").attrs["claim"]
+
+
+@pytest.mark.skipif(ESBUILD is None, reason="needs esbuild, on PATH or in node_modules: npm install esbuild")
+def test_esbuild_bundles_it_for_browsers(app) -> None:
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install '.[test]'")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("needs Chromium")
+    (app / "browser-app.mjs").write_text(IN_BROWSER)
+    run(ESBUILD, "browser-app.mjs", "--platform=browser", "--format=iife", *BUNDLE, "--outfile=alone.js", folder=app)
+    (app / "alone.html").write_text('<!doctype html><title>alone</title><script src="alone.js"></script>')
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.goto(f"file://{app}/alone.html")
+        reported = page.evaluate("() => globalThis.ready")
+        browser.close()
+    assert (reported["remembered"], reported["left"]) == (False, 9)

@@ -1,0 +1,199 @@
+"""The client where positions are drawn, in Node: the points, steps and reports of Python on the same bits."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import numpy as np
+import placed as made_once
+import pytest
+import xarray as xr
+from clients import NODE, Stream, put_together, run, taken_apart
+from tolerances import LINEAR_ALGEBRA
+
+import mechdesign as md
+from mechdesign.errors import InputError
+from mechdesign.mechanism.dataset import certified_scale, make_mechanism
+from mechdesign.mechanism.protection import protection
+from mechdesign.mechanism.sampler import Sampler
+from mechdesign.mechanism.stored import read
+from mechdesign.output.sentences import protects
+from mechdesign.positions.cones import repair
+from mechdesign.positions.patches import HALF, Patches, patches
+from mechdesign.problem.locate import place_at
+from mechdesign.web.client import write_client
+
+pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the client is JavaScript")
+PLANE = md.geo.Plane(latitude=41.9, longitude=12.49)
+HOLED = np.ones((6, 5), bool)
+HOLED[2, 3] = HOLED[5, 4] = False
+
+SCRIPT = """
+import { readFileSync } from "node:fs";
+import { openClient, memoryStorage } from "./web/report.mjs";
+const table = new Uint8Array(readFileSync("./web/report.bin"));
+const stream = new Uint8Array(readFileSync("bits"));
+const positions = JSON.parse(readFileSync("positions.json", "utf8"));
+let [at, day] = [0, 0];
+const bits = (count) => stream.subarray(at, (at += count));
+const client = await openClient({ table, bits, outside: "nearest", storage: memoryStorage(), now: () => (day += 1e8) });
+const said = [];
+for (const position of positions) {
+  await client.forget();
+  said.push((await client.reportAt(...position)).report.number);
+}
+const cells = positions.map((position) => client.places.cellAt(position));
+const points = positions.map((position, k) => (cells[k] < 0 ? null : client.places.pointIn(cells[k], position)));
+const again = [await client.reportAt(...positions[0]), await client.reportAt(...positions[0])];
+const near = (await client.reportAt(positions[0][0] + 0.01, positions[0][1])).remembered;
+const shares = client.probabilities(0);
+console.log(JSON.stringify({ said, cells, points, remembered: [again[0].remembered, again[1].remembered, near],
+  sum: shares.reduce((a, b) => a + b), share: shares[0], claim: client.claim }));
+"""
+
+
+@cache
+def placed() -> xr.Dataset:
+    domain = md.Domain.grid((6, 5), cell=1 / 3, unit="m", origin=(-1.0, 0.1), mask=HOLED, plane=PLANE)
+    problem = md.DesignProblem(
+        domain=domain, metric=md.Euclidean(epsilon=1.2, unit="m"), prior=np.full(28, 1 / 28), loss=md.losses.Distance()
+    )
+    around = patches(domain, problem.metric)
+    table = np.exp(-0.8 * np.linalg.norm(domain.points[:, None] - domain.points, axis=2)) + 0.02
+    mass = repair(table / table.sum(axis=1, keepdims=True), around)
+    return make_mechanism(problem, mass, program="kernel", scale=certified_scale(problem, mass), positions=around)
+
+
+def positions() -> list[list[float]]:
+    """Positions anywhere in the area, on borders of cells and of the map, on centres, and just beside them."""
+    domain, around = read(placed()).domain, np.random.default_rng(4)
+    anywhere = domain.points[around.integers(28, size=300)] + around.uniform(-1 / 6, 1 / 6, (300, 2))
+    exact = np.array([[-1.0 + i / 6, 0.1 + j / 6] for i in range(13) for j in range(11)])
+    found = np.concatenate([anywhere, exact, np.nextafter(exact, 9.0), np.nextafter(exact, -9.0)])
+    return [at for at in found.tolist() if _inside(domain, at)]
+
+
+def _inside(domain: md.Domain, at: list[float]) -> bool:
+    try:
+        return place_at(domain, at) >= 0
+    except InputError:
+        return False
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    folder = write_client(placed(), tmp_path_factory.mktemp("client") / "web")
+    stream = Stream(seed=7, size=24 * (len(positions()) + 3))
+    (folder.parent / "bits").write_bytes(stream.content)
+    (folder.parent / "positions.json").write_text(json.dumps(positions()))
+    return run(folder, SCRIPT), stream
+
+
+def test_cells_points_and_reports_are_those_of_python(told, monkeypatch):
+    found, stream = told
+    domain = read(placed()).domain
+    cells, points = Patches.snapped(domain, np.array(positions()))
+    assert len(cells) > 600
+    assert found["cells"] == cells.tolist()
+    assert found["points"] == points.tolist()
+    assert {-HALF, 0, HALF} <= {a for point in found["points"] for a in point}
+    sampler = Sampler(mechanism=placed())
+    for part in ("sampler", "rows"):
+        monkeypatch.setattr(f"mechdesign.mechanism.{part}.source", stream)
+    assert found["said"] == [int(sampler.report(at=at, scan="row")) for at in positions()]
+
+
+def test_what_is_remembered_and_shown(told):
+    found, _ = told
+    assert found["remembered"] == [False, True, False]
+    assert found["claim"] == placed().attrs["position_claim"]
+    rows = read(placed()).positions.around[0]
+    table = placed()["mass"].values / 2.0**62
+    weights = np.outer([1, 6, 1], [1, 6, 1]).ravel() / 64
+    assert found["sum"] == pytest.approx(1.0, rel=LINEAR_ALGEBRA)
+    assert found["share"] == pytest.approx(float(weights @ table[rows, 0]), rel=LINEAR_ALGEBRA)
+
+
+def test_the_words_are_about_positions(tmp_path):
+    folder = write_client(placed(), tmp_path / "web")
+    words = (folder / "README.md").read_text(encoding="utf-8")
+    promised = protects(protection(read(placed())))
+    assert promised.startswith("Protects any two positions: within ")
+    assert " in a straight line, one report changes" in promised  # cells are masked: paths inside may be longer
+    assert promised in words
+    assert placed().attrs["position_claim"] in words
+    assert "The claim is about cells" not in words
+
+
+def test_a_design_by_levels_of_quarters_is_drawn_from(tmp_path):
+    mechanism = made_once.placed("quarters")
+    folder = write_client(mechanism, tmp_path / "web")
+    script = """
+      import { readFileSync } from "node:fs";
+      import { openClient, memoryStorage } from "./web/report.mjs";
+      const table = new Uint8Array(readFileSync("./web/report.bin"));
+      const client = await openClient({ table, storage: memoryStorage() });
+      const { report } = await client.reportAt(-1.3, 3.1);
+      console.log(JSON.stringify([report.number, client.claim, client.places.pointIn(6, [-1.3, 3.1])]));
+    """
+    number, claim, point = run(folder, script)
+    _, ((first, second),) = Patches.snapped(read(mechanism).domain, np.array([[-1.3, 3.1]]))
+    assert 0 <= number < 25
+    assert claim == mechanism.attrs["position_claim"]
+    assert point == [first, second]
+
+
+@pytest.mark.parametrize("altered", ["neighbour", "kind", "text"])
+def test_hostile_tables_are_refused(tmp_path, altered):
+    folder = write_client(placed(), tmp_path / "web")
+    header, body = taken_apart((folder / "report.bin").read_bytes())
+    if altered == "neighbour":
+        start = 4 * 28  # after the lattice numbers of the cells
+        body = body[:start] + b"\x1c" + body[start + 1 :]
+    elif altered == "kind":
+        header["domain"]["kind"] = "points"
+    else:
+        header["position_claim"] = 3
+    (folder / "report.bin").write_bytes(put_together(header, body))
+    script = """
+      import { readFileSync } from "node:fs";
+      import { openClient, memoryStorage } from "./web/report.mjs";
+      const table = new Uint8Array(readFileSync("./web/report.bin"));
+      const said = await openClient({ table, storage: memoryStorage() }).then(() => "opened", (error) => error.code);
+      console.log(JSON.stringify(said));
+    """
+    assert run(folder, script) == "table"
+
+
+LANDED = """
+import { readFileSync } from "node:fs";
+import { openClient, memoryStorage } from "./web/report.mjs";
+const table = new Uint8Array(readFileSync("./web/report.bin"));
+let day = 0;
+const client = await openClient({ table, storage: memoryStorage(), now: () => (day += 1e8) });
+const reports = [];
+for (let k = 0; k < 60; k++) {
+  await client.forget();
+  reports.push((await client.report(179.996, 41.9)).report);
+}
+const cells = Array.from({ length: 12 }, (_, report) => client.cellOfReport(report));
+const degrees = cells.map((cell) => client.places.degrees(client.places.point(cell)));
+console.log(JSON.stringify({ reports, cells, degrees }));
+"""
+
+
+def test_reports_on_land_have_degrees_and_are_cells_of_the_rectangle(tmp_path) -> None:
+    """Secrets are all cells of a rectangle, reports those on land: what an area with water is designed as."""
+    folder = write_client(made_once.placed("land"), tmp_path / "web")
+    told = run(folder, LANDED)
+    land = np.flatnonzero(made_once.LAND.ravel())
+    assert told["cells"] == land.tolist()
+    points = made_once.domain_of("land").points
+    for report in told["reports"]:
+        place = told["cells"][report["number"]]
+        assert [report["x"], report["y"]] == points[place].tolist()
+        assert {name: report[name] for name in ("longitude", "latitude")} == told["degrees"][report["number"]]
+    assert len({report["number"] for report in told["reports"]}) > 3
+    readme = (folder / "README.md").read_text()
+    assert "Protects any two positions: within" in readme

@@ -1,0 +1,196 @@
+"""Pages as texts: sentences, what they carry, what they refuse, the command line."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from exported import MAKERS, made
+from pages import Texts, honest, mechanism_of
+from tolerances import LINEAR_ALGEBRA
+
+import mechdesign as md
+from mechdesign.base.figures import percent
+from mechdesign.errors import InputError, VerificationError
+from mechdesign.mechanism.dataset import seal
+from mechdesign.mechanism.stored import read
+from mechdesign.verification.verify import verify
+from mechdesign.web import contents as carried
+from mechdesign.web.contents import headline
+from mechdesign.web.page import page_text, save_page
+
+SENTENCES = {
+    "line": "Protects cells of 1 km, not positions: between two people however close, one report changes the odds by a "
+    "factor of up to 2.46. A report is the true one with probability 53.75 %. No mechanism with this claim does better "
+    "than 53.76 % (gap ",
+    "discrete": "Protects these 4 inputs: between any two of them, one report changes the odds by a factor of up to ",
+    "nothing": "Protects cells of 1 km, not positions: a report tells nothing about anybody. A report",
+    "roads": "Protects these 4 places: between two of them within 132.8 m along the streets, one report changes",
+    "park": "Protects cells of 200 m, not positions: between two people however close, ",
+    "graph": "Protects these 7 inputs: between two of them that an edge joins, ",
+}
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_sentences(name):
+    checked = verify(made(name))
+    assert headline(read(made(name)), checked).startswith(SENTENCES[name])
+
+
+def test_what_was_stopped_says_so_with_what_may_be_missing():
+    """By hand: (loss - bound) / loss is 20 % of a loss of 1 km."""
+    given = seal(made("line").assign_attrs(stopped="time"))
+    loss, bound = (float(given.attrs[name]) for name in ("expected_loss", "lower_bound"))
+    saying = headline(read(given), verify(given))
+    share = percent((loss - bound) / loss, up=True)
+    assert saying.endswith(
+        f"Stopped at its time limit: up to {share} of the loss may be avoidable; a longer --time-limit goes on."
+    )
+    unbounded = replace(verify(given), lower_bound_checked=None)
+    assert "was not found" in headline(read(given), unbounded)
+
+
+def test_what_was_asked_for_is_what_is_said(tmp_path, run):
+    """200 m, as the command line was given them, and the largest ratio of rows of cells with two positions so near:
+    squares of 200 m whose gap is below 200 m and the excess of the plane, found here over all pairs.
+    """
+    box = ["area", "--box", "12.47,41.89,12.485,41.90", "--cell", "200", "--within", "200", "--factor", "2"]
+    code, _, _ = run(*box, "--program", "planar-laplace", "-o", tmp_path / "a.nc", "--page", tmp_path / "a.html")
+    assert code == 0
+    contents = json.loads(Texts.in_page((tmp_path / "a.html").read_text()).contents)
+    stored = read(md.load(tmp_path / "a.nc"))
+    index, mass = stored.domain.index, stored.mechanism["mass"].values.astype(float)
+    gap = 200 * np.sqrt((np.maximum(np.abs(index[:, None] - index[None]) - 1, 0) ** 2).sum(axis=2))
+    near = gap < 200 * (1 + stored.domain.plane.excess(stored.domain.farthest))
+    largest = max((mass[u] / mass[v]).max() for u, v in np.argwhere(near))
+    assert contents["protection"]["within"] == 200
+    assert contents["protection"]["factor"] == pytest.approx(largest, rel=LINEAR_ALGEBRA)
+    assert "off the true position on average" in contents["facts"]["sentence"]
+
+
+def test_the_checksum_of_a_page_is_that_of_its_file(tmp_path, run, run_json):
+    """As `sha256sum` computes it, of pages by the run that saved a file and of the file; none without a file."""
+    problem = ["solve", "line", "--cells", "4"]
+    assert run(*problem, "-o", tmp_path / "m.nc", "--page", tmp_path / "solve.html")[0] == 0
+    digest = hashlib.sha256((tmp_path / "m.nc").read_bytes()).hexdigest()
+    assert run("page", tmp_path / "m.nc", "-o", tmp_path / "page.html")[0] == 0
+    held = md.load(tmp_path / "m.nc")
+    never = seal(held.assign_attrs(problem="another name"))
+    save_page(never, tmp_path / "never.html")
+    texts = {name: (tmp_path / f"{name}.html").read_text() for name in ("solve", "page", "never")}
+    found = {name: json.loads(Texts.in_page(text).contents)["facts"]["provenance"] for name, text in texts.items()}
+    assert found["solve"]["sha256sum of the file"] == found["page"]["sha256sum of the file"] == digest
+    assert "not saved" in found["never"]["sha256sum of the file"]
+    assert run_json("verify", tmp_path / "m.nc")[1]["sha256"] == digest
+    assert digest in run("verify", tmp_path / "m.nc")[1]
+    for name in ("t.csv", "t.json"):
+        assert digest in md.export(held, tmp_path / name).read_text()
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_arrays_are_those_of_the_file(name):
+    texts, mechanism = honest(name), mechanism_of(name)
+    contents, data = json.loads(texts.contents), texts.arrays
+    assert set(contents["arrays"]) == set(map(str, mechanism.variables))
+    for key, told in contents["arrays"].items():
+        values = np.frombuffer(data, f"<{told['dtype']}", int(np.prod(told["shape"])), told["start"])
+        assert np.array_equal(values.reshape(told["shape"]), mechanism[key].values)
+
+
+def test_the_same_file_gives_the_same_page():
+    assert page_text(made("line")) == page_text(made("line"))
+
+
+def test_a_page_names_every_script_and_style_and_nothing_else():
+    html = page_text(made("plane"))
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', html)[1].replace("&#39;", "'")
+    assert policy.startswith("default-src 'none';")
+    inline = re.findall(r"<script(?: id=\"program\")?>(.*?)</script>", html, re.S)
+    inline += re.findall(r"<style>(.*?)</style>", html, re.S)
+    assert len(inline) == 3
+    for text in inline:
+        assert base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() in policy
+    assert "unsafe" not in policy
+    assert "http" not in html.replace("http-equiv", "")
+    assert re.findall(r'\s(?:src|href)="([^"]*)"', html) == ["data:,"]
+
+
+@pytest.mark.parametrize("name", ["</script><script>alert(1)</script>", "<!--<script>", "{{ 7 * 7 }}", 'a" onload="b'])
+def test_names_cannot_become_markup(name):
+    mechanism = made("line").assign_attrs(problem=name)
+    html = page_text(seal(mechanism))
+    outside = re.sub(r'<script id="(?:data|program)".*?</script>', "", html, flags=re.S)
+    assert html.count("<script") == page_text(made("line")).count("<script")
+    assert name not in html or "<" not in name
+    assert 'onload="b' not in outside
+    assert "49" not in re.search(r"<title>(.*?)</title>", html)[1]
+
+
+def test_what_is_refused(tmp_path):
+    mechanism = made("line")
+    with pytest.raises(InputError, match="unknown kind of page"):
+        save_page(mechanism, tmp_path / "p.pdf")
+    (tmp_path / "there.html").write_text("")
+    with pytest.raises(InputError, match="exists already"):
+        save_page(mechanism, tmp_path / "there.html")
+    mass = mechanism["mass"].values.copy()
+    mass[0, 0] += np.uint64(1)
+    with pytest.raises(VerificationError):
+        save_page(seal(mechanism.assign(mass=(("secret", "report"), mass))), tmp_path / "p.html")
+    with pytest.raises(InputError, match="has no page"):
+        save_page(mechanism.assign_attrs(schema="another"), tmp_path / "p.html")
+    assert [path.name for path in tmp_path.iterdir()] == ["there.html"]
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [("factored", "MOST_PLACES"), ("factored, columns", "MOST_PLACES"), ("factored, columns", "MOST_GENERATORS")],
+)
+def test_factors_of_too_many_places_or_generators_are_refused(tmp_path, monkeypatch, name, limit):
+    monkeypatch.setattr(carried, limit, 3)
+    with pytest.raises(InputError, match="too many for a page"):
+        save_page(mechanism_of(name), tmp_path / "p.html")
+
+
+def test_rows_of_a_large_table_are_near_ones(monkeypatch):
+    monkeypatch.setattr(carried, "MOST_MASSES", 4 * 9)
+    contents = json.loads(Texts.in_page(page_text(made("plane"))).contents)
+    assert contents["kind"] == "rows"
+    assert contents["beside"]["mass"]["shape"] == [4, 9]
+    assert "mass" not in contents["arrays"]
+    near = carried.near_rows(read(made("plane")), 4)
+    assert len(near) == 4
+    assert int(np.argmax(made("plane")["prior"].values)) in near
+
+
+def test_every_command_writes_its_page(tmp_path, run):
+    assert run("solve", "line", "--cells", "4", "-o", tmp_path / "m.nc", "--page", tmp_path / "solve.html")[0] == 0
+    assert run("page", tmp_path / "m.nc", "-o", tmp_path / "page.html")[0] == 0
+    assert run("verify", tmp_path / "m.nc", "--page", tmp_path / "verify.html")[0] == 0
+    compared = ["compare", "line", "--cells", "4", "--only", "optimal", "--only", "exponential"]
+    assert run(*compared, "--page", tmp_path / "compare.html")[0] == 0
+    swept = ["sweep", "line", "--cells", "4", "--points", "2", "-o", tmp_path / "s.nc"]
+    assert run(*swept, "--page", tmp_path / "sweep.html")[0] == 0
+    assert run("page", tmp_path / "s.nc", "-o", tmp_path / "curve.html")[0] == 0
+    texts = {path.stem: path.read_text() for path in tmp_path.glob("*.html")}
+    assert texts["solve"] == texts["page"] == texts["verify"]
+    assert texts["sweep"] == texts["curve"]
+    assert "<script" not in texts["curve"]
+    assert 'src="data:image/png;base64,' in texts["curve"]
+    table = re.search(r'<table id="compared">.*?</table>', texts["compare"], re.S)[0]
+    assert re.findall(r'<th scope="row">(\w+)</th><td class="(\w+)">', table) == [
+        ("optimal", "good"),
+        ("exponential", "good"),
+    ]
+
+
+def test_bad_targets_are_refused_before_any_work(tmp_path, run):
+    code, _, said = run("solve", "philadelphia", "--cells", "60", "--page", tmp_path / "p.txt")
+    assert code == 2
+    assert "page" in said
+    assert list(tmp_path.iterdir()) == []

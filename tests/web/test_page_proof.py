@@ -1,0 +1,492 @@
+"""The proof of a page, in Node: every kind of mechanism ends without a fault, and every forgery with one."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+
+import numpy as np
+import pytest
+from exported import MAKERS, made
+from kinds import KINDS
+from pages import (
+    CLAIMS,
+    NODE,
+    RUN,
+    SENTENCES,
+    Texts,
+    forged,
+    forged_metric,
+    forged_words,
+    honest,
+    in_node,
+    mechanism_of,
+    proof_script,
+    proved_in_node,
+    texts_of,
+)
+from placed import placed
+from tolerances import LINEAR_ALGEBRA
+
+import mechdesign as md
+from mechdesign.base.figures import number, percent
+from mechdesign.closed_forms.loss import position_loss
+from mechdesign.maps.rows import FactoredMechanism
+from mechdesign.mechanism.certificate import exp_lower
+from mechdesign.mechanism.stored import read
+from mechdesign.positions.program import Positions
+from mechdesign.verification import verify_table
+from mechdesign.web import contents as carried
+from mechdesign.web.contents import headline
+
+pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the proof is JavaScript")
+COLUMNS = "factored, columns"
+NAMES = [*MAKERS, "factored", *(kind for kind in KINDS if kind not in MAKERS)]
+PARTS = """
+const given = JSON.parse(require("node:fs").readFileSync("given.json", "utf8"));
+console.log(JSON.stringify({
+  bounds: given.lengths.map((length) => expLower(length).map(String)),
+  exact: given.floats.map((value) => exactly(value).map(String)),
+  doubles: given.floats.filter((value) => value > 1e-280).map((value) => double(exactly(value))),
+  figures: given.shown.map((value) => [figure(value, true), figure(value, false), percent(Math.abs(value), true)]),
+}));
+"""
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory):
+    return dict(zip(NAMES, proved_in_node(tmp_path_factory.mktemp("node"), list(map(honest, NAMES))), strict=True))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_kind_is_proved(outcomes, name):
+    outcome = outcomes[name]
+    assert outcome["faults"] == []
+    contents = json.loads(honest(name).contents)
+    assert outcome["found"]["rows"] == contents["arrays"]["prior"]["shape"][0]
+    assert outcome["found"]["inequalities"] == outcome["found"]["compared"] > 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_figures_are_those_of_verify(outcomes, name):
+    verified = json.loads(honest(name).contents)["verification"]
+    found = outcomes[name]["found"]
+    assert found["violations"] == verified["violations"] == 0
+    verified["effective_epsilon"] = verified["row_ratio"] or verified["effective_epsilon"]  # a page proves rows
+    for key in ("expected_loss", "effective_epsilon"):
+        if verified[key] is not None:
+            assert found[key] == pytest.approx(verified[key], rel=LINEAR_ALGEBRA)
+
+
+def test_the_sentences_of_a_page_are_those_of_python(tmp_path):
+    """Put together in JavaScript from the numbers of the page: the first ones word by word."""
+    (tmp_path / "texts.json").write_text(json.dumps([vars(honest(name)) for name in NAMES]))
+    for name, told in zip(NAMES, in_node(tmp_path, proof_script() + SENTENCES), strict=True):
+        mechanism = mechanism_of(name)
+        verified, domain = md.verify(mechanism), json.loads(mechanism.attrs["domain"])
+        assert told["headline"] == headline(read(mechanism), verified)
+        assert f"all {mechanism.sizes['secret']} secrets" in told["claim"]
+        assert ("grid" in told["claim"]) is (domain["kind"] == "grid")
+        assert (told["position_claim"] is None) is (verified.position_claim is None)
+
+
+def test_parts_are_those_of_python(tmp_path):
+    rng = random.Random(5)
+    lengths = [0.0, 1e-12, 0.5, math.log(2), 1.0, 43.0, 79.9, 81.0, *(rng.uniform(0, 90) for _ in range(300))]
+    floats = [0.0, 1.0, -1.5, 5e-324, 1e308, 0.1, 2.0**-1030, *(rng.gauss(0, 1) for _ in range(100))]
+    plain = [0.0, 1.0, 2000.0, 99.996, 1234567.8, 0.0001, 0.1 + 0.2, *np.exp(np.linspace(-30, 30, 500)).tolist()]
+    (tmp_path / "given.json").write_text(json.dumps({"lengths": lengths, "floats": floats, "shown": plain}))
+    found = in_node(tmp_path, proof_script() + PARTS)
+    assert [tuple(map(int, pair)) for pair in found["bounds"]] == [exp_lower(length) for length in lengths]
+    assert found["doubles"] == [value for value in floats if value > 1e-280]
+    for value, shown in zip(plain, found["figures"], strict=True):
+        assert shown == [number(value, up=True), number(value, up=False), percent(abs(value), up=True)]
+    for value, (p, q) in zip(floats, found["exact"], strict=True):
+        a, b = value.as_integer_ratio()
+        assert int(p) * b == a * int(q)
+
+
+def moved(name: str, secret: int, report: int, amount: int) -> np.ndarray:
+    """Masses with `amount` moved to `report` from the next one: the row sums as before."""
+    mass = made(name)["mass"].values.copy()
+    mass[secret, report] += np.uint64(amount)
+    mass[secret, report - 1] -= np.uint64(amount)
+    return mass
+
+
+def one_off(name: str, secret: int) -> np.ndarray:
+    mass = made(name)["mass"].values.copy()
+    mass[secret, 0] += np.uint64(1)
+    return mass
+
+
+def lengths(name: str, edge: int, factor: float) -> np.ndarray:
+    length = made(name)["edge_length"].values.copy()
+    length[edge] *= factor
+    return length
+
+
+def claims(name: str) -> list[tuple[str, dict]]:
+    """Metric and domain with one value of each made another."""
+    held = mechanism_of(name)
+    metric, domain = (json.loads(held.attrs[key]) for key in ("metric", "domain"))
+    others: list[tuple[str, dict]] = [("metric", {"kind": "another"}), ("domain", {"unit": "yd"})]
+    others += [
+        ("metric", {key: metric[key] * share})
+        for key in ("epsilon", "multiplier")
+        if key in metric
+        for share in (0.9, 1.1)
+    ]
+    if "level" in metric:
+        less = np.asarray(metric["level"]["eps"]) * 0.5
+        others += [("metric", {"level": metric["level"] | {"eps": less.tolist()}}), ("metric", {"stencil": 64})]
+    if domain["kind"] == "grid":
+        others += [
+            ("domain", {"shape": [1] * len(domain["shape"])}),
+            ("domain", {"origin": [7.0] * len(domain["shape"])}),
+        ]
+    return others
+
+
+def worded(name: str) -> Texts:
+    """The page with a unit that is a sentence."""
+    unit, arrays = "km. Nobody is found", json.loads(honest(name).contents)["arrays"]
+    told = forged_metric(name, "domain", unit=unit)
+    return told.changed(said={f"arrays/{key}/units": unit for key in arrays if key.startswith("secret_")})
+
+
+FORGED = {
+    "a mass is one off": (lambda: forged("line", mass=one_off("line", 2)), "secret 2: the masses sum to"),
+    "a mass is one off, all pairs": (lambda: forged("all pairs", mass=one_off("all pairs", 7)), "secret 7: the masses"),
+    "mass moved": (lambda: forged("line", mass=moved("line", 1, 1, 2**50)), "P("),
+    "mass moved, plane": (lambda: forged("plane", mass=moved("plane", 4, 4, 2**55)), "P("),
+    "mass moved, discrete": (lambda: forged("discrete", mass=moved("discrete", 1, 1, 2**52)), "P("),
+    "an edge is shorter": (lambda: forged("line", edge_length=lengths("line", 0, 0.5)), "P("),
+    "an edge is longer": (lambda: forged("all pairs", edge_length=lengths("all pairs", 3, 1.5)), "the edge from"),
+    "edges elsewhere": (lambda: forged("levels", edge_head=made("levels")["edge_head"].values[::-1]), "the edge"),
+    "another prior": (lambda: forged("plane", prior=made("plane")["prior"].values[::-1] * 1.1), "the prior sums to"),
+    "coordinates": (lambda: forged("holes", secret_x=made("holes")["secret_x"].values / 3), "the coordinates are not"),
+    "a loss": (lambda: forged_words("line", expected_loss=0.1), "expected_loss"),
+    "an epsilon": (lambda: forged_words("all pairs", effective_epsilon=0.5), "effective_epsilon"),
+    "a bound": (lambda: forged_words("line", lower_bound=0.9), "lower_bound"),
+    "a loss of verify": (lambda: honest("line").changed(said={"verification/expected_loss": 0.1}), "expected_loss"),
+    "a verdict": (lambda: honest("line").changed(said={"verification/certified": False}), "not certified"),
+    "violations": (lambda: honest("line").changed(said={"verification/violations": 1}), "violations"),
+    "the worst": (lambda: honest("line").changed(said={"verification/worst/secret": 9}), "worst"),
+    "a loss at positions": (lambda: honest("plane").changed(said={"position_loss": 0.01}), "position_loss"),
+    "words for a unit": (lambda: worded("holes"), "no word"),
+    "no loss at positions": (lambda: honest("plane").changed(said={"position_loss": None}), "position_loss"),
+    "weight": (lambda: factors("weight", 5, 1), "the row sums to"),
+    "units": (lambda: factors("edge_units", 9, 1), "the row sums to"),
+    "row sums": (lambda: factors("row_sum", 3, 1), "the row sums to"),
+    "row loss": (lambda: factors("row_loss", 3, 0.5), "its loss is not"),
+    "a place": (lambda: factors("generator_place", 1, 1, COLUMNS), "the row sums to"),
+    "no place": (lambda: factors("generator_place", 1, 2**20, COLUMNS), "a generator is no place"),
+    "an offset": (lambda: factors("generator_offset", 0, 9, COLUMNS), "the row sums to"),
+    "a large offset": (lambda: factors("generator_offset", 0, 60_000, COLUMNS), "an offset is above the cap"),
+    "a column": (lambda: factors("first_generator", 1, 1, COLUMNS), "the row sums to"),
+    "the first column": (lambda: factors("first_generator", 0, 1, COLUMNS), "a column has no generators"),
+    "the last column": (lambda: factors("first_generator", -1, 99, COLUMNS), "a column has no generators"),
+    "the weight of a column": (lambda: factors("weight", -1, 1, COLUMNS), "the row sums to"),
+}  # fmt: skip
+
+
+def meant(name: str, figure: str, share: float) -> Texts:
+    """The page whose sentence of protection has a figure times `share`."""
+    value = share * json.loads(honest(name).contents)["protection"][figure]
+    return honest(name).changed(said={f"protection/{figure}": value})
+
+
+SIDES = "euclidean, points"
+SAID = {
+    "a lower factor of cells": (lambda: meant("park", "factor", 0.999), "says factor"),
+    "a factor that none has": (lambda: meant("park", "factor", 1.01), "no two have more"),
+    "a lower factor of points": (lambda: meant(SIDES, "factor", 0.999), "says factor"),
+    "a larger radius of points": (lambda: meant(SIDES, "within", 3), "says factor"),
+    "a lower factor of streets": (lambda: meant("roads", "factor", 0.999), "says factor"),
+    "a larger radius of streets": (lambda: meant("roads", "within", 1.1), "says factor"),
+    "a lower factor of neighbours": (lambda: meant("graph", "factor", 0.999), "says factor"),
+    "a lower factor of factors": (lambda: meant("factored", "factor", 0.999), "says factor"),
+    "a lower factor of columns": (lambda: meant(COLUMNS, "factor", 0.999), "says factor"),
+    "a lower factor of positions": (lambda: meant("any position", "factor", 0.9999), "says factor"),
+    "a larger radius of positions": (lambda: meant("any position", "within", 1.001), "says factor"),
+    "a lower factor along paths": (lambda: meant("any position", "path", 0.9999), "says path"),
+    "no word of paths": (
+        lambda: honest("any position").changed(said={"protection/path": None}), "along paths"
+    ),
+    "nothing is told": (lambda: honest("park").changed(said={"protection/factor": 1}), "says factor 1"),
+    "a lower loss at positions": (
+        lambda: honest("any position").changed(said={"position_loss": 0.01}), "position_loss"
+    ),
+    "another ratio": (lambda: honest("line").changed(said={"verification/ratio": 0.5}), "ratio"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def refused_sentences(tmp_path_factory):
+    found = proved_in_node(tmp_path_factory.mktemp("said"), [maker() for maker, _ in SAID.values()])
+    return dict(zip(SAID, found, strict=True))
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_sentences_that_say_more_than_the_file_are_refused(refused_sentences, name):
+    said = [fault["text"] for fault in refused_sentences[name]["faults"]]
+    assert any(SAID[name][1] in text for text in said), said
+
+
+def test_bounds_on_constraints_of_ones_own_are_said_to_be_unchecked(tmp_path):
+    """Neither the sentence nor a figure has the bound; a page that claims it was checked is refused."""
+    problem = md.load_problem("line", cells=4)
+    given = md.programs.Constrained(problem=problem, constraints=[lambda table: [table[0, 0] >= 0.2]])
+    texts = texts_of(md.solve(given))
+    contents = json.loads(texts.contents)
+    assert "lower_bound" in contents["attrs"]
+    assert "does better" not in contents["facts"]["sentence"]
+    assert "lower_bound" not in [figure["key"] for figure in contents["facts"]["figures"]]
+    claimed = texts.changed(said={"verification/lower_bound_checked": True})
+    good, bad = proved_in_node(tmp_path, [texts, claimed])
+    assert good["faults"] == []
+    assert any("was not checked" in text for text in good["given"])
+    assert any("does not hold what it rests on" in fault["text"] for fault in bad["faults"])
+
+
+def test_both_banks_of_a_river_have_the_factor_of_python(tmp_path):
+    """Two banks, a bridge at one end: the radius reaches across, the way inside is far longer. Python's maker finds the
+    factor from the same squares with NumPy; the sentence is refused a thousandth below it.
+    """
+    river = np.ones((5, 4), bool)
+    river[2, :3] = False
+    domain = md.Domain.grid((5, 4), cell=1.0, unit="cell", mask=river)
+    prior, level = md.priors.uniform(domain), md.Euclidean(epsilon=0.6, unit="cell")
+    problem = md.DesignProblem(domain=domain, metric=level, prior=prior, loss=md.losses.Distance())
+    made = md.solve(Positions(problem=problem), gap=0.05)
+    texts = texts_of(made)
+    values = json.loads(texts.contents)["protection"]
+    assert values["factor"] > 1.2 * values["path"] > 2
+    forged_ = texts.changed(said={"protection/factor": 0.999 * values["factor"]})
+    good, bad = proved_in_node(tmp_path, [texts, forged_])
+    assert good["faults"] == []
+    assert any("Around the holes" in text for text in good["proved"])
+    (fault,) = bad["faults"]
+    assert float(fault["text"].split("found ")[1]) == pytest.approx(values["factor"], rel=LINEAR_ALGEBRA)
+
+
+ANYWHERE, QUARTERS = "any position", "any position, quarters"
+LEVELS = {ANYWHERE: "corner_level", QUARTERS: "quarter_level"}
+
+
+def placed_forged(*, level: float = 1.0, at: int | tuple[int, int] | None = None, kind: str = ANYWHERE) -> Texts:
+    """The page of a mechanism for any position with the levels of all corners, or of one, times `level`."""
+    levels = mechanism_of(kind)[LEVELS[kind]].values.copy()
+    levels[slice(None) if at is None else at] *= level
+    return forged(kind, **{LEVELS[kind]: levels})
+
+
+def another_row() -> Texts:
+    rows = mechanism_of(ANYWHERE)["around_row"].values.copy()
+    rows[0, 8] = rows[0, 4]
+    return forged(ANYWHERE, around_row=rows)
+
+
+def steeper(kind: str = ANYWHERE) -> Texts:
+    mass = mechanism_of(kind)["mass"].values.copy()
+    share = mass[3, 3] - mass[3, 3] // np.uint64(10)
+    mass[3, 3] -= share
+    mass[3, 2] += share
+    return forged(kind, mass=mass)
+
+
+PLACED = {
+    "around_row": (another_row, "the rows around a cell are not"),
+    "masses": (steeper, "gradients of positions are too steep"),
+    "lower levels": (lambda: placed_forged(level=0.5), "gradients of positions are too steep"),
+    "one lower level": (lambda: placed_forged(level=0.2, at=5), "first of P("),
+    "higher levels": (lambda: placed_forged(level=3.0), "about other cells, or lower levels"),
+    "masses, quarters": (lambda: steeper(QUARTERS), "gradients of positions are too steep"),
+    "lower levels of quarters": (
+        lambda: placed_forged(level=0.5, kind=QUARTERS),
+        "gradients of positions are too steep",
+    ),
+    "one lower level of a quarter": (
+        lambda: placed_forged(level=0.01, at=(5, 10), kind=QUARTERS),
+        "2 gradients of positions are too steep, first of P(2|x) in cell 5",
+    ),
+    "higher levels of quarters": (
+        lambda: placed_forged(level=3.0, kind=QUARTERS),
+        "about other cells, or lower levels",
+    ),
+    "wider cells": (lambda: forged_metric(ANYWHERE, "domain", cell=[5.0, 5.0]), "the coordinates are not those"),
+    "a lower level asked for": (
+        lambda: forged_metric(ANYWHERE, "problem_metric", multiplier=0.01),
+        "about other cells, or lower levels",
+    ),
+    "another metric asked for": (
+        lambda: forged_metric(ANYWHERE, "problem_metric", kind="discrete", epsilon=5.0),
+        "no rows or levels",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def refused_positions(tmp_path_factory):
+    found = proved_in_node(tmp_path_factory.mktemp("placed"), [maker() for maker, _ in PLACED.values()])
+    return dict(zip(PLACED, found, strict=True))
+
+
+@pytest.mark.parametrize("name", PLACED)
+def test_forged_positions_are_found(refused_positions, name):
+    said = [fault["text"] for fault in refused_positions[name]["faults"]]
+    assert any(PLACED[name][1] in text for text in said), said
+
+
+@pytest.mark.parametrize("kind", LEVELS)
+def test_positions_are_proved_and_what_is_given_is_listed(outcomes, kind):
+    outcome = outcomes[kind]
+    cells = mechanism_of(kind).sizes["secret"]
+    assert outcome["found"]["gradients"] == cells * cells
+    assert any(text.startswith("Between any two positions the claim holds") for text in outcome["proved"])
+    assert any("nowhere below the interpolant" in text for text in outcome["given"])
+    lost = position_loss(mechanism_of(kind))
+    assert outcome["found"]["position_loss"] == pytest.approx(lost, rel=LINEAR_ALGEBRA)
+    assert "gradients" not in outcomes["eikonal, masked"]["found"]
+    assert "any two positions" in json.loads(honest(kind).contents)["facts"]["sentence"]
+
+
+def test_reports_on_land_alone_are_proved_for_positions_anywhere(tmp_path):
+    texts = texts_of(placed("land"))
+    (outcome,) = proved_in_node(tmp_path, [texts])
+    assert outcome["faults"] == []
+    assert outcome["found"]["position_loss"] == pytest.approx(position_loss(placed("land")), rel=LINEAR_ALGEBRA)
+    contents = json.loads(texts.contents)
+    assert contents["facts"]["sentence"].startswith("Protects any two positions: within ")
+    assert contents["protection"]["path"] is None
+
+
+def test_a_page_has_levels_of_cells_or_of_quarters(tmp_path):
+    arrays = json.loads(honest(QUARTERS).contents)["arrays"]
+    both = honest(QUARTERS).changed(said={"arrays": arrays | {"corner_level": arrays["secret_x"]}})
+    (outcome,) = proved_in_node(tmp_path, [both])
+    assert any("or those of cells and of quarters" in fault["text"] for fault in outcome["faults"])
+
+
+def test_positions_of_a_part_of_a_table_are_taken_as_given(tmp_path, monkeypatch):
+    monkeypatch.setattr(carried, "MOST_MASSES", 30)
+    (outcome,) = proved_in_node(tmp_path, [texts_of(mechanism_of(ANYWHERE))])
+    assert outcome["faults"] == []
+    assert "gradients" not in outcome["found"]
+    assert any("any two positions was checked" in text for text in outcome["given"])
+
+
+def factors(name: str, place: int, amount: float, kind: str = "factored") -> Texts:
+    """The page of a factored mechanism with one number changed."""
+    values = mechanism_of(kind)[name].values.copy()
+    values.flat[place] += np.array(amount).astype(values.dtype)
+    return forged(kind, **{name: values})
+
+
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory):
+    made_up = {name: maker() for name, (maker, _) in FORGED.items()}
+    found = proved_in_node(tmp_path_factory.mktemp("forged"), list(made_up.values()))
+    return dict(zip(made_up, found, strict=True))
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_forgeries_are_found(refused, name):
+    said = [fault["text"] for fault in refused[name]["faults"]]
+    assert any(text.startswith(FORGED[name][1]) or FORGED[name][1] in text for text in said), said
+
+
+@pytest.mark.parametrize("name", ["line", "all pairs", "discrete", "holes", "levels", "park", "roads"])
+def test_claims_are_refused_as_the_other_verifier_refuses_them(tmp_path, name):
+    """Both are given every claim; they differ nowhere."""
+    table = verify_table.read(md.export(made(name), tmp_path / "t.json"))
+    given = claims(name)
+    wanted = []
+    for part, changes in given:
+        claim = table.told["claim"] | {part: table.told["claim"][part] | changes}
+        try:
+            wanted.append(bool(verify_table.claim_faults(table._replace(told=table.told | {"claim": claim}))))
+        except verify_table.BadInput:
+            wanted.append(True)
+    texts = [honest(name), *(forged_metric(name, part, **changes) for part, changes in given)]
+    first, *found = proved_in_node(tmp_path, texts, run=CLAIMS)
+    assert not first["faults"]
+    assert not verify_table.claim_faults(table)
+    assert any(wanted)
+    assert [bool(outcome["faults"]) for outcome in found] == wanted
+
+
+def test_a_place_is_named(refused):
+    (fault,) = [f for f in refused["a mass is one off"]["faults"] if "sum" in f["text"] and "masses" in f["text"]]
+    assert fault["secret"] == 2
+    broken = next(f for f in refused["mass moved"]["faults"] if f["text"].startswith("P("))
+    assert {broken["secret"], broken["other"]} <= {0, 1, 2}
+
+
+def test_a_boundary_is_exact(tmp_path):
+    """The largest mass that the bound allows is taken, one more is not, as by Python's certificate."""
+    factor, shift = exp_lower(float(made("line")["edge_length"].values[0]))
+    low = 10**17 + 7
+    most = factor * low >> shift
+    length = float(made("line")["edge_length"].values[0])
+    text = (
+        proof_script()
+        + f"""const bound = expLower({length!r});
+    console.log(JSON.stringify([exceeds({most}n, bound, {low}n), exceeds({most + 1}n, bound, {low}n)]));"""
+    )
+    assert in_node(tmp_path, text) == [False, True]
+
+
+def test_large_tables_are_proved_in_part_and_say_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(carried, "MOST_MASSES", 6 * 9)
+    texts = texts_of(made("plane"))
+    (outcome,) = proved_in_node(tmp_path, [texts])
+    assert json.loads(texts.contents)["kind"] == "rows"
+    assert outcome["faults"] == []
+    assert outcome["found"]["rows"] == 6
+    assert outcome["found"]["partial"] is True
+    assert outcome["proved"][0].startswith("The 6 rows of 9 that this page carries")
+    assert any("other rows" in text for text in outcome["given"])
+
+
+def test_margins_of_doubles_find_what_whole_numbers_find(tmp_path):
+    """With the threshold at 0 every edge goes through the test in doubles first; the verdicts are the same."""
+    text = proof_script().replace("const MOST_COMPARED = 2e7;", "const MOST_COMPARED = 0;")
+    assert "const MOST_COMPARED = 0;" in text
+    mass = moved("line", 1, 1, 2**20)
+    given = [honest("all pairs"), honest("nothing"), forged("line", mass=mass)]
+    (tmp_path / "texts.json").write_text(json.dumps([vars(texts) for texts in given]))
+    pairs, nothing, broken = in_node(tmp_path, text + RUN)
+    assert pairs["faults"] == nothing["faults"] == []
+    assert pairs["found"]["compared"] < pairs["found"]["inequalities"]
+    assert nothing["found"]["compared"] == nothing["found"]["inequalities"]
+    assert broken["faults"]
+
+
+@pytest.mark.parametrize("kind", ["factored", "factored, columns", "factored, columns of a graph"])
+def test_kernel_columns_and_rows_are_those_of_python(tmp_path, kind):
+    """All columns from a secret and one column from all places, rows in doubles, and what a report says of secrets."""
+    mechanism = FactoredMechanism(dataset=mechanism_of(kind))
+    factors_ = mechanism.factors
+    (tmp_path / "texts.json").write_text(json.dumps(vars(honest(kind))))
+    text = (
+        proof_script()
+        + """
+    const texts = JSON.parse(require("node:fs").readFileSync("texts.json", "utf8"));
+    opened(texts.packed).then((page) => {
+      const factors = new Factors(page);
+      const all = (count, make) => Array.from({ length: count }, (_, k) => Array.from(make(k)));
+      const columns = all(factors.inner.length, (u) => factors.columns(u));
+      const [alone, kernel] = [all(factors.weight.length, (k) => factors.column(k)), factors.kernel.map(String)];
+      const rows = all(factors.inner.length, (u) => factors.probabilities(u));
+      console.log(JSON.stringify({ kernel, columns, alone, rows }));
+    });"""
+    )
+    found = in_node(tmp_path, text)
+    assert list(map(int, found["kernel"])) == factors_.kernel.tolist()
+    asked = np.arange(mechanism.secrets)
+    assert found["columns"] == factors_.distances(asked).T.tolist()
+    assert np.array(found["alone"])[:, factors_.inner].tolist() == factors_.distances(asked).tolist()
+    assert np.array(found["rows"]) == pytest.approx(mechanism.probabilities(asked), rel=1e-12)

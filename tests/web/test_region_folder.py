@@ -1,0 +1,66 @@
+"""`mechdesign client` of a compact map: verified first, the whole map in it, and a README that says how to draw."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from clients import NODE, run
+from regions import region
+
+import mechdesign as md
+from mechdesign.maps.compact_file import load_compact, packed, save_compact, unpacked
+from mechdesign.maps.web import region_map, room
+from mechdesign.web import client as folders
+from mechdesign.web.client import write_client
+
+OWN = folders.NAMES - {"index.html"}
+DRAWN = """
+import { fileStorage, openClient } from "./web/node.mjs";
+const client = await openClient({ storage: fileStorage("memory.json"), answerAfter: 1 });
+console.log(JSON.stringify([await client.reportCell(5), await client.reportCell(5), client.claim]));
+"""
+
+
+def test_the_command_writes_every_file_and_says_how_to_draw(tmp_path, run_json, request) -> None:
+    file = save_compact(region("certified"), tmp_path / "region.compact")
+    code, told = run_json("client", file, "-o", tmp_path / "web")
+    assert code == 0
+    assert set(told["bytes"]) == OWN == {path.name for path in (tmp_path / "web").iterdir()}
+    assert (tmp_path / "web" / "report.bin").read_bytes() == file.read_bytes()
+    assert (tmp_path / "web" / "region.map").read_bytes() == region_map(region("certified"))
+    code, _, err = request.getfixturevalue("run")("client", file, "-o", tmp_path / "web", "--overwrite")
+    assert (code, "README.md says how to begin" in err) == (0, True)
+
+
+def test_its_readme_has_the_claim_and_the_sizes(tmp_path) -> None:
+    compact = region("certified")
+    said = (write_client(compact, tmp_path / "web") / "README.md").read_text()
+    assert f"> {compact.claim}\n" in said
+    assert f"{room(compact) / 1e3:.1f} kB of working memory" in said
+    assert "$" not in said
+    texts = [(tmp_path / "web" / name).read_text() for name in OWN - {"report.bin", "region.map"}]
+    assert not any("http://" in text or "https://" in text for text in texts)
+    assert "80 places around the cells" in said
+
+
+def test_a_map_that_does_not_verify_is_refused(tmp_path) -> None:
+    compact = replace(region("certified"), step=region("certified").grain * 2)
+    with pytest.raises(md.errors.VerificationError, match="break the claim"):
+        write_client(compact, tmp_path / "web")
+    changed = bytearray(packed(region("certified")))
+    changed[-40] ^= 1
+    (tmp_path / "changed.compact").write_bytes(changed)
+    with pytest.raises(md.errors.VerificationError, match="checksum"):
+        write_client(load_compact(tmp_path / "changed.compact"), tmp_path / "web")
+    assert [path.name for path in tmp_path.iterdir()] == ["changed.compact"]
+
+
+@pytest.mark.skipif(NODE is None, reason="needs Node: the client is JavaScript")
+def test_its_folder_draws_in_node(tmp_path) -> None:
+    folder = write_client(region("certified"), tmp_path / "web")
+    first, again, claim = run(folder, DRAWN)
+    assert (first["remembered"], again["remembered"]) == (False, True)
+    assert first["report"] == again["report"]
+    assert {"longitude", "latitude", "x", "y", "number", "unit"} == set(first["report"])
+    assert claim == unpacked((folder / "report.bin").read_bytes()).claim

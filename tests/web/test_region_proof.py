@@ -1,0 +1,170 @@
+"""The proof of the page of a compact map, in Node: row sums, bounds and inequalities are the package's, and what was
+changed is refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+from compact_maps import with_digest
+from pages import NODE, RUN, Texts, in_node, proof_script
+from regions import MAPS, content, drawing, region
+
+from mechdesign.errors import InputError
+from mechdesign.maps.compact import CompactMap, bounds, least_bound
+from mechdesign.maps.compact_file import packed
+from mechdesign.maps.factored import row_sums
+from mechdesign.maps.row_sums import join_words
+from mechdesign.web.page import page_text
+
+pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the proof is JavaScript")
+SUMS = """
+const maps = JSON.parse(require("node:fs").readFileSync("maps.json", "utf8"));
+(async () => {
+  const found = {};
+  for (const [name, text] of Object.entries(maps)) {
+    const map = await device.readRegion(Uint8Array.from(Buffer.from(text, "base64")));
+    const region = new device.RegionRows(map.header, map.arrays);
+    const cells = Array.from({ length: map.header.cells }, (_, u) => u);
+    const sums = new Map(cells.map((u) => [u, region.rowSum(u)]));
+    const edges = regionEdges(region, map.header.step, sums, []);
+    let step;
+    do step = edges.next(); while (!step.done);
+    const bounds = cells.map((u) => String(region.boundOf(u)));
+    found[name] = { sums: [...sums.values()].map(String), bounds, ...step.value };
+  }
+  console.log(JSON.stringify(found));
+})();
+"""
+
+
+@pytest.fixture(scope="module")
+def sums(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the proof finds of every map."""
+    folder = tmp_path_factory.mktemp("node")
+    texts = {name: base64.b64encode(content(name)).decode() for name in [*MAPS, "certified"]}
+    (folder / "maps.json").write_text(json.dumps(texts))
+    found: dict[str, Any] = in_node(folder, proof_script() + SUMS)
+    return found
+
+
+@pytest.mark.parametrize("name", [*MAPS, "certified"])
+def test_sums_bounds_and_breaches_are_those_of_the_package(sums, name) -> None:
+    compact, found = region(name), sums[name]
+    exact = [drawing(name).ball(secret).total for secret in range(compact.secrets)]
+    assert list(map(int, found["sums"])) == exact
+    assert list(map(int, found["bounds"])) == bounds(compact.bound, compact.potential.ravel()[compact.inner])
+    assert found["edges"] == len(compact.edges.tail)
+    assert found["broken"] == compact.factors.breaches(compact.edges, exact)
+
+
+def test_some_maps_break_their_claims(sums) -> None:
+    assert sums["certified"]["broken"] == 0
+    assert sum(each["broken"] > 0 for each in sums.values()) >= 4
+
+
+@cache
+def honest() -> Texts:
+    """The texts of the page of a certified map."""
+    return Texts.in_page(page_text(region("certified")))
+
+
+def carrying(file: bytes, texts: Texts, **said: Any) -> Texts:
+    """A page with another map, and the checksum that fits it."""
+    contents = json.loads(texts.contents)
+    contents["arrays"]["compact"]["shape"] = [len(file)]
+    contents["facts"]["provenance"]["sha256sum of the file"] = hashlib.sha256(file).hexdigest()
+    return Texts.of(json.dumps(contents), file).changed(said=said)
+
+
+def with_header(**told: Any) -> bytes:
+    """The certified map with a header that says something else, and a checksum that fits."""
+    file = packed(region("certified"))
+    size = int.from_bytes(file[12:16], "little")
+    header = json.loads(file[16 : 16 + size])
+    assert all(header[name] != value for name, value in told.items())
+    text = json.dumps({**header, **told}).encode()
+    return with_digest(file[:12] + len(text).to_bytes(4, "little") + text + file[16 + size : -32])
+
+
+def bounded(**changes: Any) -> CompactMap:
+    """The certified map with other numbers, and a bound that fits its sums."""
+    changed = replace(region("certified"), **changes)
+    least = least_bound(changed.potential.ravel()[changed.inner], join_words(row_sums(changed.factors)))
+    return replace(changed, bound=least)
+
+
+def forgeries() -> dict[str, tuple[Texts, str]]:
+    """Pages that are not true, with every checksum made to fit, and what is said of them."""
+    compact, texts = region("certified"), honest()
+    header, least = compact.header(), region("certified").bound[0]
+    other = bounded(step=2 * compact.grain)
+    assert other.factors.breaches(other.edges, join_words(row_sums(other.factors))) > 0
+    lower = replace(compact, bound=(1 << 30, compact.bound[1]))
+    assert least > 1 << 30
+    assert lower.beyond(join_words(row_sums(compact.factors)))[0] > 0
+    higher = replace(compact, bound=(compact.bound[0], compact.bound[1] + 2))
+    assert higher.beyond(join_words(row_sums(compact.factors)))[1] > 0
+    return {
+        "a step": (carrying(packed(other), texts), "not covered by the row sums"),
+        "a bound": (carrying(packed(lower), texts), "more than its bound"),
+        "a loose bound": (carrying(packed(higher), texts), "less than a quarter of its bound"),
+        "a ratio": (carrying(with_header(ratio=str(int(header["ratio"]) + 1)), texts), "other steps"),
+        "an advance": (carrying(with_header(advance=[a + 1 for a in header["advance"]]), texts), "length of its step"),
+        "a name": (carrying(with_header(ledger="0" * 64), texts), "names other levels"),
+        "other levels": (carrying(with_header(level_unit=2 * header["level_unit"]), texts), "length of its step"),
+        "another unit": (carrying(with_header(unit="ft"), texts), "names other levels"),
+        "the factor": (texts.changed(said={"protection/factor": 1.1}), "says factor"),
+        "the verdict": (texts.changed(said={"verification/certified": False}), "not certified"),
+        "a checksum": (texts.changed(said={"facts/provenance/sha256sum of the file": "0" * 64}), "sha256sum"),
+        "a byte": (carrying(content("certified")[:-40] + b"x" + content("certified")[-39:], texts), "altered"),
+    }  # fmt: skip
+
+
+def test_an_honest_page_is_proved_and_forged_ones_are_refused(tmp_path) -> None:
+    made = forgeries()
+    texts = [honest(), *(forged for forged, _ in made.values())]
+    (tmp_path / "texts.json").write_text(json.dumps([vars(given) for given in texts]))
+    good, *found = in_node(tmp_path, proof_script() + RUN)
+    assert good["faults"] == []
+    assert good["found"]["rows"] == region("certified").secrets
+    assert good["found"]["told"]["whole"] is True
+    for (name, (_, word)), outcome in zip(made.items(), found, strict=True):
+        assert any(word in fault["text"] for fault in outcome["faults"]), (name, outcome["faults"])
+
+
+def test_a_large_map_is_proved_around_a_place(tmp_path) -> None:
+    few = proof_script().replace("FEW_ROWS = 2500", "FEW_ROWS = 20").replace("PATCH = 15", "PATCH = 4")
+    run = RUN.replace("texts.packed, {}", "texts.texts.packed, texts.options")
+    asked = [{}, {"around": 0}, {"around": 62}, {"all": True}]
+    (tmp_path / "texts.json").write_text(json.dumps([{"texts": vars(honest()), "options": each} for each in asked]))
+    found = in_node(tmp_path, few + run)
+    assert [outcome["faults"] for outcome in found] == [[]] * 4
+    assert [outcome["found"]["rows"] for outcome in found] == [16, 16, 16, 63]
+    assert [outcome["found"]["partial"] for outcome in found] == [True, True, True, False]
+    assert found[3]["found"]["inequalities"] == 2 * len(region("certified").edges.tail)
+
+
+def test_a_page_of_a_map_is_for_the_map_alone() -> None:
+    with pytest.raises(InputError, match="is for mechanisms"):
+        page_text(region("certified"), comparison=[])
+
+
+def test_the_sentences_of_a_map_are_those_of_python(tmp_path) -> None:
+    texts = honest()
+    (tmp_path / "texts.json").write_text(json.dumps(vars(texts)))
+    run = """
+    opened(JSON.parse(require("node:fs").readFileSync("texts.json", "utf8")).packed).then((page) =>
+      console.log(JSON.stringify([regionHeadline(page), regionClaimWords(page)])));
+    """
+    said, claim = in_node(tmp_path, proof_script() + run)
+    facts = json.loads(texts.contents)["facts"]
+    assert said == facts["sentence"]
+    assert claim.split(" (")[0] == facts["claim"].split(" (")[0]
+    assert claim.split("; levels ")[1] == facts["claim"].split("; levels ")[1]
