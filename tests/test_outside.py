@@ -26,7 +26,7 @@ from mechdesign.problem.losses import LOSSES, Loss
 from mechdesign.problem.metric import METRICS, Metric
 from mechdesign.programs.program import Program, expected_loss, lipschitz, simplex
 from mechdesign.solvers.design import Design
-from mechdesign.solvers.table import SOLVERS, Entry
+from mechdesign.solvers.solve import SOLVERS, Entry
 
 TRUTH = 0.3  # least probability of the truth
 

@@ -15,7 +15,7 @@ from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.maps.rows import FactoredMechanism
 from mechdesign.problem.losses import Loss
 from mechdesign.problem.metric import Metric
-from mechdesign.solvers.table import SOLVERS
+from mechdesign.solvers.solve import SOLVERS
 from mechdesign.verification import verify_table
 
 LEVELS = (0.5, 1.0, 2.0)

@@ -134,7 +134,7 @@ def chosen_program(name: str, options: Mapping[str, str | float | None]) -> Call
     """The constructor of a named program from a problem; options that are None are not passed."""
     from dataclasses import MISSING, fields
 
-    from mechdesign.solvers.table import SOLVERS
+    from mechdesign.solvers.solve import SOLVERS
 
     if name not in SOLVERS:
         raise InputError("unknown program", field="program", value=name, remedy="use one of " + ", ".join(PROGRAMS))

@@ -94,8 +94,7 @@ def area(
     from mechdesign.mechanism.storage import check_target, save
     from mechdesign.output.printing import note_compiling, progress, show
     from mechdesign.output.summary import proved, summarise, summary_words
-    from mechdesign.solvers.solve import check_targets
-    from mechdesign.solvers.table import LARGEST_TABLE
+    from mechdesign.solvers.solve import LARGEST_TABLE, check_targets
 
     if output.suffix != ".nc":
         raise InputError("must end in .nc; mechdesign export writes other formats", field="output", value=output)

@@ -41,8 +41,7 @@ from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.programs.program import Optimal, Program
 from mechdesign.solvers.design import Progress
-from mechdesign.solvers.solve import solve
-from mechdesign.solvers.table import SOLVERS
+from mechdesign.solvers.solve import SOLVERS, solve
 
 MINUTE = {  # metric: (least nats between neighbours, cells), from the longest edges to the shortest
     "euclidean": ((0.5, 1600), (0.3, 400), (0.0, 100)),

@@ -26,8 +26,7 @@ from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.programs.program import Optimal, Program
 from mechdesign.programs.query_weights import QueryWeights
-from mechdesign.solvers.solve import TABLES, check_targets, solve
-from mechdesign.solvers.table import SOLVERS
+from mechdesign.solvers.solve import SOLVERS, TABLES, check_targets, solve
 
 # Edge lengths are rounded down by up to 2^-43, so a mechanism that is exactly at the claim may show this much above 1.
 AT_CLAIM = 1 + 2.0**-40

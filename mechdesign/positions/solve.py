@@ -65,7 +65,7 @@ from mechdesign.problem.metric import Euclidean
 from mechdesign.programs.near_pairs import near_edges
 from mechdesign.solvers.design import Design, Targets, reporter
 from mechdesign.solvers.pricing import sum_down
-from mechdesign.solvers.table import Entry
+from mechdesign.solvers.solve import Entry
 from mechdesign.verification.verify import AGREE, figure_differences
 
 Array = NDArray[np.float64]

@@ -8,7 +8,7 @@ import xarray as xr
 from mechdesign.closed_forms.loss import mechanism_loss
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.stored import Stored
-from mechdesign.solvers.table import Entry
+from mechdesign.solvers.solve import Entry
 from mechdesign.surveys.criterion_bound import proved_bound, sides
 from mechdesign.surveys.solve_design import solve_statistical
 from mechdesign.surveys.statistical_design import StatisticalDesign

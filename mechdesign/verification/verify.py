@@ -36,7 +36,7 @@ from mechdesign.programs.coupled import Coupled, SideRows, objective
 from mechdesign.programs.near_pairs import near_edges
 from mechdesign.solvers.design import Progress
 from mechdesign.solvers.pricing import ConePricer, coupled_bound, lower_bound, project_dual
-from mechdesign.solvers.table import rebuilt_program
+from mechdesign.solvers.solve import rebuilt_program
 
 OF_A_MAP = "levels of the map"  # what a compact map is rebuilt from
 AGREE = 1e-9  # relative agreement of figures that are recomputed in floating point

@@ -13,6 +13,7 @@ import numpy as np
 import paris
 import pytest
 from conftest import ROOT
+from taken import needs
 
 from mechdesign.base.figures import cell
 from mechdesign.errors import InputError, UnsuitableError
@@ -140,6 +141,7 @@ def test_bad_parameters_are_refused(parameters: dict[str, object], field: str) -
     assert caught.value.field == field
 
 
+@needs("surveys")
 def test_the_remark_and_the_script_tell_the_same_figures() -> None:
     said = " ".join(
         subprocess.run(

@@ -28,12 +28,11 @@ from mechdesign.problem.problem import DesignProblem, load_problem
 from mechdesign.programs.near_pairs import excess, near_edges, near_pairs
 from mechdesign.programs.program import Optimal
 from mechdesign.solvers import near_pairs as solver
-from mechdesign.solvers import pair_rows, table
+from mechdesign.solvers import pair_rows
 from mechdesign.solvers.design import Progress
 from mechdesign.solvers.near_pairs import solve_near_pairs
 from mechdesign.solvers.optimal import Design, aggregate
-from mechdesign.solvers.solve import solve
-from mechdesign.solvers.table import takes_near_pairs
+from mechdesign.solvers.solve import solve, takes_near_pairs
 from mechdesign.verification.verify import verify
 
 GAP = 1e-3
@@ -153,7 +152,8 @@ def test_levelling_betters_the_repair(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_when_auto_takes_near_pairs(
     asked: DesignProblem, edges_enough: bool, expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table, "MANY", len(asked.edges.tail) * asked.reports.size + (not edges_enough))
+    many = len(asked.edges.tail) * asked.reports.size + (not edges_enough)
+    monkeypatch.setattr("mechdesign.solvers.solve.MANY", many)
     assert takes_near_pairs(asked, "auto") is expected
     assert takes_near_pairs(asked, "graph")
     assert not takes_near_pairs(asked, "blocks")
@@ -165,7 +165,7 @@ def test_auto_takes_near_pairs_for_central_paris_and_not_for_half_of_it() -> Non
 
 
 def test_auto_goes_by_near_pairs_and_the_file_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "MANY", 0)
+    monkeypatch.setattr("mechdesign.solvers.solve.MANY", 0)
     attrs = solve(Optimal(problem=CASES["rectangle"]), gap=1e-2).attrs
     assert attrs["bound_stencil"] == 32
     assert "neighbours" in attrs["lower_bound_of"]
