@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 import mechdesign as md
 from mechdesign.maps.certificate import STEP_BITS, WEIGHT_BITS, Columns, Factors
-from mechdesign.maps.dataset import judge, make_factored
+from mechdesign.maps.dataset import FactoredMechanism, judge, make_factored
 from mechdesign.maps.factored import all_rows
 from mechdesign.maps.integer_metric import IntegerMetric
 from mechdesign.maps.row_sums import LossData, RowBlock, join_words
-from mechdesign.maps.rows import FactoredMechanism
 
 STEP = int(1e-3 * 2**48)  # a thousandth of a nat per unit, in steps of 2^-STEP_BITS nats
 CAP = 25_000

@@ -12,7 +12,7 @@ from cases import SMALL
 
 import mechdesign as md
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.maps.rows import FactoredMechanism
+from mechdesign.maps.dataset import FactoredMechanism
 from mechdesign.problem.losses import Loss
 from mechdesign.problem.metric import Metric
 from mechdesign.solvers.solve import SOLVERS

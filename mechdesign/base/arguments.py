@@ -99,7 +99,7 @@ def _fits(value: object, hint: Any) -> bool:
     if hint is None or hint is type(None):
         return value is None
     kind = origin or hint
-    if kind in (float, int):
+    if kind in (float, int):  # whatever becomes one: NumPy's scalars, Fraction, Decimal
         return not isinstance(value, (str, bytes)) and (hasattr(value, "__float__") or hasattr(value, "__index__"))
     if kind is Path:
         return isinstance(value, (str, Path))

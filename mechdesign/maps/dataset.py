@@ -19,36 +19,45 @@ Attributes: those of a table, with step (whole number of 2^-48 nats) and cap; lo
 mechanism with the claim, with bound_reach and bound_core, the radii in nats at which `dual` proves it. What is claimed,
 and why it holds, is in certificate.py. Where there are no generators, the columns are the distances from every place in
 turn.
+
+`FactoredMechanism` has rows, samples and exact integers of it, a block of secrets at a time. Reports are the cells of
+the secrets: the mass of every column goes to the cell that the column reports (`target`).
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 
-from mechdesign.errors import DesignError
+from mechdesign.base.memory import require_memory
+from mechdesign.base.threads import source
+from mechdesign.errors import DesignError, InputError, VerificationError
 from mechdesign.maps.certificate import GENERATORS, KERNEL_BITS, Columns, Factors
 from mechdesign.maps.integer_metric import IntegerMetric
-from mechdesign.maps.row_sums import LossData, RowBlock, join_words, rounded_words
+from mechdesign.maps.row_sums import LossData, RowBlock, join_words, merged_rows, rounded_words, whole_rows
 from mechdesign.mechanism.dataset import (
     COST,
     FACTORED,
     claim_sentence,
     coordinates,
+    make_mechanism,
     refused,
     seal,
     stored_points,
     versions,
 )
-from mechdesign.mechanism.stored import Proof, Stored
+from mechdesign.mechanism.repair import repair
+from mechdesign.mechanism.rows import Rows, Scan
+from mechdesign.mechanism.stored import Proof, Stored, read
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.losses import SQUARE
@@ -226,3 +235,152 @@ def examined_factors(stored: Stored) -> Proof:
     bad = stored.factors.breaches(stored.edges, join_words(stored.mechanism["row_sum"].values))
     reasons = [f"row_sum: {bad} (edge, direction) pairs break the claim"] * bool(bad)
     return Proof(violations=bad, reasons=stored.differences() + reasons)
+
+
+_LIMB = 43  # bits of the low part of a cumulative mass
+_HALF = np.uint64(29)
+_MOST_COLUMNS = 2_000_000  # each at most 2^43 + 2^15 in the high part, so that sums of both fit 64 bits
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FactoredMechanism(Rows):
+    """A factored Dataset with the questions a table answers: rows, samples, exact integers.
+
+    The Dataset is copied, so that later changes do not reach it; what is drawn or returned exactly comes from rows that
+    were added up again here, and draws from a mechanism whose claim was proved here, once.
+    """
+
+    dataset: xr.Dataset = field(kw_only=False)
+    placed = "secret"
+
+    def __post_init__(self) -> None:
+        if self.dataset.attrs.get("schema") != FACTORED:
+            remedy = "use a Dataset that solve returned with method factored"
+            schema = self.dataset.attrs.get("schema")
+            raise InputError("not a factored mechanism", field="schema", value=schema, remedy=remedy)
+        object.__setattr__(self, "dataset", self.dataset.copy(deep=True))
+        columns = self.stored.mechanism.sizes["column"]
+        if columns > _MOST_COLUMNS:
+            message = f"more than {_MOST_COLUMNS:,} columns: use fewer cells"
+            raise InputError(message, field="column", value=columns)
+
+    @cached_property
+    def stored(self) -> Stored:
+        """What the Dataset says, rebuilt."""
+        return read(self.dataset)
+
+    @cached_property
+    def factors(self) -> Factors:
+        """The integers of the mechanism."""
+        return self.stored.factors
+
+    @cached_property
+    def row_sums(self) -> list[int]:
+        """S(u) of every secret, exact."""
+        return join_words(self.dataset["row_sum"].values)
+
+    def probabilities(self, secrets: ArrayLike) -> NDArray[np.float64]:
+        """P(y|u) (b, n) of secrets (b,), in floating point: for looking at. Cost: the distances from each secret."""
+        numbers = self.checked(secrets)
+        total = rounded_words(self.dataset["row_sum"].values[numbers])
+        return merged_rows(self.factors, numbers, self.dataset["target"].values, total)
+
+    def row(self, secret: int) -> xr.DataArray:
+        """P(.|u) of one secret over the reports, with their coordinates."""
+        coordinates = {
+            str(name).replace("secret", "report"): ("report", values.values, values.attrs)
+            for name, values in self.dataset.coords.items()
+            if str(name).startswith("secret_")
+        }
+        values, attrs = self.probabilities([secret])[0], {"units": "1"}
+        return xr.DataArray(values, dims="report", coords=coordinates, name="probability", attrs=attrs)
+
+    def integers(self, secret: int) -> tuple[list[int], int]:
+        """The exact masses of one row over the reports, and their sum S(u): P(y|u) = mass / sum.
+
+        Raises: InputError for a secret that is not there; VerificationError where the row does not sum to its S(u).
+        """
+        distances = self.factors.distances(self.checked([secret]))[:, 0].tolist()
+        masses, kernel, target = (
+            [0] * self.secrets,
+            self.factors.kernel.tolist(),
+            self.dataset["target"].values.tolist(),
+        )
+        for q, weight, cell in zip(distances, self.factors.weight.tolist(), target, strict=True):
+            masses[cell] += kernel[q] * weight
+        self._check_sum(secret, sum(masses))
+        return masses, self.row_sums[secret]
+
+    def table(self) -> xr.Dataset:
+        """The same mechanism as a table with rows summing to 2^62, repaired to whole numbers and certified.
+
+        Raises: SizeError where n x n tables do not fit.
+        """
+        problem = self.stored.problem
+        require_memory(self.secrets, self.secrets, tables=6, what="the table of a factored mechanism")
+        mass = repair(self.probabilities(np.arange(self.secrets)), problem.edges, problem.weighted_loss)
+        parameters = {name: value for name, value in self.stored.parameters.items() if name != "knobs"}
+        return make_mechanism(problem, mass, program=self.dataset.attrs["program"], parameters=parameters)
+
+    def sample(self, secrets: ArrayLike, size: int, *, seed: int | None = None) -> NDArray[np.int64]:
+        """Reports (b, size) drawn independently for secrets (b,), each with exactly its probability mass / S(u).
+
+        A uniform integer below S(u) is compared with the exact cumulative masses. Bits come from the operating system;
+        `seed` takes them from NumPy's generator instead, for simulations only: such reports can be predicted.
+        Raises: InputError for a secret that is not there; VerificationError where the claim is not proved, or a row
+        does not sum to its S(u).
+        """
+        numbers = self.checked(secrets)
+        self.admission  # noqa: B018  proves the claim, once
+        bits, _ = source(seed)
+        target = self.dataset["target"].values
+        drawn = np.empty((len(numbers), size), np.int64)
+        for own, distances in whole_rows(self.factors, numbers):
+            for b, row in enumerate(range(own.start, own.stop)):
+                high, low = self._cumulative(distances[:, b])
+                self._check_sum(numbers[row], (int(high[-1]) << _LIMB) + int(low[-1]))
+                drawn[row] = target[_draw(high, low, size, bits)]
+        return drawn
+
+    def _check_sum(self, secret: int, total: int) -> None:
+        if total != self.row_sums[secret]:
+            message = "a row sums to something else than was certified"
+            raise VerificationError(message, field="row_sum", remedy="use an unaltered file")
+
+    def _cumulative(self, distances: NDArray[np.uint16]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """Cumulative masses (c,), exact, as a high part and the low 43 bits."""
+        mask = np.uint64((1 << _LIMB) - 1)
+        kernel_high, kernel_low = self.factors.halves
+        weight = self.factors.weight.astype(np.uint64)
+        upper, lower = kernel_high[distances] * weight, kernel_low[distances] * weight  # mass = upper 2^29 + lower
+        shift = np.uint64(_LIMB) - _HALF
+        low = ((upper & np.uint64((1 << int(shift)) - 1)) << _HALF) + (lower & mask)
+        high = (upper >> shift) + (lower >> np.uint64(_LIMB)) + (low >> np.uint64(_LIMB))
+        total = np.cumsum(low & mask, dtype=np.uint64)
+        return np.cumsum(high, dtype=np.uint64) + (total >> np.uint64(_LIMB)), total & mask
+
+    def live(self, secret: int, scan: Scan) -> tuple[int, str]:
+        return int(self.sample([secret], 1)[0, 0]), "depend on the secret"
+
+    def can_report(self, place: int) -> bool:
+        return place < self.secrets and place in self.dataset["target"].values
+
+
+def _draw(
+    high: NDArray[np.uint64], low: NDArray[np.uint64], size: int, bits: Callable[[int], bytes]
+) -> NDArray[np.int64]:
+    """Columns drawn by cumulative masses (c,): how many of them are at most a uniform integer below the last."""
+    columns, done = np.empty(size, np.int64), 0
+    last = (high[-1], low[-1])
+    spare = np.uint64(64 - int(last[0]).bit_length())
+    while done < size:
+        raw = np.frombuffer(bits(16 * (size - done)), np.uint64).reshape(-1, 2)
+        top, rest = raw[:, 0] >> spare, raw[:, 1] >> np.uint64(64 - _LIMB)
+        kept = (top < last[0]) | ((top == last[0]) & (rest < last[1]))
+        top, rest = top[kept], rest[kept]
+        place, beyond = np.searchsorted(high, top, side="left"), np.searchsorted(high, top, side="right")
+        for tie in np.flatnonzero(place < beyond):
+            place[tie] += np.searchsorted(low[place[tie] : beyond[tie]], rest[tie], side="right")
+        columns[done : done + len(place)] = place
+        done += len(place)
+    return columns

@@ -16,8 +16,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.maps.balls import loss_between
-from mechdesign.maps.local_pricing import Places
+from mechdesign.maps.local_pricing import Places, loss_between
 from mechdesign.maps.work_folder import Arrays
 
 _EXPLAINED = 1e-5  # nats within which a neighbour explains a place: rays are in single precision

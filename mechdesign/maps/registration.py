@@ -13,7 +13,7 @@ TABLES = {
         "factors": "mechdesign.maps.dataset",
         "work": "mechdesign.maps.work_folder",
     },
-    "rows": {"mechdesign/factored/1": "mechdesign.maps.rows:FactoredMechanism"},
+    "rows": {"mechdesign/factored/1": "mechdesign.maps.dataset:FactoredMechanism"},
     "clients": {"CompactMap": "mechdesign.maps.web:region_contents"},
     "pages": {"CompactMap": "mechdesign.maps.web:region_page"},
 }

@@ -26,7 +26,7 @@ Whole numbers of a file that arithmetic reaches, and why none wraps:
 | E(t), S(u), R_e S(u) | `Factors`, maps/certificate.py | Python integers |
 | f + q | `_gather` beside it | f + min(q, cap - f) <= cap <= 65,535 |
 | E W in halves | `_row_sums` beside it | 29-bit halves of E <= 2^58, W <= 2^28: 64 products under 2^57 make 2^63 |
-| cumulative E W | `maps/rows.FactoredMechanism` | at most 2,000,000 columns, limbs of 43 bits and a carry: under 2^64 |
+| cumulative E W | `FactoredMechanism` | at most 2,000,000 columns, limbs of 43 bits and a carry: under 2^64 |
 | A m, 2^33 |s - s'|, 3 d | `maps/compact.py` | A < 2^32, checked by `CompactMap`, m < 2^21: under 2^55 |
 | differences added up | `maps/compact_file.py` | fewer than 2^24 of 16 bits: under 2^40 |
 | W added up | `maps/compact_draw.py` | fewer than 2^24 under 2^28: under 2^52 |
@@ -205,6 +205,7 @@ def check(mechanism: xr.Dataset, *schemas: Schema, what: str = "a mechanism") ->
         most = schema.lengths.get(str(dim), LARGEST.get(str(dim), (1 << 31) - 1))
         if not least <= size <= most:
             raise refused("has a size that it cannot have", str(dim), size, f"{least} to {most}")
+    # last: only now is it known that the array and the dimension it names places of are there
     for name, array in schema.arrays.items():
         if array.names is not None and name in mechanism.variables:
             values, count = mechanism[name].values, mechanism.sizes[array.names]

@@ -1,6 +1,6 @@
 """Rows of a mechanism, whichever way it is kept: what sampling, export and pictures need of a table and of factors.
 
-`TableMechanism` is a mechanism that is kept as a table; `FactoredMechanism` of maps/rows.py, one kept as factors.
+`TableMechanism` is a mechanism that is kept as a table; `FactoredMechanism` of maps/dataset.py, one kept as factors.
 """
 
 from __future__ import annotations

@@ -175,6 +175,7 @@ class _Array:
 def _array(name: str, root: h5g.GroupID) -> _Array:
     """How an array lies in its file. Raises: VerificationError for anything that `write_netcdf` does not write."""
     raw = name.encode()
+    # what a name leads to is asked before it is opened: a link may lead out of the file
     if root.links.get_info(raw).type != h5l.TYPE_HARD or h5o.get_info(root, raw).type != h5o.TYPE_DATASET:
         raise refused("links, groups and named types are refused", name, "not an array of this file")
     array = h5d.open(root, raw)
@@ -192,6 +193,7 @@ def _array(name: str, root: h5g.GroupID) -> _Array:
         raise refused("axes that grow, or are of 2^31 and more, are refused", name, shape)
     if made.get_layout() != h5d.CHUNKED:
         raise refused("values that are not in chunks of the file are refused", name, made.get_layout())
+    # filters in this order alone: every other one is one more decoder of bytes that anybody wrote
     filters = tuple(made.get_filter(k)[0] for k in range(made.get_nfilters()))
     if filters != _FILTERS:
         raise refused("other filters than shuffle and deflate are refused", name, filters)

@@ -206,6 +206,7 @@ def _read_netcdf(data: xr.Dataset, source: Path, unit: str, variable: str | None
     along = next((d for word, d in directions.items() if _ALONG.match(word)), None)
     if across is None or along is None:
         raise FileFormatError("must have axes named x and y", field="raster", value=list(directions))
+    # ascending, as rasters from north to south would otherwise be read upside down
     turned = array.load().transpose(across, along).sortby([across, along])
     return Raster(
         x=turned[across].values,

@@ -115,14 +115,14 @@ def attempts_for(problem: DesignProblem, method: Method) -> list[str]:
     network = problem.domain.kind != "grid" and edges < NETWORK_EDGES * size
     small = 2 * edges * problem.reports.size <= (NETWORK_LIMIT if network else WHOLE_LIMIT)
     if method in HIGHS and not problem.prior_array.all():
-        return [method, "rays"]
+        return [method, "rays"]  # a basic solution may leave columns of zeros, which no repair makes positive
     if method != "auto":
         return [method]
     if not small and problem.domain.kind != "grid" and suits_rows(problem):
         return ["rows", "blocks"] if problem.reports.size == size else ["rows"]
     few = suits(problem.edges.length)
     first = ["rays"] if few and size <= SECRETS else []
-    late = ["rays"] if (small or few) and not first else []
+    late = ["rays"] if (small or few) and not first else []  # slow here, but they end where the others stall
     middle = ["boxed"] if not small and size <= DENSE and not network else []
     return [*first, *["whole"] * small, *middle, "blocks", *late, "aggregation"]
 

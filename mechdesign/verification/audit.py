@@ -178,6 +178,7 @@ def _checked(
     sums = np.array([math.fsum(row) for row in rows])
     row = int(np.argmax(abs(sums - 1)))
     deviation = {"largest_deviation": float(sums[row] - 1), "row": row}
+    # whole numbers above 1 are counts of draws, which are divided without being asked to
     counts = bool(rows.max() > 1 and (rows == np.floor(rows)).all())
     off = abs(sums[row] - 1) > ROW_SUM_TOLERANCE and not (counts or normalise)
     if off or not sums.min() > 0:

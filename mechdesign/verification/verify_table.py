@@ -134,7 +134,7 @@ def _from_csv(text: str) -> Table:
     told = _once([(k, value if k == "unit" else _json(value)) for k, value in notes if k not in ("edge", "patch")])
     columns, *body = [line for line in lines if not line.startswith("# ")]
     header = columns.split(",")
-    r, m, sums = header.index("report"), header.index("mass"), header[-1] == "row_sum"
+    r, m, sums = header.index("report"), header.index("mass"), header[-1] == "row_sum"  # sums: of factors
     axes = told.get("coordinates", "x, y, z").split(", ")
     named = ["secret", *(f"secret_{a}" for a in axes[: r - 1]), "report", *(f"report_{a}" for a in axes[: m - r - 1])]
     if header != [*named, "mass", *["row_sum"] * sums]:
@@ -211,7 +211,7 @@ def _table(told: dict[str, Any], divided: str, rows: list[list[int]], edges: lis
         if [type(tail), type(head), type(digits)] != [int, int, str] or digits != float.fromhex(digits).hex():
             raise BadInput(f"an edge is two whole numbers and an exact float in hex, not {[tail, head, digits]!r}")
         length, pair = float.fromhex(digits), (min(tail, head), max(tail, head))
-        if not 0 <= pair[0] < pair[1] < n or digits[0] != "0" or pair in listed:
+        if not 0 <= pair[0] < pair[1] < n or digits[0] != "0" or pair in listed:  # no sign, inf, nan
             raise BadInput(f"no edge can go from {tail} to {head} over {length} nats, or a second one")
         listed[pair] = (tail, head, length)
     sums, points = [row.pop() for row in rows], [tuple(point[:2] if degrees else point) for point in places[0]]
@@ -339,7 +339,7 @@ def claim_faults(table: Table) -> list[str]:
     fine = max(at.as_integer_ratio()[1] for at in chain(*table.points))
     points = [tuple(int(Fraction(at) * fine) for at in point) for point in table.points]
     whole = max(length.as_integer_ratio()[1] for _, _, length in table.edges)
-    p, q = ((claim.rate * whole / (1 if claim.kind == "discrete" else fine)) ** 2).as_integer_ratio()
+    p, q = ((claim.rate * whole / (1 if claim.kind == "discrete" else fine)) ** 2).as_integer_ratio()  # no roots
 
     def over(length: int, u: int, v: int) -> bool:
         square = 1 if claim.kind == "discrete" else sum((a - b) ** 2 for a, b in zip(points[u], points[v], strict=True))
@@ -460,7 +460,7 @@ def steep_pairs(
             least = min(chain(*corners))
             for shape in CONES:
                 key = (least, *(places[i + k // 3][j + k % 3] for k in shape))
-                if key not in seen:
+                if key not in seen:  # neighbours share cones
                     seen[key] = unsure([fine.masses[place] for place in key[1:]], least / (8 * ONE))
                 steep.update(seen[key])
         for y in sorted(steep):

@@ -31,8 +31,8 @@ from mechdesign.solvers.design import Progress
 from mechdesign.verification.verify import certified
 from mechdesign.web.packed import packed, size_words
 
-_READ = ("errors.mjs", "plane.mjs", "frame.mjs", "table.mjs", "region.mjs", "places.mjs")
-_BEFORE = (*_READ, "draw.mjs", "ball.mjs", "due.mjs", "ledger.mjs", "memory.mjs")
+_READ = ("plane.mjs", "frame.mjs", "table.mjs", "region.mjs", "places.mjs")
+_BEFORE = (*_READ, "draw.mjs", "ball.mjs", "ledger.mjs", "memory.mjs")
 _AFTER = ("client.mjs", "windows.mjs", "filter.mjs", "rules.mjs", "bundle.mjs", "session.mjs")
 PUBLIC = "Client, ReportError, Session, memoryStorage, openClient, openSession"
 _GLOBAL = "mechdesignReports"

@@ -32,9 +32,9 @@ from mechdesign.verification.verify import certified, kind_of
 from mechdesign.web.contents import comparison_facts, curve_facts, mechanism_contents, mechanism_facts
 
 SUFFIXES = (".html", ".htm")
-_DEVICE = ("errors", "frame", "table", "region", "plane", "places", "draw", "ball")  # of web/device
+_DEVICE = ("frame", "table", "region", "plane", "places", "draw", "ball")  # of web/device
 _SHARED = (
-    "exactly, randomBytes, sha256, readRegion, NODES, WEIGHTS, "
+    "checkFactors, exactly, randomBytes, sha256, readRegion, NODES, WEIGHTS, "
     "Places, TableRows, PositionRows, FactorRows, RegionRows"
 )  # of what these export
 _PROOF = (

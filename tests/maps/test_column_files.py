@@ -17,7 +17,7 @@ from scipy.stats import chisquare
 
 import mechdesign as md
 from mechdesign.errors import MechdesignError, VerificationError
-from mechdesign.maps.rows import FactoredMechanism, _draw
+from mechdesign.maps.dataset import FactoredMechanism, _draw
 from mechdesign.mechanism.dataset import seal
 from mechdesign.mechanism.storage import load, save
 
@@ -188,6 +188,6 @@ def test_an_adversary_learns_nothing_from_a_report_that_no_column_makes() -> Non
 
 
 def test_too_many_columns_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mechdesign.maps.rows._MOST_COLUMNS", 20)
+    monkeypatch.setattr("mechdesign.maps.dataset._MOST_COLUMNS", 20)
     with pytest.raises(MechdesignError, match="more than 20 columns"):
         FactoredMechanism(dataset=made(CASE))

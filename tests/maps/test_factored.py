@@ -19,9 +19,8 @@ import mechdesign as md
 from mechdesign.closed_forms.loss import remapped_loss
 from mechdesign.errors import DesignError, InputError, UnsuitableError
 from mechdesign.maps.certificate import KERNEL_BITS
-from mechdesign.maps.dataset import judge, make_factored
+from mechdesign.maps.dataset import FactoredMechanism, _draw, judge, make_factored
 from mechdesign.maps.factored import all_rows
-from mechdesign.maps.rows import FactoredMechanism, _draw
 from mechdesign.mechanism.dataset import total_cost
 
 AGREE = 1e-12  # absolute, between the probabilities of factors and of the table made of them

@@ -17,10 +17,10 @@ from tolerances import LINEAR_ALGEBRA
 
 from mechdesign.errors import InputError
 from mechdesign.maps.certificate import KERNEL_BITS, STEP_BITS, WEIGHT_BITS, Factors
+from mechdesign.maps.dataset import _MOST_COLUMNS, FactoredMechanism
 from mechdesign.maps.factored import row_sums
 from mechdesign.maps.integer_metric import IntegerMetric
 from mechdesign.maps.row_sums import join_words, split_words
-from mechdesign.maps.rows import _MOST_COLUMNS, FactoredMechanism
 from mechdesign.mechanism.certificate import exp_lower
 from mechdesign.problem.lattice import Edges
 

@@ -15,11 +15,11 @@ import mechdesign as md
 from mechdesign.base import threads as cores
 from mechdesign.errors import UnsuitableError
 from mechdesign.maps import pool as run
+from mechdesign.maps.dataset import FactoredMechanism
 from mechdesign.maps.fields import Generators, Spread, field_block, generators_of
 from mechdesign.maps.local_pricing import Places
 from mechdesign.maps.pool import felt
 from mechdesign.maps.pool_master import Blocks, Matrix, conjugate_gradients
-from mechdesign.maps.rows import FactoredMechanism
 from mechdesign.maps.work_folder import threads
 from mechdesign.problem.losses import Distance, Loss, SquaredDistance, ZeroOne
 from mechdesign.problem.metric import Eikonal

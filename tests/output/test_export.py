@@ -12,7 +12,7 @@ import pytest
 from mechdesign.closed_forms import build as exponential
 from mechdesign.closed_forms.loss import bayes_remap
 from mechdesign.errors import FileFormatError, InputError
-from mechdesign.maps.rows import FactoredMechanism
+from mechdesign.maps.dataset import FactoredMechanism
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.storage import load, save
 from mechdesign.output.compare import each_mechanism

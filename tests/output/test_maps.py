@@ -19,7 +19,7 @@ from test_sweep import command
 
 from mechdesign.closed_forms.loss import position_loss
 from mechdesign.errors import InputError, UnsuitableError, VerificationError
-from mechdesign.maps.rows import FactoredMechanism
+from mechdesign.maps.dataset import FactoredMechanism
 from mechdesign.mechanism.dataset import probabilities
 from mechdesign.mechanism.storage import save, write_dataset
 from mechdesign.output.answers import probability

@@ -32,7 +32,7 @@ from tolerances import LINEAR_ALGEBRA
 import mechdesign as md
 from mechdesign.base.figures import number, percent
 from mechdesign.closed_forms.loss import position_loss
-from mechdesign.maps.rows import FactoredMechanism
+from mechdesign.maps.dataset import FactoredMechanism
 from mechdesign.mechanism.certificate import exp_lower
 from mechdesign.mechanism.stored import read
 from mechdesign.positions.program import Positions
@@ -182,12 +182,12 @@ FORGED = {
     "row sums": (lambda: factors("row_sum", 3, 1), "the row sums to"),
     "row loss": (lambda: factors("row_loss", 3, 0.5), "its loss is not"),
     "a place": (lambda: factors("generator_place", 1, 1, COLUMNS), "the row sums to"),
-    "no place": (lambda: factors("generator_place", 1, 2**20, COLUMNS), "a generator is no place"),
+    "no place": (lambda: factors("generator_place", 1, 2**20, COLUMNS), "a generator that is no place"),
     "an offset": (lambda: factors("generator_offset", 0, 9, COLUMNS), "the row sums to"),
-    "a large offset": (lambda: factors("generator_offset", 0, 60_000, COLUMNS), "an offset is above the cap"),
+    "a large offset": (lambda: factors("generator_offset", 0, 60_000, COLUMNS), "an offset above the cap"),
     "a column": (lambda: factors("first_generator", 1, 1, COLUMNS), "the row sums to"),
-    "the first column": (lambda: factors("first_generator", 0, 1, COLUMNS), "a column has no generators"),
-    "the last column": (lambda: factors("first_generator", -1, 99, COLUMNS), "a column has no generators"),
+    "the first column": (lambda: factors("first_generator", 0, 1, COLUMNS), "a column without generators"),
+    "the last column": (lambda: factors("first_generator", -1, 99, COLUMNS), "a column without generators"),
     "the weight of a column": (lambda: factors("weight", -1, 1, COLUMNS), "the row sums to"),
 }  # fmt: skip
 

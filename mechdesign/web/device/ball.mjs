@@ -3,7 +3,7 @@
 // places are ready at once. maps/compact.py and compact_draw.py of the package state them, and what is drawn.
 
 import { kernelOf } from "./draw.mjs";
-import { ReportError } from "./errors.mjs";
+import { ReportError } from "./frame.mjs";
 
 const UNSEEN = 65535;
 const LEFT_OUT = 2 ** 29; // of every length, in 2^-48 nats

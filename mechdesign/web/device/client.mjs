@@ -2,19 +2,18 @@
 
 import { RegionRows } from "./ball.mjs";
 import { FactorRows, PositionRows, TableRows, randomBytes } from "./draw.mjs";
-import { answered } from "./due.mjs";
-import { ReportError } from "./errors.mjs";
 import { defaultTable } from "./home.mjs";
 import { Memory } from "./memory.mjs";
 import { Places } from "./places.mjs";
 import { isRegion, readRegion } from "./region.mjs";
-import { isObject } from "./frame.mjs";
+import { ReportError, isObject } from "./frame.mjs";
 import { readTable } from "./table.mjs";
 
 const OUTSIDE = ["refuse", "nearest"];
 const OPTIONS = ["table", "storage", "key", "perDay", "outside", "answerAfter", "bits", "now"];
 const ANSWER_AFTER = 100; // milliseconds, of maps of a region
 const MOST_AFTER = 60_000;
+const WATCHED = 2; // milliseconds before an answer is due in which the clock is watched, since timers are coarse
 
 /** Reports of one table; `openClient` makes one. claim, cost and unit are those of the table. */
 export class Client {
@@ -147,6 +146,24 @@ export async function openClient(options = {}) {
   const read = await (isRegion(bytes) ? readRegion : readTable)(bytes);
   const key = options.key ?? `mechdesign-reports-${read.header.ledger.slice(0, 16)}`;
   return new Client(read, { storage, key, perDay, outside, bits, now, answerAfter });
+}
+
+/** Answers at fixed times: a draw takes the longer the farther its report lies, and when an answer comes must not tell.
+ *
+ * What `action` resolves to, or rejects with, so many milliseconds after this call, or, where it takes longer, at the
+ * next multiple of them; at once where they are 0. */
+async function answered(milliseconds, action) {
+  const asked = performance.now();
+  try {
+    return await action();
+  } finally {
+    if (milliseconds > 0) {
+      const due = asked + Math.max(1, Math.ceil((performance.now() - asked) / milliseconds)) * milliseconds;
+      const rest = due - WATCHED - performance.now();
+      if (rest > 0) await new Promise((resolve) => setTimeout(resolve, rest));
+      while (performance.now() < due);
+    }
+  }
 }
 
 /** Refuses options that are not among those known, and a clock that is no function. */

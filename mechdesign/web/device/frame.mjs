@@ -8,14 +8,26 @@
 // little-endian, each as planes: the lowest byte of every number, then the next, and so on, which is what zlib makes
 // small. Arrays marked as differences are added up along every axis, modulo their width.
 
-import { ReportError } from "./errors.mjs";
-
 const MAGIC = "mechdesign";
 const VERSION = 1;
 const HEAD = 16; // bytes before the header
 const MOST_HEADER = 1 << 20;
 const MOST_BODY = 2 ** 29;
 const TYPES = { u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, i2: Int16Array, f8: Float64Array };
+
+/** The one error that a client throws: its code says which kind, the message what to do.
+ *
+ * code: "table" (not what was written), "position" (no position), "outside" (of the area), "budget" (of the day is
+ * spent), "memory" (what was remembered is damaged), "storage" (nothing can be kept), "tick" (of a session: not after the last one), "option".
+ * until, milliseconds since 1970: for "budget" of a client, when a report is next possible. */
+export class ReportError extends Error {
+  constructor(code, message, { until } = {}) {
+    super(message);
+    this.name = "ReportError";
+    this.code = code;
+    if (until !== undefined) this.until = until;
+  }
+}
 
 /** The SHA-256 of bytes, hexadecimal digits. On pages over an open connection from other machines browsers have none:
  * undefined there, and what arrives is as good as its connection. */

@@ -1,8 +1,7 @@
 // A private ledger: a state under one key of a storage: written before it counts, never older than what was seen, and
 // sealed by its SHA-256 where the browser computes one.
 
-import { ReportError } from "./errors.mjs";
-import { sha256 } from "./frame.mjs";
+import { ReportError, sha256 } from "./frame.mjs";
 
 const TURNS = new WeakMap(); // of every storage, the end of the last action on it
 

@@ -1,7 +1,7 @@
 // What was reported and paid, kept in a storage: a cell that was reported is answered with the same report at no cost,
 // and in any 24 hours in a row at most `perDay` reports are paid for. What is paid is stored before it is returned.
 
-import { ReportError } from "./errors.mjs";
+import { ReportError } from "./frame.mjs";
 import { PrivateLedger } from "./ledger.mjs";
 
 const FORMAT = "mechdesign/client-memory/1";

@@ -1,6 +1,6 @@
 // Which cell a position belongs to, decided as the package decides it, and where the cells are.
 
-import { ReportError } from "./errors.mjs";
+import { ReportError } from "./frame.mjs";
 import { backward, forward } from "./plane.mjs";
 
 export const POINT_BITS = 16; // a position is rounded to 2^-16 of a side

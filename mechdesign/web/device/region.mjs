@@ -1,8 +1,7 @@
 // Read the compact map of a region: five bytes a place; a frame as frame.mjs has it. maps/compact_file.py of the
 // package says which numbers it holds, compact.py what they mean.
 
-import { ReportError } from "./errors.mjs";
-import { headerOf, isObject, readFrame } from "./frame.mjs";
+import { ReportError, headerOf, isObject, readFrame } from "./frame.mjs";
 import { checkDomain } from "./table.mjs";
 
 const MOST_AREA = 2 ** 24; // places

@@ -4,8 +4,8 @@
 import { readSession } from "./bundle.mjs";
 import { bytesOf, checkOptions, localStorageHere } from "./client.mjs";
 import { FactorRows, TableRows, randomBytes } from "./draw.mjs";
-import { ReportError } from "./errors.mjs";
 import { Belief, HomeAwayChain, SparseChain } from "./filter.mjs";
+import { ReportError } from "./frame.mjs";
 import { defaultTable } from "./home.mjs";
 import { PrivateLedger } from "./ledger.mjs";
 import { Places } from "./places.mjs";

@@ -114,18 +114,21 @@ function checkMasses({ cells, reports }, { low, high }) {
   need(wrong < 0, `has a row, that of cell ${wrong}, which does not sum to 2^62`);
 }
 
-function checkFactors({ cells, places, generators, cap }, arrays) {
+/** Refuses factors of numbers out of range; those of a page are signed. */
+export function checkFactors({ cells, places, generators, cap }, arrays) {
   const { weight, target, inner, tail, ahead, units, first, from, offset } = arrays;
+  const within = (list, count) => list.every((number) => number >= 0 && number < count);
   need(weight.every((value) => value >= 1 && value <= 2 ** 28), "has a weight out of range");
-  need(target.every((cell) => cell < cells), "has a column that reports no cell");
-  need(inner.every((place) => place < places) && new Set(inner).size === cells, "has cells without a place");
-  need(tail.every((place, e) => place < places && place + ahead[e] < places), "has an edge that ends nowhere");
+  need(within(target, cells), "has a column that reports no cell");
+  need(within(inner, places) && new Set(inner).size === cells, "has cells without a place");
+  const head = tail.map((place, e) => place + ahead[e]);
+  need(within(tail, places) && within(head, places), "has an edge that ends nowhere");
   const longest = units.reduce((most, value) => Math.max(most, value), 0);
   need(longest <= cap && cap + longest <= 65535, "has an edge that is too long");
   if (!first) return;
   const rises = first.every((at, k) => (k === 0 ? at === 0 : at > first[k - 1]) && at < generators);
   need(rises, "has a column without generators");
-  need(from.every((place) => place < places), "has a generator that is no place");
+  need(within(from, places), "has a generator that is no place");
   need(offset.every((value) => value <= cap), "has an offset above the cap");
 }
 

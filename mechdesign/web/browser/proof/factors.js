@@ -22,7 +22,7 @@ class Factors extends device.FactorRows {
       offset: array(page, "generator_offset"),
     };
     const numbers = { places: array(page, "place_x").length, cells: inner.length, edges: tail.length, cap, ratio, shift };
-    super(numbers, {
+    const arrays = {
       weight: array(page, "weight"),
       target: places(page, "target"),
       units: array(page, "edge_units"),
@@ -30,33 +30,26 @@ class Factors extends device.FactorRows {
       tail,
       inner,
       ...generated,
-    });
-    this.step = step;
+    };
+    super(numbers, arrays);
+    Object.assign(this, { step, numbers, arrays });
   }
 
-  /** Faults of weights, edges, cap and places: what has to hold before anything is added up. */
+  /** Faults of the integers: what has to hold before anything is added up. */
   faults() {
-    const faults = [];
-    const longest = this.length.reduce((a, b) => Math.max(a, b), 0);
-    const reach = Math.trunc(58 * 0.69 * 2 ** STEP_BITS);
-    if (this.weight.some((w) => w < 1 || w > 2 ** 28)) faults.push({ text: "a weight is not within 1 and 2^28" });
-    if (longest > this.cap || this.cap + longest > 65535)
-      faults.push({ text: "an edge is longer than the cap allows" });
-    if (!(this.step > 0 && this.step * this.cap < reach))
-      faults.push({ text: "step and cap leave the kernel no room" });
-    if (new Set(this.inner).size < this.inner.length) faults.push({ text: "two secrets share a place" });
-    const count = this.start.length - 1;
-    const columns = this.generators ? this.generators.first.length : count;
-    if (this.weight.length !== columns || this.target.length !== columns)
-      faults.push({ text: "weights, reports and columns are in different numbers" });
-    if (!this.generators) return faults;
-    const { first, origins, offset } = this.generators;
-    if (origins.length !== offset.length) faults.push({ text: "places and offsets are in different numbers" });
-    if (!first.every((at, k) => (k === 0 ? at === 0 : at > first[k - 1]) && at < origins.length))
-      faults.push({ text: "a column has no generators" });
-    if (origins.some((v) => v < 0 || v >= count)) faults.push({ text: "a generator is no place" });
-    if (offset.some((f) => f > this.cap)) faults.push({ text: "an offset is above the cap" });
-    return faults;
+    const { step, cap, numbers, arrays } = this;
+    const { weight, target, first, from, offset } = arrays;
+    if (!(step > 0 && step * cap < Math.trunc(58 * 0.69 * 2 ** STEP_BITS)))
+      return [{ text: "step and cap leave the kernel no room" }];
+    const columns = first ? first.length : numbers.places;
+    if (weight.length !== columns || target.length !== columns || from?.length !== offset?.length)
+      return [{ text: "weights, reports and columns are in different numbers" }];
+    try {
+      device.checkFactors({ ...numbers, generators: from?.length }, arrays);
+    } catch (error) {
+      return [{ text: error.message }];
+    }
+    return [];
   }
 
   /** S(u), exact, from q of all columns: weights at equal distance are added first, as doubles below 2^53. */

@@ -19,12 +19,7 @@ function* part(step, words, from, to) {
 function* prove(page, { all = false, around } = {}) {
   const { contents } = page;
   const outcome = { faults: [], proved: [], given: [], found: {} };
-  const proofs = {
-    table: proveTable,
-    rows: proveTable,
-    factors: proveFactors,
-    region: proveRegion,
-  };
+  const proofs = { table: proveTable, rows: proveTable, factors: proveFactors, region: proveRegion };
   const claims = contents.kind !== "region";
   if (claims) yield* proveClaim(page, outcome);
   yield* proofs[contents.kind](page, outcome, all, around);
