@@ -20,6 +20,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+INTERRUPTED = 130  # exit code of a command that Ctrl-C ended
+
 
 class MechdesignError(Exception):
     """An error of this package: what is wrong, and what to do where that is not obvious.

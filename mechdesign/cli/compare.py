@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from mechdesign.cli.main import INTERRUPTED
 from mechdesign.cli.options import (
     GapOption,
     JsonOption,
@@ -23,7 +22,7 @@ from mechdesign.cli.options import (
     whole,
 )
 from mechdesign.cli.parsing import problem_asked
-from mechdesign.errors import MechdesignError
+from mechdesign.errors import INTERRUPTED, MechdesignError
 
 
 def compare(

@@ -20,6 +20,7 @@ import sys
 
 from mechdesign.base.opening import guarded, visible
 from mechdesign.errors import (
+    INTERRUPTED,
     FileFormatError,
     InputError,
     InternalError,
@@ -28,7 +29,6 @@ from mechdesign.errors import (
     SizeError,
 )
 
-INTERRUPTED = 130
 _LEFT = "no unfinished file is left"
 _WORK = "; the --work folder keeps what was done: run it again"
 

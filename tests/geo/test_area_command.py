@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from conftest import ROOT
+from taken import needs
 from tolerances import REORDERED
 
 import mechdesign as md
@@ -561,6 +562,7 @@ def river(tmp_path):
     return file
 
 
+@needs("web")
 def test_a_river_between_two_people_does_not_raise_their_odds(run, run_json, river, tmp_path):
     """Straight lines by default, beside random positions on both banks; along paths inside the factor is far larger,
     and said. The whole way to reports in degrees, tables for others and pages.

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from compact_maps import design, made
+from taken import needs
 
 import mechdesign as md
 from mechdesign.maps.compact_file import packed, save_compact
@@ -35,6 +36,7 @@ def test_a_map_is_exported_verified_and_drawn_from(tmp_path: Path, run, run_json
     assert told["report_x"] == drawn["report_x"].values[0].tolist()
 
 
+@needs("web")
 def test_a_page_of_a_map(tmp_path: Path, file, run_json) -> None:
     target = tmp_path / "slope.html"
     assert run_json("page", file, "-o", target) == (0, {"file": str(target)})
@@ -62,6 +64,7 @@ BAD = [
 ]
 
 
+@needs("web")
 @pytest.mark.parametrize(
     ("words", "field", "code"), BAD, ids=lambda word: " ".join(word) if type(word) is tuple else ""
 )

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import table1
 from conftest import ROOT
+from taken import needs
 from tolerances import ORACLE, SOLVED
 
 import mechdesign as md
@@ -19,6 +20,7 @@ from mechdesign.problem.problem import read_problem_file
 SHOWN = 1e-5  # the table has six digits
 
 
+@needs("maps")
 def test_table_one_on_several_sizes_ends_without_a_time_limit() -> None:
     """As docs/large-maps.md has it, at tiny sizes: a row for each stencil, the bound below both losses."""
     words = [sys.executable, str(ROOT / "scripts" / "table1.py"), "--sizes", "5", "--gap", "1e-3"]
