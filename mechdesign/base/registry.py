@@ -70,6 +70,5 @@ PROVIDERS: Table[Any] = Table("providers")
 def provider(role: str) -> Any:
     """The module of a capability that plays a role in the core, such as "page". Raises: InputError where none does."""
     if role not in PROVIDERS:
-        remedy = "install all of mechdesign"
-        raise InputError("is not part of this installation", field=role, value=", ".join(capabilities()), remedy=remedy)
+        raise InputError("is not part of this installation", field=role, remedy="install all of mechdesign")
     return PROVIDERS[role]
