@@ -20,6 +20,7 @@ import gzip
 import io
 import lzma
 import re
+import warnings
 from collections.abc import Collection
 from itertools import takewhile
 from pathlib import Path
@@ -57,20 +58,24 @@ def read_frame(
     import pandas as pd
 
     options: dict[str, Any] = {"skipinitialspace": True, "encoding_errors": encoding_errors, "index_col": False}
-    with readable(path, field):
+    with readable(path, field), warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)  # fields beyond the header would be dropped
         first = len(opening_comments(path, field))
         header = pd.read_csv(Path(path), skiprows=first, nrows=0, **options).columns
         names = [str(name).strip().lower() for name in header]
-        frame = pd.read_csv(
-            Path(path),
-            skiprows=first + 1,
-            names=names,
-            header=None,
-            dtype=str if texts is None else dict.fromkeys(set(names) & set(texts), str),
-            skip_blank_lines=False,
-            low_memory=False,
-            **options,
-        )
+        try:
+            frame = pd.read_csv(
+                Path(path),
+                skiprows=first + 1,
+                names=names,
+                header=None,
+                dtype=str if texts is None else dict.fromkeys(set(names) & set(texts), str),
+                skip_blank_lines=False,
+                low_memory=False,
+                **options,
+            )
+        except pd.errors.ParserWarning as error:
+            raise FileFormatError("has fields without a name", field=field, value=", ".join(names)) from error
     frame.index += first + 2
     return frame
 

@@ -26,8 +26,11 @@ from command_worker import MEMORY, START
 from conftest import ROOT
 from fuzz_lines import CONSUMERS, ENTRIES, combined, mutated, systematic
 from sessions import ruled
+from taken import needs
 
 import mechdesign as md
+
+pytestmark = needs("geo", "maps", "sessions")  # whose files MADE has
 
 SECONDS = 20  # of the processor, for a line; the first ones compile, and take what they take
 PATIENCE = 300  # seconds until a line that does not answer is given up

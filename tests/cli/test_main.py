@@ -181,7 +181,7 @@ def test_where_a_defect_is_can_be_asked(run, monkeypatch):
         ("solve", "line", "--cells", "3", "--program", "eikonal", "--method", "factored", "-o", "x.nc"),
         ("audit", "table.csv", "--metric", "discrete", "--epsilon", "1", "-o", "x.nc"),
         pytest.param(("area", ROOT / "problems/data/example_park.geojson", "--cell", "600", "--within", "200",
-                      "--nats", "0.7", "-o", "x.nc"), marks=needs("geo")),
+                      "--nats", "0.7", "-o", "x.nc"), marks=needs("geo", "positions")),
     ],
 )  # fmt: skip
 def test_what_does_not_verify_is_not_saved(run, monkeypatch, tmp_path, words, answer):

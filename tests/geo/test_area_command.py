@@ -429,6 +429,7 @@ BOX = ["--box", "12.480,41.890,12.500,41.905"]
 GENTLE = ["--cell", "400", "--within", "2000", "--factor", "2", "--gap", "0.05"]  # 0.14 nats along a cell
 
 
+@needs("positions")
 def test_positions_are_the_default_where_they_cost_little(run_json, tmp_path):
     """And not against it; a position draws for itself, in degrees and in metres alike."""
     file, cells = tmp_path / "any.nc", tmp_path / "cells.nc"
@@ -496,6 +497,7 @@ def test_too_many_cells_for_any_position_are_told_before_anything_is_made():
     assert "cost" not in vars(program)
 
 
+@needs("positions")
 @pytest.mark.parametrize(
     ("size", "loss", "varies", "program", "why"),
     [
@@ -562,7 +564,7 @@ def river(tmp_path):
     return file
 
 
-@needs("web")
+@needs("positions", "web")
 def test_a_river_between_two_people_does_not_raise_their_odds(run, run_json, river, tmp_path):
     """Straight lines by default, beside random positions on both banks; along paths inside the factor is far larger,
     and said. The whole way to reports in degrees, tables for others and pages.
@@ -597,6 +599,7 @@ def test_a_ragged_area_is_drawn_within_its_rectangle(run_json, river, tmp_path):
     assert any("true place" in text.get_text() for text in figure.findobj(lambda part: hasattr(part, "get_text")))
 
 
+@needs("positions")
 def test_cells_wider_than_their_radius_are_refused(run, run_json, tmp_path):
     words = ["area", "--box", "36.75,-1.35,36.90,-1.22", "--cell", "2000", "--within", "200", "--factor", "2"]
     for options, why in ((["--positions", "cells"], "is wider than"), (["--loss", "zero-one"], "zero-one loss counts")):
@@ -610,6 +613,7 @@ def test_cells_wider_than_their_radius_are_refused(run, run_json, tmp_path):
     assert "with --cell 270 about 7 %" in " ".join(said.split())
 
 
+@needs("positions")
 def test_why_cells_are_protected_stands_in_the_first_line(run, run_json, tmp_path):
     words = ["area", "--box", "2.34,48.855,2.345,48.86", "--cell", "200", "--within", "400", "--factor", "2"]
     words += ["--program", "planar-laplace"]
@@ -629,6 +633,7 @@ def test_other_suffixes_than_nc_are_refused(run_json, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@needs("positions")
 def test_a_box_that_is_small_for_its_level_says_so(run, run_json, tmp_path):
     """Beside the mean distance to the middle of a rectangle, by random positions; what is advised does what it says."""
     box = ["area", "--box", "139.70,35.65,139.805,35.722", "--cell", "1200", "--within", "1000", "--gap", "0.02"]

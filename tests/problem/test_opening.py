@@ -137,3 +137,15 @@ def test_words_of_other_encodings_are_refused_unless_they_do_not_matter(tmp_path
     with pytest.raises(FileFormatError, match="can't decode"):
         read_frame(path, "data")
     assert number_column(read_frame(path, "data", encoding_errors="replace"), ("v",), "data").tolist() == [1.0]
+
+
+def test_fields_without_a_name_are_refused_and_empty_ones_at_the_end_are_not(tmp_path: Path) -> None:
+    path = tmp_path / "m.csv"
+    path.write_text("v,w\n1,2,\n3,4,\n")
+    assert number_column(read_frame(path, "data"), ("w",), "data").tolist() == [2, 4]
+    path.write_text("v,w\n0,1,2\n1,3,4\n")
+    with pytest.raises(FileFormatError, match=r"has fields without a name \(got v, w\)"):
+        read_frame(path, "data")
+    path.write_text("v,w\n1,2\n3,4,5\n")
+    with pytest.raises(FileFormatError, match="Expected 2 fields in line 3, saw 3"):
+        read_frame(path, "data")
