@@ -157,11 +157,14 @@ def discard_finished(path: str | Path) -> None:
 def _make(where: Path) -> bool:
     """Whether the folder had to be made."""
     try:
+        str(where).encode()  # the HDF5 library, which writes the mechanism at last, takes no other names
         where.mkdir()
     except FileExistsError as error:
         if not where.is_dir():
             raise InputError("is no folder", field="work", value=where) from error
         return False
+    except UnicodeEncodeError as error:
+        raise InputError("its name is not UTF-8", field="work", value=where) from error
     except OSError as error:
         raise InputError(f"could not be made ({error.strerror})", field="work", value=where) from error
     return True

@@ -265,14 +265,15 @@ def _refuse_geographic(text: str, unit: str, source: Path) -> None:
 
 def declared_crs(path: str | Path, variable: str | None = None) -> str | None:
     """The coordinate system that an ESRI ASCII (.prj beside it) or NetCDF file declares: WKT, or EPSG:4326 for axes in
-    degrees; None where there is none.
+    degrees; None where there is none. Raises: FileFormatError for a missing or malformed file.
     """
     source = Path(path)
-    if source.suffix.lower() not in NETCDF:
-        return _projection(source)
-    with readable(source, "raster"), _netcdf(source) as data:
-        for name in _mappings(data, _arrays(data, variable)):
-            for key in ("crs_wkt", "spatial_ref"):
-                if key in data[name].attrs:
-                    return str(data[name].attrs[key])
-        return "EPSG:4326" if any(_is_angle(axis) for axis in data.coords.values()) else None
+    with readable(source, "raster"):
+        if source.suffix.lower() not in NETCDF:
+            return _projection(source)
+        with _netcdf(source) as data:
+            for name in _mappings(data, _arrays(data, variable)):
+                for key in ("crs_wkt", "spatial_ref"):
+                    if key in data[name].attrs:
+                        return str(data[name].attrs[key])
+            return "EPSG:4326" if any(_is_angle(axis) for axis in data.coords.values()) else None

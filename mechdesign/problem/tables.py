@@ -130,7 +130,7 @@ def read_table(path: str | Path) -> NDArray[np.float64]:
     suffix = source.suffix.lower()
     with readable(source, "table"):
         if suffix == ".npy":
-            return _matrix_of(np.load(source, allow_pickle=False))
+            return _matrix_of(np.load(source, mmap_mode="r", allow_pickle=False))  # no size is taken from its header
         if suffix == ".parquet":
             return _parquet(source)
         if suffix in _TEXT:
@@ -240,7 +240,7 @@ def _parquet(source: Path) -> NDArray[np.float64]:
 def _matrix_of(array: NDArray[Any]) -> NDArray[np.float64]:
     if array.ndim != 2 or array.dtype.kind not in "fiub" or 0 in array.shape:
         raise FileFormatError("must be a matrix of real numbers", field="table", value=f"{array.dtype} {array.shape}")
-    return np.ascontiguousarray(array, float)
+    return np.array(array, float, order="C")
 
 
 def _long_form(frame: Any) -> NDArray[np.float64]:

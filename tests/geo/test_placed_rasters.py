@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -172,7 +173,7 @@ def test_a_file_without_coordinates_is_taken_at_your_word_only_where_it_covers(t
         raster_on(domain, path, crs="EPSG:nonsense")
 
 
-@pytest.mark.parametrize("kind", ["bands", "turned", "damaged", "absent", "no plane"])
+@pytest.mark.parametrize("kind", ["bands", "turned", "damaged", "absent", "no name", "no plane"])
 def test_files_that_do_not_fit_are_refused(tmp_path, kind):
     domain = Area.box(west=AREA[0], south=AREA[1], east=AREA[2], north=AREA[3]).grid(cell=150.0)
     options = {"bands": {"bands": 2}, "turned": {"turn": 1e-4}}.get(kind, {})
@@ -181,6 +182,8 @@ def test_files_that_do_not_fit_are_refused(tmp_path, kind):
         path.write_bytes(b"II*")
     if kind == "absent":
         path.unlink()
+    if kind == "no name":
+        path = Path()
     if kind == "no plane":
         domain = md.Domain.grid((3, 3), cell=1.0, unit="m")
     with pytest.raises(InputError if kind == "no plane" else FileFormatError) as caught:

@@ -11,6 +11,7 @@ import socket
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import mechdesign as md
@@ -149,3 +150,15 @@ def test_fields_without_a_name_are_refused_and_empty_ones_at_the_end_are_not(tmp
     path.write_text("v,w\n1,2\n3,4,5\n")
     with pytest.raises(FileFormatError, match="Expected 2 fields in line 3, saw 3"):
         read_frame(path, "data")
+
+
+def test_arrays_whose_header_promises_more_than_there_is_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.npy"
+    np.save(path, np.full((2, 2), 0.5))
+    assert md.read.table(path).tolist() == [[0.5, 0.5], [0.5, 0.5]]
+    with path.open("wb") as stream:
+        header = {"descr": "<f8", "fortran_order": False, "shape": (2, 10**14)}
+        np.lib.format.write_array_header_1_0(stream, header)
+        stream.write(bytes(32))
+    with pytest.raises(FileFormatError, match="greater than file size"):
+        md.read.table(path)

@@ -253,6 +253,7 @@ def test_folders_that_are_refused(tmp_path):
         (tmp_path, "holds other files, such as file"),
         (tmp_path / "file", "is no folder"),
         (tmp_path / "nowhere" / "work", "could not be made"),
+        (tmp_path / "\udcff", "its name is not UTF-8"),
     ]:
         with pytest.raises(InputError, match=message) as caught, work_folder(where, "a", of=""):
             pass
