@@ -311,7 +311,7 @@ def test_a_scheduler_that_goes_away_ends_the_program_with_one_line(separate, tmp
             time.sleep(0.1)
         scheduler.kill()
         *lines, last = ran.stderr.read().splitlines()
-    assert all(line.startswith("philadelphia, eikonal") for line in lines)
+    assert all(line.startswith(("philadelphia, eikonal: round ", "philadelphia, eikonal, ")) for line in lines)
     assert last.startswith("error: scheduler: the scheduler is gone (got rows ")
     assert ran.returncode == 1
     assert (tmp_path / "work" / "state.block").exists()
