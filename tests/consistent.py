@@ -31,7 +31,7 @@ from mechdesign.problem.metric import Eikonal, Euclidean, Metric, metric_from_de
 from mechdesign.problem.problem import DesignProblem
 
 _LARGEST = 1000  # cells of a lattice: loops over all of them, or all their pairs, are not for tests
-_BOUNDS = ("lower_bound", "lower_bound_of", "bound_stencil", "objective", "objective_of", "dual", "multiplier")
+_BOUNDS = ("lower_bound", "lower_bound_of", "objective", "objective_of", "dual", "multiplier")
 _MULTIPLES = ("problem_metric", "problem_length", "claimed_epsilon")
 _KEPT = ("parameters", "problem", "versions")
 

@@ -39,7 +39,7 @@ _DTYPES = (
 )
 _IMPOSSIBLE = (LookupError, ValueError, TypeError, OverflowError)  # of a number, or after another mutation
 _SELDOM = (
-    *("objective", "lower_bound", "bound_stencil", "multiple", "remapped_loss", "problem_metric", "claimed_epsilon"),
+    *("objective", "lower_bound", "multiple", "remapped_loss", "problem_metric", "claimed_epsilon"),
     *("own", "units", "_FillValue"),
 )
 

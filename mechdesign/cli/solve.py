@@ -27,7 +27,7 @@ from mechdesign.cli.options import (
 from mechdesign.cli.parsing import PROGRAMS, chosen_program, problem_asked
 
 _METHOD_HELP = (
-    "For optimal: auto, rays, rows, boxed, whole, blocks, aggregation, graph or pool. "
+    "For optimal: auto, highs, columns, blocks or pool. "
     "For eikonal: auto, table or factored. For positions: auto, cones or columns."
 )
 
@@ -54,6 +54,9 @@ def solve(
     bound: Annotated[
         bool | None, typer.Option("--bound/--no-bound", help="For the factored form: also a lower bound of the loss.")
     ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Only say which route would be taken, why, its time and memory.")
+    ] = False,
     page: PageOption = None,
     overwrite: OverwriteOption = False,
     verbose: VerboseOption = False,
@@ -62,11 +65,12 @@ def solve(
     """Solve a design problem; its parameters follow PROBLEM, as --PARAMETER VALUE."""
     started = time.monotonic()
     file, parameters = problem_asked(problem, context)
+    from mechdesign.errors import InputError
     from mechdesign.mechanism.storage import check_target, save
     from mechdesign.output import printing
     from mechdesign.output.summary import proved, summarise, summary_words
     from mechdesign.programs.program import Optimal
-    from mechdesign.solvers.optimal import outlook
+    from mechdesign.solvers.choose import explained, explanation
     from mechdesign.solvers.solve import check_targets
     from mechdesign.solvers.solve import solve as solve_program
 
@@ -76,8 +80,13 @@ def solve(
     built = file.build(**parameters)
     printing.note_compiling()
     beside = {"published": file.published(built.parameters), "remark": file.remark(built)}
-    if program == Optimal.name and (estimate := outlook(built)) is not None:
-        printing.note(estimate)
+    if explain:
+        if program != Optimal.name:
+            raise InputError("is for the optimal program", field="explain", value=program)
+        printing.show(explained(built, method), [explanation(built, method)], as_json=as_json)
+        return 0
+    if program == Optimal.name:
+        printing.note(explanation(built, method))
     target = gap if program != "eikonal" else None
     with printing.progress(f"{built.name}, {program}", limit=time_limit, target=target) as on_progress:
         route: Any = method

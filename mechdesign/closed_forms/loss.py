@@ -54,7 +54,7 @@ Array = NDArray[np.float64]
 _CENTRE = np.array([1.0, 6.0, 1.0]) / 8  # weights of the quadratic B-spline at the centre of a cell
 _ITERATIONS = 300
 _SETTLED = 1e-12  # of the largest distance: a move that ends the iteration
-_OF_THE_ORIGINAL = ("lower_bound", "lower_bound_of", "bound_stencil", "objective", "objective_of", "stopped", "sha256")
+_OF_THE_ORIGINAL = ("lower_bound", "lower_bound_of", "objective", "objective_of", "stopped", "sha256")
 
 
 def drawn_rows(mechanism: xr.Dataset, secrets: ArrayLike | None = None) -> NDArray[np.float64]:

@@ -59,8 +59,8 @@ from mechdesign.maps.work_folder import Arrays, Told, Workers, all_blocks, whole
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import APART, LENGTH, SQUARE
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.solvers.design import Report, counter, silent
-from mechdesign.solvers.optimal import aggregate
+from mechdesign.solvers.design import Report, Targets, counter, silent
+from mechdesign.solvers.optimal import solve_optimal
 from mechdesign.solvers.pricing import lower_bound
 
 WHOLE = 700  # places up to which the optimal program is solved as a table
@@ -270,7 +270,7 @@ def _of_the_table(problem: DesignProblem, crew: Workers, deadline: float) -> Pro
     left = deadline - time.monotonic()
     if left <= 0 or problem.constant_loss == 0:
         return None
-    design = aggregate(problem, gap=_GAP, time_limit=left)
+    design = solve_optimal(problem, Targets(gap=_GAP, time_limit=left))
     if not len(design.dual):
         return None
     places = Places.of(problem)

@@ -362,7 +362,7 @@ def _tabled(problem: DesignProblem, table: Vector, duals: list[Vector], stopped:
     """A table of whole numbers, with the best bound of some multipliers, priced on the whole graph."""
     mass = repair(table, problem.edges, problem.weighted_loss)
     loss = total_cost(mass, problem.weighted_loss)
-    pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
+    pricer = ConePricer.of(problem)
     bounds = [homogeneous_bound(pricer, problem.weighted_loss, dual, loss=loss) for dual in duals]
     best = max(bounds, key=lambda bound: bound.value)
     return Design(mass=mass, loss=loss, dual=best.dual, lower_bound=best.value, stopped=stopped)

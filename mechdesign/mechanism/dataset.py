@@ -143,7 +143,7 @@ MECHANISM = Schema(
     lengths={"around": 9, "corner": 4, "quarter_corner": 16},
     attributes=_SAID,
     optional={
-        "lower_bound": float, "lower_bound_of": str, "bound_stencil": int, "objective": float, "objective_of": str,
+        "lower_bound": float, "lower_bound_of": str, "objective": float, "objective_of": str,
         "claimed_epsilon": float, "least_epsilon": float, "stopped": str, "problem_metric": str,
         "position_rule": str, "position_claim": str,
     },

@@ -42,8 +42,8 @@ from mechdesign.output.compare import AT_CLAIM, each_mechanism
 from mechdesign.output.given import InputMechanisms, input_mechanisms
 from mechdesign.problem.losses import position_cost
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.solvers.design import Design
-from mechdesign.solvers.optimal import aggregate
+from mechdesign.solvers.design import Design, Targets
+from mechdesign.solvers.optimal import solve_optimal
 from mechdesign.solvers.solve import TABLES, check_targets
 
 SWEEP = Schema(
@@ -166,7 +166,7 @@ def _solve(problem: DesignProblem, start: Design | None, *, gap: float, time_lim
     started = time.monotonic()
     floor = best_closed_form(problem, deadline=started + time_limit)
     left = max(time_limit - (time.monotonic() - started), _SHORTEST)
-    return aggregate(problem, gap=gap, time_limit=left, start=start, floor=floor)
+    return solve_optimal(problem, Targets(gap=gap, time_limit=left), start=start, floor=floor)
 
 
 def _checked(multipliers: Sequence[float]) -> list[float]:

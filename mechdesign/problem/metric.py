@@ -103,6 +103,10 @@ class Metric(Shown, ABC):
         """All distances d (n, n) in nats: shortest paths over `edges`. Cost: O(n (e + n log n))."""
         return shortest_paths(self.edges(domain), domain.size)
 
+    def straight(self, domain: Domain) -> NDArray[np.float64] | None:
+        """All distances (n, n) in nats where they need no search, right to 1e-12; None elsewhere."""
+        return None
+
     @abstractmethod
     def unscaled_edges(self, domain: Domain) -> Edges:
         """The edges at scale 1."""
@@ -246,6 +250,9 @@ class Euclidean(PerLength):
         length = self.epsilon * np.sqrt(square) * ROUND_DOWN
         length = np.where((square >= SMALLEST) & (length >= SMALLEST), length, 0.0)
         return Edges(tail=tail, head=head, length=length)
+
+    def straight(self, domain: Domain) -> NDArray[np.float64]:
+        return np.asarray(self.epsilon * self.scale * domain.euclidean_to(domain))
 
     def claim(self, domain: Domain) -> str:
         return f"the Euclidean distance over all pairs times {self.epsilon:.17g} nats per {unit_word(domain.unit)}"

@@ -13,7 +13,7 @@ so that the program is always feasible.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numba
 import numpy as np
@@ -113,32 +113,6 @@ def restrict(
         slack=np.concatenate(slack),
         distance=distance,
         constant=constant,
-    )
-
-
-def with_rows(
-    program: RestrictedProgram,
-    report: NDArray[np.int64],
-    tail: NDArray[np.int64],
-    head: NDArray[np.int64],
-    length: NDArray[np.float64],
-) -> RestrictedProgram:
-    """The program with further constraints P(y|u) <= e^d P(y|v) of single reports y.
-
-    Parameters, (k,) each: the report, the secrets u and v, and d in nats, at least |D(u, y) - D(v, y)|. Cost: O(c + k).
-    """
-    distance = program.distance
-    a, b = program.component[report, tail], program.component[report, head]
-    slack = np.maximum(length - distance[report, head] + distance[report, tail], 0.0)
-    across = a != b
-    block = np.concatenate([np.repeat(np.arange(len(program.rows) - 1), np.diff(program.rows)), report[across]])
-    order = np.argsort(block, kind="stable")
-    return replace(
-        program,
-        rows=np.searchsorted(block[order], np.arange(len(program.rows))),
-        lower=np.concatenate([program.lower, a[across]])[order],
-        upper=np.concatenate([program.upper, b[across]])[order],
-        slack=np.concatenate([program.slack, slack[across]])[order],
     )
 
 

@@ -45,18 +45,19 @@ from mechdesign.problem.losses import TableLoss, uniform
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import Coupled, SideRows, constant_objective, objective
 from mechdesign.programs.whole import MOST_ROWS, WholeProgram, assemble_whole, count_rows, require_whole
+from mechdesign.solvers.choose import SMALL, VERTICES, nearest
 from mechdesign.solvers.design import Design, Targets, reporter
 from mechdesign.solvers.highs import LinearSolution, Method, solve_linear_program
-from mechdesign.solvers.optimal import WHOLE_LIMIT, aggregate
+from mechdesign.solvers.optimal import solve_optimal
 from mechdesign.solvers.pricing import ConePricer, CoupledBound, anchor_bound, best_bound, project_dual
-from mechdesign.solvers.rays import SECRETS, RayGeneration, generate, suits
+from mechdesign.solvers.rays import RayGeneration, generate
 
 _SHARE = 0.5  # of the time limit for rays, where the whole program can follow
 _DESIGNS = 0.8  # the same for designs of changing priors
 _BETTER = 0.9  # a mixture of this share of the best objective is certified before the end
 _SOON = 2.0  # seconds that closed forms get in any case
 _LEAST_TIME = 1.0  # seconds for the proof that limits contradict each other
-_LONG = 3.0  # median edge in nats from which rays are faster than the whole program, whose rows couple all reports
+_LONG = 1.0  # nats to the nearest place, in the median, from which rays are faster than the whole program
 SIMPLEX_LIMIT = 10_000  # rows up to which the simplex method is used
 _SMALL: list[tuple[Method, float]] = [("simplex", 9.0), ("simplex", 18.0), ("ipm", 9.0)]  # method, cap in nats
 _LARGE: list[tuple[Method, float]] = [("ipm", 5.0), ("ipm", 9.0)]
@@ -91,13 +92,13 @@ class Task:
     @property
     def rays_first(self) -> bool:
         """Whether rays are few."""
-        return suits(self.problem.edges.length, _LONG) and self.problem.domain.size <= SECRETS
+        return nearest(self.problem) >= _LONG and self.problem.domain.size <= VERTICES
 
     @property
     def designs_first(self) -> bool:
         """Whether the side rows share one maximum, and the whole program is large: multipliers are a prior then."""
-        large = count_rows(self.problem, self.rows.size) > WHOLE_LIMIT
-        return large and bool((self.rows.share > 0).all()) and self.problem.domain.size <= SECRETS
+        large = count_rows(self.problem, self.rows.size) > SMALL
+        return large and bool((self.rows.share > 0).all()) and self.problem.domain.size <= VERTICES
 
     @property
     def first_margin(self) -> NDArray[np.float64]:
@@ -142,7 +143,7 @@ class Task:
             return None
         problem = replace(self.problem, prior=uniform(self.problem.domain), loss=TableLoss(values=loss))
         try:
-            design = aggregate(problem, gap=gap, time_limit=time_limit, start=start)
+            design = solve_optimal(problem, Targets(gap=gap, time_limit=time_limit), start=start)
         except InputError:
             return None
         return design, design.dual + least
@@ -180,13 +181,13 @@ class Task:
 def task_of(program: Coupled) -> Task:
     """The task of a program. Raises: SizeError before allocating what does not fit."""
     problem = program.problem
-    few, what = suits(problem.edges.length, _LONG) and problem.domain.size <= SECRETS, f"the {program.name} program"
-    if problem.domain.size > SECRETS:
+    few, what = nearest(problem) >= _LONG and problem.domain.size <= VERTICES, f"the {program.name} program"
+    if problem.domain.size > VERTICES:
         require_whole(problem, problem.domain.size, what=what)
     rows, cost = program.side_rows(), program.base_cost()
-    if not few and not (problem.domain.size <= SECRETS and (rows.share > 0).all()):
+    if not few and not (problem.domain.size <= VERTICES and (rows.share > 0).all()):
         require_whole(problem, rows.size, what=what)
-    pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
+    pricer = ConePricer.of(problem)
     exponential = np.exp(-pricer.distance.T / 2)
     exponential /= exponential.sum(axis=1, keepdims=True)
     constant = constant_objective(cost, rows) or 1.0
@@ -301,7 +302,7 @@ class _Search:
             self.by_whole(method, cap)
             self.task = replace(self.task, unit=max(min(self.value, self.task.unit), RESOLUTION * self.task.constant))
         unmet = self.reached > self.gap and self.left > 0
-        if unmet and not self.task.rays_first and self.task.problem.domain.size <= SECRETS:
+        if unmet and not self.task.rays_first and self.task.problem.domain.size <= VERTICES:
             self.by_rays(_SHARE)
 
     def by_closed_forms(self) -> None:

@@ -47,7 +47,7 @@ def solve_dictionary(program: Dictionary, targets: Targets) -> Design:
     weights, dual = np.maximum(solution.x, 0.0), solution.dual / scale
     own = np.exp(-problem.distances) if problem.reports is problem.domain else None
     mass = repair(program.table(weights), problem.edges, problem.weighted_loss, own)
-    pricer = ConePricer(problem.edges, n, problem.anchors)
+    pricer = ConePricer.of(problem)
     value = float((problem.weighted_loss * program.table(weights)).sum())
     trials = [dual - share * (np.abs(dual) + value / n) for share in _SHRINK]
     bounds = [lower_bound(trial, pricer.price(problem.weighted_loss, trial).value) for trial in trials]

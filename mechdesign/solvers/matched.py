@@ -41,7 +41,7 @@ from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.matched_distance import Family, MatchedDistance, family_of
 from mechdesign.programs.matched_optimal import MatchedOptimal
 from mechdesign.solvers.design import Design, Progress, Targets
-from mechdesign.solvers.optimal import aggregate
+from mechdesign.solvers.optimal import solve_optimal
 from mechdesign.solvers.pricing import ConePricer, lower_bound
 
 _DISTANCE_ACCURACY = 1e-12  # of ln eps; 1e-10 of eps is promised
@@ -208,7 +208,8 @@ class _Search:
             if left <= 0:
                 return "time"
             there = self.program.at(level, graph=True)
-            design = aggregate(there, gap=self.gap, time_limit=left, start=design, on_progress=on_progress)
+            targets = Targets(gap=self.gap, time_limit=left, on_progress=on_progress)
+            design = solve_optimal(there, targets, start=design)
             self.tried.append((math.log(level), math.log(design.loss)))
             if design.loss <= target and (self.nearest is None or level < self.nearest[0]):
                 self.nearest = level, design
@@ -232,7 +233,7 @@ class _Search:
         target, trial = self.program.target, level
         for _ in range(_PRICINGS):
             there = self.program.at(trial, graph=True)
-            pricer, bound = ConePricer(there.edges, there.domain.size, there.anchors), 0.5 * target
+            pricer, bound = ConePricer.of(there), 0.5 * target
             for power in (1.0, self.power):
                 dual = design.dual * (level / trial) ** power
                 bound = max(bound, lower_bound(dual, pricer.price(there.weighted_loss, dual).value))
@@ -252,7 +253,8 @@ class _Search:
                 return None
             level *= float((min(design.lower_bound / target, 1.0) / (1 + self.gap / 2)) ** (1 / self.power))
             there = self.program.at(level, graph=True)
-            design = aggregate(there, gap=self.gap, time_limit=left, start=design, on_progress=on_progress)
+            targets = Targets(gap=self.gap, time_limit=left, on_progress=on_progress)
+            design = solve_optimal(there, targets, start=design)
             if design.lower_bound > target:
                 return level
         return None

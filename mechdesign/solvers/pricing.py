@@ -38,15 +38,20 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import dijkstra
+from scipy.sparse.csgraph import dijkstra, shortest_path
 
 from mechdesign.base.threads import OutOfTime, in_blocks
 from mechdesign.problem.lattice import Edges
+from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import SideRows
 from mechdesign.solvers.tree_simplex import Graph, price_reports, ratio_reports
 
 _PIVOTS_PER_NODE = 20
 _TIE_BREAK = 1e-9  # relative shortening of lengths while pivoting: equal path lengths would make it cycle
+COMPLETE = 0.2  # directed edges against n^2 from which pricing is by all pairs: a lattice has 0.61
+_LONGER = 1 + 2.0**-40  # of distances: beyond the rounding of a sum along a path, or of a straight line
+_DIRECT, _NOISE = 1e-8, 1e-10  # relative shortening of all pairs while pivoting, largest for the longest; and at random
+_FARTHEST = 600.0  # nats, whose factor is a double
 _BLOCK = 64  # reports priced at a time
 _FEW = 16  # the same for ratios
 _TRIALS = 14
@@ -98,17 +103,33 @@ class CoupledBound:
 class ConePricer:
     """Prices reports over the cone of given edges; keeps the shortest-path trees from the anchors.
 
-    edges over n secrets; anchors (m,), the secret at which the ray of each report is normalised.
+    edges over n secrets; anchors (m,), the secret at which the ray of each report is normalised; straight (n, n), the
+    distances where they are known, at least as long as shortest paths. Where edges are many, a fifth of all pairs and
+    more, pricing is by all pairs (tree_simplex.py), and trees are stars at first.
     deadline, of time.monotonic(), after which pricing raises OutOfTime; infinity until it is set.
-    Memory: 12 bytes for each of the m n entries.
+    Memory: 12 bytes for each of the m n entries; by all pairs 16 n^2 more.
     """
 
-    def __init__(self, edges: Edges, size: int, anchors: NDArray[np.int64]) -> None:
+    def __init__(
+        self,
+        edges: Edges,
+        size: int,
+        anchors: NDArray[np.int64],
+        straight: NDArray[np.float64] | None = None,
+    ) -> None:
         graph = edges.matrix(size).tocsr()
         graph.sort_indices()
-        self._matrix, self._graph = graph, graph_of(graph)
+        self._matrix = graph
         self.anchors = anchors
         self.deadline = math.inf
+        self.complete = graph.nnz > COMPLETE * size**2
+        if self.complete:
+            lengths = straight if straight is not None else _all_paths(graph)
+            self.graph = complete_graph(lengths * _LONGER)
+            self.distance = self.graph.lengths[anchors]
+            self.parent = np.repeat(anchors.astype(np.int32)[:, None], size, axis=1)
+            return
+        self.graph = graph_of(graph)
         self.distance = np.empty((len(anchors), size))
         self.parent = np.empty((len(anchors), size), np.int32)
         for start in range(0, len(anchors), _BLOCK):
@@ -117,6 +138,20 @@ class ConePricer:
                 graph, directed=True, indices=anchors[block], return_predecessors=True
             )
             self.parent[block] = np.where(before < 0, np.arange(size), before)
+
+    @classmethod
+    def of(cls, problem: DesignProblem) -> ConePricer:
+        """For the reports of a problem."""
+        straight = problem.metric.straight(problem.domain)
+        return cls(problem.edges, problem.domain.size, problem.anchors, straight)
+
+    def apart(self) -> NDArray[np.float64]:
+        """All distances (n, n) in nats."""
+        if self.complete:
+            return self.graph.lengths
+        if np.array_equal(self.anchors, np.arange(self._matrix.shape[0])):
+            return self.distance
+        return np.asarray(dijkstra(self._matrix, directed=False))
 
     def nearest_of(self, report: NDArray[np.int64]) -> NDArray[np.float64]:
         """For a report of every secret (n,): distances (m, n) to the nearest secret of each, inf to one of nobody."""
@@ -145,7 +180,7 @@ class ConePricer:
             own = np.ascontiguousarray(cost[:, start:stop].T)
             rays_of_block = np.empty((0 if weight is None else stop - start, n)) if not rays else minimisers[start:stop]
             price_reports(
-                own, dual, self.anchors[start:stop], self.parent[start:stop], self.distance[start:stop], self._graph,
+                own, dual, self.anchors[start:stop], self.parent[start:stop], self.distance[start:stop], self.graph,
                 _PIVOTS_PER_NODE * n, value[start:stop], turns[start:stop], rays_of_block,
             )  # fmt: skip
             if weight is not None:
@@ -170,11 +205,28 @@ class ConePricer:
         def block(start: int, stop: int) -> None:
             ratio_reports(
                 np.ascontiguousarray(cost[:, start:stop].T), dual, self.anchors[start:stop], self.parent[start:stop],
-                self._graph, _PIVOTS_PER_NODE * n, ratios[start:stop], rays[start:stop],
+                self.graph, _PIVOTS_PER_NODE * n, ratios[start:stop], rays[start:stop],
             )  # fmt: skip
 
         in_blocks(block, m, _FEW, deadline=self.deadline)
         return ratios, rays
+
+
+def complete_graph(lengths: NDArray[np.float64]) -> Graph:
+    """All pairs at lengths (n, n) as the kernels take them; factors for pivots, with ties broken in favour of the
+    shorter of two ways that are equally long.
+    """
+    longest, none = max(float(lengths.max()), _SMALLEST), np.zeros(0)
+    noise = np.random.default_rng(0).random(lengths.shape)
+    shorter = 1 - _DIRECT * lengths / longest - _NOISE * np.minimum(noise, noise.T)
+    factors = np.exp(np.minimum(lengths, _FARTHEST) * shorter)
+    return Graph(np.zeros(0, np.int64), np.zeros(0, np.int32), none, none, np.ascontiguousarray(lengths), factors)
+
+
+def _all_paths(graph: sp.csr_array) -> NDArray[np.float64]:
+    """Shortest paths (n, n) of a graph of many edges. Cost: O(n^3)."""
+    paths = shortest_path(graph, method="FW", directed=False)
+    return np.asarray(np.maximum(paths, paths.T))
 
 
 def graph_of(matrix: sp.csr_array) -> Graph:

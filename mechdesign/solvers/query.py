@@ -194,7 +194,7 @@ def _bound(program: QueryWeights, first: NDArray[np.float64], loss: float) -> tu
     first (n,), the multipliers of the program's own solution, and its loss. Cost: 42 pricings of all reports.
     """
     problem = program.problem
-    pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
+    pricer = ConePricer.of(problem)
     directions = [way * (loss / way.sum()) for way in (first, _border_multipliers(program)) if way.sum() > 0]
     best, bound = np.zeros(problem.domain.size), 0.0
     for share in _MIXED if directions else ():

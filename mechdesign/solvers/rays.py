@@ -37,8 +37,6 @@ from mechdesign.programs.coupled import SideRows
 from mechdesign.solvers.highs import ColumnMaster, LinearSolution
 from mechdesign.solvers.pricing import ConePricer, CoupledBound, Pricing, best_bound
 
-SECRETS = 450  # up to which rays are tried first
-LONG = 1.3  # median edge in nats from which rays are few
 _FALLEN = 1.5  # factor by which the objective falls before the master is rebuilt in its unit
 _EVERY = 8  # rounds after which it is rebuilt anyway
 _NEW = 1e-14  # ratio from which a ray is new
@@ -55,11 +53,6 @@ _CENTRAL = 1e-6  # largest relative tolerance of the interior-point method, othe
 _FINEST = 1e-10  # gap of a mixture below which nothing is gained
 _LEAST_TIME = 1.0  # seconds that HiGHS gets
 _PENALTY = 1e4  # of the common relaxation of the limits, in units of the objective; multipliers stay below it
-
-
-def suits(lengths: NDArray[np.float64], least: float = LONG) -> bool:
-    """Whether rays are few for edges of these lengths in nats: a median of 1.3 or more."""
-    return bool(np.median(lengths) >= least)
 
 
 def generate(rays: RayGeneration, *, gap: float, deadline: float, take: Callable[[CoupledBound, bool], float]) -> str:

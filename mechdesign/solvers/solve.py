@@ -13,9 +13,8 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -37,16 +36,15 @@ from mechdesign.programs.coupled import Bounded, Minimax, Robust
 from mechdesign.programs.dictionary import Dictionary
 from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.programs.matched_optimal import MatchedOptimal
-from mechdesign.programs.near_pairs import WIDEST, excess, near_pairs
 from mechdesign.programs.program import Optimal, Program
 from mechdesign.programs.query_weights import QueryWeights
+from mechdesign.solvers.choose import ROUTES, accepts, choose
 from mechdesign.solvers.convex import solve_constrained
 from mechdesign.solvers.coupled import solve_coupled
 from mechdesign.solvers.design import Design, Progress, Targets, with_floor
 from mechdesign.solvers.dictionary import solve_dictionary
 from mechdesign.solvers.matched import solve_matched_optimal
-from mechdesign.solvers.near_pairs import solve_near_pairs
-from mechdesign.solvers.optimal import Method, aggregate, takes_pool
+from mechdesign.solvers.optimal import solve_optimal
 from mechdesign.solvers.query import solve_query
 from mechdesign.solvers.weights import solve_weights
 
@@ -54,8 +52,6 @@ TABLES = 7  # 64-bit tables over secrets x reports that a solve holds at once: 6
 LARGEST_TABLE = 1600  # secrets up to which "auto" keeps eikonal weights as a table: 40 x 40
 _LEAST_TIME = 1e-9  # seconds that a search gets
 _OPTIONS = ("rounds", "work", "scheduler", "bound")  # of factored eikonal weights
-MANY = 4_000_000  # edges times reports from which "auto" takes near pairs: 15 x 15 cells have 3.5 million
-_METHODS: tuple[Method, ...] = ("rays", "blocks", "boxed", "whole")  # whose kernels are compiled
 _compiled = False
 
 
@@ -70,8 +66,10 @@ def compile_kernels(program: Program, *, verbose: bool = False) -> None:
     metric = Eikonal(level=PrivacyLevel.constant(1.0, unit="cell"), stencil=8)
     prior = np.asarray(uniform(domain))
     problem = DesignProblem(domain=domain, metric=metric, prior=prior, loss=Distance(), name="compiling")
-    for method in _METHODS:
-        aggregate(problem, gap=0.1, method=method)
+    sparse = replace(problem, metric=Eikonal(level=PrivacyLevel.constant(0.1, unit="cell"), stencil=4))
+    complete = replace(problem, metric=Euclidean(epsilon=0.1, unit="cell"))
+    for one, method in ((problem, "columns"), (sparse, "columns"), (complete, "columns"), (problem, "blocks")):
+        solve_optimal(one, Targets(gap=0.01, method=method))
     if isinstance(program, EikonalWeights) and "factored" in PROVIDERS:
         maps = provider("factored")
         maps.solve_factored(EikonalWeights(problem=problem), maps.Run(bound=False))
@@ -95,10 +93,10 @@ def solve(
     """Solve a program, for a problem its optimal program, and return the mechanism: repaired, certified, sealed.
 
     Certified at the claim of the problem's metric. `SOLVERS` names the solver of each program,
-    solvers/optimal.py the methods that "auto" tries for `Optimal`.
+    solvers/choose.py the routes that "auto" takes for `Optimal`.
 
     Parameters: gap, target of (loss - lower_bound) / loss, not used for weights; time_limit in seconds; method, for
-    `Optimal`: "auto", "graph" (of near pairs), "pool" (of columns) or one of solvers/optimal.py, for
+    `Optimal`: "auto" or a route of solvers/choose.py, for
     `EikonalWeights`: "auto", "table" or "factored"; on_progress, called with where the solve stands, after every round,
     iteration or block; verbose, a line of that on standard error. For the factored form of weights: rounds of weights
     and lengths, 24 by default; work, a folder for this run alone that keeps finished blocks, so that the same call goes
@@ -107,7 +105,7 @@ def solve(
     50,000 secrets.
     Returns: the mechanism Dataset; attrs expected_loss and lower_bound enclose the optimum, stopped says why it ended:
         "gap", "time", "interrupt" (a Ctrl-C; what was found by then is certified), "precision" (the accuracy of every
-        method is exhausted), "relaxation" (`Constrained`, and `Optimal` by near pairs: the bound leaves constraints
+        method is exhausted), "relaxation" (`Constrained`, the bound leaves constraints
         out), "columns" (`Positions` by weights of columns, the cheapest to `gap`) or "search" (`StatisticalDesign`: no
         ray was found that gains more than `gap`, which proves nothing); for the factored form "kappa" (the weights keep
         the claim to 2e-5) or "rounds" (all are done) instead of "gap". Where attrs hold an objective, that and
@@ -118,7 +116,7 @@ def solve(
     closed_form.
     Raises: SolverError, with an estimate, where the time limit is too short for any certified table; InputError for a
         gap or limit that is not positive, or a method or option that the program has no use for;
-        UnsuitableError for a program without a factored form, or for "graph" a metric without near pairs;
+        UnsuitableError for a program without a factored form, or a route that does not accept the problem;
         SizeError before allocating a table that does not fit.
     """
     check_targets(gap, time_limit)
@@ -207,20 +205,6 @@ def rebuilt_program(name: str, problem: DesignProblem, parameters: Mapping[str, 
     return rebuild(problem, parameters)
 
 
-def takes_near_pairs(problem: DesignProblem, method: str) -> bool:
-    """Whether a method designs by near pairs: "graph", and "auto" where all pairs are many and near ones can stand for
-    them, with an excess of at most 2.
-    """
-    if method != "auto" or not isinstance(problem.metric, Euclidean):
-        return method == "graph"
-    if len(problem.edges.tail) * problem.reports.size < MANY:
-        return False
-    try:
-        return excess(problem, near_pairs(problem)) <= WIDEST
-    except UnsuitableError:
-        return False
-
-
 def solve_entry(program: Program, targets: Targets) -> Design | xr.Dataset:
     """What the solver of a program makes. Raises: InputError for options that it does not take; SizeError where a table
     does not fit; what the solver raises.
@@ -246,22 +230,22 @@ def _require_table(program: Program) -> None:
 
 def _optimal(program: Optimal, targets: Targets) -> Design | xr.Dataset:
     problem, size = program.problem, program.problem.domain.size
-    pool = targets.method == "pool" or (targets.method == "auto" and takes_pool(problem))
-    if pool and size > provider("pool").LARGEST_TABLE:
-        mechanism: xr.Dataset = provider("pool").solve_pool(program, targets)
+    route: Any = choose(problem)[0] if targets.method == "auto" else targets.method
+    reason = accepts(route, problem)
+    if reason is not None:
+        raise UnsuitableError(f"does not accept the problem: {reason}", field="method", value=route)
+    pool = provider("pool") if route == "pool" else None
+    if pool is not None and size > pool.LARGEST_TABLE:
+        mechanism: xr.Dataset = pool.solve_pool(program, targets)
         return mechanism
-    if not pool:
-        _require_table(program)
+    _require_table(program)
     started = time.monotonic()
     floor = best_closed_form(problem, deadline=started + targets.time_limit)
-    left = max(targets.time_limit - (time.monotonic() - started), _LEAST_TIME)
-    if pool:
-        design = provider("pool").solve_pool(program, replace(targets, time_limit=left))
+    targets = replace(targets, time_limit=max(targets.time_limit - (time.monotonic() - started), _LEAST_TIME))
+    if pool is not None:
+        design = pool.solve_pool(program, targets)
         return with_floor(design, floor) if isinstance(design, Design) else design
-    solve: Callable[..., Design] = solve_near_pairs
-    if not takes_near_pairs(problem, targets.method):
-        solve = partial(aggregate, method=targets.method)  # type: ignore[arg-type]
-    return solve(problem, gap=targets.gap, time_limit=left, floor=floor, on_progress=targets.on_progress)
+    return solve_optimal(problem, targets, floor=floor)
 
 
 def _weights(program: EikonalWeights, targets: Targets) -> Design | xr.Dataset:
@@ -280,7 +264,7 @@ def _weights(program: EikonalWeights, targets: Targets) -> Design | xr.Dataset:
 SOLVERS: Table[Entry] = Table(
     "solvers",
     {
-        "optimal": Entry(program=Optimal, solve=_optimal, methods=(*get_args(Method), "graph", "pool"), large=True),
+        "optimal": Entry(program=Optimal, solve=_optimal, methods=("auto", *ROUTES), large=True),
         "eikonal": Entry(
             program=EikonalWeights,
             solve=_weights,

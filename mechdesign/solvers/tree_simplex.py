@@ -7,6 +7,21 @@ A pivot takes the tree edge above a node whose subtree gains by moving, scales t
 tight, and hangs it there. Sums over subtrees are kept up to date along the two paths to the root, so a pivot costs the
 size of the subtree and a scan of the nodes; they are computed afresh before the method ends.
 
+The ratio test of a pivot looks at the edges of the subtree; on a complete graph, where all pairs are edges, at one
+minimum of products for every place of the smaller side, without lists.
+
+Trees stay in the cone whatever the cost is, so that a forest, one tree for each report, is kept from pricing to
+pricing. On a complete graph a tree may be worked on within the core of its report, the places nearest to it: any other
+place u follows as the smallest extension max over v in the core of g(v) e^{-d(u, v)}, which keeps all pairs (McShane
+1934, Bulletin of the AMS 40), and hangs at the v that attains it.
+
+Charges. Push r = cost - dual from the leaves of any spanning tree to its root, v handing its parent T e^{-d} where
+T >= 0 and T e^{+d} where T < 0, T being r(v) and what was handed to it: for g in the cone T g(v) is at least what is
+handed times g(parent), since g(v) lies in [e^{-d}, e^{d}] g(parent). Where T < 0 and the parent cannot bear it, and at
+the root, hand over nothing and charge -T to v. What is handed rises with T, so that with dual less the largest charge
+of any report every T is at least what it was, charged ones are 0 or more, and so is what arrives at the root: with
+those multipliers no price is negative, whatever the trees are.
+
 All compiled functions stand in this file: Numba's cache does not notice a change of a callee in another file.
 """
 
@@ -19,29 +34,36 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+_EMPTY: NDArray[np.float64] = np.zeros((0, 0))
 _RELATIVE = 1e-12  # gain of a pivot against the mass it moves; far from the anchor all gains are tiny, and still count
 _ABSOLUTE = 1e-15  # gain of a pivot against the whole mass
 _COARSE = 1e-7  # the same for a ratio, which no proof rests on
 _RATIOS = 20
 _SETTLED = 1e-6  # relative change of a ratio
 _OFF_PROFILE = 1e-9  # change of ln g along a tree edge, against the eikonal profile, that counts as a turn
+_PIVOTS = 20  # for each place, at most
+_NEAR_RATIO, _FAR_RATIO = 0.3, 2.0  # of <dual, g> to <cost, g>, below which a ray is nowhere near a negative price
 _REFRESH = 64  # pivots after which sums over subtrees are computed afresh
 
 
 class Graph(NamedTuple):
-    """A graph in compressed rows: neighbours near[first[v]:first[v + 1]] at length d in nats, with factor e^d."""
+    """A graph in compressed rows: neighbours near[first[v]:first[v + 1]] at length d in nats, with factor e^d; or a
+    complete one, by its lengths and factors (n, n), which are (0, 0) otherwise.
+    """
 
     first: NDArray[np.int64]
     near: NDArray[np.int32]
     length: NDArray[np.float64]
     factor: NDArray[np.float64]
+    lengths: NDArray[np.float64] = _EMPTY
+    factors: NDArray[np.float64] = _EMPTY
 
 
 class Tree(NamedTuple):
     """A spanning tree and its ray, all (n,): parents; the first child, and lists of siblings both ways, -1 at their
     ends; rises, whether g is larger than at the parent; grow = g / g(parent); g; the sums of r g (share) and |r| g
     (size) over the subtree; inside, the last pivot that moved the node, negative where it only changed its sums; room
-    for a stack and for the nodes of a subtree.
+    for a stack, for the nodes of a subtree, and for numbers.
     """
 
     parent: NDArray[np.int32]
@@ -56,6 +78,35 @@ class Tree(NamedTuple):
     inside: NDArray[np.int64]
     stack: NDArray[np.int32]
     order: NDArray[np.int32]
+    room: NDArray[np.float64]
+
+
+class Forest(NamedTuple):
+    """Trees that are kept, one for each report: anchor (m,), their roots; parent and rises (m, n), as in `Tree`; beyond
+    (m, n), where a place outside of the core attains its extension; ratio (m,), the last one; core (m,), how many of
+    the places are worked on, those nearest to the anchor; near (n, n), the places by distance from each, (0, 0) where
+    every core is all places.
+    """
+
+    anchor: NDArray[np.int64]
+    parent: NDArray[np.int32]
+    rises: NDArray[np.bool_]
+    beyond: NDArray[np.int32]
+    ratio: NDArray[np.float64]
+    core: NDArray[np.int64]
+    near: NDArray[np.int32]
+
+
+class Effort(NamedTuple):
+    """How far trees are improved: gain of a pivot against the whole mass from which it is worth its cost; change of a
+    ratio, relative, that is settled; steps of Dinkelbach's method, at most; fixed, the minimum of <cost - dual, g> with
+    g = 1 at the anchor instead of a ratio.
+    """
+
+    gain: float
+    change: float
+    steps: int
+    fixed: bool
 
 
 @numba.njit(cache=True, nogil=True)
@@ -116,10 +167,51 @@ def _link(v, up, parent, child, following, before):  # type: ignore[no-untyped-d
     child[up] = v
 
 
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz", "arcp", "contract", "reassoc"})
+def _least_product(a, b):  # type: ignore[no-untyped-def]
+    """The least a(x) b(x), in vector instructions."""
+    least = np.inf
+    for x in range(b.size):
+        product = a[x] * b[x]
+        least = product if product < least else least
+    return least
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _tightest_pair(count, raising, graph, tree, stamp):  # type: ignore[no-untyped-def]
+    """Of all pairs across the border of a subtree of `count` nodes the first to be tight: its factor, and its ends
+    within and without. A product is taken for every node of the smaller side.
+    """
+    g, inside, order, room, factors = tree.g, tree.inside, tree.order, tree.room, graph.factors
+    n, few = g.size, 2 * count <= g.size
+    for x in range(n):
+        moves = inside[x] == stamp
+        if few == moves:
+            room[x] = np.inf
+        else:
+            room[x] = g[x] if raising == few else 1.0 / g[x]
+    bound, hit = np.inf, -1
+    for i in range(count if few else n):
+        a = order[i] if few else i
+        if few or inside[a] != stamp:
+            least = _least_product(factors[a], room)
+            least = least / g[a] if raising == few else least * g[a]
+            if least < bound:
+                bound, hit = least, a
+    if hit < 0:
+        return bound, -1, -1
+    least, other = np.inf, -1
+    for x in range(n):
+        product = factors[hit, x] * room[x]
+        if product < least:
+            least, other = product, x
+    return (bound, hit, other) if few else (bound, other, hit)
+
+
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _pivot(at, root, graph, tree, stamp):  # type: ignore[no-untyped-def]
     """Move the subtree of `at` to where its next constraint is tight; `stamp` marks every node whose sums change."""
-    parent, child, following, before, rises, grow, g, share, size, inside, stack, order = tree
+    parent, child, following, before, rises, grow, g, share, size, inside, stack, order, _ = tree
     stack[0], top, count = at, 1, 0
     while top > 0:
         top -= 1
@@ -136,14 +228,18 @@ def _pivot(at, root, graph, tree, stamp):  # type: ignore[no-untyped-def]
     # `at`, down where it rises. `bound` is the factor up to the first other constraint across the cut.
     raising = not rises[at]
     bound, inner, outer, joint = np.inf, -1, -1, 1.0
-    for i in range(count):
-        a = order[i]
-        for e in range(graph.first[a], graph.first[a + 1]):
-            x = graph.near[e]
-            if inside[x] != stamp:
-                room = graph.factor[e] * g[x] / g[a] if raising else graph.factor[e] * g[a] / g[x]
-                if room < bound:
-                    bound, inner, outer, joint = room, a, x, graph.factor[e]
+    if graph.factors.shape[0] > 0:
+        bound, inner, outer = _tightest_pair(count, raising, graph, tree, stamp)
+        joint = graph.factors[inner, outer]
+    else:
+        for i in range(count):
+            a = order[i]
+            for e in range(graph.first[a], graph.first[a + 1]):
+                x = graph.near[e]
+                if inside[x] != stamp:
+                    room = graph.factor[e] * g[x] / g[a] if raising else graph.factor[e] * g[a] / g[x]
+                    if room < bound:
+                        bound, inner, outer, joint = room, a, x, graph.factor[e]
     if inner < 0:
         return False
     # The old path to the root loses what the subtree held, before it is scaled: the new path gains it afterwards.
@@ -189,20 +285,30 @@ def _pivot(at, root, graph, tree, stamp):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _climb(root, parent, graph, grow, rises):  # type: ignore[no-untyped-def]
-    """The ray of a tree along which g falls from the root: grow[v] = g(v)/g(parent), no edge rises."""
-    rises[:] = False
+def _edge(v, up, graph):  # type: ignore[no-untyped-def]
+    """Length and factor of the edge from v to `up`."""
+    if graph.factors.shape[0] > 0:
+        return graph.lengths[v, up], graph.factors[v, up]
+    for e in range(graph.first[v], graph.first[v + 1]):
+        if graph.near[e] == up:
+            return graph.length[e], graph.factor[e]
+    return np.inf, np.inf
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _climb(root, parent, rises, graph, grow):  # type: ignore[no-untyped-def]
+    """Fill grow[v] = g(v)/g(parent) of the ray of a tree."""
     grow[:] = 1.0
     for v in range(parent.size):
         if v != root:
-            for e in range(graph.first[v], graph.first[v + 1]):
-                if graph.near[e] == parent[v]:
-                    grow[v] = 1.0 / graph.factor[e]
+            _, factor = _edge(v, parent[v], graph)
+            grow[v] = factor if rises[v] else 1.0 / factor
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _improve(root, r, parent, grow, rises, graph, most, absolute, g):  # type: ignore[no-untyped-def]
-    """Pivot `parent` (n,) towards the minimising tree of r (n,), about `most` times at most; fills g (n,) with its ray.
+    """Pivot `parent` (n,) towards the minimising tree of r (n,), about `most` times at most; fills g (n,) with its ray,
+    and returns the number of pivots.
 
     grow and rises (n,) belong to the tree, as `_climb` makes them, and follow it. absolute: the gain of a pivot against
     the whole mass from which it is worth its cost.
@@ -214,8 +320,8 @@ def _improve(root, r, parent, grow, rises, graph, most, absolute, g):  # type: i
     n = r.size
     child, following, before = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
     stack, order, inside = np.empty(n, np.int32), np.empty(n, np.int32), np.zeros(n, np.int64)
-    share, size = np.empty(n), np.empty(n)
-    tree = Tree(parent, child, following, before, rises, grow, g, share, size, inside, stack, order)
+    share, size, room = np.empty(n), np.empty(n), np.empty(n)
+    tree = Tree(parent, child, following, before, rises, grow, g, share, size, inside, stack, order, room)
     scale = np.abs(r).sum()
     pivots, stamp = 0, 0
     while True:
@@ -254,7 +360,7 @@ def _improve(root, r, parent, grow, rises, graph, most, absolute, g):  # type: i
                     stamp += 1
                     pivots += _pivot(v, root, graph, tree, stamp)
         if pivots == done:
-            return
+            return pivots
 
 
 @numba.njit(cache=True, nogil=True)
@@ -271,10 +377,7 @@ def _tree_bound(root, cost, dual, parent, graph):  # type: ignore[no-untyped-def
     for i in range(n - 1, 0, -1):
         v = order[i]
         p = parent[v]
-        d = 0.0
-        for e in range(graph.first[v], graph.first[v + 1]):
-            if graph.near[e] == p:
-                d = graph.length[e]
+        d, _ = _edge(v, p, graph)
         if left[v] >= 0:
             handed = left[v] * math.exp(-d) * (1 - 8 * ulp) - tiny
             handed = max(handed, 0.0)  # g >= 0: what is not negative hands over nothing negative
@@ -286,7 +389,9 @@ def _tree_bound(root, cost, dual, parent, graph):  # type: ignore[no-untyped-def
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def price_reports(cost, dual, anchors, parents, distance, graph, most, value, turns, rays):  # type: ignore[no-untyped-def]
+def price_reports(  # type: ignore[no-untyped-def]
+    cost, dual, anchors, parents, distance, graph, most, value, turns, rays
+):
     """Price a block of reports: fills value (b,), turns (b, n) and, where it has rows, rays (b, n)."""
     n = dual.size
     r, g, grow, rises = np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.bool_)
@@ -294,7 +399,8 @@ def price_reports(cost, dual, anchors, parents, distance, graph, most, value, tu
         for u in range(n):
             r[u] = cost[y, u] - dual[u]
         tree = parents[y].copy()
-        _climb(anchors[y], tree, graph, grow, rises)
+        rises[:] = False
+        _climb(anchors[y], tree, rises, graph, grow)
         _improve(anchors[y], r, tree, grow, rises, graph, most, _ABSOLUTE, g)
         value[y] = _tree_bound(anchors[y], cost[y], dual, tree, graph)
         if value[y] < 0:
@@ -315,7 +421,8 @@ def ratio_reports(cost, dual, anchors, parents, graph, most, ratio, rays):  # ty
     r, g, grow, rises = np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.bool_)
     for y in range(anchors.size):
         tree = parents[y].copy()
-        _climb(anchors[y], tree, graph, grow, rises)
+        rises[:] = False
+        _climb(anchors[y], tree, rises, graph, grow)
         for _ in range(_RATIOS):
             for u in range(n):
                 r[u] = cost[y, u] - ratio[y] * dual[u]
@@ -328,3 +435,141 @@ def ratio_reports(cost, dual, anchors, parents, graph, most, ratio, rays):  # ty
             if abs(ratio[y] - before) < _SETTLED * before:
                 break
         rays[y] = g
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _part(places, parents, rises, graph):  # type: ignore[no-untyped-def]
+    """The tree of a report within its core `places` (k,), numbered by their place in it, and the graph there."""
+    k = places.size
+    number = np.empty(parents.size, np.int32)
+    for i in range(k):
+        number[places[i]] = i
+    tree, up, factors = np.empty(k, np.int32), np.empty(k, np.bool_), np.empty((k, k))
+    for i in range(k):
+        tree[i], up[i] = number[parents[places[i]]], rises[places[i]]
+        for j in range(k):
+            factors[i, j] = graph.factors[places[i], places[j]]
+    return tree, up, Graph(graph.first, graph.near, graph.length, graph.factor, graph.lengths, factors)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _extended(inner, outer, part, graph, ray, beyond):  # type: ignore[no-untyped-def]
+    """Fill a ray with what it is on the core, part (k,) of places `inner`, and its smallest extension to `outer`."""
+    k = inner.size
+    inverse = np.empty(k)
+    for i in range(k):
+        inverse[i] = 1.0 / part[i]
+        ray[inner[i]] = part[i]
+    for u in outer:
+        least, at = np.inf, 0
+        for i in range(k):
+            product = graph.factors[u, inner[i]] * inverse[i]
+            if product < least:
+                least, at = product, i
+        ray[u], beyond[u] = 1.0 / least, inner[at]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def regrow(cost, dual, which, graph, forest, effort, rays):  # type: ignore[no-untyped-def]
+    """Improve the trees of the reports `which` (k,) of a forest for cost (m, n) and dual (n,); fills rays (k, n), g = 1
+    at the anchor, and the ratios <cost_y, g> / <dual, g> of the forest. Returns the number of pivots.
+    """
+    n, pivots = dual.size, 0
+    r, g, grow = np.empty(n), np.empty(n), np.empty(n)
+    for j in range(which.size):
+        y = which[j]
+        root, k, ray, whole = forest.anchor[y], forest.core[y], rays[j], forest.core[y] == n
+        parent, rises, beyond = forest.parent[y], forest.rises[y], forest.beyond[y]
+        most = _PIVOTS * n
+        if not whole:
+            inner, outer = forest.near[root, :k], forest.near[root, k:]
+            tree, up, part = _part(inner, parent, rises, graph)
+        for step in range(effort.steps):
+            t = 1.0 if effort.fixed else forest.ratio[y]
+            if whole:
+                for u in range(n):
+                    r[u] = cost[y, u] - t * dual[u]
+                _climb(root, parent, rises, graph, grow)
+                pivots += _improve(root, r, parent, grow, rises, graph, most, effort.gain, ray)
+            else:
+                if step > 0:  # the simplex ends with the places at which it worked: charges need them
+                    for u in outer:
+                        parent[u] = beyond[u]
+                for i in range(k):
+                    r[i] = cost[y, inner[i]] - t * dual[inner[i]]
+                    g[inner[i]] = i
+                for u in outer:
+                    r[int(g[parent[u]])] += (cost[y, u] - t * dual[u]) / graph.factors[u, parent[u]]
+                _climb(0, tree, up, part, grow)
+                part_ray = np.empty(k)
+                pivots += _improve(0, r[:k], tree, grow[:k], up, part, most, effort.gain, part_ray)
+                _extended(inner, outer, part_ray, graph, ray, beyond)
+            above, below = 0.0, 0.0
+            for u in range(n):
+                above += cost[y, u] * ray[u]
+                below += dual[u] * ray[u]
+            if not below > _NEAR_RATIO * above:  # nowhere near a negative price; multipliers may be negative
+                forest.ratio[y] = _FAR_RATIO
+                break
+            forest.ratio[y] = above / below
+            if effort.fixed:
+                if whole:
+                    break
+            elif abs(forest.ratio[y] - t) < effort.change * t or (forest.ratio[y] > t and step >= 2):
+                break
+        if not whole:
+            for i in range(k):
+                parent[inner[i]], rises[inner[i]] = inner[tree[i]], up[i]
+    return pivots
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def charge_reports(cost, dual, which, graph, forest, charge, own):  # type: ignore[no-untyped-def]
+    """Raise charge (n,) to what `dual` (n,) has to be lowered by for the trees of the reports `which` (k,) to prove
+    that none of their prices is negative; fills own (k,), the sum of the charges of a report. Every operation is
+    rounded to the safe side.
+    """
+    n = dual.size
+    child, following, stack = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    order, left = np.empty(n, np.int32), np.empty(n)
+    ulp, tiny = 2.0**-52, 1e-290
+    for j in range(which.size):
+        y = which[j]
+        root, parent, rises = forest.anchor[y], forest.parent[y], forest.rises[y]
+        _preorder(root, parent, child, following, stack, order)
+        own[j] = 0.0
+        for v in range(n):
+            difference = cost[y, v] - dual[v]
+            left[v] = difference - abs(difference) * ulp - tiny
+        for i in range(forest.core[y], n):  # places beyond the core may hand over to anyone
+            u = forest.near[root, i]
+            if left[u] < 0:
+                for b in range(1, n):
+                    v = forest.near[u, b]
+                    d = graph.lengths[u, v]
+                    total = left[v] + (left[u] * math.exp(d) * (1 + 8 * ulp) - tiny)
+                    total -= abs(total) * ulp + tiny
+                    if total >= 0:
+                        left[v], left[u] = total, 0.0
+                        break
+                    if d > graph.lengths[u, root]:
+                        break
+        for i in range(n - 1, -1, -1):
+            v = order[i]
+            if v == root:
+                if left[v] < 0:
+                    charge[v] = max(charge[v], -left[v])
+                    own[j] -= left[v]
+                break
+            p = parent[v]
+            d, _ = _edge(v, p, graph)
+            if left[v] >= 0:
+                handed = max(left[v] * math.exp(-d) * (1 - 8 * ulp) - tiny, 0.0)
+            else:
+                handed = left[v] * math.exp(d) * (1 + 8 * ulp) - tiny
+                if not rises[v] and not left[p] + handed >= 0:
+                    charge[v] = max(charge[v], -left[v])
+                    own[j] -= left[v]
+                    handed = 0.0
+            total = left[p] + handed
+            left[p] = total - abs(total) * ulp - tiny

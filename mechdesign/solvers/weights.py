@@ -215,7 +215,7 @@ def solve_weights(program: EikonalWeights, targets: Targets) -> Design:
     report("repair", done=size, total=size, unit="steps")
     mass = repair(table, problem.edges, problem.weighted_loss, kernel)
     report("bound", total=size, unit="steps")
-    pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
+    pricer = ConePricer.of(problem)
     pricer.deadline = deadline + _LATE
     try:
         bound = lower_bound(dual, pricer.price(problem.weighted_loss, dual).value)

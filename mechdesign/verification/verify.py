@@ -29,13 +29,12 @@ from mechdesign.mechanism.dataset import known_checksum
 from mechdesign.mechanism.protection import Protection, protection
 from mechdesign.mechanism.storage import file_sha256, load
 from mechdesign.mechanism.stored import Stored, examined, read, rebuilding, unproved
-from mechdesign.problem.lattice import check_connected
 from mechdesign.problem.losses import check_loss, check_prior
 from mechdesign.programs.constrained import Constrained
 from mechdesign.programs.coupled import Coupled, SideRows, objective
-from mechdesign.programs.near_pairs import near_edges
 from mechdesign.solvers.design import Progress
-from mechdesign.solvers.pricing import ConePricer, coupled_bound, lower_bound, project_dual
+from mechdesign.solvers.forest import proved_bound
+from mechdesign.solvers.pricing import ConePricer, coupled_bound, project_dual
 from mechdesign.solvers.solve import rebuilt_program
 
 OF_A_MAP = "levels of the map"  # what a compact map is rebuilt from
@@ -297,18 +296,16 @@ def _check_bound(stored: Stored) -> bool | None:
     if "dual" not in mechanism or not np.isfinite(mechanism["dual"].values).all():
         return False
     loss = loss_matrix(mechanism)
-    if "bound_stencil" in mechanism.attrs:  # near pairs of the claim suffice: with the others the bound only rises
-        edges = near_edges(edges, domain, int(mechanism.attrs["bound_stencil"]))
-        check_connected(edges, domain.size)
     # Any anchors give a bound; which ones the design took cannot be told where the reports lie on the secrets.
     choices = [np.arange(domain.size)] * stored.same_places + [np.argmin(loss, axis=0)]
-    return any(_bound_follows(mechanism, ConePricer(edges, domain.size, anchors), loss) for anchors in choices)
+    straight = stored.metric.straight(domain)
+    pricers = (ConePricer(edges, domain.size, anchors, straight) for anchors in choices)
+    return any(_bound_follows(mechanism, pricer, loss) for pricer in pricers)
 
 
 def _bound_follows(mechanism: xr.Dataset, pricer: ConePricer, loss: NDArray[np.float64]) -> bool:
-    dual = mechanism["dual"].values
-    price = pricer.price(mechanism["prior"].values[:, None] * loss, dual)
-    return _agrees(mechanism, lower_bound(dual, price.value))
+    cost = mechanism["prior"].values[:, None] * loss
+    return _agrees(mechanism, proved_bound(pricer, cost, mechanism["dual"].values))
 
 
 KINDS: Table[Kind] = Table(  # by what schemas begin with

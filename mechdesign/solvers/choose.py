@@ -1,0 +1,184 @@
+"""Which route solves the optimal program of a problem: the one rule, and what is known of its time and memory.
+
+    highs     the whole linear program by HiGHS, up to 60,000 constraints: where answers are fewer than secrets; and
+              after columns, where they end above the gap
+    columns   generate and price (columns.py): up to 700 secrets, and up to 2,500 where all pairs are edges or edges
+              are short. Vertices (rays.py) up to 450 secrets, by all pairs up to 50, where the nearest other place is
+              0.45 nats away or more, in the median over places: few rays make the table there; else multipliers in a
+              box
+    blocks    the block interior-point method on restricted programs (blocks.py): longer edges beyond, up to 4,900
+              secrets
+    pool      columns kept without a table, of the capability maps: beyond 4,900 secrets, where reports are the secrets
+              and edges are few for each
+
+Where a route ends above the gap the next one that accepts the problem goes on, in the order of `routes`. Measured by
+benchmarks/run.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from mechdesign.base.memory import BYTES_PER_ENTRY
+from mechdesign.base.registry import PROVIDERS, provider
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.solvers.pricing import COMPLETE
+
+Route = Literal["highs", "columns", "blocks", "pool"]
+ROUTES: tuple[Route, ...] = get_args(Route)
+SMALL = 60_000  # constraints of the whole program up to which HiGHS solves it at once
+MANY = 700  # secrets up to which columns are taken whatever the edges
+LARGEST = 2_500  # secrets up to which columns fit: 8 bytes for each of 24 n columns and blocks of rows
+TABLE = 4_900  # secrets beyond which a pool of columns is taken: 70 x 70
+VERTICES = 450  # secrets up to which few rays are taken as vertices
+PAIRED = 50  # the same by all pairs, where trees that are kept pay
+FAR = 0.45  # nats to the nearest other place, in the median, from which rays are few
+# Secrets and CPU seconds to a gap of 1e-3, by class.
+KNOWN: dict[str, tuple[tuple[int, float], ...]] = {
+    "all pairs": ((100, 1), (225, 3), (300, 6), (900, 50), (1600, 250), (2500, 500)),
+    "short edges": ((144, 2), (400, 20), (900, 150)),
+    "long edges, vertices": ((225, 1), (450, 4)),
+    "long edges, blocks": ((1225, 15), (2500, 25), (4900, 120)),
+    "a pool": ((10_000, 200), (40_000, 2700)),
+    "the whole program": ((100, 5),),
+}
+
+
+def constraints(problem: DesignProblem) -> int:
+    """Rows of the whole program."""
+    return 2 * len(problem.edges.tail) * problem.reports.size + problem.domain.size
+
+
+def is_complete(problem: DesignProblem) -> bool:
+    """Whether edges are so many that all pairs are priced."""
+    return 2 * len(problem.edges.tail) > COMPLETE * problem.domain.size**2
+
+
+def nearest(problem: DesignProblem) -> float:
+    """The distance to the nearest other place in nats, the median over places; infinite for one place."""
+    edges = problem.edges
+    least = np.full(problem.domain.size, np.inf)
+    np.minimum.at(least, edges.tail, edges.length)
+    np.minimum.at(least, edges.head, edges.length)
+    return float(np.median(least))
+
+
+def few_rays(problem: DesignProblem) -> bool:
+    """Whether few rays make the optimal table: long edges, and places, or pairs, that are not too many."""
+    most = VERTICES if not is_complete(problem) else PAIRED
+    return problem.domain.size <= most and nearest(problem) >= FAR
+
+
+def accepts(route: Route, problem: DesignProblem) -> str | None:
+    """Why a route cannot solve the optimal program of a problem; None where it can."""
+    size = problem.domain.size
+    if route == "pool":
+        if "pool" not in PROVIDERS:
+            return "the capability maps is not installed"
+        pool = provider("pool")
+        return f"it takes up to {pool.LARGEST:,} secrets" if size > pool.LARGEST else pool.suits(problem)
+    if route == "columns" and size > LARGEST:
+        return f"its columns are dense: up to {LARGEST:,} secrets"
+    if route == "highs" and not _small(problem):
+        return f"HiGHS takes up to {SMALL:,} constraints, and {constraints(problem):,} are stated"
+    return None
+
+
+def routes(problem: DesignProblem) -> list[tuple[Route, str]]:
+    """The routes to take in turn, each with the reason for its place."""
+    size, answers = problem.domain.size, problem.reports.size
+    if size > TABLE and accepts("pool", problem) is None:
+        return [("pool", f"more than {TABLE:,} secrets")]
+    order: list[tuple[Route, str]] = []
+    if answers < size and _small(problem):
+        order.append(("highs", f"{answers} answers for {size} secrets, {constraints(problem):,} constraints"))
+    if size <= LARGEST:
+        short = nearest(problem) < FAR
+        if is_complete(problem):
+            order.append(("columns", "all pairs are edges"))
+        elif size <= MANY:
+            order.append(("columns", f"no more than {MANY} secrets"))
+        elif short:
+            order.append(("columns", f"the nearest place is {nearest(problem):.2g} nats away in the median"))
+    if not any(route == "columns" for route, _ in order):
+        order.append(("blocks", f"more than {MANY if size <= LARGEST else LARGEST:,} secrets, and few edges for each"))
+    if _small(problem) and not any(route == "highs" for route, _ in order):
+        order.append(("highs", f"{constraints(problem):,} constraints, where the route before ends above the gap"))
+    return order
+
+
+def choose(problem: DesignProblem) -> tuple[Route, str]:
+    """The route that "auto" takes first, and why."""
+    return routes(problem)[0]
+
+
+def seconds(problem: DesignProblem, route: Route) -> float:
+    """CPU seconds to a gap of 1e-3, about: those measured in its class, scaled by the cube of the secrets."""
+    known, size = KNOWN[_class(problem, route)], problem.domain.size
+    count, measured = next(((k, s) for k, s in known if k >= size), known[-1])
+    return float(measured) * max(1.0, size / count) ** 3
+
+
+def memory(problem: DesignProblem, route: Route) -> int:
+    """Bytes that a route holds at its peak beside the program itself, about."""
+    n, m = problem.domain.size, problem.reports.size
+    tables: dict[Route, Callable[[], float]] = {
+        "highs": lambda: 25.0 * constraints(problem) / (n * m),
+        "columns": lambda: 3.0 + 24.0 * n / m,
+        "blocks": lambda: 14.0,
+        "pool": lambda: 12_000.0 / m,
+    }
+    return int(BYTES_PER_ENTRY * n * m * tables[route]())
+
+
+def explained(problem: DesignProblem, method: str = "auto") -> dict[str, Any]:
+    """The route, why, and the expected CPU seconds and memory; with the size of the program."""
+    route, why = choose(problem) if method == "auto" else (method, "asked for")
+    refused = accepts(route, problem)  # type: ignore[arg-type]
+    return {
+        "route": route,
+        "why": why if refused is None else refused,
+        "accepted": refused is None,
+        "secrets": problem.domain.size,
+        "reports": problem.reports.size,
+        "constraints": constraints(problem),
+        "nearest": nearest(problem),
+        "expected_seconds": seconds(problem, route),  # type: ignore[arg-type]
+        "expected_mb": memory(problem, route) / 2**20,  # type: ignore[arg-type]
+    }
+
+
+def explanation(problem: DesignProblem, method: str = "auto") -> str:
+    """The same in a sentence or two."""
+    found = explained(problem, method)
+    if not found["accepted"]:
+        return f"route {found['route']}: cannot be taken: {found['why']}"
+    return (
+        f"route {found['route']}: {found['why']}. {found['secrets']:,} secrets, {found['reports']:,} reports, "
+        f"{found['constraints']:,} constraints, nearest place {found['nearest']:.2g} nats away in the median. "
+        f"Expected: about {_rounded(found['expected_seconds'])} CPU seconds to a gap of 1e-3, "
+        f"{found['expected_mb']:,.0f} MB"
+    )
+
+
+def _small(problem: DesignProblem) -> bool:
+    return constraints(problem) - problem.domain.size <= SMALL
+
+
+def _class(problem: DesignProblem, route: Route) -> str:
+    if route == "pool":
+        return "a pool"
+    if route == "highs":
+        return "the whole program"
+    if route == "columns" and is_complete(problem):
+        return "all pairs"
+    if route == "columns":
+        return "long edges, vertices" if few_rays(problem) else "short edges"
+    return "long edges, blocks"
+
+
+def _rounded(value: float) -> str:
+    return f"{value:.1g}" if value < 10 else f"{float(f'{value:.2g}'):,.0f}"

@@ -1,0 +1,325 @@
+"""Column generation for the optimal program, its multipliers in a box by place.
+
+    minimise  <c, x> + <a, p> - <b, q>   subject to   sum_k x_k g_k + p - q = 1,   x, p, q >= 0
+
+Column k belongs to a report and is a ray g_k of the privacy cone, at cost c_k = <c_y, g_k>. The columns p and q hold
+the multipliers of the rows between b = centre - width f and a = centre + width f, f their weight (forest.py): without
+them the multipliers of a young master are useless, and so are the rays that they price. A round
+
+1. prices every report at the multipliers of the master, to ratios, with trees that are kept (forest.py);
+2. lowers multipliers near reports with a negative price until no column in hand has one: their sum estimates the bound,
+   and where it is better they are the next centre, which is below all columns, so that the box is never empty;
+3. widens the box where the lowered multipliers gain much of what the master promised or stood at the same end of it
+   twice, and narrows it where they gain little or changed sides;
+4. solves the master, dense, by Mehrotra's method to a tenth of the gap, since centred multipliers price better rays.
+
+In sight of the gap the same columns are weighed with the box all but open: rows then sum to 1, and the table is private
+as it stands. Multipliers at the centre are proved (forest.py). Signs are free: where priors are zero some multipliers
+are negative, and with lambda >= 0 tables whose rows sum to 1 cost 3 % more.
+
+Source: ours; the box is that of du Merle et al. 1999, Discrete Mathematics 194, and the interior-point method that of
+Mehrotra 1992, SIAM J. Optim. 2. Cost of a round: a pricing, and O(columns n^2) for each of some 15 steps.
+Memory: 8 n bytes for each of up to 9 n columns, twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+from scipy.linalg.blas import dsyrk
+from threadpoolctl import ThreadpoolController
+
+from mechdesign.mechanism.dataset import RESOLUTION
+from mechdesign.solvers.blocks import longest_step
+from mechdesign.solvers.forest import Forest, Proof
+from mechdesign.solvers.tree_simplex import Effort
+
+Vector = NDArray[np.float64]
+_ROUNDS = 300
+_MOST, _KEPT = 9, 7  # columns a secret, before and after those of least cost are given up
+_WIDTH = 0.3  # of the box, at first
+_NARROWEST, _WIDEST = 0.02, 2.0
+_GROW, _GAINED, _LITTLE = 1.3, 0.4, 0.1  # factor of a width, and shares of the promise that are much and little
+_FREE = 300.0  # half-width, in mean multipliers, of the box of a master whose rows are to sum to 1
+_OFF = 1e-3  # error of a row sum whose multiplier is at an end of its box
+_ROUGH, _FINE, _STEPS = 1e-4, 1e-7, 8  # gains and changes that a pricing resolves, a hundredth of the gap between them
+_SIGHT = 0.6  # of the gap asked for: estimates from which the rows are to sum to 1
+_NEAR = 0.8  # the same for a certificate
+_CERTIFIED, _SELDOM = 0.25, 5.0  # of the gap certified last, and times the seconds it took, from which one is made
+_FIRST = 0.3  # of the time limit after which one is made anyway
+_TOLERANCE = 1e-2, 1e-8  # of a master, a tenth of the gap between them
+_FINEST = 1e-9  # estimated gap from which nothing is gained
+_STALLED = 25  # rounds without a better centre or objective
+# The interior-point method.
+_ITERATIONS = 50
+_STEP = 0.995  # share of the way to the boundary
+_ROWS = 1e-9  # error of a row sum with which it may end
+_LOST = 1e6  # times as far as they were: row sums that do not come back
+_RIDGE = 1e-13
+_THREADS = 500  # rows from which a master gains by more than one thread
+_BLAS = ThreadpoolController()
+
+
+class Cores(NamedTuple):
+    """Shares of cost and multipliers that cores leave out, each down to a gap; and factors of the width of a place
+    whose multiplier stood at the same end twice, or changed sides, and of all where little is gained.
+    """
+
+    shares: tuple[tuple[float, float], ...]
+    same: float
+    other: float
+    shrink: float
+
+
+USUAL = Cores(shares=((3e-2, 8e-2), (6e-3, 2e-2), (0.0, 4e-3)), same=1.5, other=0.7, shrink=0.6)
+ZEROS = Cores(shares=((3e-2, 1e-2), (4e-3, 4e-3), (0.0, 1e-3)), same=1.3, other=0.7, shrink=0.5)
+
+Take = Callable[[Proof | None, Vector | None], float]
+
+
+class Columns:
+    """The columns so far, rays (k, n) with their costs and reports, the multipliers and the box."""
+
+    def __init__(self, forest: Forest, cores: Cores, constant: float) -> None:
+        self.forest, self.cores, self.constant = forest, cores, constant
+        n = forest.cost.shape[1]
+        self.rays, self.cost, self.report = np.empty((0, n)), np.empty(0), np.empty(0, np.int64)
+        kernel = np.exp(-forest.pricer.distance)
+        self.add(kernel, forest.every)
+        self.add(np.sqrt(kernel), forest.every)
+        self.dual = forest.first_multipliers()
+        self.centre, self.width = np.zeros(n), np.full(n, _WIDTH)
+        self.side = self.before = np.zeros(n)
+        self.objective, self.gap, self.first = 0.0, 1.0, True
+        self.x: Vector = np.zeros(0)
+        forest.set_cores(cores.shares[0][1])
+
+    @property
+    def variables(self) -> int:
+        """Number of columns."""
+        return len(self.cost)
+
+    @property
+    def constraints(self) -> int:
+        """Number of row sums."""
+        return self.rays.shape[1]
+
+    @property
+    def estimate(self) -> float:
+        """What the multipliers of the centre are worth, about."""
+        return float(self.centre.sum())
+
+    @property
+    def final(self) -> bool:
+        """Whether cores are as large as they get."""
+        return self.forest.share == self.cores.shares[-1][1]
+
+    def add(self, rays: Vector, reports: NDArray[np.int64]) -> None:
+        """Columns of rays (k, n), divided by their largest entries."""
+        flat = rays / rays.max(axis=1, keepdims=True)
+        self.rays = np.concatenate([self.rays, flat])
+        self.cost = np.concatenate([self.cost, self.forest.costs_of(flat, reports)])
+        self.report = np.concatenate([self.report, reports])
+
+    def price(self) -> None:
+        """Price the multipliers; the rays become columns, and the centre and the box follow."""
+        forest, cores = self.forest, self.cores
+        change = min(10 * _ROUGH, max(_FINE, self.gap / 100))
+        effort = Effort(min(_ROUGH, change), change, _STEPS if self.first else 2, False)
+        self.add(forest.price(self.dual, forest.every, effort), forest.every)
+        better = self._below(self.dual)
+        self.centre = self._below(self.centre)
+        promised = max(self.objective - self.estimate, RESOLUTION * self.constant)
+        gain = 1.0 if self.first else (float(better.sum()) - self.estimate) / promised
+        turn = self.side * self.before
+        factor = np.where(turn > 0, cores.same, np.where(turn < 0, cores.other, 1.0))
+        factor *= _GROW if gain > _GAINED else 1.0 if gain > _LITTLE else cores.shrink
+        self.width = np.clip(self.width * factor, _NARROWEST, _WIDEST)
+        if gain > 0:
+            self.centre = better
+        self.first = False
+
+    def _below(self, dual: Vector) -> Vector:
+        """Multipliers lowered until no column has a negative price."""
+        negative = self.rays @ dual > self.cost
+        return self.forest.lowered(dual, self.rays[negative], self.report[negative])
+
+    def solve(self, deadline: float) -> None:
+        """The master with its multipliers in the box."""
+        room = self.width * self.forest.weight(self.centre)
+        low, high = _TOLERANCE
+        x, self.dual, self.objective = self._master(room, min(low, max(high, self.gap / 10)), deadline)
+        self.gap = max(1 - self.estimate / self.objective, 0.0) if self.objective > 0 else 1.0
+        rows = 1 - x @ self.rays
+        self.before, self.side, self.x = self.side, np.where(np.abs(rows) > _OFF, np.sign(rows), 0.0), x
+
+    def open(self, gap: float, deadline: float) -> float:
+        """The master with its box all but open; what it is worth."""
+        room = np.full_like(self.centre, _FREE * max(float(np.abs(self.centre).mean()), RESOLUTION * self.constant))
+        self.x, _, value = self._master(room, gap, deadline)
+        return value
+
+    def _master(self, room: Vector, tolerance: float, deadline: float) -> tuple[Vector, Vector, float]:
+        unit = max(self.estimate, RESOLUTION * self.constant) / len(room)
+        upper, lower = self.centre + room, self.centre - room
+        with _BLAS.limit(limits=1 if len(room) < _THREADS else None):
+            x, dual, value = solve_boxed(
+                self.rays, self.cost / unit, upper / unit, lower / unit, tolerance, deadline=deadline
+            )
+        return x, np.clip(dual * unit, lower, upper), value * unit
+
+    def table(self) -> Vector:
+        """The table (n, m) of the last point, rows divided by their sums."""
+        table = np.zeros(self.forest.cost.shape)
+        np.add.at(table, self.report, self.rays * self.x[:, None])
+        return np.asarray(table.T / table.sum(axis=0)[:, None])
+
+    def widen(self) -> None:
+        """Wider boxes of the multipliers that stand at their ends."""
+        self.width = np.where(self.side == 0, self.width, np.minimum(3 * self.width, _WIDEST))
+
+    def next_cores(self) -> None:
+        """Cores as the gap calls for them; they only grow."""
+        share = next(share for least, share in self.cores.shares if self.gap >= least)
+        if share < self.forest.share:
+            self.forest.set_cores(share)
+
+    def prune(self) -> None:
+        """Give up columns of least cost at the last point, never the first two of each report."""
+        first = 2 * len(self.forest.cost)
+        if len(self.cost) > _MOST * self.constraints and len(self.x) == len(self.cost):
+            order = np.argsort(-(self.x * self.cost)[first:], kind="stable")[: _KEPT * self.constraints - first]
+            kept = np.concatenate([np.arange(first), first + np.sort(order)])
+            self.rays, self.cost, self.report = self.rays[kept], self.cost[kept], self.report[kept]
+            self.x = self.x[kept]
+
+
+def generate_columns(columns: Columns, *, gap: float, deadline: float, take: Take) -> str:
+    """Rounds until the certified gap is met; returns "gap", "time" or "precision".
+
+    take, called after every round, with a proof and a table (n, m) where they are worth a certificate, else None,
+    returns the certified gap. Raises: OutOfTime where pricing is late.
+    """
+    started, seconds, promised, since = time.monotonic(), 0.0, np.inf, 0
+    finished, best = started, (-np.inf, np.inf)
+    for _ in range(_ROUNDS):
+        columns.price()
+        columns.solve(deadline)
+        now = time.monotonic()
+        late = now + 1.5 * seconds >= deadline
+        gained = columns.estimate > best[0] * (1 + gap / 20) or columns.gap < best[1] * 0.95
+        best, since = (max(best[0], columns.estimate), min(best[1], columns.gap)), 0 if gained else since + 1
+        stalled = since >= _STALLED or columns.gap < _FINEST
+        sight = columns.gap < _SIGHT * gap and columns.final
+        due = columns.gap < _CERTIFIED * promised and now - finished > _SELDOM * seconds
+        first = seconds == 0 and now - started > _FIRST * (deadline - started)
+        reached = take(None, None)
+        if sight and not (late or stalled):
+            value = columns.open(gap / 20, deadline)
+            late = time.monotonic() >= deadline
+            sight = 1 - columns.estimate / value < _NEAR * gap
+            if not sight:
+                columns.widen()
+        if late or stalled or sight or due or first:
+            began = time.monotonic()
+            if not sight:
+                columns.open(max(gap / 20, min(columns.gap / 10, _TOLERANCE[0])), max(deadline, began + seconds))
+            proof = columns.forest.prove(columns.centre, min(gap, columns.gap), widen=late or stalled or sight)
+            finished, promised = time.monotonic(), columns.gap
+            seconds = finished - began
+            reached = take(proof, columns.table())
+            if reached <= gap:
+                return "gap"
+            if late:
+                return "time"
+            if stalled:
+                return "precision"
+            for rays, reports in zip(proof.rays, proof.reports, strict=True):
+                columns.add(rays, reports)
+            if sight:
+                columns.centre = proof.dual
+        columns.next_cores()
+        columns.prune()
+    return "precision"
+
+
+class _Boxed:
+    """The equations of the master: rays (k, n), and the columns p and q."""
+
+    def __init__(self, rays: Vector) -> None:
+        self.rays, self._scaled = rays, np.empty_like(rays)
+        self._factor: Any = None
+
+    def sums(self, x: Vector) -> Vector:
+        """Row sums (n,) of a point (k + 2 n,)."""
+        k, n = self.rays.shape
+        return np.asarray(x[:k] @ self.rays + x[k : k + n] - x[k + n :])
+
+    def prices(self, dual: Vector) -> Vector:
+        """The transpose: what multipliers (n,) are worth to every column (k + 2 n,)."""
+        return np.concatenate([self.rays @ dual, dual, -dual])
+
+    def factor(self, weight: Vector) -> None:
+        """Factor the normal equations with weights of columns. Raises: LinAlgError where rounding spoils them."""
+        k, n = self.rays.shape
+        np.multiply(self.rays, np.sqrt(weight[:k])[:, None], out=self._scaled)
+        normal = dsyrk(1.0, self._scaled.T, lower=1)
+        normal[np.diag_indices(n)] *= 1 + _RIDGE
+        normal[np.diag_indices(n)] += weight[k : k + n] + weight[k + n :]
+        self._factor = scipy.linalg.cho_factor(normal, lower=True, overwrite_a=True, check_finite=False)
+
+    def solve(self, right: Vector) -> Vector:
+        """Of the equations factored last."""
+        return np.asarray(scipy.linalg.cho_solve(self._factor, right, check_finite=False))
+
+    def direction(self, x: Vector, z: Vector, rows: Vector, gaps: Vector, products: Vector) -> tuple[Vector, ...]:
+        """The Newton step of x, multipliers and z towards x z + `products`, and towards no errors."""
+        step = self.solve(rows + self.sums((x * gaps - products) / z))
+        along = gaps - self.prices(step)
+        return (products - x * along) / z, step, along
+
+
+def solve_boxed(
+    rays: Vector, cost: Vector, upper: Vector, lower: Vector, tolerance: float, *, deadline: float = np.inf
+) -> tuple[Vector, Vector, float]:
+    """A point x (k,), multipliers (n,) and the objective of the master to a relative gap; rays (k, n).
+
+    Where rounding makes the row sums leave 1 instead of approaching it, the point of the nearest; the last point where
+    the deadline passes. Source: Mehrotra 1992, SIAM J. Optim. 2.
+    """
+    k, n = rays.shape
+    system, costs, ones = _Boxed(rays), np.concatenate([cost, upper, -lower]), np.ones(n)
+    system.factor(np.ones(k + 2 * n))
+    x, dual = system.prices(system.solve(ones)), system.solve(system.sums(costs))
+    z = costs - system.prices(dual)
+    x, z = x + max(-1.5 * x.min(), 0.0), z + max(-1.5 * z.min(), 0.0)
+    product = x @ z
+    x, z = x + 0.5 * product / z.sum(), z + 0.5 * product / x.sum()
+    best, least = (x, dual), np.inf
+    for _ in range(_ITERATIONS):
+        rows, gaps = ones - system.sums(x), costs - system.prices(dual) - z
+        mu, scale, wrong = x @ z / len(x), abs(costs @ x), np.abs(rows).max()
+        if mu * len(x) < tolerance * scale and wrong < _ROWS and np.abs(gaps * x).sum() < tolerance * scale:
+            break
+        if not wrong < _LOST * max(least, _ROWS):
+            x, dual = best
+            break
+        best, least = ((x, dual), wrong) if wrong < least else (best, least)
+        if time.monotonic() >= deadline:
+            break
+        try:
+            system.factor(x / z)
+        except scipy.linalg.LinAlgError:
+            break
+        affine = system.direction(x, z, rows, gaps, -x * z)
+        ahead = (x + longest_step(x, affine[0]) * affine[0]) @ (z + longest_step(z, affine[2]) * affine[2]) / len(x)
+        target = max((ahead / mu) ** 3 * mu, 1e-16)
+        step = system.direction(x, z, rows, gaps, target - x * z - affine[0] * affine[2])
+        primal, conjugate = (min(1.0, _STEP * longest_step(v, d)) for v, d in ((x, step[0]), (z, step[2])))
+        x, dual, z = x + primal * step[0], dual + conjugate * step[1], z + conjugate * step[2]
+    return x[:k], dual, float(costs @ x)
