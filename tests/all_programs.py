@@ -73,7 +73,7 @@ def _matched(problem: md.DesignProblem) -> Program:
 
 PROGRAMS: dict[str, Row] = {
     "optimal": _row(lambda problem: md.Optimal(problem=problem)),
-    "optimal, near pairs": _row(lambda problem: md.Optimal(problem=problem), method="graph"),
+    "optimal, columns": _row(lambda problem: md.Optimal(problem=problem), method="columns"),
     "eikonal": _row(lambda problem: md.EikonalWeights(problem=problem), method="table"),
     "eikonal, factored": _row(lambda problem: md.EikonalWeights(problem=problem), method="factored", rounds=8),
     "dictionary": _row(lambda problem: md.programs.Dictionary(problem=problem)),

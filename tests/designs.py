@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,10 +15,17 @@ import mechdesign as md
 from mechdesign.problem import losses as priors
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import Coupled
+from mechdesign.solvers.design import Design, Targets
+from mechdesign.solvers.optimal import solve_optimal
 
 ALL = pytest.mark.parametrize("case", CASES)
 OWN_REPORTS = [name for name in CASES if name != "reports apart from secrets"]
 SLACK = 1.05  # times the minimax value: bounds that bind, with room
+
+
+def designed(problem: DesignProblem, *, start: Design | None = None, **targets: Any) -> Design:
+    """What the solver of the optimal program makes of a problem."""
+    return solve_optimal(problem, Targets(**{"gap": 1e-3} | targets), start=start)
 
 
 @cache

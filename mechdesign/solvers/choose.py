@@ -3,9 +3,9 @@
     highs     the whole linear program by HiGHS, up to 60,000 constraints: where answers are fewer than secrets; and
               after columns, where they end above the gap
     columns   generate and price (columns.py): up to 700 secrets, and up to 2,500 where all pairs are edges or edges
-              are short. Vertices (rays.py) up to 450 secrets, by all pairs up to 50, where the nearest other place is
-              0.45 nats away or more, in the median over places: few rays make the table there; else multipliers in a
-              box
+              are short. Vertices (rays.py) up to 450 secrets where the nearest other place is 0.45 nats away or more,
+              by all pairs of more than 50 secrets 1 nat, in the median over places: few rays make the table there; else
+              multipliers in a box (columns.py)
     blocks    the block interior-point method on restricted programs (blocks.py): longer edges beyond, up to 4,900
               secrets
     pool      columns kept without a table, of the capability maps: beyond 4,900 secrets, where reports are the secrets
@@ -18,14 +18,15 @@ benchmarks/run.py.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
 from mechdesign.base.memory import BYTES_PER_ENTRY
 from mechdesign.base.registry import PROVIDERS, provider
+from mechdesign.errors import InputError
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.solvers.pricing import COMPLETE
+from mechdesign.solvers.pricing import many_pairs
 
 Route = Literal["highs", "columns", "blocks", "pool"]
 ROUTES: tuple[Route, ...] = get_args(Route)
@@ -34,7 +35,7 @@ MANY = 700  # secrets up to which columns are taken whatever the edges
 LARGEST = 2_500  # secrets up to which columns fit: 8 bytes for each of 24 n columns and blocks of rows
 TABLE = 4_900  # secrets beyond which a pool of columns is taken: 70 x 70
 VERTICES = 450  # secrets up to which few rays are taken as vertices
-PAIRED = 50  # the same by all pairs, where trees that are kept pay
+PAIRED, FAR_PAIRS = 50, 1.0  # by all pairs of more places trees that are kept pay, up to so many nats
 FAR = 0.45  # nats to the nearest other place, in the median, from which rays are few
 # Secrets and CPU seconds to a gap of 1e-3, by class.
 KNOWN: dict[str, tuple[tuple[int, float], ...]] = {
@@ -54,7 +55,7 @@ def constraints(problem: DesignProblem) -> int:
 
 def is_complete(problem: DesignProblem) -> bool:
     """Whether edges are so many that all pairs are priced."""
-    return 2 * len(problem.edges.tail) > COMPLETE * problem.domain.size**2
+    return many_pairs(len(problem.edges.tail), problem.domain.size)
 
 
 def nearest(problem: DesignProblem) -> float:
@@ -68,8 +69,8 @@ def nearest(problem: DesignProblem) -> float:
 
 def few_rays(problem: DesignProblem) -> bool:
     """Whether few rays make the optimal table: long edges, and places, or pairs, that are not too many."""
-    most = VERTICES if not is_complete(problem) else PAIRED
-    return problem.domain.size <= most and nearest(problem) >= FAR
+    far = FAR if problem.domain.size <= PAIRED or not is_complete(problem) else FAR_PAIRS
+    return problem.domain.size <= VERTICES and nearest(problem) >= far
 
 
 def accepts(route: Route, problem: DesignProblem) -> str | None:
@@ -135,9 +136,14 @@ def memory(problem: DesignProblem, route: Route) -> int:
 
 
 def explained(problem: DesignProblem, method: str = "auto") -> dict[str, Any]:
-    """The route, why, and the expected CPU seconds and memory; with the size of the program."""
-    route, why = choose(problem) if method == "auto" else (method, "asked for")
-    refused = accepts(route, problem)  # type: ignore[arg-type]
+    """The route, why, and the expected CPU seconds and memory; with the size of the program.
+
+    Raises: InputError for a method that is none.
+    """
+    if method not in ("auto", *ROUTES):
+        raise InputError(f"must be auto, {', '.join(ROUTES)}", field="method", value=method)
+    route, why = choose(problem) if method == "auto" else (cast(Route, method), "asked for")
+    refused = accepts(route, problem)
     return {
         "route": route,
         "why": why if refused is None else refused,
@@ -146,8 +152,8 @@ def explained(problem: DesignProblem, method: str = "auto") -> dict[str, Any]:
         "reports": problem.reports.size,
         "constraints": constraints(problem),
         "nearest": nearest(problem),
-        "expected_seconds": seconds(problem, route),  # type: ignore[arg-type]
-        "expected_mb": memory(problem, route) / 2**20,  # type: ignore[arg-type]
+        "expected_seconds": seconds(problem, route),
+        "expected_mb": memory(problem, route) / 2**20,
     }
 
 

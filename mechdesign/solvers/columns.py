@@ -61,7 +61,6 @@ _STEP = 0.995  # share of the way to the boundary
 _ROWS = 1e-9  # error of a row sum with which it may end
 _LOST = 1e6  # times as far as they were: row sums that do not come back
 _RIDGE = 1e-13
-_THREADS = 500  # rows from which a master gains by more than one thread
 _BLAS = ThreadpoolController()
 
 
@@ -167,7 +166,7 @@ class Columns:
     def _master(self, room: Vector, tolerance: float, deadline: float) -> tuple[Vector, Vector, float]:
         unit = max(self.estimate, RESOLUTION * self.constant) / len(room)
         upper, lower = self.centre + room, self.centre - room
-        with _BLAS.limit(limits=1 if len(room) < _THREADS else None):
+        with _BLAS.limit(limits=1):  # a second thread spins more than it brings on two cores
             x, dual, value = solve_boxed(
                 self.rays, self.cost / unit, upper / unit, lower / unit, tolerance, deadline=deadline
             )

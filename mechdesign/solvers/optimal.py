@@ -269,7 +269,7 @@ class _Search:
             if proof is not None and proof.bound > self.bound:
                 self.bound, self.dual = proof.bound, proof.dual
             if table is not None:
-                self._offer(table)
+                self._offer(table, private=True)
             self._tell(attempt, next(number), columns, None)
             return self.reached
 
@@ -298,10 +298,10 @@ class _Search:
         solution = solve_linear_program(linear, method=method, tolerance=tolerance / 20, time_limit=max(left, 1.0))
         return solution.x * scale, solution.dual, "precision" if method == "simplex" else "gap"
 
-    def _offer(self, table: NDArray[np.float64]) -> bool:
-        """Certify a table and keep it if it is the best; whether it is."""
+    def _offer(self, table: NDArray[np.float64], *, private: bool = False) -> bool:
+        """Certify a table and keep it if it is the best; whether it is. private, as it stands but for rounding."""
         problem = self.problem
-        large = table.size > _SPREAD_LIMIT
+        large = private or table.size > _SPREAD_LIMIT
         kernel = None if large or table.shape[0] != table.shape[1] else np.exp(-self.pricer.distance).T
         mass = repair(
             table if large else np.maximum(table, 0.0), problem.edges, problem.weighted_loss, kernel, overwrite=large

@@ -48,7 +48,7 @@ from mechdesign.solvers.tree_simplex import Graph, price_reports, ratio_reports
 
 _PIVOTS_PER_NODE = 20
 _TIE_BREAK = 1e-9  # relative shortening of lengths while pivoting: equal path lengths would make it cycle
-COMPLETE = 0.2  # directed edges against n^2 from which pricing is by all pairs: a lattice has 0.61
+_COMPLETE, _FEWEST = 0.5, 40  # share of all pairs, and places, from which pricing is by all: a lattice has 0.61
 _LONGER = 1 + 2.0**-40  # of distances: beyond the rounding of a sum along a path, or of a straight line
 _DIRECT, _NOISE = 1e-8, 1e-10  # relative shortening of all pairs while pivoting, largest for the longest; and at random
 _FARTHEST = 600.0  # nats, whose factor is a double
@@ -104,7 +104,7 @@ class ConePricer:
     """Prices reports over the cone of given edges; keeps the shortest-path trees from the anchors.
 
     edges over n secrets; anchors (m,), the secret at which the ray of each report is normalised; straight (n, n), the
-    distances where they are known, at least as long as shortest paths. Where edges are many, a fifth of all pairs and
+    distances where they are known, at least as long as shortest paths. Where edges are many, half of all pairs and
     more, pricing is by all pairs (tree_simplex.py), and trees are stars at first.
     deadline, of time.monotonic(), after which pricing raises OutOfTime; infinity until it is set.
     Memory: 12 bytes for each of the m n entries; by all pairs 16 n^2 more.
@@ -122,11 +122,11 @@ class ConePricer:
         self._matrix = graph
         self.anchors = anchors
         self.deadline = math.inf
-        self.complete = graph.nnz > COMPLETE * size**2
+        self.complete = many_pairs(len(edges.tail), size)
         if self.complete:
             lengths = straight if straight is not None else _all_paths(graph)
             self.graph = complete_graph(lengths * _LONGER)
-            self.distance = self.graph.lengths[anchors]
+            self.distance = lengths[anchors]
             self.parent = np.repeat(anchors.astype(np.int32)[:, None], size, axis=1)
             return
         self.graph = graph_of(graph)
@@ -210,6 +210,11 @@ class ConePricer:
 
         in_blocks(block, m, _FEW, deadline=self.deadline)
         return ratios, rays
+
+
+def many_pairs(edges: int, size: int) -> bool:
+    """Whether so many edges over `size` places are priced by all pairs."""
+    return size > _FEWEST and edges > _COMPLETE * size * (size - 1) / 2
 
 
 def complete_graph(lengths: NDArray[np.float64]) -> Graph:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from designs import designed
 
 from mechdesign.errors import DesignError
 from mechdesign.mechanism.dataset import probabilities, seal
@@ -20,7 +21,6 @@ from mechdesign.problem.problem import load_problem, read_problem_file
 from mechdesign.programs.coupled import Minimax
 from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.programs.program import Optimal
-from mechdesign.solvers.optimal import aggregate
 from mechdesign.solvers.solve import solve
 from mechdesign.verification.verify import certified, verify
 
@@ -250,7 +250,7 @@ def test_a_failed_design_ends_with_one(run_json, run, monkeypatch):
     def fail(*_, **__):
         raise DesignError("nothing came of it", field="solver", remedy="try again")
 
-    monkeypatch.setattr("mechdesign.solvers.solve.aggregate", fail)
+    monkeypatch.setattr("mechdesign.solvers.solve.solve_optimal", fail)
     assert run_json("solve", "line")[1]["error"]["kind"] == "design"
     assert run("solve", "line")[0] == 1
 
@@ -274,11 +274,11 @@ def test_a_copied_problem_file_is_solved_by_its_path(run_json, tmp_path):
 
 @pytest.mark.parametrize(("bound", "expected"), [(0.0, 1), (0.5, 0)])
 def test_solve_says_where_a_method_ends_short_of_the_gap(run, monkeypatch, bound, expected) -> None:
-    def short(problem, **options):
-        found = aggregate(problem, gap=options["gap"], method=options["method"])
+    def short(problem, targets, **_):
+        found = designed(problem, gap=targets.gap, method=targets.method)
         return replace(found, stopped="precision", lower_bound=0.9 * bound * found.loss, dual=bound * found.dual)
 
-    monkeypatch.setattr("mechdesign.solvers.solve.aggregate", short)
+    monkeypatch.setattr("mechdesign.solvers.solve.solve_optimal", short)
     code, out, err = run("solve", "line", "--method", "blocks")
     assert code == expected
     assert "A report is the true one with probability" in " ".join(out.split())

@@ -12,6 +12,7 @@ from functools import cache
 import numpy as np
 import pytest
 from conftest import ROOT
+from designs import designed as optimal_design
 from matplotlib.collections import PathCollection
 from pyproj import Geod
 from tolerances import DESIGN_MARGIN, REORDERED, SOLVED
@@ -27,7 +28,6 @@ from mechdesign.output.sampling import sample_document
 from mechdesign.problem.locate import nearest_node, place_at, place_on_earth
 from mechdesign.problem.metric import metric_from_description
 from mechdesign.problem.problem import read_problem_file
-from mechdesign.solvers.optimal import aggregate
 
 synthetic_roads = read_problem_file("streets").module.synthetic_roads
 GEODESY = 1e-8  # of 100 m: the projection and the geodesics of PROJ
@@ -233,11 +233,11 @@ def test_synthetic_networks(nodes):
 @pytest.mark.parametrize("shape", ["star", "path"])
 @pytest.mark.parametrize("epsilon", [0.002, 0.02])
 def test_trees_by_two_routes(shape, epsilon):
-    """Blocks and aggregation against the whole program by HiGHS."""
+    """Blocks and columns against the whole program by HiGHS."""
     problem = along(tree(shape), epsilon)
-    whole = aggregate(problem, gap=1e-8, method="whole")
-    for method in ("blocks", "aggregation"):
-        other = aggregate(problem, gap=1e-4, method=method)
+    whole = optimal_design(problem, gap=1e-8, method="highs")
+    for method in ("blocks", "columns"):
+        other = optimal_design(problem, gap=1e-4, method=method)
         assert other.stopped == "gap"
         assert other.lower_bound <= whole.loss * (1 + SOLVED)
         assert other.loss >= whole.lower_bound * (1 - SOLVED)
@@ -265,7 +265,8 @@ def test_networks_without_eikonal_mechanisms_by_two_routes():
     problem = along(synthetic_roads(40, 3), 0.01)
     kernel = np.exp(-problem.distances)
     assert np.linalg.solve(kernel, np.ones(40)).min() < 0
-    whole, blocks = (aggregate(problem, gap=gap, method=method) for gap, method in ((1e-6, "whole"), (GAP, "blocks")))
+    whole = optimal_design(problem, gap=1e-6, method="highs")
+    blocks = optimal_design(problem, gap=GAP, method="blocks")
     assert blocks.stopped == "gap"
     assert blocks.cut[problem.distances <= 5].all()
     assert blocks.cut.sum() < 40 * 40
@@ -277,8 +278,8 @@ def test_networks_without_eikonal_mechanisms_by_two_routes():
 def test_larger_networks_do_not_go_to_the_whole_program():
     problem, methods = md.load_problem("streets", nodes=80, epsilon=0.01), []
     assert 10_000 < 2 * len(problem.edges.tail) * 80 < 60_000
-    design = aggregate(problem, gap=GAP, on_progress=lambda told: methods.append(told.method))
-    assert ("whole" not in methods, design.stopped) == (True, "gap")
+    design = optimal_design(problem, gap=GAP, on_progress=lambda told: methods.append(told.method))
+    assert ("highs" not in methods, design.stopped) == (True, "gap")
 
 
 def test_a_file_keeps_streets_units_and_places(tmp_path):

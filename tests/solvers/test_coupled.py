@@ -59,7 +59,7 @@ def test_designs_of_changing_priors_end_at_the_optimum(
     case: str, program: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked, optimum = program_of(case, program), solved(case, program).attrs
-    monkeypatch.setattr(coupled_task, "WHOLE_LIMIT", 0)
+    monkeypatch.setattr(coupled_task, "SMALL", 0)
     monkeypatch.setattr(coupled_task, "MOST_ROWS", 0)
     seen: list[str] = []
     design = solve_coupled(asked, Targets(gap=1e-3, on_progress=lambda state: seen.append(state.method)))
@@ -77,7 +77,7 @@ def test_a_table_and_a_bound_of_minimax_are_kept(limit: float, monkeypatch: pyte
         if limit == np.inf:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(coupled_task, "WHOLE_LIMIT", 0)
+    monkeypatch.setattr(coupled_task, "SMALL", 0)
     program = md.programs.Minimax(problem=load_problem("philadelphia", cells=9))
     design = solve_coupled(program, Targets(gap=1e-6, time_limit=limit, on_progress=stop))
     assert design.stopped == ("interrupt" if limit == np.inf else "time")

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cases import CASES, grid
-from designs import COUPLED, problem_of, program_of
+from designs import COUPLED, designed, problem_of, program_of
 from oracles import reference_violations
 from tolerances import CERTIFIED, ORACLE, SOLVED, SPARED
 
@@ -25,19 +25,13 @@ from mechdesign.mechanism.certificate import row_sums_exact
 from mechdesign.output.compare import AT_CLAIM
 from mechdesign.problem import losses as priors
 from mechdesign.solvers import blocks as block_interior_point
-from mechdesign.solvers import near_pairs
 from mechdesign.solvers import weights as budgets
 from mechdesign.solvers.coupled import task_of
-from mechdesign.solvers.optimal import aggregate
 from mechdesign.solvers.pricing import ConePricer, anchor_multipliers, lower_bound
 from mechdesign.solvers.weights import framed
 
 NO_TIME = 1e-9  # seconds
-METHODS = (
-    "auto",
-    *(pytest.param(m, marks=pytest.mark.slow) for m in ("rays", "boxed", "whole", "aggregation")),
-    "blocks",
-)
+METHODS = ("auto", "columns", "blocks", pytest.param("highs", marks=pytest.mark.slow))
 ALL = pytest.mark.parametrize("case", CASES)
 
 
@@ -95,7 +89,7 @@ def test_what_was_returned_is_said() -> None:
     assert "closed_form" not in md.solve(plane(4)).attrs["parameters"]
 
 
-@pytest.mark.parametrize("method", ["graph", "pool"])
+@pytest.mark.parametrize("method", ["columns", "pool"])
 def test_the_other_routes_of_tables(method: str) -> None:
     problem = plane(6)
     if method == "pool":
@@ -174,7 +168,7 @@ def test_blocks_begin_no_iteration_that_would_end_late(monkeypatch, limit: float
     monkeypatch.setattr(block_interior_point, "time", clock)
     problem = replace(plane(5), metric=md.Eikonal(level=md.PrivacyLevel.constant(0.005, unit="m"), stencil=8))
     monkeypatch.setattr("mechdesign.solvers.optimal.time", clock)
-    aggregate(problem, gap=1e-4, method="blocks", time_limit=limit)
+    designed(problem, gap=1e-4, method="blocks", time_limit=limit)
     assert len(taken) >= iterations if limit == math.inf else len(taken) <= limit
     assert all(at <= max(limit, 0.0) for at in taken)
 
@@ -220,26 +214,16 @@ def test_factors_too_many_for_the_limit_are_refused_with_an_estimate(monkeypatch
         md.solve(program, method="factored", time_limit=1.0)
 
 
-def test_near_pairs_keep_time_for_their_repair(monkeypatch) -> None:
-    """A closed form that took a minute to certify: no repair of ten is begun where five are left."""
-    repaired = []
-    monkeypatch.setattr(near_pairs, "repair", lambda *given, **more: repaired.append(1))
-    problem = plane(12)
-    floor = replace(best_closed_form(problem), seconds=60.0)
-    design = near_pairs.solve_near_pairs(problem, gap=1e-9, time_limit=300.0, floor=floor)
-    assert (design.loss, repaired, design.stopped) == (floor.loss, [], "time")
-
-
 @pytest.mark.parametrize(
     ("method", "seed"),
-    [("whole", 0), *(pytest.param(*own, marks=pytest.mark.slow) for own in (("whole", 1), ("aggregation", 0)))],
+    [("highs", 0), pytest.param("highs", 1, marks=pytest.mark.slow)],
 )
 def test_rows_without_a_prior_are_designed_too(method: str, seed: int) -> None:
     """HiGHS alone leaves them wrong; the optimum is that of rays."""
     built = md.load_problem("philadelphia", cells=8)
     prior = built.prior_array * (np.random.default_rng(seed).random(64) > 0.6)
     problem = replace(built, prior=prior / prior.sum())
-    design, known = md.solve(problem, method=method), md.solve(problem, method="rays")
+    design, known = md.solve(problem, method=method), md.solve(problem, method="columns")
     assert design.attrs["stopped"] == "gap"
     assert md.verify(design).certified
     assert design.attrs["lower_bound"] <= known.attrs["expected_loss"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from designs import ALL, optimum, problem_of
+from designs import ALL, designed, optimum, problem_of
 from oracles import reference_violations
 from tolerances import BLOCKS, DESIGN_MARGIN, ORACLE, SOLVED
 
@@ -14,7 +14,6 @@ from mechdesign.mechanism.certificate import row_sums_exact, violations
 from mechdesign.mechanism.dataset import probabilities, stored_edges
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.program import Optimal
-from mechdesign.solvers.optimal import aggregate
 from mechdesign.solvers.solve import solve
 from mechdesign.verification.verify import verify
 
@@ -37,8 +36,8 @@ def test_the_cvxpy_statement_has_the_same_optimum(case: str) -> None:
 
 @ALL
 def test_the_whole_program_and_aggregation_agree(case: str) -> None:
-    whole = aggregate(problem_of(case), gap=SOLVED, method="whole")
-    grown = aggregate(problem_of(case), gap=SOLVED, method="aggregation")
+    whole = designed(problem_of(case), gap=SOLVED, method="highs")
+    grown = designed(problem_of(case), gap=SOLVED, method="columns")
     assert whole.lower_bound <= grown.loss
     assert grown.lower_bound <= whole.loss
     assert grown.loss == pytest.approx(whole.loss, rel=2 * SOLVED)
@@ -46,8 +45,8 @@ def test_the_whole_program_and_aggregation_agree(case: str) -> None:
 
 @ALL
 def test_the_block_interior_point_agrees_with_the_whole_program(case: str) -> None:
-    whole = aggregate(problem_of(case), gap=SOLVED, method="whole")
-    blocks = aggregate(problem_of(case), gap=BLOCKS, method="blocks")
+    whole = designed(problem_of(case), gap=SOLVED, method="highs")
+    blocks = designed(problem_of(case), gap=BLOCKS, method="blocks")
     assert whole.lower_bound <= blocks.loss
     assert blocks.lower_bound <= whole.loss
     assert blocks.loss == pytest.approx(whole.loss, rel=2 * BLOCKS)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from designs import designed
 from maps import random_map
 
 import mechdesign as md
@@ -17,7 +18,6 @@ from mechdesign.solvers import highs
 from mechdesign.solvers.coupled import solve_coupled
 from mechdesign.solvers.design import Targets
 from mechdesign.solvers.highs import ColumnMaster
-from mechdesign.solvers.optimal import aggregate
 from mechdesign.solvers.pricing import ConePricer
 from mechdesign.solvers.rays import RayGeneration, generate
 
@@ -60,8 +60,8 @@ def generation(problem: md.DesignProblem) -> RayGeneration:
     ids=lambda problem: f"{problem.domain.size}",
 )
 def test_maps_where_nobody_lives_in_some_cells(problem: md.DesignProblem) -> None:
-    found = aggregate(problem, gap=GAP)
-    fine = aggregate(problem, gap=FINE)
+    found = designed(problem, gap=GAP)
+    fine = designed(problem, gap=FINE)
     assert found.stopped == fine.stopped == "gap"
     assert 0 < found.lower_bound <= fine.loss <= found.loss * (1 + ROUNDED)
     assert found.lower_bound <= fine.lower_bound * (1 + FINE)
@@ -74,7 +74,7 @@ def test_minimax_has_a_least_favourable_prior_where_highs_ends_at_a_zero_point(c
     found = solve_coupled(md.programs.Minimax(problem=problem), Targets(gap=GAP))
     assert found.stopped == "gap"
     assert found.multipliers is not None
-    worst = aggregate(replace(problem, prior=found.multipliers / found.multipliers.sum()), gap=GAP)
+    worst = designed(replace(problem, prior=found.multipliers / found.multipliers.sum()), gap=GAP)
     assert found.lower_bound <= worst.loss * (1 + GAP)
     assert worst.lower_bound <= found.objective * (1 + ROUNDED)
 
@@ -140,15 +140,15 @@ def test_a_simplex_that_turns_in_circles_ends(monkeypatch: pytest.MonkeyPatch) -
     """
     monkeypatch.setattr(highs, "_ITERATIONS", 0)
     problem = without(8, 18, 0)
-    found = aggregate(problem, gap=GAP)
+    found = designed(problem, gap=GAP)
     assert found.stopped == "gap"
     monkeypatch.undo()
-    assert found.lower_bound <= aggregate(problem, gap=FINE).loss <= found.loss
+    assert found.lower_bound <= designed(problem, gap=FINE).loss <= found.loss
 
 
 @pytest.mark.slow
 def test_a_map_whose_columns_made_highs_turn_in_circles() -> None:
-    found = aggregate(random_map(37, 4, 12), gap=1e-4, time_limit=120)
+    found = designed(random_map(37, 4, 12), gap=1e-4, time_limit=120)
     assert found.stopped == "gap"
 
 
@@ -177,6 +177,6 @@ def test_limits_of_a_master_bind_from_above() -> None:
 @pytest.mark.parametrize("extent", [800.0, 1e100])
 def test_an_answer_of_many_secrets_is_found_where_edges_are_long(extent):
     """Every secret tells its answer: what is lost is what whole numbers cannot leave out."""
-    design = aggregate(load_problem("neighbourhoods", cells=4, labels=2, extent=extent), gap=GAP)
+    design = designed(load_problem("neighbourhoods", cells=4, labels=2, extent=extent), gap=GAP)
     assert (design.stopped, design.lower_bound >= 0) == ("gap", True)
     assert design.loss <= FINE**2

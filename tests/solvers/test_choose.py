@@ -1,0 +1,113 @@
+"""The rule that chooses a route, what is said of it, and what it refuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bumps import bump_map
+from cases import grid
+from taken import needs
+
+import mechdesign as md
+from mechdesign.errors import UnsuitableError
+from mechdesign.problem import losses as priors
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.losses import Distance
+from mechdesign.problem.metric import Euclidean, Graph
+from mechdesign.problem.problem import DesignProblem, load_problem
+from mechdesign.solvers.choose import ROUTES, accepts, choose, constraints, explained, explanation, few_rays, nearest
+from mechdesign.solvers.optimal import attempts_for
+
+
+def places(count: int, level: float = 0.01) -> DesignProblem:
+    points = np.random.default_rng(0).uniform(0, 2000, (count, 2))
+    return DesignProblem(
+        domain=Domain.points_at(points, unit="m"),
+        metric=Euclidean(epsilon=level, unit="m"),
+        prior=priors.proportional(np.ones(count)),
+        loss=Distance(),
+    )
+
+
+def along_a_road(count: int, length: float = 0.3) -> DesignProblem:
+    tail = np.arange(count - 1)
+    return replace(places(count), metric=Graph(tail=tail, head=tail + 1, length=np.full(count - 1, length)))
+
+
+def answers(count: int) -> DesignProblem:
+    built = load_problem("philadelphia", cells=8)
+    return replace(built, reports=Domain.points_at(built.domain.points[:count], unit=built.domain.unit))
+
+
+def test_the_route_of_a_case(tmp_path: Path) -> None:
+    cells = grid((12, 12))
+    pairs = replace(places(144), domain=cells, reports=cells, metric=Euclidean(epsilon=1.0, unit="cell"))
+    for asked, expected in (
+        (places(60), "columns"),
+        (pairs, "columns"),
+        (along_a_road(60), "columns"),
+        (load_problem("philadelphia", cells=12), "columns"),
+        (bump_map(tmp_path, 1, 30), "columns"),  # 900 secrets, short edges
+        (load_problem("philadelphia", cells=30), "blocks"),  # 900 secrets, long ones
+        (answers(5), "highs"),
+    ):
+        route, why = choose(asked)
+        assert (route, accepts(route, asked)) == (expected, None)
+        assert why
+
+
+@needs("maps")
+def test_beyond_tables_a_pool_is_taken() -> None:
+    assert choose(load_problem("philadelphia", cells=71))[0] == "pool"
+    assert choose(load_problem("philadelphia", cells=70))[0] == "blocks"
+
+
+def test_the_master_of_columns_is_told_by_the_nearest_place() -> None:
+    assert nearest(along_a_road(30, 0.44)) == 0.44
+    assert attempts_for(along_a_road(30, 0.44), None)[0] == "boxes"
+    assert attempts_for(along_a_road(30, 0.46), None)[0] == "vertices"
+    assert few_rays(places(60))
+    assert not few_rays(places(60, 0.005))
+
+
+def test_a_route_that_does_not_accept_a_problem_is_refused_with_its_reason() -> None:
+    large = load_problem("philadelphia", cells=30)
+    assert "60,000 constraints" in str(accepts("highs", large))
+    assert accepts("blocks", large) is None
+    with pytest.raises(UnsuitableError, match="60,000 constraints"):
+        md.solve(large, method="highs")
+    assert accepts("columns", load_problem("philadelphia", cells=51)) is not None
+
+
+def test_what_is_explained_is_the_program_and_the_rule() -> None:
+    asked = places(150)
+    found = explained(asked)
+    assert (found["route"], found["secrets"], found["reports"]) == ("columns", 150, 150)
+    assert found["constraints"] == constraints(asked) == 150 * 149 * 150 + 150
+    assert found["expected_seconds"] > 0
+    assert found["expected_mb"] > 0
+    sentence = explanation(asked)
+    assert "route columns: all pairs are edges" in sentence
+    assert "3,352,650 constraints" in sentence
+    assert "cannot be taken" in explanation(load_problem("philadelphia", cells=30), "highs")
+
+
+def test_more_places_are_expected_to_take_longer() -> None:
+    expected = [explained(load_problem("philadelphia", cells=k))["expected_seconds"] for k in (10, 15, 21, 40, 60)]
+    assert expected == sorted(expected)
+
+
+def test_explain_solves_nothing(run, run_json) -> None:
+    code, told = run_json("solve", "philadelphia", "--explain")
+    assert (code, told["route"], told["accepted"]) == (0, "columns", True)
+    code, out, _ = run("solve", "philadelphia", "--explain", "--method", "blocks")
+    assert (code, "route blocks: asked for" in out) == (0, True)
+    assert run("solve", "philadelphia", "--explain", "--program", "eikonal")[0] == 2
+    assert run("solve", "philadelphia", "--explain", "--method", "magic")[0] == 2
+
+
+def test_every_route_has_its_name_as_a_method() -> None:
+    assert set(ROUTES) == {"highs", "columns", "blocks", "pool"}
