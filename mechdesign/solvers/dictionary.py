@@ -1,6 +1,6 @@
 """Solve the dictionary program: a linear program with one row per secret and one column per source set.
 
-The multipliers of its rows are priced over the whole cone, so the bound is one on the optimal program.
+Its bound is one on the optimal program.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import scipy.sparse as sp
 
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InfeasibleError
+from mechdesign.mechanism.dataset import total_cost
 from mechdesign.mechanism.repair import repair
 from mechdesign.programs.dictionary import Dictionary
 from mechdesign.programs.program import LinearProgram
 from mechdesign.solvers.design import Design, Targets
 from mechdesign.solvers.highs import solve_linear_program
-from mechdesign.solvers.pricing import ConePricer, anchor_bound, lower_bound
+from mechdesign.solvers.optimal import bound_beside
 
-_SHRINK = (0.0, 1e-7, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3)  # shares by which multipliers are lowered: columns are missing
 _TABLES = 250  # tables (n, n) that n log n kernels and the simplex method take
 
 
@@ -47,15 +47,7 @@ def solve_dictionary(program: Dictionary, targets: Targets) -> Design:
     weights, dual = np.maximum(solution.x, 0.0), solution.dual / scale
     own = np.exp(-problem.distances) if problem.reports is problem.domain else None
     mass = repair(program.table(weights), problem.edges, problem.weighted_loss, own)
-    pricer = ConePricer.of(problem)
-    value = float((problem.weighted_loss * program.table(weights)).sum())
-    trials = [dual - share * (np.abs(dual) + value / n) for share in _SHRINK]
-    bounds = [lower_bound(trial, pricer.price(problem.weighted_loss, trial).value) for trial in trials]
-    bound = max(bounds)
-    proof = trials[bounds.index(bound)]
-    if bound == 0:
-        other = anchor_bound(pricer, problem.weighted_loss)
-        proof, bound = other.dual, other.value
+    bound, proof = bound_beside(problem, (dual,), loss=total_cost(mass, problem.weighted_loss))
     return Design(
         mass=mass,
         dual=proof,

@@ -14,7 +14,8 @@ its interior-point method.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -34,7 +35,7 @@ from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import stack_rows
 from mechdesign.programs.restricted import RestrictedProgram, linear_program, restrict
 from mechdesign.solvers.blocks import solve_blocks
-from mechdesign.solvers.choose import VERTICES, Route, few_rays, routes
+from mechdesign.solvers.choose import MANY, VERTICES, Route, few_rays, routes
 from mechdesign.solvers.columns import USUAL, ZEROS, Columns, generate_columns
 from mechdesign.solvers.design import Design, Targets, reporter, with_floor
 from mechdesign.solvers.forest import Forest, Proof
@@ -63,6 +64,8 @@ _FINEST = 1e-10  # tolerance of a solver below which nothing is gained
 # Before pricing, multipliers are lowered by this share of themselves and of the loss per secret: a solver's multipliers
 # are infeasible by its tolerance, and one pricing is then enough. A share t costs 2 t of the bound.
 _SHRINK = 1e-7
+ENTRIES, _BESIDE = 20_000, 1e-3  # of a table, up to which other programs get its bound, to this gap
+_SMALLEST = 1e-300
 _FINE = 1e-6  # target gap from which they are priced as they are, and lowered by what turns out to be needed
 
 
@@ -112,6 +115,30 @@ def solve_optimal(
     except KeyboardInterrupt:
         stopped = "interrupt"
     return search.design(stopped)
+
+
+def bound_beside(
+    problem: DesignProblem, duals: Sequence[NDArray[np.float64]], *, loss: float, deadline: float = np.inf
+) -> tuple[float, NDArray[np.float64]]:
+    """A lower bound of the optimal program beside a table that another program found, and the dual (n,) that proves it.
+
+    Up to 20,000 entries and 700 secrets the bound of the optimal program itself, to a gap of 1e-3; else the homogeneous
+    bound of given multipliers (n,), lowered as far as they have to be, or that of one secret where it is better. loss,
+    that of the table; deadline, of time.monotonic(), after which the bound of one secret is taken without a pricing.
+    """
+    left, pricer = deadline - time.monotonic(), ConePricer.of(problem)
+    if problem.constant_loss == 0:
+        return 0.0, np.zeros(problem.domain.size)
+    if problem.domain.size * problem.reports.size <= ENTRIES and problem.domain.size <= MANY and left > 0:
+        design = solve_optimal(problem, Targets(gap=_BESIDE, time_limit=left))
+        return design.lower_bound, design.dual
+    pricer.deadline = deadline + _LATE
+    best = anchor_multipliers(pricer, problem.weighted_loss)
+    for dual in duals:
+        with suppress(OutOfTime):
+            found = homogeneous_bound(pricer, problem.weighted_loss, dual, loss=max(loss, _SMALLEST), known=best[0])
+            best = max(best, (found.value, found.dual), key=lambda pair: pair[0])
+    return best
 
 
 @dataclass(kw_only=True, eq=False)

@@ -4,12 +4,11 @@ The program has k weights and, for every edge and either end's answer, a constra
 are a million, and few bind. So it is solved with none but a bound on the weights, then with those that its solution
 breaks most, until none is broken.
 
-Lower bound on the optimal program. Multipliers of the row sums follow from those of the constraints, because P(q(u)|u)
-enters row u with coefficient 1: lambda(u) is its own cost and what it is worth in the constraints. The program has few
-kernels, so these multipliers are too large for the private columns that it lacks. Scaled down they give a bound:
-<cost_y - c lambda, g> >= 0 for every private g and answer y once c is small. A second direction is
-lambda(u) = prior(u) l(u, z) e^{-2 f(u)}, with z the answer that is nearest among the wrong ones and f(u) its distance:
-what a wrong answer costs, where privacy makes it likely. Along both and half-way between, c is found by halving.
+Lower bound on the optimal program, beyond the sizes at which that is solved (solvers/optimal.py). Multipliers of the
+row sums follow from those of the constraints, because P(q(u)|u) enters row u with coefficient 1: lambda(u) is its own
+cost and what it is worth in the constraints. The program has few kernels, so these multipliers are too large for the
+private columns that it lacks, and are lowered. Others are lambda(u) = prior(u) l(u, z) e^{-2 f(u)}, with z the answer
+that is nearest among the wrong ones and f(u) its distance: what a wrong answer costs, where privacy makes it likely.
 """
 
 from __future__ import annotations
@@ -21,12 +20,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mechdesign.mechanism.dataset import total_cost
 from mechdesign.mechanism.repair import repair
 from mechdesign.programs.program import LinearProgram
 from mechdesign.programs.query_weights import QueryWeights
 from mechdesign.solvers.design import Design, Targets
 from mechdesign.solvers.highs import solve_linear_program
-from mechdesign.solvers.pricing import ConePricer, anchor_bound, lower_bound
+from mechdesign.solvers.optimal import bound_beside
 
 PRICED = 20_000  # entries of a table up to which multipliers are priced
 BROKEN = 1e-8  # relative; constraints broken by less are left to the repair
@@ -35,9 +35,6 @@ _TAKEN = 500  # constraints taken up in a round
 _LARGEST = 1e12  # coefficients beyond, of weights that edges of 30 nats and more leave no room, are as good as this
 _UNDERFLOW = 1e-300  # least unit of a constraint
 _NOTHING = 1e-11  # largest probability of a kernel that counts as none: its true coefficient may be far beyond
-_MIXED = (0.0, 0.5, 1.0)  # shares of the second direction
-_HALVINGS = 14
-_FEASIBLE = 1e-8  # relative; a bound this near to the sum of the multipliers has no column that is priced too low
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -137,7 +134,8 @@ def solve_query(program: QueryWeights, targets: Targets) -> Design:
     if mass.size > PRICED:
         return Design(mass=mass, parameters=parameters)
     first = _row_multipliers(program, every.take(taken), -solution.dual * columns.scale)
-    dual, bound = _bound(program, first, float((problem.weighted_loss * table).sum()))
+    duals = (first, _border_multipliers(program))
+    bound, dual = bound_beside(problem, duals, loss=total_cost(mass, problem.weighted_loss))
     return Design(mass=mass, dual=dual, lower_bound=bound, parameters=parameters)
 
 
@@ -186,31 +184,6 @@ def _row_multipliers(
     np.add.at(dual, taken.secret[at], (taken.ratio * share)[at])
     np.add.at(dual, taken.other[beside], -share[beside])
     return dual
-
-
-def _bound(program: QueryWeights, first: NDArray[np.float64], loss: float) -> tuple[NDArray[np.float64], float]:
-    """Multipliers (n,) and their lower bound on the optimal program.
-
-    first (n,), the multipliers of the program's own solution, and its loss. Cost: 42 pricings of all reports.
-    """
-    problem = program.problem
-    pricer = ConePricer.of(problem)
-    directions = [way * (loss / way.sum()) for way in (first, _border_multipliers(program)) if way.sum() > 0]
-    best, bound = np.zeros(problem.domain.size), 0.0
-    for share in _MIXED if directions else ():
-        low, high, factor = 0.0, 1.0, 1.0
-        way = (1 - share) * directions[0] + share * directions[-1]
-        for _ in range(_HALVINGS):
-            value = lower_bound(factor * way, pricer.price(problem.weighted_loss, factor * way).value)
-            if value > bound:
-                best, bound = factor * way, value
-            feasible = value >= (1 - _FEASIBLE) * factor * loss
-            low, high = (factor, high) if feasible else (low, factor)
-            factor = (low + high) / 2
-    if bound == 0 and loss > 0:
-        last = anchor_bound(pricer, problem.weighted_loss)
-        best, bound = last.dual, last.value
-    return best, bound
 
 
 def _border_multipliers(program: QueryWeights) -> NDArray[np.float64]:

@@ -31,8 +31,8 @@ from scipy.sparse.csgraph import dijkstra
 from scipy.spatial import cKDTree
 
 from mechdesign.base.memory import require_memory
-from mechdesign.base.threads import OutOfTime
 from mechdesign.errors import SolverError
+from mechdesign.mechanism.dataset import total_cost
 from mechdesign.mechanism.repair import repair
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges
@@ -41,13 +41,13 @@ from mechdesign.programs.eikonal import ZERO, EikonalWeights, diagnose
 from mechdesign.programs.program import LinearProgram
 from mechdesign.solvers.design import Design, Report, Targets, reporter, silent
 from mechdesign.solvers.highs import TIMED_OUT, solve_linear_program
-from mechdesign.solvers.pricing import ConePricer, anchor_bound, anchor_multipliers, homogeneous_bound, lower_bound
+from mechdesign.solvers.optimal import bound_beside
 
 FRAME_NATS = 3.0  # the frame is at least this wide, measured at the smallest eps
 FRAME_CELLS = 6  # and, where tables hold its columns, at most this many cells
 LP_ENTRIES = 400_000  # coefficients of the fallback program up to which it is solved
 _SEARCH = 0.7  # share of the time limit for the fallback; the rest is for the repair and the bound
-_LATE, _LEAST_TIME = 1.0, 1.0  # seconds beyond it that pricing may take, and that HiGHS gets
+_LEAST_TIME = 1.0  # seconds that HiGHS gets
 ROUNDS = 12
 UPDATES = 40  # of the weights per round
 BISECTIONS = 12
@@ -215,18 +215,9 @@ def solve_weights(program: EikonalWeights, targets: Targets) -> Design:
     report("repair", done=size, total=size, unit="steps")
     mass = repair(table, problem.edges, problem.weighted_loss, kernel)
     report("bound", total=size, unit="steps")
-    pricer = ConePricer.of(problem)
-    pricer.deadline = deadline + _LATE
-    try:
-        bound = lower_bound(dual, pricer.price(problem.weighted_loss, dual).value)
-        if bound == 0 and problem.constant_loss > 0:
-            # The multipliers of the weight system lowered until they hold, or those of one secret.
-            lowered = homogeneous_bound(pricer, problem.weighted_loss, own_dual, loss=problem.constant_loss)
-            best = max(lowered, anchor_bound(pricer, problem.weighted_loss), key=lambda proof: proof.value)
-            dual, bound = best.dual, best.value
-    except OutOfTime:
-        late = True
-        bound, dual = anchor_multipliers(pricer, problem.weighted_loss)
+    loss = total_cost(mass, problem.weighted_loss)
+    bound, dual = bound_beside(problem, (own_dual, dual), loss=loss, deadline=deadline)
+    late = late or time.monotonic() >= deadline
     return Design(
         mass=mass,
         dual=dual,

@@ -1,0 +1,140 @@
+"""Trees that are kept: ratios against a linear program, pricing by all pairs against lists, charges of any trees."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from designs import designed
+from scipy.optimize import linprog
+from test_columns import lattice, scattered
+from tolerances import DESIGN_MARGIN, SOLVED
+
+import mechdesign as md
+from mechdesign.mechanism.dataset import seal
+from mechdesign.problem.problem import DesignProblem, load_problem
+from mechdesign.solvers import pricing
+from mechdesign.solvers.forest import Forest, proved_bound
+from mechdesign.solvers.pricing import ConePricer
+from mechdesign.solvers.tree_simplex import Effort
+
+RATIO = 1e-6  # of Dinkelbach's method, which ends at 1e-7 here
+EXACT = Effort(1e-12, 1e-9, 30, False)
+PROBLEMS = {
+    "all pairs": lambda: scattered(44, level=0.006),
+    "zeros": lambda: scattered(44, level=0.006, zeros=0.5, seed=4),
+    "lattice": lambda: lattice((7, 7), 0.4),
+    "edges": lambda: load_problem("philadelphia", cells=6, extent=3.0),
+    "fewer reports": lambda: scattered(44, level=0.006, reports=12),
+}
+EACH = pytest.mark.parametrize("name", PROBLEMS)
+
+
+def least_price(problem: DesignProblem, dual: np.ndarray, report: int) -> float:
+    """min <c_y - dual, g>, g in the cone, sum g = 1, by HiGHS through SciPy."""
+    tail, head, length = problem.edges.both_ways()
+    rows = np.zeros((len(tail), problem.domain.size))
+    rows[np.arange(len(tail)), tail] = 1.0
+    rows[np.arange(len(tail)), head] = -np.exp(length)
+    cost = problem.weighted_loss[:, report] - dual
+    ones = np.ones((1, len(cost)))
+    found = linprog(cost, A_ub=rows, b_ub=np.zeros(len(rows)), A_eq=ones, b_eq=[1.0], method="highs")
+    return float(found.fun)
+
+
+def multipliers(problem: DesignProblem, seed: int = 0) -> np.ndarray:
+    forest = Forest(ConePricer.of(problem), problem.weighted_loss)
+    return forest.first_multipliers() * np.random.default_rng(seed).uniform(0.5, 1.5, problem.domain.size)
+
+
+@EACH
+def test_ratios_leave_no_negative_price_and_are_attained_in_the_cone(name: str) -> None:
+    problem = PROBLEMS[name]()
+    forest, dual = Forest(ConePricer.of(problem), problem.weighted_loss), multipliers(problem)
+    rays = forest.price(dual, forest.every, EXACT)
+    tail, head, length = problem.edges.both_ways()
+    assert (rays[:, tail] <= np.exp(length) * rays[:, head] * (1 + DESIGN_MARGIN)).all()
+    ratio = forest.costs_of(rays, forest.every) / (rays @ dual)
+    for y in forest.every[::7]:
+        if ratio[y] < 2:  # beyond, a report is nowhere near a negative price
+            assert least_price(problem, ratio[y] * (1 - RATIO) * dual, y) >= -1e-12
+            assert least_price(problem, ratio[y] * (1 + RATIO) * dual, y) <= 1e-12
+
+
+@pytest.mark.parametrize("share", [0.08, 0.01])
+def test_rays_of_cores_keep_all_pairs(share: float) -> None:
+    problem = scattered(60, level=0.01)
+    forest, dual = Forest(ConePricer.of(problem), problem.weighted_loss), multipliers(problem)
+    forest.set_cores(share)
+    assert forest.trees.core.max() < 60
+    tail, head, length = problem.edges.both_ways()
+    for effort in (EXACT, EXACT):  # cold, and from the trees before
+        rays = forest.price(dual, forest.every, effort)
+        assert (rays[:, tail] <= np.exp(length) * rays[:, head] * (1 + DESIGN_MARGIN)).all()
+    forest.set_cores(share / 4)
+    rays = forest.price(dual, forest.every, EXACT)
+    assert (rays[:, tail] <= np.exp(length) * rays[:, head] * (1 + DESIGN_MARGIN)).all()
+
+
+@EACH
+def test_pricing_by_all_pairs_is_that_by_lists(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = PROBLEMS[name]()
+    dual, found = multipliers(problem), {}
+    for fewest in (0, 1000):
+        monkeypatch.setattr(pricing, "_FEWEST", fewest)
+        monkeypatch.setattr(pricing, "_COMPLETE", 0.0)
+        pricer = ConePricer.of(problem)
+        assert pricer.complete is (fewest == 0)
+        found[fewest] = pricer.price(problem.weighted_loss, dual).value
+    scale = np.abs(problem.weighted_loss).sum()
+    assert found[0] == pytest.approx(found[1000], abs=1e-6 * scale)
+
+
+@EACH
+@pytest.mark.parametrize("seed", range(3))
+def test_charges_of_any_trees_prove_that_no_price_is_negative(name: str, seed: int) -> None:
+    """Random trees, whatever their rays: multipliers less the charges are admissible, by a linear program."""
+    problem, random = PROBLEMS[name](), np.random.default_rng(seed)
+    forest = Forest(ConePricer.of(problem), problem.weighted_loss)
+    dual, n = 3 * multipliers(problem, seed), problem.domain.size
+    if forest.pricer.complete:  # each place hangs at one that comes before it in a random order
+        for y in forest.every:
+            root, order = forest.trees.anchor[y], random.permutation(n)
+            order = np.r_[root, order[order != root]]
+            for k in range(1, n):
+                forest.trees.parent[y, order[k]] = order[random.integers(k)]
+            forest.trees.rises[y] = random.random(n) < 0.5
+    charge, own = forest.charges(dual, forest.every)
+    assert charge.min() >= 0
+    assert own.sum() > 0  # these multipliers are far too large
+    for y in forest.every[::5]:
+        assert least_price(problem, dual - charge, y) >= -1e-12
+        assert least_price(problem, dual, y) < 0
+
+
+@EACH
+def test_a_proved_bound_is_below_the_optimum_and_near_it_for_its_multipliers(name: str) -> None:
+    problem = PROBLEMS[name]()
+    design, pricer = designed(problem, gap=1e-3), ConePricer.of(problem)
+    for factor in (0.5, 1.0, 1.1, 3.0):
+        assert proved_bound(pricer, problem.weighted_loss, factor * design.dual) <= design.loss
+    assert proved_bound(pricer, problem.weighted_loss, design.dual) >= design.lower_bound * (1 - 1e-9)
+
+
+def test_a_bound_that_is_too_high_is_not_verified() -> None:
+    mechanism = md.solve(scattered(44, level=0.006))
+    assert md.verify(mechanism).lower_bound_checked
+    raised = seal(mechanism.assign_attrs(lower_bound=float(mechanism["dual"].sum()) * (1 + SOLVED)))
+    assert not md.verify(raised).lower_bound_checked
+    larger = mechanism.assign(dual=mechanism["dual"] * (1 + SOLVED))
+    assert not md.verify(seal(larger.assign_attrs(lower_bound=float(larger["dual"].sum())))).lower_bound_checked
+
+
+def test_cores_never_shrink() -> None:
+    problem = scattered(60, level=0.01)
+    forest = Forest(ConePricer.of(problem), problem.weighted_loss)
+    forest.set_cores(0.02)
+    before = forest.trees.core.copy()
+    forest.widen(np.array([3]))
+    forest.set_cores(0.01)
+    assert (forest.trees.core >= before).all()
+    assert forest.trees.core[3] == 60
