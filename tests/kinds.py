@@ -85,7 +85,7 @@ KINDS: dict[str, tuple[Callable[[], md.DesignProblem], Callable[[md.DesignProble
     "any position": (SMALL["eikonal, masked"], _placed),
     "any position, quarters": (SMALL["eikonal, masked"], partial(_placed, levels=quarter_levels)),
     "positions": (lambda: lattice((2, 2)), _positions),
-    "euclidean, near pairs": (lambda: lattice((3, 3)), PROGRAMS["optimal, near pairs"].solve),
+    "euclidean, generated": (lambda: lattice((3, 3)), PROGRAMS["optimal, columns"].solve),
     "euclidean, points": (SMALL["scattered points"], PROGRAMS["optimal"].solve),
     "reports apart from secrets": (SMALL["reports apart from secrets"], PROGRAMS["optimal"].solve),
     "discrete": (SMALL["discrete"], PROGRAMS["optimal"].solve),

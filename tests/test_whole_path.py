@@ -37,7 +37,6 @@ SQUARE_CELLS = {
     *("eikonal", "eikonal, masked", "eikonal, framed", "euclidean lattice", "reports apart from secrets", "area"),
 }
 UNSUITED = {  # the cases that a program refuses
-    "optimal, near pairs": set(SMALL) - EUCLIDEAN_GRIDS,
     "eikonal": OWN_REPORTS,
     "eikonal, factored": set(SMALL) - SHORT_LISTS,
     "positions": set(SMALL) - SQUARE_CELLS,

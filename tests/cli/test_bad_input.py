@@ -80,7 +80,6 @@ COMMANDS = {
     **{f"edge too long, {problem}": (f"solve {problem} --epsilon 1e308", "epsilon", "input")
        for problem in ("line", "euclidean")},
     "cell too wide": ("solve euclidean --cell 1e308", "cell", "input"),
-    "edge too short": ("solve line --epsilon 1e-12", "epsilon", "input"),
     "edge too short to compare on": ("compare line --epsilon 1e-12", "epsilon", "input"),
     "raster with a hole": ("solve philadelphia --raster hole.asc", "hole.asc", "input"),
     "raster cut short": ("solve philadelphia --raster short.asc", "raster", "file"),

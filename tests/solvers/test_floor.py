@@ -108,6 +108,16 @@ def test_a_map_whose_best_report_is_constant_gets_it() -> None:
     assert design.attrs["expected_loss"] <= problem.constant_loss * (1 + SPARED)
 
 
+def test_a_level_too_small_for_a_repair_gets_the_best_closed_form() -> None:
+    """Edges below 2^-30 nats have no integers of their own; everybody's best report is proved to be as good."""
+    design = md.solve(md.load_problem("line", epsilon=1e-12))
+    assert design.attrs["stopped"] == "gap"
+    assert '"closed_form": "constant"' in design.attrs["parameters"]
+    checked = md.verify(design)
+    assert checked.certified
+    assert checked.lower_bound_checked
+
+
 @COUPLED
 def test_a_coupled_program_starts_from_the_closed_forms_that_meet_its_limits(program: str) -> None:
     case = "line, zero-one"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from designs import designed
 from scipy.optimize import linprog
-from test_columns import lattice, scattered
+from test_column_generation import lattice, scattered
 from tolerances import DESIGN_MARGIN, SOLVED
 
 import mechdesign as md
