@@ -455,7 +455,7 @@ def test_margins_of_doubles_find_what_whole_numbers_find(tmp_path):
     """With the threshold at 0 every edge goes through the test in doubles first; the verdicts are the same."""
     text = proof_script().replace("const MOST_COMPARED = 2e7;", "const MOST_COMPARED = 0;")
     assert "const MOST_COMPARED = 0;" in text
-    mass = moved("line", 1, 1, 2**20)
+    mass = moved("line", 2, 1, 2**20)  # twice what the margin of a repair leaves
     given = [honest("all pairs"), honest("nothing"), forged("line", mass=mass)]
     (tmp_path / "texts.json").write_text(json.dumps([vars(texts) for texts in given]))
     pairs, nothing, broken = in_node(tmp_path, text + RUN)
