@@ -17,9 +17,12 @@ In sight of the gap the same columns are weighed with the box all but open: rows
 as it stands. Multipliers at the centre are proved (forest.py). Signs are free: where priors are zero some multipliers
 are negative, and with lambda >= 0 tables whose rows sum to 1 cost 3 % more.
 
+Where flips and turns of a grid leave the program alone, one report of each orbit is priced, and rows are means over the
+orbits of places: a mixture may be averaged over the group, and neither its loss nor its row sums get worse.
+
 Source: ours; the box is that of du Merle et al. 1999, Discrete Mathematics 194, and the interior-point method that of
-Mehrotra 1992, SIAM J. Optim. 2. Cost of a round: a pricing, and O(columns n^2) for each of some 15 steps.
-Memory: 8 n bytes for each of up to 9 n columns, twice.
+Mehrotra 1992, SIAM J. Optim. 2. Cost of a round: a pricing, and O(columns o^2) for each of some 15 steps, for o
+orbits. Memory: 8 n bytes for each of up to 9 o columns, twice.
 """
 
 from __future__ import annotations
@@ -88,9 +91,12 @@ class Columns:
         self.forest, self.cores, self.constant = forest, cores, constant
         n = forest.cost.shape[1]
         self.rays, self.cost, self.report = np.empty((0, n)), np.empty(0), np.empty(0, np.int64)
-        kernel = np.exp(-forest.pricer.distance)
-        self.add(kernel, forest.every)
-        self.add(np.sqrt(kernel), forest.every)
+        _, self.orbit, self.size = np.unique(np.min(forest.ways, axis=0), return_inverse=True, return_counts=True)
+        self.order = np.argsort(self.orbit, kind="stable")
+        self.rows = np.empty((0, len(self.size)))
+        kernel = np.exp(-forest.pricer.distance[forest.chosen])
+        self.add(kernel, forest.chosen)
+        self.add(np.sqrt(kernel), forest.chosen)
         self.dual = forest.first_multipliers()
         self.centre, self.width = np.zeros(n), np.full(n, _WIDTH)
         self.side = self.before = np.zeros(n)
@@ -106,7 +112,7 @@ class Columns:
     @property
     def constraints(self) -> int:
         """Number of row sums."""
-        return self.rays.shape[1]
+        return len(self.size)
 
     @property
     def estimate(self) -> float:
@@ -122,6 +128,7 @@ class Columns:
         """Columns of rays (k, n), divided by their largest entries."""
         flat = rays / rays.max(axis=1, keepdims=True)
         self.rays = np.concatenate([self.rays, flat])
+        self.rows = np.concatenate([self.rows, self._folded(flat)]) if len(self.size) < flat.shape[1] else self.rays
         self.cost = np.concatenate([self.cost, self.forest.costs_of(flat, reports)])
         self.report = np.concatenate([self.report, reports])
 
@@ -130,7 +137,7 @@ class Columns:
         forest, cores = self.forest, self.cores
         change = min(10 * _ROUGH, max(_FINE, self.gap / 100))
         effort = Effort(min(_ROUGH, change), change, _STEPS if self.first else 2, False)
-        self.add(forest.price(self.dual, forest.every, effort), forest.every)
+        self.add(forest.price(self.dual, forest.chosen, effort), forest.chosen)
         better = self._below(self.dual)
         self.centre = self._below(self.centre)
         promised = max(self.objective - self.estimate, RESOLUTION * self.constant)
@@ -146,7 +153,12 @@ class Columns:
     def _below(self, dual: Vector) -> Vector:
         """Multipliers lowered until no column has a negative price."""
         negative = self.rays @ dual > self.cost
-        return self.forest.lowered(dual, self.rays[negative], self.report[negative])
+        return self.forest.alike(self.forest.lowered(dual, self.rays[negative], self.report[negative]))
+
+    def _folded(self, values: Vector) -> Vector:
+        """Means (k, o) of values (k, n) over the orbits of places."""
+        first = np.append(0, np.cumsum(self.size)[:-1])
+        return np.asarray(np.add.reduceat(values[:, self.order], first, axis=1) / self.size)
 
     def solve(self, deadline: float) -> None:
         """The master with its multipliers in the box."""
@@ -154,7 +166,7 @@ class Columns:
         low, high = _TOLERANCE
         x, self.dual, self.objective = self._master(room, min(low, max(high, self.gap / 10)), deadline)
         self.gap = max(1 - self.estimate / self.objective, 0.0) if self.objective > 0 else 1.0
-        rows = 1 - x @ self.rays
+        rows = (1 - x @ self.rows)[self.orbit]
         self.before, self.side, self.x = self.side, np.where(np.abs(rows) > _OFF, np.sign(rows), 0.0), x
 
     def open(self, gap: float, deadline: float) -> float:
@@ -164,18 +176,20 @@ class Columns:
         return value
 
     def _master(self, room: Vector, tolerance: float, deadline: float) -> tuple[Vector, Vector, float]:
-        unit = max(self.estimate, RESOLUTION * self.constant) / len(room)
-        upper, lower = self.centre + room, self.centre - room
+        last = self.order[np.cumsum(self.size) - 1]  # a place of each orbit
+        unit, upper, lower = max(self.estimate, RESOLUTION * self.constant), self.centre + room, self.centre - room
+        unit /= len(self.size)
+        high, low = (side[last] * self.size / unit for side in (upper, lower))
         with _BLAS.limit(limits=1):  # a second thread spins more than it brings on two cores
-            x, dual, value = solve_boxed(
-                self.rays, self.cost / unit, upper / unit, lower / unit, tolerance, deadline=deadline
-            )
-        return x, np.clip(dual * unit, lower, upper), value * unit
+            x, dual, value = solve_boxed(self.rows, self.cost / unit, high, low, tolerance, deadline=deadline)
+        return x, np.clip((dual * unit / self.size)[self.orbit], lower, upper), value * unit
 
     def table(self) -> Vector:
         """The table (n, m) of the last point, rows divided by their sums."""
-        table = np.zeros(self.forest.cost.shape)
-        np.add.at(table, self.report, self.rays * self.x[:, None])
+        table, used = np.zeros(self.forest.cost.shape), np.flatnonzero(self.x)
+        for way in self.forest.ways:
+            reports = way[self.report[used]] if len(self.forest.ways) > 1 else self.report[used]
+            np.add.at(table, reports, self.rays[np.ix_(used, np.argsort(way))] * self.x[used, None])
         return np.asarray(table.T / table.sum(axis=0)[:, None])
 
     def widen(self) -> None:
@@ -190,11 +204,12 @@ class Columns:
 
     def prune(self) -> None:
         """Give up columns of least cost at the last point, never the first two of each report."""
-        first = 2 * len(self.forest.cost)
+        first = 2 * len(self.forest.chosen)
         if len(self.cost) > _MOST * self.constraints and len(self.x) == len(self.cost):
             order = np.argsort(-(self.x * self.cost)[first:], kind="stable")[: _KEPT * self.constraints - first]
             kept = np.concatenate([np.arange(first), first + np.sort(order)])
             self.rays, self.cost, self.report = self.rays[kept], self.cost[kept], self.report[kept]
+            self.rows = self.rows[kept] if len(self.size) < self.rays.shape[1] else self.rays
             self.x = self.x[kept]
 
 
@@ -241,7 +256,7 @@ def generate_columns(columns: Columns, *, gap: float, deadline: float, take: Tak
             for rays, reports in zip(proof.rays, proof.reports, strict=True):
                 columns.add(rays, reports)
             if sight:
-                columns.centre = proof.dual
+                columns.centre = columns.forest.alike(proof.dual)
         columns.next_cores()
         columns.prune()
     return "precision"

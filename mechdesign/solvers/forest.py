@@ -18,6 +18,7 @@ Operational Research 4.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -64,10 +65,15 @@ class Forest:
     Memory: 8 m n bytes for the cost, 9 for the trees, 4 n^2 for the order by all pairs, 8 n^2 for e^{-d}.
     """
 
-    def __init__(self, pricer: ConePricer, cost: Vector) -> None:
+    def __init__(self, pricer: ConePricer, cost: Vector, ways: Sequence[NDArray[np.int64]] = ()) -> None:
+        """ways, renumberings (n,) of the places, each its own report, that leave the program alone (symmetry.py): then
+        one report of every orbit is priced.
+        """
         apart = pricer.apart()
         self.pricer, self.cost = pricer, np.ascontiguousarray(cost.T)
         m, n = self.cost.shape
+        self.ways = list(ways) or [np.arange(n)]
+        self.chosen = np.unique(np.min(self.ways, axis=0)) if len(self.ways) > 1 else np.arange(m)
         self.decay = np.exp(-apart)
         self._total = self.decay.sum(axis=1)
         near = (
@@ -87,8 +93,20 @@ class Forest:
 
     @property
     def every(self) -> NDArray[np.int64]:
-        """The numbers of all reports."""
+        """The numbers of all reports; `chosen` are those that are priced."""
         return np.arange(len(self.cost))
+
+    def alike(self, values: Vector) -> Vector:
+        """The least of the values (n,) of each orbit of places."""
+        return np.asarray(np.min([values[way] for way in self.ways], axis=0))
+
+    def _spread(self) -> None:
+        """Give the reports that are not priced the trees of those that are, renumbered."""
+        trees = self.trees
+        for way in self.ways[1:]:
+            for y in self.chosen[way[self.chosen] != self.chosen]:
+                trees.parent[way[y], way], trees.rises[way[y], way] = way[trees.parent[y]], trees.rises[y]
+                trees.core[way[y]] = trees.core[y]
 
     def smooth(self, values: Vector) -> Vector:
         """Means (n,) of values under e^{-d}."""
@@ -203,7 +221,7 @@ class Forest:
 
         Raises: OutOfTime where the deadline of the pricer passes before the first pricing has ended.
         """
-        reports, proof = self.every, Proof(dual=dual)
+        reports, proof = self.chosen, Proof(dual=dual)
         for number in range(_PROOFS):
             try:
                 rays = self.price(dual, reports, Effort(_PROOF, 0.0, 3, True))
@@ -211,6 +229,7 @@ class Forest:
                 if number == 0:
                     raise
                 break
+            self._spread()  # charges are those of all reports: nothing rests on how alike images are
             charge, own = self.charges(dual, self.every)
             admissible = np.nextafter(dual - charge, -np.inf)
             bound = max(0.0, sum_down(admissible))
@@ -222,10 +241,10 @@ class Forest:
             if negative.any():
                 proof.rays.append(rays[negative])
                 proof.reports.append(reports[negative])
-                dual = self.lowered(dual, rays[negative], reports[negative])
+                dual = self.alike(self.lowered(dual, rays[negative], reports[negative]))
             dual = dual - _LESS * self.weight(dual)
             matter = (own > _OWN * gap * bound / len(self.every)) & (self.trees.core < len(dual))
-            wide = np.flatnonzero(matter & widen)
+            wide = np.intersect1d(np.flatnonzero(matter & widen), self.chosen)
             self.widen(wide)
             reports = np.union1d(reports[negative], wide)
             if len(reports) == 0:

@@ -48,6 +48,7 @@ from mechdesign.solvers.pricing import (
     homogeneous_bound,
 )
 from mechdesign.solvers.rays import RayGeneration, generate
+from mechdesign.solvers.symmetry import symmetries
 
 SIMPLEX_LIMIT = 3_000  # variables up to which the simplex method is used
 _CAPS = {"simplex": 18.0, "ipm": 9.0}  # nats up to which far entries are scaled
@@ -290,7 +291,9 @@ class _Search:
         problem, number = self.problem, count()
         require_memory(problem.domain.size, problem.domain.size, tables=24, what="the columns")
         cores = USUAL if problem.prior_array.all() else ZEROS
-        columns = Columns(Forest(self.pricer, problem.weighted_loss), cores, problem.constant_loss)
+        own = problem.reports is problem.domain
+        ways = symmetries(problem, [self.pricer.apart(), problem.loss_matrix]) if own else ()
+        columns = Columns(Forest(self.pricer, problem.weighted_loss, ways), cores, problem.constant_loss)
 
         def take(proof: Proof | None, table: NDArray[np.float64] | None) -> float:
             if proof is not None and proof.bound > self.bound:

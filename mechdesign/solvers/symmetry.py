@@ -76,8 +76,10 @@ def no_symmetry(size: int) -> Symmetry:
 
 
 def symmetry(problem: DesignProblem, norm: _Floats, *, with_loss: bool = False) -> Symmetry:
-    """The group of `symmetries`. Cost: O(n^2) for each of its members."""
-    ways, domain = symmetries(problem, norm, with_loss=with_loss), problem.domain
+    """The group of `symmetries` of distances, prior and norm, and with_loss of the loss. Cost: O(n^2) for each of its
+    members.
+    """
+    domain, ways = problem.domain, symmetries(problem, alike(problem, norm, with_loss=with_loss))
     if len(ways) == 1:
         return no_symmetry(domain.size)
     assert domain.shape is not None
@@ -108,18 +110,27 @@ def symmetry(problem: DesignProblem, norm: _Floats, *, with_loss: bool = False) 
     return Symmetry(ways=ways, turns=list(cosets.values()), blocks=blocks, orbits=orbits)
 
 
-def symmetries(problem: DesignProblem, norm: _Floats, *, with_loss: bool = False) -> list[_Way]:
-    """Renumberings (n,) of the cells of a whole grid that change neither distances, nor prior, nor norm; at least one.
+def alike(problem: DesignProblem, norm: _Floats, *, with_loss: bool) -> list[_Floats]:
+    """What symmetries of a mixture have to leave alone: distances, norm, and with_loss the loss; nothing where reports
+    are not the secrets, so that no renumbering leaves the loss alone.
+    """
+    if not with_loss:
+        return [problem.distances, norm]
+    return [problem.distances, norm, problem.loss_matrix] if problem.reports is problem.domain else []
 
-    Flips of axes and exchanges of axes: mirror images of a ray are as good as the ray. with_loss: nor the loss, which
-    they can leave alone only where the reports are the secrets.
+
+def symmetries(problem: DesignProblem, matrices: Sequence[_Floats]) -> list[_Way]:
+    """Renumberings (n,) of the cells of a whole grid that change neither the prior nor matrices (n, n); the identity
+    first, and alone without matrices.
+
+    Flips of axes and exchanges of axes: mirror images of a ray are as good as the ray. A loss can be left alone only
+    where the reports are the secrets.
     """
     domain = problem.domain
     everywhere = np.arange(domain.size)
     lattice = turns(domain.shape, domain.size)
-    if not lattice or (with_loss and problem.reports is not domain):
+    if not lattice or not matrices:
         return [everywhere]
-    matrices = [problem.distances, norm, *([problem.loss_matrix] if with_loss else [])]
     ways = []
     for turn in lattice:
         way = turn(everywhere.reshape(domain.shape)).ravel()

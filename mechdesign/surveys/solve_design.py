@@ -34,7 +34,7 @@ from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.program import LinearProgram
 from mechdesign.solvers.design import Design, Targets, reporter
 from mechdesign.solvers.highs import CostSeries
-from mechdesign.solvers.symmetry import symmetries
+from mechdesign.solvers.symmetry import alike, symmetries
 from mechdesign.surveys.a_optimal import Experiment, optimal_weights
 from mechdesign.surveys.criterion_bound import bound_criterion
 from mechdesign.surveys.frequency_estimation import judged_by_estimates
@@ -136,7 +136,7 @@ class RaySearch:
         self._program, self._prior, self._random = program, problem.prior_array, random
         self._shrink = np.exp(-np.minimum(problem.distances, FAR))
         self._cone = CostSeries(_slice_of_the_cone(problem))
-        self.symmetries = symmetries(problem, program.norm, with_loss=program.loss_weight > 0)
+        self.symmetries = symmetries(problem, alike(problem, program.norm, with_loss=program.loss_weight > 0))
 
     def find(
         self, mixture: Experiment, pool: NDArray[np.float64], rays: NDArray[np.float64], starts: int

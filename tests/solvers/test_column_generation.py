@@ -134,6 +134,32 @@ def test_vertices_and_boxes_enclose_one_optimum() -> None:
     assert {design.stopped for design in found.values()} == {"gap"}
 
 
+def test_one_report_of_each_orbit_encloses_the_optimum_of_all(boxes: None) -> None:
+    """By symmetry and without it: two intervals around one optimum, a sixth of the reports priced."""
+    problem, found = lattice((7, 7), 0.4), {}
+    for ways in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            if not ways:
+                patch.setattr(optimal, "symmetries", lambda problem, matrices: [])
+            seen: list[Progress] = []
+            found[ways] = designed(problem, gap=GAP, on_progress=seen.append)
+        assert seen[-1].constraints == (10 if ways else 49)
+    assert max(design.lower_bound for design in found.values()) <= min(design.loss for design in found.values())
+    assert {design.stopped for design in found.values()} == {"gap"}
+
+
+def test_no_bound_rests_on_a_symmetry(boxes: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flips of a map whose prior they change: what is returned is private, and its bound is one."""
+    problem = replace(lattice((7, 7), 0.4), prior=np.linspace(1, 3, 49) / 98)
+    low, high = (designed(problem, gap=GAP), designed(problem, gap=GAP, method="highs"))
+    flip = np.arange(49)[::-1].copy()
+    monkeypatch.setattr(optimal, "symmetries", lambda problem, matrices: [np.arange(49), flip])
+    false = designed(problem, gap=GAP, time_limit=20)
+    assert violations(false.mass, problem.edges) == 0
+    assert 0 < false.lower_bound <= min(low.loss, high.loss)
+    assert false.loss >= low.lower_bound
+
+
 def test_the_dense_interior_point_ends_where_highs_does() -> None:
     rng = np.random.default_rng(0)
     rays, cost = rng.random((60, 12)), rng.random(60)

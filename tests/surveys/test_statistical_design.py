@@ -314,7 +314,7 @@ def test_less_privacy_never_costs(kind):
 )
 def test_mirror_images_change_nothing(make, count):
     program = StatisticalDesign(problem=make())
-    ways = symmetries(program.problem, program.norm)
+    ways = symmetries(program.problem, [program.problem.distances, program.norm])
     assert len({tuple(way) for way in ways}) == len(ways) == count
     for way in ways:
         assert program.norm[np.ix_(way, way)] == pytest.approx(program.norm, abs=LINEAR_ALGEBRA)
