@@ -18,9 +18,7 @@ Known: an upper bound of the program's optimum, without a lower one. On 20 x 20 
 cell, docs/positions.md has both.
 
 Weights. With the costs c of the columns of A the program is to minimise c w over w >= 0 subject to A w = 1, a dense
-linear program, solved by an interior-point method. Dual: z = c - A' lambda >= 0, maximise the sum of lambda; c > 0, so
-that lambda = 0 is inside. Mehrotra's predictor and corrector; a step factors A diag(w / z) A', a dense matrix with a
-row for each row of A.
+linear program (solvers/dense_program.py).
 
 Noise of the plane. It is the column of least mean loss that lies in the cones of one level, by displacement.
 
@@ -32,21 +30,18 @@ of their images. Beyond `reach` cells along an axis p goes on as it is there: th
 Known: at one level and far from the border no mechanism within the cones does better than this noise, since the mean of
 a mechanism over its translations is noise. Measured beside 6 / eps^2, the loss of planar Laplace noise, and without the
 h^2 / 2 of the spline: 24.0 at z = 0.5 and 6.13 at z = 1, in h^2.
-Source: ours; weights of given columns as in programs/dictionary.py; Mehrotra, On the implementation of a primal-dual
-interior point method, SIAM J. Optim. 2, 1992.
+Source: ours; weights of given columns as in programs/dictionary.py.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.linalg import blas, lapack
 from scipy.spatial import cKDTree
 
 from mechdesign.base.memory import require_bytes
@@ -59,7 +54,7 @@ from mechdesign.positions.symmetry import Orbits, position_orbits
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import Loss, SquaredDistance
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.solvers.blocks import longest_step
+from mechdesign.solvers.dense_program import weigh
 
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -75,14 +70,6 @@ _FLOOR = 2.0**-22  # of the mean row, mixed in: so much is above what rounding t
 _NEAR = 9  # reports from which that of a column is chosen
 _TOGETHER = 256  # columns at a time
 _TABLES = 7  # of cells by reports that are held at once
-
-# Weights
-_DAMPED = 0.99  # share of the way to the boundary
-_ITERATIONS = 80
-_STALLED = 5  # iterations without a better point after which rounding is taken to have won
-_RIDGE = 1e-14  # of the diagonal
-_EXACT = 1e-9  # of a row sum
-_REFINED = 3  # solutions with one factor, each of what the one before left
 
 # Noise of the plane
 _NATS, _CELLS = 16.0, 150  # from the centre, where it is followed no farther
@@ -125,7 +112,9 @@ def column_table(
         if on_progress is not None:
             on_progress(iteration, primal, dual, *reduced.shape[::-1])
 
-    weight, stopped = cheapest_weights(reduced, price, tolerance=gap, deadline=deadline, on_progress=tell)
+    scale = reduced.mean(axis=0)
+    weighed = weigh((reduced / scale).T.copy(), price / scale, tolerance=gap, deadline=deadline, on_step=tell)
+    weight, stopped = weighed.x / scale, weighed.stopped
     shares = sp.csr_array((weight, (np.arange(len(weight)), reports)), shape=(len(weight), cost.shape[1]))
     table = group.averaged(np.ascontiguousarray((shares.T @ columns.T).T), np.arange(cost.shape[1]))
     table /= table.sum(axis=1, keepdims=True)
@@ -247,87 +236,6 @@ def _reports(columns: Array, cost: Array, problem: DesignProblem) -> tuple[Whole
             less = value < price[part]
             price[part][less], report[part][less] = value[less], candidate[part][less]
     return report, price
-
-
-def cheapest_weights(
-    columns: Array,
-    cost: Array,
-    *,
-    tolerance: float,
-    deadline: float = np.inf,
-    on_progress: Callable[[int, float, float], None] | None = None,
-) -> tuple[Array, str]:
-    """Weights w (k,) >= 0 of columns (r, k) >= 0 with costs (k,) > 0, to a relative gap, A w = 1 to 1e-9 where rounding
-    and the deadline allow it, else the best of the points; and why it ended, "gap", "precision", "time" or "interrupt".
-
-    on_progress is called with the iteration, the primal and the dual objective. A Ctrl-C ends it with its best point.
-    Cost: O(r^2 k) a step, some 15 to 40 steps. Memory: a copy of the columns, and r^2 numbers.
-    """
-    scale = columns.mean(axis=0)
-    matrix = np.asfortranarray(columns / scale)
-    price = cost / scale
-    unit = float(price.mean())
-    c = price / unit
-    rows, count = matrix.shape
-    w, z, dual = np.full(count, 1.0 / count), c.copy(), np.zeros(rows)
-    best, merit, since, stopped = w, np.inf, 0, "precision"
-    try:
-        for number in range(_ITERATIONS):
-            row, wrong = 1 - matrix @ w, c - matrix.T @ dual - z
-            mu, objective = float(w @ z) / count, float(c @ w)
-            reached = max(mu * count / objective / tolerance, float(np.abs(row).max()) / _EXACT)
-            if on_progress is not None:
-                on_progress(number, objective * unit, float(dual.sum()) * unit)
-            since = 0 if reached < merit else since + 1
-            if reached < merit:
-                best, merit = w, reached
-            if reached <= 1 or since >= _STALLED:
-                stopped = "gap" if reached <= 1 else stopped
-                break
-            if time.monotonic() >= deadline:
-                stopped = "time"
-                break
-            newton = _Newton(matrix, w, z)
-            dw, _, dz = newton.step(row, wrong, -w * z)
-            ahead = float((w + longest_step(w, dw) * dw) @ (z + longest_step(z, dz) * dz)) / count
-            dw, dl, dz = newton.step(row, wrong, mu * (ahead / mu) ** 3 - w * z - dw * dz)
-            along, across = (min(1.0, _DAMPED * longest_step(*pair)) for pair in ((w, dw), (z, dz)))
-            w, dual, z = w + along * dw, dual + across * dl, z + across * dz
-    except KeyboardInterrupt:
-        stopped = "interrupt"
-    except np.linalg.LinAlgError:
-        stopped = "precision"
-    return np.asarray(best / scale), stopped
-
-
-class _Newton:
-    """Newton steps from one point (w, z)."""
-
-    def __init__(self, matrix: Array, w: Array, z: Array) -> None:
-        self.matrix, self.w, self.z = matrix, w, z
-        self.share = w / z
-        normal = blas.dsyrk(1.0, matrix * np.sqrt(self.share), lower=1)
-        self.unit = 1 / np.sqrt(np.diagonal(normal))
-        normal *= self.unit[:, None] * self.unit
-        normal[np.diag_indices_from(normal)] = 1 + _RIDGE
-        while True:
-            self.factor, broken = lapack.dpotrf(normal, lower=1)
-            if not broken:
-                break
-            lifted = 100 * (normal[0, 0] - 1)
-            if lifted > _EXACT:
-                raise np.linalg.LinAlgError("the columns are not independent")
-            normal[np.diag_indices_from(normal)] = 1 + lifted
-
-    def step(self, row: Array, wrong: Array, products: Array) -> tuple[Array, Array, Array]:
-        """The steps of w, multipliers and z: A dw = row, A' dl + dz = wrong, z dw + w dz = products."""
-        right = row - self.matrix @ ((products - self.w * wrong) / self.z)
-        dl = np.zeros(len(row))
-        for _ in range(_REFINED):
-            left = right - self.matrix @ (self.share * (self.matrix.T @ dl))
-            dl += self.unit * lapack.dpotrs(self.factor, self.unit * left, lower=1)[0]
-        dz = wrong - self.matrix.T @ dl
-        return (products - self.w * dz) / self.z, dl, dz
 
 
 def plane_noise(z: float, reach: int, loss: Loss) -> Array:

@@ -36,6 +36,7 @@ from threadpoolctl import ThreadpoolController
 from mechdesign.base.threads import in_blocks
 from mechdesign.mechanism.dataset import RESOLUTION
 from mechdesign.programs.restricted import RestrictedProgram
+from mechdesign.solvers.interior_point import longest_step
 
 Vector = NDArray[np.float64]
 NEAR = 11.5  # nats
@@ -271,12 +272,6 @@ def _apply(first, squares, inverse, a, b, g, result):  # type: ignore[no-untyped
             for j in range(k):
                 total += inverse[row + j] * g[first[y] + j]
             result[first[y] + i] = total
-
-
-def longest_step(x: Vector, step: Vector) -> float:
-    """The largest a <= 1 with x + a step >= 0, for x > 0: how far a Newton step may go."""
-    worst = float((-step / x).max())
-    return min(1.0, 1.0 / worst) if worst > 0 else 1.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -11,7 +11,7 @@ them the multipliers of a young master are useless, and so are the rays that the
    and where it is better they are the next centre, which is below all columns, so that the box is never empty;
 3. widens the box where the lowered multipliers gain much of what the master promised or stood at the same end of it
    twice, and narrows it where they gain little or changed sides;
-4. solves the master, dense, by Mehrotra's method to a tenth of the gap, since centred multipliers price better rays.
+4. solves the master (dense_program.py) to a tenth of the gap, since centred multipliers price better rays.
 
 In sight of the gap the same columns are weighed with the box all but open: rows then sum to 1, and the table is private
 as it stands. Multipliers at the centre are proved (forest.py). Signs are free: where priors are zero some multipliers
@@ -20,25 +20,22 @@ are negative, and with lambda >= 0 tables whose rows sum to 1 cost 3 % more.
 Where flips and turns of a grid leave the program alone, one report of each orbit is priced, and rows are means over the
 orbits of places: a mixture may be averaged over the group, and neither its loss nor its row sums get worse.
 
-Source: ours; the box is that of du Merle et al. 1999, Discrete Mathematics 194, and the interior-point method that of
-Mehrotra 1992, SIAM J. Optim. 2. Cost of a round: a pricing, and O(columns o^2) for each of some 15 steps, for o
-orbits. Memory: 8 n bytes for each of up to 9 o columns, twice.
+Source: ours; the box is that of du Merle et al. 1999, Discrete Mathematics 194. Cost of a round: a pricing, and
+O(columns o^2) for each of some 15 steps, for o orbits. Memory: 8 n bytes for each of up to 9 o columns, twice.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
-from scipy.linalg.blas import dsyrk
 from threadpoolctl import ThreadpoolController
 
 from mechdesign.mechanism.dataset import RESOLUTION
-from mechdesign.solvers.blocks import longest_step
+from mechdesign.solvers.dense_program import weigh
 from mechdesign.solvers.forest import Forest, Proof
 from mechdesign.solvers.tree_simplex import Effort
 
@@ -58,12 +55,6 @@ _FIRST = 0.3  # of the time limit after which one is made anyway
 _TOLERANCE = 1e-2, 1e-8  # of a master, a tenth of the gap between them
 _FINEST = 1e-9  # estimated gap from which nothing is gained
 _STALLED = 25  # rounds without a better centre or objective
-# The interior-point method.
-_ITERATIONS = 50
-_STEP = 0.995  # share of the way to the boundary
-_ROWS = 1e-9  # error of a row sum with which it may end
-_LOST = 1e6  # times as far as they were: row sums that do not come back
-_RIDGE = 1e-13
 _BLAS = ThreadpoolController()
 
 
@@ -177,12 +168,13 @@ class Columns:
 
     def _master(self, room: Vector, tolerance: float, deadline: float) -> tuple[Vector, Vector, float]:
         last = self.order[np.cumsum(self.size) - 1]  # a place of each orbit
-        unit, upper, lower = max(self.estimate, RESOLUTION * self.constant), self.centre + room, self.centre - room
-        unit /= len(self.size)
-        high, low = (side[last] * self.size / unit for side in (upper, lower))
+        lower, upper = self.centre - room, self.centre + room
+        box = upper[last] * self.size, lower[last] * self.size
         with _BLAS.limit(limits=1):  # a second thread spins more than it brings on two cores
-            x, dual, value = solve_boxed(self.rows, self.cost / unit, high, low, tolerance, deadline=deadline)
-        return x, np.clip((dual * unit / self.size)[self.orbit], lower, upper), value * unit
+            weighed = weigh(self.rows, self.cost, tolerance=tolerance, box=box, deadline=deadline)
+        if weighed.stopped == "interrupt":
+            raise KeyboardInterrupt
+        return weighed.x, np.clip((weighed.dual / self.size)[self.orbit], lower, upper), weighed.value
 
     def table(self) -> Vector:
         """The table (n, m) of the last point, rows divided by their sums."""
@@ -260,80 +252,3 @@ def generate_columns(columns: Columns, *, gap: float, deadline: float, take: Tak
         columns.next_cores()
         columns.prune()
     return "precision"
-
-
-class _Boxed:
-    """The equations of the master: rays (k, n), and the columns p and q."""
-
-    def __init__(self, rays: Vector) -> None:
-        self.rays, self._scaled = rays, np.empty_like(rays)
-        self._factor: Any = None
-
-    def sums(self, x: Vector) -> Vector:
-        """Row sums (n,) of a point (k + 2 n,)."""
-        k, n = self.rays.shape
-        return np.asarray(x[:k] @ self.rays + x[k : k + n] - x[k + n :])
-
-    def prices(self, dual: Vector) -> Vector:
-        """The transpose: what multipliers (n,) are worth to every column (k + 2 n,)."""
-        return np.concatenate([self.rays @ dual, dual, -dual])
-
-    def factor(self, weight: Vector) -> None:
-        """Factor the normal equations with weights of columns. Raises: LinAlgError where rounding spoils them."""
-        k, n = self.rays.shape
-        np.multiply(self.rays, np.sqrt(weight[:k])[:, None], out=self._scaled)
-        normal = dsyrk(1.0, self._scaled.T, lower=1)
-        normal[np.diag_indices(n)] *= 1 + _RIDGE
-        normal[np.diag_indices(n)] += weight[k : k + n] + weight[k + n :]
-        self._factor = scipy.linalg.cho_factor(normal, lower=True, overwrite_a=True, check_finite=False)
-
-    def solve(self, right: Vector) -> Vector:
-        """Of the equations factored last."""
-        return np.asarray(scipy.linalg.cho_solve(self._factor, right, check_finite=False))
-
-    def direction(self, x: Vector, z: Vector, rows: Vector, gaps: Vector, products: Vector) -> tuple[Vector, ...]:
-        """The Newton step of x, multipliers and z towards x z + `products`, and towards no errors."""
-        step = self.solve(rows + self.sums((x * gaps - products) / z))
-        along = gaps - self.prices(step)
-        return (products - x * along) / z, step, along
-
-
-def solve_boxed(
-    rays: Vector, cost: Vector, upper: Vector, lower: Vector, tolerance: float, *, deadline: float = np.inf
-) -> tuple[Vector, Vector, float]:
-    """A point x (k,), multipliers (n,) and the objective of the master to a relative gap; rays (k, n).
-
-    Where rounding makes the row sums leave 1 instead of approaching it, the point of the nearest; the last point where
-    the deadline passes. Source: Mehrotra 1992, SIAM J. Optim. 2.
-    """
-    k, n = rays.shape
-    system, costs, ones = _Boxed(rays), np.concatenate([cost, upper, -lower]), np.ones(n)
-    system.factor(np.ones(k + 2 * n))
-    x, dual = system.prices(system.solve(ones)), system.solve(system.sums(costs))
-    z = costs - system.prices(dual)
-    x, z = x + max(-1.5 * x.min(), 0.0), z + max(-1.5 * z.min(), 0.0)
-    product = x @ z
-    x, z = x + 0.5 * product / z.sum(), z + 0.5 * product / x.sum()
-    best, least = (x, dual), np.inf
-    for _ in range(_ITERATIONS):
-        rows, gaps = ones - system.sums(x), costs - system.prices(dual) - z
-        mu, scale, wrong = x @ z / len(x), abs(costs @ x), np.abs(rows).max()
-        if mu * len(x) < tolerance * scale and wrong < _ROWS and np.abs(gaps * x).sum() < tolerance * scale:
-            break
-        if not wrong < _LOST * max(least, _ROWS):
-            x, dual = best
-            break
-        best, least = ((x, dual), wrong) if wrong < least else (best, least)
-        if time.monotonic() >= deadline:
-            break
-        try:
-            system.factor(x / z)
-        except scipy.linalg.LinAlgError:
-            break
-        affine = system.direction(x, z, rows, gaps, -x * z)
-        ahead = (x + longest_step(x, affine[0]) * affine[0]) @ (z + longest_step(z, affine[2]) * affine[2]) / len(x)
-        target = max((ahead / mu) ** 3 * mu, 1e-16)
-        step = system.direction(x, z, rows, gaps, target - x * z - affine[0] * affine[2])
-        primal, conjugate = (min(1.0, _STEP * longest_step(v, d)) for v, d in ((x, step[0]), (z, step[2])))
-        x, dual, z = x + primal * step[0], dual + conjugate * step[1], z + conjugate * step[2]
-    return x[:k], dual, float(costs @ x)

@@ -11,7 +11,6 @@ import cvxpy as cp
 import numpy as np
 import psutil
 import pytest
-from scipy.optimize import linprog
 
 import mechdesign as md
 from mechdesign.errors import InputError, SizeError
@@ -20,7 +19,7 @@ from mechdesign.mechanism.dataset import total_cost
 from mechdesign.positions import columns as by_columns
 from mechdesign.positions import cone_blocks
 from mechdesign.positions import spline as spline_laplace
-from mechdesign.positions.columns import cheapest_weights, column_table, plane_noise
+from mechdesign.positions.columns import column_table, plane_noise
 from mechdesign.positions.cone_blocks import longest_step
 from mechdesign.positions.cones import breaches
 from mechdesign.positions.patches import Patches, patches
@@ -132,21 +131,6 @@ def test_thin_small_and_steep_maps_are_certified(shape: tuple[int, int], epsilon
     assert stopped == "columns"
     assert breaches(mass, program.patches) == 0
     assert total_cost(mass, program.cost) <= program.cost.sum(axis=0).min() * (1 + ROUNDED)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_weights_are_those_of_a_linear_program(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    place, centre = rng.random((12, 2)), rng.uniform(-0.3, 1.3, (60, 2))
-    held = np.exp(-2 * np.linalg.norm(place[:, None] - centre[None], axis=2))
-    held = np.column_stack([held, np.ones(12)])
-    cost = rng.uniform(0.5, 1.0, 61) * held.sum(axis=0)
-    weight, stopped = cheapest_weights(held, cost, tolerance=1e-7)
-    assert stopped == "gap"
-    oracle = linprog(cost, A_eq=held, b_eq=np.ones(12))
-    assert weight.min() >= 0
-    assert held @ weight == pytest.approx(np.ones(12), abs=1e-8)
-    assert cost @ weight == pytest.approx(oracle.fun, rel=1e-6)
 
 
 def test_noise_of_the_plane_is_the_best_column_of_a_window() -> None:

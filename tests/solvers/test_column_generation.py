@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import xarray as xr
 from bumps import bump_map
 from cases import grid
@@ -23,12 +22,10 @@ from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import Distance, SquaredDistance
 from mechdesign.problem.metric import Euclidean
 from mechdesign.problem.problem import DesignProblem, load_problem
-from mechdesign.programs.program import LinearProgram, Optimal
+from mechdesign.programs.program import Optimal
 from mechdesign.solvers import columns as columns_module
 from mechdesign.solvers import optimal
-from mechdesign.solvers.columns import solve_boxed
 from mechdesign.solvers.design import Progress
-from mechdesign.solvers.highs import solve_linear_program
 
 GAP = 1e-3
 
@@ -158,45 +155,6 @@ def test_no_bound_rests_on_a_symmetry(boxes: None, monkeypatch: pytest.MonkeyPat
     assert violations(false.mass, problem.edges) == 0
     assert 0 < false.lower_bound <= min(low.loss, high.loss)
     assert false.loss >= low.lower_bound
-
-
-def test_the_dense_interior_point_ends_where_highs_does() -> None:
-    rng = np.random.default_rng(0)
-    rays, cost = rng.random((60, 12)), rng.random(60)
-    upper, lower = np.full(12, 2.0), np.full(12, 1e-3)
-    x, dual, value = solve_boxed(rays, cost, upper, lower, 1e-10)
-    program = LinearProgram(
-        cost=np.r_[cost, upper, -lower],
-        matrix=sp.csr_array(np.hstack([rays.T, np.eye(12), -np.eye(12)])),
-        row_lower=np.ones(12),
-        row_upper=np.ones(12),
-        linking=12,
-    )
-    reference = solve_linear_program(program, tolerance=SOLVED / 10)
-    assert x.min() > 0
-    assert value == pytest.approx(reference.objective, rel=SOLVED)
-    assert dual.sum() == pytest.approx(reference.objective, rel=SOLVED)
-    assert (cost - rays @ dual).min() > -SOLVED
-    assert (dual <= upper + SOLVED).all()
-    assert (dual >= lower - SOLVED).all()
-
-
-@pytest.mark.parametrize("steps", [4, 9])
-def test_row_sums_that_leave_end_at_the_nearest_point(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rounding that sends every later step far away: the point before it, whose row sums are the nearest to 1."""
-    rng, honest, count = np.random.default_rng(0), columns_module._Boxed.direction, [0]
-    rays, cost = rng.random((60, 12)), rng.random(60)
-
-    def wild(system: columns_module._Boxed, *given: np.ndarray) -> tuple[np.ndarray, ...]:
-        count[0] += 1
-        found = honest(system, *given)
-        return found if count[0] <= steps else (1e30 * np.abs(found[0]), *found[1:])
-
-    monkeypatch.setattr(columns_module._Boxed, "direction", wild)
-    x, dual, _ = solve_boxed(rays, cost, np.full(12, 2.0), np.full(12, 1e-3), 1e-12)
-    assert x.max() < 1e6
-    assert np.isfinite(dual).all()
-    assert count[0] < 40
 
 
 def test_without_priced_columns_the_gap_stays_open(monkeypatch: pytest.MonkeyPatch, boxes: None) -> None:

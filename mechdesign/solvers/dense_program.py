@@ -1,0 +1,128 @@
+"""Weights of given columns, a dense linear program, with the multipliers of its rows free or in a box.
+
+    minimise  <c, x> + <a, p> - <b, q>   subject to   sum_k x_k g_k + p - q = 1,   x, p, q >= 0
+
+p and q, which hold the multipliers between b and a, are there where a box is given. HiGHS is two to five times faster
+at 200 rows and 1,400 columns, and eleven times slower at 500 and 3,500.
+Cost: O(k n^2) a step for k columns of n rows, some 15 to 40 steps. Memory: a copy of the columns, and n^2 numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from mechdesign.solvers.interior_point import Point, Vector, follow
+
+_STEPS = 60
+_WAY = 0.995  # share of the way to the boundary
+_LEAST = 1e-16  # product x z, in mean costs
+_EXACT = 1e-9  # of a row sum
+_RIDGE, _HIGHER = 1e-14, 100.0  # of the diagonal, and by how much more where rounding spoils the factor
+_REFINED = 3  # solutions with one factor where multipliers are free, each of what the one before left
+
+
+class Weighed(NamedTuple):
+    """Weights x (k,) >= 0, multipliers (n,), the objective, and why the method ended (`interior_point.follow`)."""
+
+    x: Vector
+    dual: Vector
+    value: float
+    stopped: str
+
+
+class _Dense:
+    """The equations: columns (k, n), and p and q after them where there is a box."""
+
+    def __init__(self, columns: Vector, cost: Vector, box: tuple[Vector, Vector] | None, tolerance: float) -> None:
+        self.columns, self.box, self.tolerance = columns, box, tolerance
+        self.unit = float(np.abs(cost).mean())
+        self.cost = (cost if box is None else np.concatenate([cost, box[0], -box[1]])) / self.unit
+        self._scaled = np.empty_like(columns)
+        self._scale = self._unit = self._factor = np.zeros(0)
+
+    def sums(self, x: Vector) -> Vector:
+        k, n = self.columns.shape
+        own = x[:k] @ self.columns
+        return np.asarray(own if self.box is None else own + x[k : k + n] - x[k + n :])
+
+    def prices(self, dual: Vector) -> Vector:
+        own = self.columns @ dual
+        return np.asarray(own if self.box is None else np.concatenate([own, dual, -dual]))
+
+    def lacking(self, at: Point) -> Vector:
+        return 1 - self.sums(at.x)
+
+    def error(self, at: Point, lacking: Vector, wrong: Vector) -> float:
+        near = self.tolerance * abs(float(self.cost @ at.x))
+        gap = max(float(at.x @ at.z), float(np.abs(wrong * at.x).sum()))
+        return max(gap / near, float(np.abs(lacking).max()) / _EXACT)
+
+    def factor(self, scale: Vector) -> None:
+        k, n = self.columns.shape
+        np.multiply(self.columns, np.sqrt(scale[:k])[:, None], out=self._scaled)
+        normal = blas.dsyrk(1.0, self._scaled.T, lower=1)
+        diagonal = np.diag_indices(n)
+        if self.box is not None:
+            normal[diagonal] += scale[k : k + n] + scale[k + n :]
+        self._scale, self._unit = scale, 1 / np.sqrt(normal[diagonal])
+        normal *= self._unit[:, None] * self._unit
+        lift = _RIDGE
+        while True:
+            normal[diagonal] = 1 + lift
+            self._factor, broken = lapack.dpotrf(normal, lower=1)
+            if not broken:
+                return
+            lift *= _HIGHER
+            if not lift <= _EXACT:
+                raise np.linalg.LinAlgError("the columns are not independent")
+
+    def solve(self, right: Vector) -> Vector:
+        solution = self._solve(right)
+        for _ in range(_REFINED - 1 if self.box is None else 0):
+            solution += self._solve(right - self.sums(self._scale * self.prices(solution)))
+        return solution
+
+    def _solve(self, right: Vector) -> Vector:
+        return np.asarray(self._unit * lapack.dpotrs(self._factor, self._unit * right, lower=1)[0])
+
+
+def weigh(
+    columns: Vector,
+    cost: Vector,
+    *,
+    tolerance: float,
+    box: tuple[Vector, Vector] | None = None,
+    deadline: float = np.inf,
+    on_step: Callable[[int, float, float], None] | None = None,
+) -> Weighed:
+    """The cheapest weights of columns (k, n) at costs (k,), to a relative gap; row sums are 1 to 1e-9.
+
+    Parameters: box, the largest and least multiplier (n,) of every row; deadline, of time.monotonic(); on_step, called
+    with the number of the step, the primal and the dual objective. Where rounding or the deadline ends the method, the
+    best point met.
+    """
+    system = _Dense(columns, cost, box, tolerance)
+
+    def tell(number: int, at: Point) -> None:
+        if on_step is not None:
+            on_step(number, float(system.cost @ at.x) * system.unit, float(at.dual.sum()) * system.unit)
+
+    at = _start(system)
+    best, stopped = follow(system, at, steps=_STEPS, way=_WAY, least=_LEAST, deadline=deadline, on_step=tell)
+    value = float(system.cost @ best.x) * system.unit
+    return Weighed(best.x[: len(cost)], best.dual * system.unit, value, stopped)
+
+
+def _start(system: _Dense) -> Point:
+    """The least squares of rows and of prices, lifted until both are positive. Source: Mehrotra 1992."""
+    system.factor(np.ones(len(system.cost)))
+    x = system.prices(system.solve(np.ones(system.columns.shape[1])))
+    dual = system.solve(system.sums(system.cost))
+    z = system.cost - system.prices(dual)
+    x, z = x + max(-1.5 * x.min(), 0.0), z + max(-1.5 * z.min(), 0.0)
+    product = x @ z
+    return Point(x + 0.5 * product / z.sum(), dual, z + 0.5 * product / x.sum())

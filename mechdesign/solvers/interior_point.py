@@ -1,0 +1,116 @@
+"""Mehrotra's predictor and corrector, one loop for linear programs whose equations are held in different ways.
+
+    minimise  <c, x>   subject to   A x = 1,   x >= 0          z = c - A' dual >= 0
+
+A step moves x, the multipliers and z towards the same product x z everywhere; its equations A diag(x / z) A' are those
+of a `System`: dense, with or without a box of multipliers (dense_program.py), or sparse, with a pull to multipliers
+before (maps/pool_master.py). Programs of cones with blocks of their own have their own steps (blocks.py).
+
+Source: Mehrotra 1992, SIAM J. Optim. 2.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+_LOST = 1e6  # times the least error met: a point that rounding has thrown away
+
+
+class Point(NamedTuple):
+    """A point or a step: x (k,) and z (k,), positive where a point; dual (n,)."""
+
+    x: Vector
+    dual: Vector
+    z: Vector
+
+
+class System(Protocol):
+    """A program: its cost (k,), its products, and the solution of a step's equations."""
+
+    cost: Vector
+
+    def sums(self, x: Vector) -> Vector:
+        """A x (n,)."""
+
+    def prices(self, dual: Vector) -> Vector:
+        """A' dual (k,)."""
+
+    def lacking(self, at: Point) -> Vector:
+        """What the rows (n,) lack."""
+
+    def error(self, at: Point, lacking: Vector, wrong: Vector) -> float:
+        """At most 1 where the point will do; wrong (k,) is c - A' dual - z."""
+
+    def factor(self, scale: Vector) -> None:
+        """Prepare A diag(scale) A', scale (k,). Raises: LinAlgError where rounding spoils it."""
+
+    def solve(self, right: Vector) -> Vector:
+        """Of the equations prepared last, (n,)."""
+
+
+def longest_step(x: Vector, step: Vector) -> float:
+    """The largest a <= 1 with x + a step >= 0, for x > 0: how far a Newton step may go."""
+    worst = float((-step / x).max())
+    return min(1.0, 1.0 / worst) if worst > 0 else 1.0
+
+
+def follow(
+    system: System,
+    at: Point,
+    *,
+    steps: int,
+    way: float,
+    least: float = 0.0,
+    patience: int = 12,
+    deadline: float = np.inf,
+    on_step: Callable[[int, Point], None] | None = None,
+) -> tuple[Point, str]:
+    """The point of the least error, and why the loop ended: "gap", "time", "precision" or "interrupt" (Ctrl-C).
+
+    Parameters: way, the share of the way to the boundary that a step goes; least, the product x z below which no target
+    is set; patience, steps without a better point; deadline, of time.monotonic(); on_step, called at every point.
+    """
+    best, merit, since, stopped = at, np.inf, 0, "precision"
+    try:
+        for number in range(steps + 1):
+            lacking, wrong = system.lacking(at), system.cost - system.prices(at.dual) - at.z
+            error = system.error(at, lacking, wrong)
+            if on_step is not None:
+                on_step(number, at)
+            if not error < _LOST * merit:
+                break
+            best, merit, since = (at, error, 0) if error < merit else (best, merit, since + 1)
+            late = time.monotonic() >= deadline
+            if error <= 1 or late or since >= patience or number == steps:
+                stopped = "gap" if error <= 1 else "time" if late else stopped
+                break
+            system.factor(at.x / at.z)
+            mean = float(at.x @ at.z) / len(at.x)
+            ahead = _direction(system, at, lacking, wrong, -at.x * at.z)
+            reached = _moved(at, ahead, 1.0)
+            target = max(mean * (float(reached.x @ reached.z) / len(at.x) / mean) ** 3, least)
+            step = _direction(system, at, lacking, wrong, target - at.x * at.z - ahead.x * ahead.z)
+            at = _moved(at, step, way)
+    except np.linalg.LinAlgError:
+        stopped = "precision"
+    except KeyboardInterrupt:
+        stopped = "interrupt"
+    return best, stopped
+
+
+def _direction(system: System, at: Point, lacking: Vector, wrong: Vector, products: Vector) -> Point:
+    """The Newton step towards x z + `products`, and towards no errors."""
+    dual = system.solve(lacking - system.sums((products - at.x * wrong) / at.z))
+    z = wrong - system.prices(dual)
+    return Point((products - at.x * z) / at.z, dual, z)
+
+
+def _moved(at: Point, step: Point, way: float) -> Point:
+    along, across = way * longest_step(at.x, step.x), way * longest_step(at.z, step.z)
+    return Point(at.x + along * step.x, at.dual + across * step.dual, at.z + across * step.z)
