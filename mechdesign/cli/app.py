@@ -1,16 +1,16 @@
-"""The typer app: which commands there are. `cli.main` runs it."""
+"""The typer app: which commands there are, and in which panel of the help. `cli.main` runs it."""
 
 from collections.abc import Callable
 from functools import cache
-from inspect import signature
 from typing import Annotated, Any
 
 import typer
 
 from mechdesign.base.registry import Table
 from mechdesign.cli.audit import audit
-from mechdesign.cli.compare import compare, sweep
-from mechdesign.cli.export import export, plot, problems
+from mechdesign.cli.compare import compare
+from mechdesign.cli.export import export
+from mechdesign.cli.groups import add_commands
 from mechdesign.cli.sample import sample
 from mechdesign.cli.solve import solve
 from mechdesign.cli.verify import verify
@@ -20,27 +20,26 @@ COMMANDS: Table[Any] = Table(
     {
         "solve": solve,
         "compare": compare,
-        "sweep": sweep,
         "verify": verify,
         "audit": audit,
         "sample": sample,
         "export": export,
-        "plot": plot,
-        "problems": problems,
     },
 )
 app = typer.Typer(
     help="Design location-privacy and metric-privacy mechanisms by optimization, certified in exact integers.",
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    rich_markup_mode="rich",
 )
-TAKES_PARAMETERS = {"allow_extra_args": True, "ignore_unknown_options": True}
-
-for name, run in COMMANDS.items():
-    if isinstance(run, typer.Typer):
-        app.add_typer(run, name=name)
-    else:
-        app.command(name, context_settings=TAKES_PARAMETERS if "context" in signature(run).parameters else None)(run)
+PANELS = {
+    "Design": ("level", "area", "solve", "compare"),
+    "Trust": ("verify", "audit"),
+    "Use": ("sample", "export", "session"),
+    "Statistics": ("plan", "estimate"),
+}  # every command by its name; one of another package stands after them
+panel_of = {name: panel for panel, names in PANELS.items() for name in names}
+ordered = [name for name in panel_of if name in COMMANDS] + [name for name in COMMANDS if name not in panel_of]
+add_commands(app, {name: COMMANDS[name] for name in ordered}, panel_of)
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,35 +16,32 @@ if TYPE_CHECKING:
     from mechdesign.problem.problem import DesignProblem
 
 _METRIC_HELP = (
-    "euclidean --within METRES --factor ODDS, with --grid AxB --cell H or --places FILE.csv [--reports FILE.csv], and "
-    "--unit U for lengths that are not in m; or discrete --factor ODDS. Both take --loss, and --nats for the logarithm "
-    "of --factor or --epsilon E for the level (then --unit U is needed)."
+    "A mechanism file (.nc): its metric. A problem, its parameters after it: its metric. euclidean --within METRES "
+    "--factor ODDS, with --grid AxB --cell H or --places FILE.csv (and --reports FILE.csv), and --unit U for lengths "
+    "that are not in m; or discrete --factor ODDS. Both take --loss, and --epsilon E for the level (then --unit U is "
+    "needed)."
 )
-_RULE_HELP = "Instead of a table, what devices round positions by: android-coarse or webkit-grid."
+_TABLE_HELP = "A table: .csv, .npy or .parquet; or how devices round positions: android-coarse or webkit-grid."
 
 
 def audit(
     context: typer.Context,
-    table: Annotated[Path | None, typer.Argument(help="A table: .csv, .npy or .parquet.")] = None,
+    table: Annotated[str, typer.Argument(help=_TABLE_HELP)],
     metric: Annotated[str | None, typer.Option("--metric", help=_METRIC_HELP)] = None,
-    problem: Annotated[
-        str | None, typer.Option("--problem", help="A problem, its parameters after it: its metric.")
-    ] = None,
-    mechanism: Annotated[Path | None, typer.Option("--mechanism", help="A mechanism file: its metric.")] = None,
     normalise: Annotated[bool, typer.Option("--normalise", help="Divide every row by its sum.")] = False,
-    rule: Annotated[str | None, typer.Option("--rule", help=_RULE_HELP)] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="NetCDF file of the repaired table.")] = None,
     overwrite: OverwriteOption = False,
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Compute the smallest epsilon of a table of another program, and with -o repair and certify it."""
-    if rule is not None:
-        others = {"table": table, "metric": metric, "problem": problem, "mechanism": mechanism, "output": output}
-        _audit_rule(rule, {**others, "normalise": normalise or None}, context, as_json=as_json)
+    """Example: `mechdesign audit android-coarse`.
+
+    Compute the smallest epsilon of a table of another program, and with -o repair and certify it.
+    """
+    if not Path(table).suffix and not Path(table).exists():
+        others = {"metric": metric, "output": output, "normalise": normalise or None}
+        _audit_rule(table, others, context, as_json=as_json)
         return
-    if table is None:
-        raise InputError("a table is needed, or --rule NAME", field="table")
     from mechdesign.mechanism.storage import check_target, save
     from mechdesign.output import printing
     from mechdesign.output.summary import proved
@@ -55,12 +52,9 @@ def audit(
 
     if output is not None:
         check_target(output, overwrite=overwrite)
-    stated = None
-    if problem is not None:
-        file, parameters = problem_asked(problem, context)
-        stated = file.build(**parameters)
-    given = read_table(table)
-    built = audit_setting(context.args, len(given), metric=metric, problem=stated, mechanism=mechanism)
+    setting = _setting(context, metric)
+    given = read_table(Path(table))
+    built = setting(len(given))
     printing.note_compiling()
     result, outcome = audit_table(given, built, normalise=normalise), None
     if output is not None:
@@ -87,25 +81,33 @@ def _audit_rule(rule: str, others: Mapping[str, object], context: typer.Context,
     show(document, rules.rule_words(document), as_json=as_json)
 
 
-def audit_setting(
-    words: list[str], secrets: int, *, metric: str | None, problem: DesignProblem | None, mechanism: Path | None
-) -> DesignProblem:
-    """The problem for a table of so many secrets: given, of a file, or of a metric with its parameters in `words`."""
-    from mechdesign.problem.problem import SETTINGS, named_problem
+def _setting(context: typer.Context, metric: str | None) -> Callable[[int], DesignProblem]:
+    """The problem of --metric, given the number of secrets of the table: that of a mechanism file, a problem, or of a
+    metric with its parameters.
+    """
+    from mechdesign.problem.problem import SETTINGS, named_problem, shipped_paths
 
-    if sum(given is not None for given in (metric, problem, mechanism)) != 1:
-        raise InputError("pass one of --metric, --problem and --mechanism", field="metric", value=metric or "none")
-    if problem is not None:
-        return problem
-    if mechanism is not None:
-        from mechdesign.mechanism.storage import load
-        from mechdesign.mechanism.stored import read
+    if metric is None:
+        remedy = "pass --metric euclidean or discrete, a problem or a mechanism file"
+        raise InputError(
+            "the distance that the table is private by is needed", field="metric", value="none", remedy=remedy
+        )
+    if metric not in SETTINGS:
+        if Path(metric).suffix.lower() == ".nc":
+            from mechdesign.mechanism.storage import load
+            from mechdesign.mechanism.stored import read
 
-        parameter_values("a mechanism file", (), words)
-        return read(load(mechanism)).problem
-    name = str(metric)
-    lengths = {"euclidean": ("within", "factor", "nats"), "discrete": ("factor", "nats")}.get(name, ())
-    given = parameter_values(name, (*SETTINGS[name], *lengths), words) if name in SETTINGS else {}
+            parameter_values("a mechanism file", (), context.args)
+            problem = read(load(metric)).problem
+        elif metric not in shipped_paths() and not Path(metric).suffix:
+            remedy = "use euclidean, discrete, a problem or a mechanism file"
+            raise InputError("unknown metric", field="metric", value=metric, remedy=remedy)
+        else:
+            file, words = problem_asked(metric, context)
+            problem = file.build(**words)
+        return lambda secrets: problem
+    lengths = ("within", "factor") if metric == "euclidean" else ("factor",)
+    given = parameter_values(metric, (*SETTINGS[metric], *lengths), context.args)
     parameters = {"unit": "m"} if "within" in given else {}
-    parameters |= epsilon_words(given, radius=name == "euclidean")
-    return named_problem(name, parameters, secrets=secrets)
+    parameters |= epsilon_words(given, radius=metric == "euclidean")
+    return lambda secrets: named_problem(metric, parameters, secrets=secrets)

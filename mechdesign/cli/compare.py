@@ -1,9 +1,10 @@
-"""`mechdesign compare` and `sweep`: programs, baselines and own mechanisms on one problem; its curve of loss."""
+"""`mechdesign compare`: programs, baselines and own mechanisms on one problem, or along scales of its metric."""
 
-from functools import partial
+from __future__ import annotations
+
 from itertools import count
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,64 +13,100 @@ from mechdesign.cli.options import (
     JsonOption,
     LimitOption,
     OverwriteOption,
-    PageOption,
     ProblemArgument,
-    WithOption,
-    check_outputs,
     check_page,
-    real,
     save_page,
-    whole,
 )
-from mechdesign.cli.parsing import problem_asked
-from mechdesign.errors import INTERRUPTED, MechdesignError
+from mechdesign.cli.parsing import problem_asked, scales_asked
+from mechdesign.errors import INTERRUPTED, InputError, MechdesignError
+
+if TYPE_CHECKING:
+    from mechdesign.output.given import InputMechanisms
+    from mechdesign.problem.problem import DesignProblem
+
+_OUTPUT_HELP = "File to write: .csv, .tex, .json or .html; with --scales also .nc, .png, .pdf or .svg, and no .json."
+_ONLY_HELP = (
+    "Only these mechanisms: one, or several with commas. Beside those of the table without it there are the design "
+    "between any two positions and the mechanisms of the literature; a wrong name lists them."
+)
+_SCALES_HELP = "The curve of loss along scales of the metric: 0.5,1,2 or FIRST:LAST:COUNT, equal ratios apart."
+_WITH_HELP = "A mechanism of yours beside them: a table (.npy, .csv, ...) or .nc; repeatable."
 
 
 def compare(
     context: typer.Context,
     problem: ProblemArgument,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Table to write: .csv, .json or .tex.")] = None,
-    only: Annotated[list[str] | None, typer.Option("--only", help="Only this mechanism; may be repeated.")] = None,
-    mine: WithOption = None,
-    rivals: Annotated[
-        bool, typer.Option("--rivals", help="With the mechanisms of the literature on estimating distributions.")
-    ] = False,
-    positions: Annotated[
-        bool, typer.Option("--positions", help="With the design that is private between any two positions.")
-    ] = False,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help=_OUTPUT_HELP)] = None,
+    only: Annotated[str | None, typer.Option("--only", metavar="NAMES", help=_ONLY_HELP)] = None,
+    mine: Annotated[list[Path] | None, typer.Option("--with", help=_WITH_HELP)] = None,
+    scales: Annotated[str | None, typer.Option("--scales", help=_SCALES_HELP)] = None,
     gap: GapOption = 1e-3,
     time_limit: LimitOption = float("inf"),
-    page: PageOption = None,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare the optimal, the eikonal and the closed-form mechanisms, and your own, on one problem."""
+    """Example: `mechdesign compare line --cells 8`.
+
+    Compare the optimal, the eikonal and the closed-form mechanisms, and your own, on one problem.
+    """
     file, parameters = problem_asked(problem, context)
-    from mechdesign.output import printing
-    from mechdesign.output.compare import Row, best_private, bounded, each_mechanism, judged
-    from mechdesign.output.files import check_table_target, write_rows
     from mechdesign.output.given import read_mechanisms
-    from mechdesign.output.summary import comparison_words
     from mechdesign.solvers.solve import check_targets
 
     check_targets(gap, time_limit)
-    check_outputs((output, check_table_target), (page, check_page), overwrite=overwrite)
+    along = scales_asked(scales)
+    if along is not None and only is not None:
+        raise InputError("is for one scale: a curve has the optimum and its baselines", field="only", value=only)
+    _check_output(output, curve=along is not None, overwrite=overwrite)
     built = file.build(**parameters)
     given = read_mechanisms(mine or ())
+    targets = {"gap": gap, "time_limit": time_limit}
+    if along is not None:
+        _curve(built, along, given, targets, output, overwrite=overwrite, as_json=as_json)
+        return
+    names = None if only is None else [name for name in only.replace(",", " ").split() if name]
+    _table(built, names, given, targets, output, overwrite=overwrite, as_json=as_json)
+
+
+def _check_output(output: Path | None, *, curve: bool, overwrite: bool) -> None:
+    """Raises: InputError where nothing can be written there."""
+    from mechdesign.output.files import CURVES, TABLES, check_table_target
+    from mechdesign.output.plot import KINDS, check_plot_target
+
+    if output is None:
+        return
+    if output.suffix.lower() == ".html":
+        check_page(output, overwrite=overwrite)
+    elif curve and output.suffix.lower() in KINDS:
+        check_plot_target(output, overwrite=overwrite)
+    else:
+        check_table_target(output, CURVES if curve else TABLES, overwrite=overwrite)
+
+
+def _table(
+    problem: DesignProblem,
+    only: list[str] | None,
+    given: InputMechanisms,
+    targets: dict[str, float],
+    output: Path | None,
+    *,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    """One row a mechanism."""
+    from mechdesign.output import printing
+    from mechdesign.output.compare import Row, best_private, bounded, each_mechanism, judged
+    from mechdesign.output.files import write_rows
+    from mechdesign.output.summary import comparison_words
+
     printing.note_compiling()
     table: list[Row] = []
     made, interrupted = {}, False
     try:
-        with printing.progress(built.name, limit=time_limit) as on_progress:
+        with printing.progress(problem.name, limit=targets["time_limit"]) as on_progress:
+            gap, limit = targets["gap"], targets["time_limit"]
             mechanisms = each_mechanism(
-                built,
-                gap=gap,
-                time_limit=time_limit,
-                only=only,
-                given=given,
-                rivals=rivals,
-                positions=positions,
-                on_progress=on_progress,
+                problem, gap=gap, time_limit=limit, only=only, given=given, on_progress=on_progress
             )
             for name, mechanism in mechanisms:
                 if isinstance(mechanism, MechdesignError):
@@ -77,71 +114,55 @@ def compare(
                     printing.note(f"{name} {words}: {mechanism}")
                     continue
                 interrupted |= mechanism.attrs.get("stopped") == "interrupt"
-                table.append(judged(name, mechanism, built))
+                table.append(judged(name, mechanism, problem))
                 made[name] = mechanism
     except KeyboardInterrupt:
         if not table:
             raise
         interrupted = True
     table = bounded(table, made)
-    if output is not None:
+    if output is not None and output.suffix.lower() == ".html":
+        if table:
+            save_page(best_private(table, made), output, comparison=table, overwrite=overwrite)
+    elif output is not None:
         write_rows(table, output, overwrite=overwrite)
-    if page is not None and table:
-        save_page(best_private(table, made), page, comparison=table, overwrite=overwrite)
-    printing.show(table, comparison_words(table, built), as_json=as_json)
+    printing.show(table, comparison_words(table, problem), as_json=as_json)
     if interrupted:
         printing.note("error: run: interrupted; the rows that were finished are above")
         raise SystemExit(INTERRUPTED)
 
 
-def sweep(
-    context: typer.Context,
-    problem: ProblemArgument,
-    first: Annotated[float, real("--from", help="Smallest scale: the claim is scale times the metric.")] = 0.25,
-    last: Annotated[float, real("--to", help="Largest scale.")] = 4.0,
-    points: Annotated[int, whole("--points", help="How many scales, equally spaced in the logarithm.")] = 9,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write: .nc, .csv or .tex.")] = None,
-    plot: Annotated[Path | None, typer.Option("--plot", help="Picture to draw: .png, .pdf or .svg.")] = None,
-    mine: WithOption = None,
-    gap: GapOption = 1e-3,
-    time_limit: Annotated[float, real("--time-limit", help="Seconds for each scale.")] = float("inf"),
-    page: PageOption = None,
-    overwrite: OverwriteOption = False,
-    as_json: JsonOption = False,
+def _curve(
+    problem: DesignProblem,
+    scales: list[float],
+    given: InputMechanisms,
+    targets: dict[str, float],
+    output: Path | None,
+    *,
+    overwrite: bool,
+    as_json: bool,
 ) -> None:
-    """Trace the optimal loss against a scale of the metric: the privacy-utility curve, baselines beside it."""
-    file, parameters = problem_asked(problem, context)
+    """One row a scale; every scale has an equal share of the time."""
     from mechdesign.output import printing
-    from mechdesign.output.files import CURVES, check_table_target, save_curve
-    from mechdesign.output.given import read_mechanisms
-    from mechdesign.output.plot import check_plot_target, save_plot
+    from mechdesign.output.files import CURVES, save_curve
+    from mechdesign.output.plot import save_plot
     from mechdesign.output.summary import curve_words
-    from mechdesign.output.sweep import multiplier_range, sweep_rows
-    from mechdesign.output.sweep import sweep as trace
-    from mechdesign.solvers.solve import check_targets
+    from mechdesign.output.sweep import sweep, sweep_rows
 
-    scales = multiplier_range(first, last, points)
-    check_targets(gap, time_limit)
-    outputs = ((output, partial(check_table_target, kinds=CURVES)), (plot, check_plot_target), (page, check_page))
-    check_outputs(*outputs, overwrite=overwrite)
-    built = file.build(**parameters)
-    given = read_mechanisms(mine or ())
     printing.note_compiling()
-    with printing.progress(built.name) as advance:
+    with printing.progress(problem.name, limit=targets["time_limit"]) as advance:
         done = count(1)
-        curve = trace(
-            built,
+        curve = sweep(
+            problem,
             scales,
             mechanisms=given,
-            gap=gap,
-            time_limit=time_limit,
-            on_progress=lambda row: advance(f"{next(done)} of {points}: scale {row['scale']:.4g}"),
+            gap=targets["gap"],
+            time_limit=targets["time_limit"] / len(scales),
+            on_progress=lambda row: advance(f"{next(done)} of {len(scales)}: scale {row['scale']:.4g}"),
         )
     if output is not None:
-        save_curve(curve, output, overwrite=overwrite)
-    if plot is not None:
-        save_plot(curve, plot, overwrite=overwrite)
-    if page is not None:
-        save_page(curve, page, overwrite=overwrite)
+        suffix = output.suffix.lower()
+        write = save_curve if suffix in CURVES else save_page if suffix == ".html" else save_plot
+        write(curve, output, overwrite=overwrite)
     rows = sweep_rows(curve)
-    printing.show(rows, curve_words(rows, built), as_json=as_json)
+    printing.show(rows, curve_words(rows, problem), as_json=as_json)

@@ -1,71 +1,96 @@
-"""`mechdesign export`, `plot` and `problems`: a mechanism as a table, a picture of a file, and the shipped problems."""
+"""`mechdesign export`: a file as what its output's suffix says: a table, a picture, a page, a compact map, a client."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from mechdesign.cli.options import FileArgument, JsonOption, OverwriteOption, whole
-from mechdesign.cli.parsing import row_range
+from mechdesign.base.registry import Table
+from mechdesign.cli.options import JsonOption, OverwriteOption
+from mechdesign.cli.parsing import row_list, row_range
+from mechdesign.errors import InputError
+
+_OUTPUT_HELP = (
+    "What to write, by its suffix. Tables: .csv, .json, .parquet. Pictures: .png, .pdf, .svg. A page that proves its "
+    "own table: .html. A compact map of a factored file: .compact. Without a suffix, the folder of a client for apps."
+)
+_FILES_HELP = "A mechanism, sweep, diagnosis, estimate, map or session design; after an estimate its mechanisms."
+_ROWS_HELP = "Secrets to write, as FIRST:END, or to draw, as 3,5."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exporter:
+    """How a kind of output is written.
+
+    write, given the file, where to write, and the options by name; it returns a document and its words, or None where
+    the name of what was written says all. takes, the options that are for it.
+    """
+
+    write: Callable[..., tuple[Mapping[str, Any], str] | None]
+    takes: frozenset[str] = frozenset()
+
+
+def _write_table(file: Path, output: Path, *, rows: str | None, **options: Any) -> None:
+    from mechdesign.mechanism.storage import load
+    from mechdesign.output.export import export as write_table
+
+    write_table(load(file), output, rows=row_range(rows), **options)
+
+
+def _write_picture(file: Path, output: Path, *, rows: str | None, over: Path | None, overwrite: bool, **_: Any) -> None:
+    from mechdesign.output.plot import load_drawable, save_plot
+
+    save_plot(load_drawable(file), output, overwrite=overwrite, secrets=row_list(rows), over=over)
+
+
+TABLE = Exporter(write=_write_table, takes=frozenset({"rows", "degrees", "with_verifier"}))
+PICTURE = Exporter(write=_write_picture, takes=frozenset({"rows", "over"}))
+EXPORTERS: Table[Exporter] = Table("exporters", dict.fromkeys((".png", ".pdf", ".svg"), PICTURE))  # others: tables
 
 
 def export(
-    file: FileArgument,
-    output: Annotated[Path, typer.Option("-o", "--output", help="File to write: .csv, .json, .parquet or .compact.")],
-    rows: Annotated[str | None, typer.Option("--rows", help="Secrets to write, as FIRST:END.")] = None,
-    degrees: Annotated[bool, typer.Option("--degrees", help="Add longitude and latitude (extra geo).")] = False,
+    files: Annotated[list[Path], typer.Argument(help=_FILES_HELP, metavar="FILE")],
+    output: Annotated[Path, typer.Option("-o", "--output", help=_OUTPUT_HELP)],
+    rows: Annotated[str | None, typer.Option("--rows", help=_ROWS_HELP)] = None,
+    degrees: Annotated[bool, typer.Option("--degrees", help="Tables: add longitude and latitude (extra geo).")] = False,
     with_verifier: Annotated[
-        bool, typer.Option("--with-verifier", help="Write verify_table.py beside it, which needs Python alone.")
+        bool, typer.Option("--with-verifier", help="Tables: write verify_table.py beside it, which needs Python alone.")
     ] = False,
-    overwrite: OverwriteOption = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Write a mechanism, or rows of it, as a table: CSV, JSON or Parquet; or a factored one as a compact map."""
-    from mechdesign.mechanism.storage import load
-    from mechdesign.output import printing
-    from mechdesign.output.export import export as write_table
-
-    with printing.progress(f"export {file.name}") as on_progress:
-        written = write_table(
-            load(file),
-            output,
-            rows=row_range(rows),
-            degrees=degrees,
-            with_verifier=with_verifier,
-            overwrite=overwrite,
-            on_progress=on_progress,
-        )
-    printing.show_file(written, as_json=as_json)
-
-
-def plot(
-    file: Annotated[Path, typer.Argument(help="A mechanism, sweep or diagnosis file (NetCDF).")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Picture to draw: .png, .pdf or .svg.")],
-    secret: Annotated[list[int] | None, whole("--secret", help="Draw the row of this secret; may be repeated.")] = None,
     over: Annotated[
-        Path | None,
-        typer.Option("--over", help="GeoJSON of lines or borders, such as coast or streets, to draw on maps."),
+        Path | None, typer.Option("--over", help="Pictures: GeoJSON of lines to draw on maps, such as streets.")
     ] = None,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Draw a mechanism (levels, prior, losses, rows or answers), a sweep or a diagnosis."""
-    from mechdesign.output.plot import load_drawable, save_plot
-    from mechdesign.output.printing import show_file
+    """Example: `mechdesign export rome.nc -o rome.html`.
 
-    written = save_plot(load_drawable(file), output, overwrite=overwrite, secrets=secret, over=over)
-    show_file(written, as_json=as_json)
+    Write a file as a table, a picture, a page that proves itself, or a client for apps, by the suffix of -o.
+    """
+    from mechdesign.output import printing
 
+    suffix, [file, *mechanisms] = output.suffix.lower(), files
+    if suffix not in EXPORTERS:
+        from mechdesign.output.export import FORMATS
 
-def problems(as_json: JsonOption = False) -> None:
-    """List the shipped problems and their parameters."""
-    from mechdesign.output.printing import Block, show
-    from mechdesign.problem.problem import shipped_problems
-
-    shipped = shipped_problems()
-    document = [{"problem": p.name, "summary": p.summary, "parameters": p.parameters} for p in shipped]
-    blocks: list[Block] = []
-    for entry in shipped:
-        parameters = (f"--{name.replace('_', '-')}={value}" for name, value in entry.parameters.items())
-        blocks += [f"{entry.name}: {entry.summary}", {"parameters": " ".join(parameters)}]
-    show(document, [*blocks, "Solve one with: mechdesign solve NAME --PARAMETER VALUE"], as_json=as_json)
+        if suffix not in FORMATS:
+            known = ", ".join(sorted({*FORMATS, *EXPORTERS} - {""}))
+            raise InputError("unknown kind of output", field="output", value=output, remedy=f"use one of {known}")
+    exporter = EXPORTERS.get(suffix, TABLE)
+    options: dict[str, Any] = {"rows": rows, "degrees": degrees, "with_verifier": with_verifier, "over": over}
+    options["mechanisms"] = mechanisms
+    for name, value in options.items():
+        if value and name not in exporter.takes:
+            raise InputError(f"is not for {suffix or 'a client'}", field=name.replace("_", "-"), value=output)
+    taken = {name: value for name, value in options.items() if name in exporter.takes}
+    printing.note_compiling()
+    with printing.progress(f"export {file.name}") as on_progress:
+        written = exporter.write(file, output, overwrite=overwrite, on_progress=on_progress, **taken)
+    if written is None:
+        printing.show_file(output, as_json=as_json)
+    else:
+        document, words = written
+        printing.show(document, [printing.Note(words)], as_json=as_json)

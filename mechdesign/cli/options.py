@@ -67,23 +67,18 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON documen
 GapOption = Annotated[float, real("--gap", help="Target of (loss - lower_bound) / loss.")]
 LimitOption = Annotated[float, real("--time-limit", help="Seconds; the best certified table so far is kept.")]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
-VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="Print the whole claim too.")]
-WithOption = Annotated[
-    list[Path] | None,
-    typer.Option("--with", help="A mechanism of yours beside them: a table (.npy, .csv, ...) or .nc; repeatable."),
-]
-PageOption = Annotated[Path | None, typer.Option("--page", help="Page to write: one .html that proves its own table.")]
+VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="Print every figure and the whole claim.")]
 _WITHIN_HELP = "Places up to this far apart stay hard to tell apart; in --unit, metres without it."
 _FACTOR_HELP = "What a report may multiply an attacker's odds between such places by, 2 for example."
 WithinOption = Annotated[float | None, real("--within", metavar="METRES", help=_WITHIN_HELP)]
 FactorOption = Annotated[float | None, real("--factor", metavar="ODDS", help=_FACTOR_HELP)]
-NatsOption = Annotated[float | None, real("--nats", help="The logarithm of --factor, instead of it.")]
 EpsilonOption = Annotated[float | None, real("--epsilon", help="Nats per unit, instead of --within and --factor.")]
 AREAS: Any = typer.Option(
     "--areas", help="Polygons (.geojson), labels (.csv of cell and area, .asc, .tif), or 3x3 blocks."
 )
 NameFieldOption = Annotated[
-    str | None, typer.Option("--name-field", help="Property of polygons that names their areas. [name, label or id]")
+    str | None,
+    typer.Option("--name-field", help="Property of polygons that names their areas; name, label or id without it."),
 ]
 RestOption = Annotated[str | None, typer.Option("--rest", help="Name of the area of places that --areas leaves out.")]
 ConfidenceOption = Annotated[float, real("--confidence", help="Of the intervals, such as 0.95.")]

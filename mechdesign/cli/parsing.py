@@ -68,8 +68,8 @@ def radius_asked(within: float | None) -> float:
 
 
 def epsilon_asked(*, within: float | None, **forms: float | None) -> tuple[float, dict[str, float]]:
-    """The epsilon, in nats per unit, of one of the forms: factor or nats within a radius, or epsilon itself; and the
-    radius and nats, or the epsilon, as the parameters of a design.
+    """The epsilon, in nats per unit, of one of the forms: a factor within a radius, or epsilon itself; and the radius
+    and nats, or the epsilon, as the parameters of a design.
     """
     from mechdesign.base.arguments import positive
     from mechdesign.closed_forms.privacy_radius import epsilon_within, nats_of_factor
@@ -80,18 +80,15 @@ def epsilon_asked(*, within: float | None, **forms: float | None) -> tuple[float
         message = "one form of the level is needed; pass --within 200 --factor 2, or --epsilon E"
         raise InputError(message, field="factor", value=options)
     [(name, value)] = values.items()
-    if name != "factor":
-        positive(value, name)
     if name == "epsilon":
-        return value, {"epsilon": value}
-    radius = radius_asked(within)
-    nats = nats_of_factor(value) if name == "factor" else value
+        return positive(value, name), {"epsilon": value}
+    radius, nats = radius_asked(within), nats_of_factor(value)
     return epsilon_within(radius, nats), {"within": radius, "nats": nats}
 
 
 def epsilon_words(parameters: dict[str, str], *, radius: bool) -> dict[str, str]:
-    """Parameters of a metric with --factor or --nats (within --within where the metric has a `radius`) as epsilon."""
-    names = {"within", "factor", "nats"} & set(parameters)
+    """Parameters of a metric with --factor (within --within where the metric has a `radius`) as epsilon."""
+    names = {"within", "factor"} & set(parameters)
     if not names:
         return parameters
     numbers: dict[str, float] = {}
@@ -128,6 +125,39 @@ def row_range(words: str | None) -> range | None:
     except ValueError as error:
         raise InputError("must be FIRST:END, such as 0:100", field="rows", value=words) from error
     return range(first, end)
+
+
+def scales_asked(words: str | None) -> list[float] | None:
+    """The scales of --scales, 0.5,1,2 or FIRST:LAST:COUNT. Raises: InputError for anything else."""
+    from mechdesign.base.arguments import positive
+
+    if words is None:
+        return None
+    try:
+        if ":" in words:
+            from mechdesign.output.sweep import multiplier_range
+
+            first, last, count = words.split(":")
+            return multiplier_range(real_number(first), real_number(last), whole_number(count))
+        scales = [real_number(word) for word in words.replace(",", " ").split()]
+    except InputError:
+        raise
+    except ValueError as error:
+        message = "must be scales such as 0.5,1,2, or FIRST:LAST:COUNT such as 0.25:4:9"
+        raise InputError(message, field="scales", value=words) from error
+    if not 1 <= len(set(scales)) == len(scales):
+        raise InputError("distinct scales are needed", field="scales", value=words)
+    return [positive(scale, "scales") for scale in scales]
+
+
+def row_list(words: str | None) -> list[int] | None:
+    """The numbers of --rows 3,5 or FIRST:END. Raises: InputError for anything else."""
+    if words is None or ":" in words:
+        return None if words is None else list(row_range(words) or ())
+    try:
+        return [whole_number(word) for word in words.split(",")]
+    except ValueError as error:
+        raise InputError("must be numbers, such as 3,5 or 0:4", field="rows", value=words) from error
 
 
 def chosen_program(name: str, options: Mapping[str, str | float | None]) -> Callable[[DesignProblem], Program]:

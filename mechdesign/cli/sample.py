@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mechdesign.cli.options import FileArgument, JsonOption, VerboseOption, real, whole
+from mechdesign.cli.options import FileArgument, JsonOption, real, whole
 from mechdesign.cli.parsing import place_asked
 
 
@@ -18,10 +18,12 @@ def sample(
     lat: Annotated[float | None, real("--lat", help="Degrees north; reports in degrees too.")] = None,
     count: Annotated[int, whole("-n", help="How many reports; k of them cost k times the epsilon.")] = 1,
     seed: Annotated[int | None, whole("--seed", help="For simulations only: such reports are known.")] = None,
-    verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Draw reports for a location (or a secret) from a certified mechanism, exactly; FILE comes first."""
+    """Example: `mechdesign sample rome.nc --lon 12.49 --lat 41.89`.
+
+    Draw reports for a location (or a secret) from a certified mechanism, exactly; FILE comes first.
+    """
     location = place_asked(at, context.args)
     from mechdesign.output.printing import progress, show
     from mechdesign.output.sampling import sample_document, sample_words
@@ -33,4 +35,4 @@ def sample(
         document = sample_document(
             mechanism, at=location, degrees=(lon, lat), secret=secret, count=count, seed=seed, on_progress=on_progress
         )
-    show(document, sample_words(document, verbose=verbose), as_json=as_json)
+    show(document, sample_words(document), as_json=as_json)

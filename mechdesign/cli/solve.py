@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,30 +16,27 @@ from mechdesign.cli.options import (
     JsonOption,
     LimitOption,
     OverwriteOption,
-    PageOption,
     ProblemArgument,
     VerboseOption,
     check_outputs,
-    check_page,
     real,
-    save_page,
     whole,
 )
 from mechdesign.cli.parsing import PROGRAMS, chosen_program, problem_asked
 
 _METHOD_HELP = (
     "For optimal: auto, highs, columns, blocks or pool. "
-    "For eikonal: auto, table or factored. For positions: auto, cones or columns."
+    "For eikonal: auto, table, factored or fast-marching; factored on the "
+    "dask scheduler that DASK_SCHEDULER_ADDRESS names. For positions: auto, cones or columns."
 )
+MARCHING = "fast-marching"
+SCHEDULER = "DASK_SCHEDULER_ADDRESS"  # of the environment, as dask itself reads it
 
 
 def solve(
     context: typer.Context,
     problem: ProblemArgument,
     program: Annotated[str, typer.Option("--program", help="One of " + ", ".join(PROGRAMS) + ".")] = "optimal",
-    distances: Annotated[
-        str | None, typer.Option("--distances", help="For eikonal: graph (default) or fast-marching.")
-    ] = None,
     worst_loss: Annotated[float | None, real("--worst-loss", help="For bounded: loss at most.")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="NetCDF file to write.")] = None,
     gap: GapOption = 1e-3,
@@ -48,21 +46,20 @@ def solve(
     work: Annotated[
         Path | None, typer.Option("--work", help="For the factored form: folder that keeps a run, to go on from.")
     ] = None,
-    scheduler: Annotated[
-        str | None, typer.Option("--scheduler", help="For the factored form: address of a dask scheduler.")
-    ] = None,
     bound: Annotated[
         bool | None, typer.Option("--bound/--no-bound", help="For the factored form: also a lower bound of the loss.")
     ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Only say which route would be taken, why, its time and memory.")
     ] = False,
-    page: PageOption = None,
     overwrite: OverwriteOption = False,
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Solve a design problem; its parameters follow PROBLEM, as --PARAMETER VALUE."""
+    """Example: `mechdesign solve line --cells 8 -o line.nc`.
+
+    Solve a design problem; its parameters follow PROBLEM, as --PARAMETER VALUE.
+    """
     started = time.monotonic()
     file, parameters = problem_asked(problem, context)
     from mechdesign.errors import InputError
@@ -74,9 +71,12 @@ def solve(
     from mechdesign.solvers.solve import check_targets
     from mechdesign.solvers.solve import solve as solve_program
 
+    distances = None
+    if method == MARCHING:
+        distances, method = MARCHING, "table"
     stated = chosen_program(program, {"distances": distances, "worst_loss": worst_loss})
     check_targets(gap, time_limit)
-    check_outputs((output, check_target), (page, check_page), overwrite=overwrite)
+    check_outputs((output, check_target), overwrite=overwrite)
     built = file.build(**parameters)
     printing.note_compiling()
     beside = {"published": file.published(built.parameters), "remark": file.remark(built)}
@@ -98,7 +98,7 @@ def solve(
             on_progress=on_progress,
             rounds=rounds,
             work=work,
-            scheduler=scheduler,
+            scheduler=os.environ.get(SCHEDULER) if method == "factored" else None,
             bound=bound,
         )
     checked = proved(mechanism)
@@ -107,8 +107,6 @@ def solve(
         save(mechanism, output, overwrite=overwrite)
         if work is not None:
             provider("work").discard_finished(work)
-    if page is not None:
-        save_page(mechanism, page, overwrite=overwrite)
     words = summary_words(summary, mechanism, checked, verbose=verbose, limit=time_limit)
     printing.show(summary, words, as_json=as_json)
     return _judged(summary, gap, method)

@@ -21,15 +21,11 @@ from mechdesign.cli.options import (
     GapOption,
     JsonOption,
     LimitOption,
-    NatsOption,
     OverwriteOption,
-    PageOption,
     VerboseOption,
     WithinOption,
     check_outputs,
-    check_page,
     real,
-    save_page,
     whole,
 )
 from mechdesign.cli.parsing import epsilon_asked, radius_asked
@@ -44,14 +40,15 @@ if TYPE_CHECKING:
 PROGRAMS = ("auto", "optimal", "eikonal", "planar-laplace")
 _PRIOR_HELP = "Raster the prior is proportional to: .tif, .nc or .asc. Uniform without."
 _FROM_HELP = (
-    "CSV of latitude, longitude, population: levels of --nats (2) over the radius that holds --people, eikonal metric; "
-    "the prior too, without --prior. Nobody lives where --forbidden is."
+    "Levels that vary, eikonal metric. CSV of latitude, longitude, population: 2 nats, or --factor, over the radius "
+    "that holds --people; the prior too, without --prior; nobody lives where --forbidden is. Or a raster (.tif, .nc, "
+    ".asc) of levels in nats per unit."
 )
+_RADII_HELP = "Of people: the smallest and the largest radius, as 500,5000; these, in metres, without."
 _POSITIONS_HELP = (
     "Protect any two positions, or cells alone. Without: any, and cells only where any is not to be had, which is said."
 )
 _PATHS_HELP = "Distance between any two positions: in a straight line, or along paths inside a ragged area."
-_LEVELS_HELP = "Raster of levels: eps(u) = slope levels(u) + epsilon, eikonal metric."
 
 
 def area(
@@ -61,30 +58,27 @@ def area(
     box: Annotated[str | None, typer.Option("--box", metavar="W,S,E,N", help="Degrees, instead of a file.")] = None,
     within: WithinOption = None,
     factor: FactorOption = None,
-    nats: NatsOption = None,
     epsilon: EpsilonOption = None,
     unit: Annotated[str, typer.Option("--unit", help="Unit of length: m, km, mi, ...")] = "m",
     forbidden: Annotated[Path | None, typer.Option("--forbidden", help="GeoJSON of what is left out: water.")] = None,
     prior: Annotated[Path | None, typer.Option("--prior", help=_PRIOR_HELP)] = None,
-    levels: Annotated[Path | None, typer.Option("--levels", help=_LEVELS_HELP)] = None,
-    slope: Annotated[float, real("--slope", help="Of --levels, in nats per unit per unit of levels.")] = 0.0,
     levels_from: Annotated[Path | None, typer.Option("--levels-from", help=_FROM_HELP)] = None,
-    people: Annotated[float | None, real("--people", help="Of --levels-from: how many; 2000.")] = None,
-    least: Annotated[float | None, real("--least", help="Of --levels-from: the smallest radius; 500 m.")] = None,
-    most: Annotated[float | None, real("--most", help="Of --levels-from: the largest radius; 5 km.")] = None,
-    stencil: Annotated[int, whole("--stencil", help="Neighbours, for --levels and --levels-from.")] = 8,
+    people: Annotated[float | None, real("--people", help="Of people: how many a radius holds; 2000.")] = None,
+    radii: Annotated[str | None, typer.Option("--radii", metavar="LEAST,MOST", help=_RADII_HELP)] = None,
     loss: Annotated[str, typer.Option("--loss", help="distance, squared or zero-one.")] = "distance",
     program: Annotated[str, typer.Option("--program", help="One of " + ", ".join(PROGRAMS) + ".")] = "auto",
     positions: Annotated[str | None, typer.Option("--positions", metavar="any|cells", help=_POSITIONS_HELP)] = None,
     paths: Annotated[str, typer.Option("--paths", metavar="straight|inside", help=_PATHS_HELP)] = "straight",
     gap: GapOption = 1e-3,
     time_limit: LimitOption = math.inf,
-    page: PageOption = None,
     overwrite: OverwriteOption = False,
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Design a mechanism for an area on Earth: any two positions are protected, by their distance on the ground."""
+    """Example: `mechdesign area --box 12.47,41.87,12.52,41.91 --cell 500 --within 200 --factor 2 -o rome.nc`.
+
+    Design a mechanism for an area on Earth: any two positions are protected, by their distance on the ground.
+    """
     started = time.monotonic()
     from mechdesign.base.memory import require_memory
     from mechdesign.geo.area import area_problem
@@ -94,39 +88,44 @@ def area(
     from mechdesign.mechanism.storage import check_target, save
     from mechdesign.output.printing import note_compiling, progress, show
     from mechdesign.output.summary import proved, summarise, summary_words
+    from mechdesign.problem.levels import PrivacyLevel, level_raster
     from mechdesign.solvers.solve import LARGEST_TABLE, check_targets
 
     if output.suffix != ".nc":
         raise InputError("must end in .nc; mechdesign export writes other formats", field="output", value=output)
-    check_outputs((output, check_target), (page, check_page), overwrite=overwrite)
+    check_outputs((output, check_target), overwrite=overwrite)
     check_targets(gap, time_limit)
     region = area_asked(area, box)
     if program not in PROGRAMS:
         raise InputError("unknown program", field="program", value=program, remedy="use " + ", ".join(PROGRAMS))
     check_claim(positions, program)
-    forms = {"factor": factor, "nats": nats, "epsilon": epsilon}
-    radii = {"people": people, "least": least, "most": most}
+    of_people = levels_from is not None and levels_from.name.lower().endswith((".csv", ".csv.gz"))
     eps: float = 0.0
     claimed: dict[str, float] = {}
+    if not of_people:
+        _refuse("levels from people", {"people": people, "radii": radii})
     if levels_from is None:
-        _refuse("--levels-from", radii)
-        eps, claimed = epsilon_asked(within=within, **forms)
+        eps, claimed = epsilon_asked(within=within, factor=factor, epsilon=epsilon)
     else:
-        _refuse("a single level", {"within": within, "epsilon": epsilon, "levels": levels})
+        _refuse("a single level", {"within": within, "epsilon": epsilon, **({} if of_people else {"factor": factor})})
     left_out = None if forbidden is None else read_area(forbidden)
     domain = region.grid(cell=cell, unit=unit, forbidden=left_out)
-    by_factors = domain.size > LARGEST_TABLE and levels_from is not None and program in ("auto", "eikonal")
+    by_factors = domain.size > LARGEST_TABLE and of_people and program in ("auto", "eikonal")
     if not by_factors:
         require_memory(domain.size, domain.size, tables=HELD, what="a mechanism for the area", field="cell")
     varying, density = None, None
-    if levels_from is not None:
-        varying, density, claimed = _elastic(domain, levels_from, water=left_out, radii=radii, forms=forms)
+    if levels_from is not None and of_people:
+        varying, density, claimed = _elastic(
+            domain, levels_from, water=left_out, people=people, radii=radii, factor=factor
+        )
+    elif levels_from is not None:
+        nats_per_unit = raster_on(domain, levels_from)
+        axes = [nats_per_unit.x, nats_per_unit.y, nats_per_unit.z]
+        varying = PrivacyLevel(raster=level_raster(axes, nats_per_unit.values, nats_per_unit.unit))
     name = "box" if area is None else area.stem
     setting: dict[str, Any] = {
         "density": density if prior is None else raster_on(domain, prior),
-        "levels": None if levels is None else raster_on(domain, levels),
-        "slope": slope,
-        "stencil": stencil,
+        "stencil": 16,  # of a level that varies: at most 2.8 % above straight lines
         "loss": loss,
         "paths": paths,
         "name": name,
@@ -135,7 +134,7 @@ def area(
 
     def stated(*, positions: bool = False) -> DesignProblem:
         level: float | PrivacyLevel = varying or eps
-        if positions and levels is None and "within" in claimed:  # the factor holds within it, rounding included
+        if positions and varying is None and "within" in claimed:  # the factor holds within it, rounding included
             level = eps / (1 + 1.01 * provider("positions").rounding_length(cell) / claimed["within"])
         return area_problem(domain, epsilon=level, positions=positions, **setting)
 
@@ -146,7 +145,7 @@ def area(
             program=program,
             positions=positions,
             loss=loss,
-            varies=levels is not None or varying is not None,
+            varies=levels_from is not None,
             gap=gap,
             ends=time.monotonic() + time_limit,
             on_progress=on_progress,
@@ -160,8 +159,6 @@ def area(
     summary |= {"positions": "any" if made.positions else "cells", "positions_reason": made.reason}
     summary |= {"plane": domain.plane.words(), "geodesic_epsilon": made.problem.parameters["geodesic_epsilon"]}
     save(made.mechanism, output, overwrite=overwrite)
-    if page is not None:
-        save_page(made.mechanism, page, overwrite=overwrite)
     more = sentences(summary, made.problem)
     words = summary_words(
         summary, made.mechanism, checked, verbose=verbose, because=made.reason, limit=time_limit, more=more
@@ -181,20 +178,23 @@ def _elastic(
     path: Path,
     *,
     water: Area | None,
-    radii: Mapping[str, float | None],
-    forms: Mapping[str, float | None],
+    people: float | None,
+    radii: str | None,
+    factor: float | None,
 ) -> tuple[PrivacyLevel, Raster, dict[str, float]]:
     """The level of --levels-from, the density of the people, and the parameters of the design."""
     from mechdesign.base.arguments import positive
     from mechdesign.base.units import METRES
+    from mechdesign.closed_forms.privacy_radius import nats_of_factor
     from mechdesign.geo.people import read_people
 
     metre = METRES[domain.unit]
-    usual = {"people": 2000.0, "least": 500.0 / metre, "most": 5000.0 / metre}
-    given = {name: usual[name] if value is None else value for name, value in radii.items()}
-    if all(value is None for value in forms.values()):
-        forms = {"nats": 2.0}
-    nats, _ = epsilon_asked(within=1.0, **forms)
+    try:
+        least, most = (500.0 / metre, 5000.0 / metre) if radii is None else map(real_number, radii.split(","))
+    except ValueError as error:
+        raise InputError("must be two lengths, LEAST,MOST", field="radii", value=radii) from error
+    given = {"people": 2000.0 if people is None else people, "least": least, "most": most}
+    nats = 2.0 if factor is None else nats_of_factor(factor)
     density = read_people(path, domain, margin=positive(given["most"], "most"), water=water).density
     level = provider("elastic").elastic_level(density, nats=nats, **given)
     return level, density, {**given, "nats": nats}
@@ -219,21 +219,22 @@ def area_asked(file: Path | None, box: str | None) -> Area:
 def level(
     within: WithinOption = None,
     factor: FactorOption = None,
-    nats: NatsOption = None,
     epsilon: EpsilonOption = None,
-    unit: Annotated[str, typer.Option("--unit", help="The unit of length, such as m or km.")] = "m",
+    unit: Annotated[str, typer.Option("--unit", help="Unit of length: m, km, mi, ...")] = "m",
     reports: Annotated[int, whole("--reports", help="How many reports of one person.")] = 1,
-    interest: Annotated[float | None, real("--interest", help="Radius of an area to be retrieved.")] = None,
-    confidence: Annotated[float, real("--confidence", help="How surely all of that area.")] = 0.95,
+    interest: Annotated[
+        float | None, real("--interest", help="Radius of an area to be retrieved, all of it with probability 0.95.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what a privacy level means: odds within a radius, planar Laplace noise, the cost of several reports."""
+    """Example: `mechdesign level --within 200 --factor 2`.
+
+    Say what a privacy level means: odds within a radius, planar Laplace noise, the cost of several reports.
+    """
     radius = radius_asked(within)
-    eps, _ = epsilon_asked(within=radius, factor=factor, nats=nats, epsilon=epsilon)
+    eps, _ = epsilon_asked(within=radius, factor=factor, epsilon=epsilon)
     from mechdesign.geo.level import level_document, level_words
     from mechdesign.output.printing import show
 
-    document = level_document(
-        radius=radius, epsilon=eps, unit=unit, reports=reports, interest=interest, confidence=confidence
-    )
+    document = level_document(radius=radius, epsilon=eps, unit=unit, reports=reports, interest=interest)
     show(document, level_words(document), as_json=as_json)

@@ -81,8 +81,8 @@ def sample_document(
     }
 
 
-def sample_words(document: Mapping[str, Any], *, verbose: bool = False) -> Iterator[Block]:
-    """Reports, a line each; bits and cost as notes, and the claim if `verbose`."""
+def sample_words(document: Mapping[str, Any]) -> Iterator[Block]:
+    """Reports, a line each; bits and cost as notes."""
     columns = [name for name in document if name.startswith("report_")]
     unit = "" if document["unit"] == "1" else f" [{document['unit']}]"
     units = {"report_longitude": " [degree east]", "report_latitude": " [degree north]"}
@@ -91,4 +91,4 @@ def sample_words(document: Mapping[str, Any], *, verbose: bool = False) -> Itera
         ["report", *(name + units.get(name, unit) for name in columns)],
         [[f"{value:.15g}" if isinstance(value, float) else str(value) for value in line] for line in lines],
     )
-    yield from (Note(f"{name}: {document[name]}") for name in ("bits", "cost", *(["claim"] if verbose else [])))
+    yield from (Note(f"{name}: {document[name]}") for name in ("bits", "cost"))

@@ -76,11 +76,11 @@ def baseline_names() -> list[str]:
 def multiplier_range(first: float = 0.25, last: float = 4.0, points: int = 9) -> list[float]:
     """`points` scales from `first` to `last`, equally spaced in the logarithm."""
     if not 0 < first < math.inf:
-        raise InputError("must be positive and finite", field="from", value=first)
+        raise InputError("must be positive and finite", field="scales", value=first)
     if not first < last < math.inf:
-        raise InputError(f"must exceed --from {first:g}", field="to", value=last)
+        raise InputError(f"the last must exceed the first, {first:g}", field="scales", value=last)
     if not 2 <= points <= _MOST:
-        raise InputError(f"must be from 2 to {_MOST:,}", field="points", value=points)
+        raise InputError(f"must be from 2 to {_MOST:,} in number", field="scales", value=points)
     return [float(f"{s:.12g}") for s in np.geomspace(first, last, points)]
 
 

@@ -8,41 +8,43 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mechdesign.cli.groups import add_commands
 from mechdesign.cli.options import JsonOption, LimitOption, OverwriteOption, real, whole
 from mechdesign.cli.parsing import place_asked
 from mechdesign.errors import InputError
 from mechdesign.geo.commands import area_asked
 
 if TYPE_CHECKING:
-    from mechdesign.sessions.session import Session
+    pass
 
-session = typer.Typer(help="Reports along a trace, one certified account.", rich_markup_mode=None)
+session = typer.Typer(
+    help="Example: `mechdesign session account me.session`.\n\nReports along a trace, one certified account.",
+    short_help="Reports along a trace, one certified account: design, create, report, account.",
+    rich_markup_mode="rich",
+)
 SessionArgument = Annotated[Path, typer.Argument(help="The file of the session.")]
-_DESIGN = typer.Option("--design", help="The design (JSON, with its tables beside it).")
-DesignOption = Annotated[Path | None, _DESIGN]
-_AREA_HELP = "GeoJSON file of the region: Polygon or MultiPolygon, degrees."
-_WITHIN_HELP = "The radius that --limit is for, in --unit."
+_WITHIN_HELP = "The radius that --nats is for, in metres."
 _WINDOW_HELP = "What the limit is for: 1d, every calendar day; 24h, any 24 hours; 14d; or any so many ticks."
 
 
-@session.command()
 def design(
     output: Annotated[Path, typer.Option("-o", "--output", help="Design to write: .json, its table beside it.")],
-    cell: Annotated[float, real("--cell", help="Side of a cell, in the unit.")],
-    limit: Annotated[float, real("--limit", help="Nats within the radius that a calendar day may cost.")],
-    area: Annotated[Path | None, typer.Option("--area", help=_AREA_HELP)] = None,
+    cell: Annotated[float, real("--cell", help="Side of a cell, in metres.")],
+    nats: Annotated[float, real("--nats", help="What a calendar day may cost, within the radius.")],
+    area: Annotated[Path | None, typer.Argument(help="GeoJSON file: Polygon or MultiPolygon, degrees.")] = None,
     box: Annotated[str | None, typer.Option("--box", metavar="W,S,E,N", help="Degrees, instead of a file.")] = None,
     ticks: Annotated[int, whole("--ticks", help="Ticks of a day, at each of which a place may be reported.")] = 48,
-    within: Annotated[float, real("--within", help=_WITHIN_HELP)] = 200.0,
-    unit: Annotated[str, typer.Option("--unit", help="Unit of length: m, km, mi, ...")] = "m",
+    within: Annotated[float, real("--within", metavar="METRES", help=_WITHIN_HELP)] = 200.0,
     forbidden: Annotated[Path | None, typer.Option("--forbidden", help="GeoJSON of what is left out: water.")] = None,
-    people: Annotated[int, whole("--people", help="Synthetic people that are measured.")] = 30,
-    seed: Annotated[int, whole("--seed", help="Of the simulation.")] = 0,
+    simulated: Annotated[int, whole("--simulated", help="How many synthetic people are measured.")] = 30,
     time_limit: LimitOption = float("inf"),
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Design a session for an area: simulates synthetic days, and says what a total a day is worth and gives away."""
+    """Example: `mechdesign session design --box 2.34,48.85,2.36,48.87 --cell 700 --nats 3 -o day.json`.
+
+    Design a session for an area: simulates synthetic days, and says what a total a day is worth and gives away.
+    """
     started = time.monotonic()
     from mechdesign.geo.areas import read_area
     from mechdesign.mechanism.storage import check_target
@@ -57,12 +59,11 @@ def design(
     printing.note_compiling()
     with printing.progress("simulating sessions", limit=time_limit) as on_progress:
         proposal = propose(
-            region.grid(cell=cell, unit=unit, forbidden=left_out),
+            region.grid(cell=cell, unit="m", forbidden=left_out),
             ticks=ticks,
-            limit=limit,
+            limit=nats,
             within=within,
-            people=people,
-            seed=seed,
+            people=simulated,
             time_limit=time_limit,
             on_progress=on_progress,
         )
@@ -73,15 +74,17 @@ def design(
     printing.show(proposal_document(proposal) | ended, words, as_json=as_json)
 
 
-@session.command()
 def create(
     file: SessionArgument,
-    design: Annotated[Path, _DESIGN],
+    design: Annotated[Path, typer.Argument(help="The design (JSON, with its tables beside it).")],
     limit: Annotated[float, real("--limit", help="The most that a window may cost, in multiples of the metric.")],
     window: Annotated[str, typer.Option("--window", help=_WINDOW_HELP)] = "1d",
     as_json: JsonOption = False,
 ) -> None:
-    """Make the session FILE, with nothing reported yet."""
+    """Example: `mechdesign session create me.session day.json --limit 3`.
+
+    Make the session FILE, with nothing reported yet.
+    """
     from mechdesign.sessions.session import Session
     from mechdesign.sessions.terminal import show_account
 
@@ -89,32 +92,34 @@ def create(
     show_account(Session.create(file, design=design, limit=limit, window=length).account(), as_json=as_json)
 
 
-@session.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def report(
     context: typer.Context,
     file: SessionArgument,
     tick: Annotated[int, whole("--tick", help="The number of this tick, counted from a midnight; they rise.")],
     at: Annotated[str | None, typer.Option("--at", metavar="X Y", help="The location, in the unit of the map.")] = None,
-    cell: Annotated[int | None, whole("--cell", help="The number of the place, instead of --at.")] = None,
+    secret: Annotated[int | None, whole("--secret", help="The number of the secret, instead of --at.")] = None,
     lon: Annotated[float | None, real("--lon", help="Degrees east, with --lat instead of --at.")] = None,
     lat: Annotated[float | None, real("--lat", help="Degrees north.")] = None,
     no_fix: Annotated[
         bool, typer.Option("--no-fix", help="The location is not known: a report is drawn all the same.")
     ] = False,
-    design: DesignOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Report at a tick: draws if the rule asks for it, pays, and prints what may be released."""
+    """Example: `mechdesign session report me.session --tick 0 --lon 2.35 --lat 48.86`.
+
+    Report at a tick: draws if the rule asks for it, pays, and prints what may be released.
+    """
     location = place_asked(at, context.args)
-    if sum(given is not None for given in (location, cell, lon)) + no_fix != 1 or (lon is None) != (lat is None):
-        remedy = "pass --at X Y, --lon E --lat N, --cell N, or --no-fix"
+    if sum(given is not None for given in (location, secret, lon)) + no_fix != 1 or (lon is None) != (lat is None):
+        remedy = "pass --at X Y, --lon E --lat N, --secret N, or --no-fix"
         raise InputError("one place is needed", field="at", remedy=remedy)
     import numpy as np
 
     from mechdesign.problem.locate import refuse_degrees
+    from mechdesign.sessions.session import Session
     from mechdesign.sessions.terminal import show_estimate
 
-    opened = _opened(file, design)
+    opened = Session(file)
     domain = opened.design.domain
     if lon is not None and lat is not None:
         if domain.plane is None:
@@ -122,19 +127,18 @@ def report(
         location = domain.plane.forward(np.array([lon]), np.array([lat]))[0].tolist()
     elif location is not None and len(location) == domain.dimension:
         refuse_degrees(domain, np.array([location]), surely=False)
-    show_estimate(opened.report(cell, at=location, tick=tick), domain, as_json=as_json)
+    show_estimate(opened.report(secret, at=location, tick=tick), domain, as_json=as_json)
 
 
-@session.command()
-def account(file: SessionArgument, design: DesignOption = None, as_json: JsonOption = False) -> None:
-    """Say what a session has paid: every window summed afresh, exactly."""
+def account(file: SessionArgument, as_json: JsonOption = False) -> None:
+    """Example: `mechdesign session account me.session`.
+
+    Say what a session has paid: every window summed afresh, exactly.
+    """
+    from mechdesign.sessions.session import Session
     from mechdesign.sessions.terminal import show_account
 
-    show_account(_opened(file, design).account(), as_json=as_json)
+    show_account(Session(file).account(), as_json=as_json)
 
 
-def _opened(file: Path, design: Path | None) -> Session:
-    from mechdesign.sessions.design_files import load_design
-    from mechdesign.sessions.session import Session
-
-    return Session(file) if design is None else Session(file, design=load_design(design))
+add_commands(session, {"design": design, "create": create, "report": report, "account": account})

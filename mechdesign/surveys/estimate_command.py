@@ -13,17 +13,15 @@ from mechdesign.cli.options import (
     JsonOption,
     NameFieldOption,
     OverwriteOption,
-    PageOption,
     RestOption,
     SimultaneousOption,
     check_page,
     save_page,
-    whole,
 )
 from mechdesign.errors import InputError
 
 _REPORTS_HELP = "CSV of reports: column report, or x and y, or longitude and latitude; count, how often; mechanism."
-_OUTPUT_HELP = "File to write: .csv, .json, .nc or, on Earth, .geojson; may be repeated."
+_OUTPUT_HELP = "File to write: .csv, .json, .nc, .html or, on Earth, .geojson; repeatable."
 
 
 def estimate(
@@ -32,17 +30,17 @@ def estimate(
     areas: Annotated[str | None, AREAS] = None,
     rest: RestOption = None,
     name_field: NameFieldOption = None,
-    seed: Annotated[int, whole("--seed", help="Draws the halves of the test of fit.")] = 0,
     confidence: ConfidenceOption = 0.95,
     simultaneous: SimultaneousOption = False,
-    method: Annotated[str, typer.Option("--method", help="maximum-likelihood or stopped.")] = "maximum-likelihood",
     against: Annotated[Path | None, typer.Option("--against", help="Reports of another period, as REPORTS.")] = None,
     output: Annotated[list[Path] | None, typer.Option("-o", "--output", help=_OUTPUT_HELP)] = None,
-    page: PageOption = None,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Estimate the distribution of secrets and the shares of areas, with intervals that hold."""
+    """Example: `mechdesign estimate reports.csv flat.nc --areas 2x2`.
+
+    Estimate the distribution of secrets and the shares of areas, with intervals that hold.
+    """
     from mechdesign.geo.areas import read_areas
     from mechdesign.mechanism.storage import load
     from mechdesign.mechanism.stored import read
@@ -54,8 +52,6 @@ def estimate(
     from mechdesign.surveys.tables import estimate_document
     from mechdesign.surveys.terminal import estimate_words
 
-    if page is not None:
-        check_page(page, overwrite=overwrite)
     if reports.suffix.lower() == ".nc":
         raise InputError(
             "is a mechanism file, not reports",
@@ -66,7 +62,10 @@ def estimate(
     mechanisms = [load(path) for path in files]
     domain = shared_domain(mechanisms)
     for path in output or []:
-        check_shares_target(path, overwrite=overwrite, on_earth=domain.plane is not None)
+        if path.suffix.lower() == ".html":
+            check_page(path, overwrite=overwrite)
+        else:
+            check_shares_target(path, overwrite=overwrite, on_earth=domain.plane is not None)
     if areas is None and (against, rest, name_field) != (None,) * 3:
         raise InputError("intervals are of areas", field="areas", value="none", remedy="pass --areas FILE")
     places = {str(each.attrs["sha256"]): report_places(read(each)) for each in mechanisms}
@@ -79,15 +78,14 @@ def estimate(
         mechanisms,
         counts,
         parted,
-        seed=seed,
         confidence=confidence,
         simultaneous=simultaneous,
-        method=method,
         against=others,
     )
     for path in output or []:
-        save_shares(estimated, path, overwrite=overwrite)
-    if page is not None:
-        save_page(estimated, page, mechanisms=mechanisms, overwrite=overwrite)
+        if path.suffix.lower() == ".html":
+            save_page(estimated, path, mechanisms=mechanisms, overwrite=overwrite)
+        else:
+            save_shares(estimated, path, overwrite=overwrite)
     document = estimate_document(estimated)
     printing.show(document, estimate_words(document), as_json=as_json)

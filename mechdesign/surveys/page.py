@@ -1,7 +1,7 @@
 """The page of an estimate: two sentences for a board, maps of cells and areas, a bar for every area; without scripts.
 
 Its figures are found again from the counts and, where they are given, from the mechanisms that made the reports, before
-the page is written. `mechdesign page` on the same files does it again.
+the page is written. `mechdesign export` on the same files does it again.
 """
 
 from __future__ import annotations

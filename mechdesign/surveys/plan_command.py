@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _SOURCE_HELP = "A mechanism file (.nc), or a problem, its parameters after it: its prior is the planned truth."
 _ERROR_HELP = "Half the interval that is wanted, as a share of 1 like --confidence: 0.02 is 2 points of 100."
+FAMILY = "geometric_clamped"  # of mechanisms at --levels
 _OUTPUT_HELP = "File to write: .csv, .json or .nc."
 
 
@@ -35,14 +36,11 @@ def plan(
     context: typer.Context,
     source: Annotated[str, typer.Argument(help=_SOURCE_HELP)],
     areas: Annotated[str, AREAS],
-    people: Annotated[int, whole("--people", help="How many people will report once each.")],
+    respondents: Annotated[int, whole("--respondents", help="How many people will report once each.")],
     error: Annotated[float, real("--error", help=_ERROR_HELP)] = 0.02,
     levels: Annotated[str | None, typer.Option("--levels", help="Epsilons of a problem, such as 0.005,0.01.")] = None,
-    mechanism: Annotated[
-        list[str] | None, typer.Option("--mechanism", help="Family for --levels; repeatable. [geometric_clamped]")
-    ] = None,
     mine: Annotated[
-        list[Path] | None, typer.Option("--with", help="A mechanism file of yours beside them; repeatable.")
+        list[Path] | None, typer.Option("--with", help="A mechanism of yours beside them: .nc; repeatable.")
     ] = None,
     rest: RestOption = None,
     name_field: NameFieldOption = None,
@@ -52,13 +50,15 @@ def plan(
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Plan a collection: the error of every area's share, and the people or the epsilon that a wanted one takes."""
+    """Example: `mechdesign plan flat --cells 4 --areas 2x2 --respondents 2000`.
+
+    Plan a collection: the error of every area's share, and the people or the epsilon that a wanted one takes.
+    """
     file = Path(source).suffix.lower() == ".nc"
     if file:
         parameter_values("a mechanism file", (), context.args)
-        if levels is not None or mechanism is not None:
-            name, value = ("levels", levels) if levels is not None else ("mechanism", mechanism)
-            raise InputError("is for a problem: a file has its own level", field=name, value=value)
+        if levels is not None:
+            raise InputError("is for a problem: a file has its own level", field="levels", value=levels)
         problem = None
     else:
         problem_file, parameters = problem_asked(source, context)
@@ -84,11 +84,11 @@ def plan(
         ):
             raise InputError("has other secrets than the problem", field="with", value=files[0])
         domain, truth = problem.domain, problem.prior_array
-        made, more = _of_levels(problem, levels, mechanism or ["geometric_clamped"])
+        made, more = _of_levels(problem, levels, [FAMILY])
         tables, described = made | tables, more | described
     assert domain is not None
     parted = read_areas(areas, domain, rest=rest, name_field=name_field, on_note=printing.note)
-    options: dict[str, Any] = {"people": people, "confidence": confidence, "simultaneous": simultaneous}
+    options: dict[str, Any] = {"people": respondents, "confidence": confidence, "simultaneous": simultaneous}
     options["error"] = error
     planned = make_plan(
         tables,
@@ -101,7 +101,7 @@ def plan(
     )
     needed: dict[str, float | None] = {}
     if problem is not None:
-        needed = {name: epsilon_for(problem, name, parted, **options) for name in mechanism or ["geometric_clamped"]}
+        needed = {FAMILY: epsilon_for(problem, FAMILY, parted, **options)}
     if output is not None:
         save_shares(planned, output, overwrite=overwrite)
     document = plan_document(planned) | {"epsilon_for_error": needed}

@@ -1,9 +1,10 @@
 """What `web` adds to the core. Needs: none. With: none."""
 
 TABLES = {
-    "commands": {
-        "page": "mechdesign.web.commands:page",
-        "client": "mechdesign.web.commands:client",
+    "exporters": {
+        ".html": "mechdesign.web.commands:PAGE",
+        ".htm": "mechdesign.web.commands:PAGE",
+        "": "mechdesign.web.commands:CLIENT",
     },
     "providers": {"page": "mechdesign.web.page"},
 }

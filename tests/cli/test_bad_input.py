@@ -129,15 +129,15 @@ COMMANDS = {
     "too many outputs": ("solve income --outputs 99999999999", "outputs", "size"),
     "too many losses": ("solve income --cells 1000000 --outputs 1000000", "cells", "size"),
     **{f"too many nodes, {nodes}": (f"solve streets --nodes {nodes}", "nodes", "size") for nodes in (20000, 10**18)},
-    "too many points of a sweep": ("sweep line --points 99999999999", "points", "input"),
+    "too many points of a sweep": ("compare line --scales 1:2:99999999999", "scales", "input"),
     "too many cells for a table": (
         audit("euclidean --epsilon 1 --unit km --cell 1 --grid 100000x100000"), "grid", "input"),
     **{f"whole number {value}, {option}": (f"{command} {option} {value}", option.lstrip("-"), "input")
-       for command, option in (("solve line", "--cells"), ("sweep line", "--points"), ("solve line", "--rounds"))
+       for command, option in (("solve line", "--cells"), ("solve line", "--rounds"))
        for value in ("1_0", "\uff11\uff10", "\u0663", "0x10", "1e3", "3.0", "9223372036854775808", "9" * 5000)},
     **{f"number {value}, {option}": (f"{command} {option} {value}", option.lstrip("-"), "input")
        for command, option in (("solve line", "--epsilon"), ("solve line", "--gap"), ("compare line", "--time-limit"),
-                               ("sweep line", "--from"), (audit("discrete"), "--epsilon"))
+                               ("compare line", "--gap"), (audit("discrete"), "--epsilon"))
        for value in ("1_0.5", "\uff11.5", "\u0660.\u0665", "0x1p3", "1e400", "1e-400", "nan", "1,5")},
     "grid in digits of another script": (
         audit("euclidean --epsilon 1 --unit km --cell 1 --grid \uff12"), "grid", "input"),
@@ -153,14 +153,13 @@ COMMANDS = {
     "time zero": ("solve line --time-limit 0", "time-limit", "input"),
     "time nan": ("solve line --time-limit nan", "time-limit", "input"),
     "program unknown": ("solve line --program best", "program", "input"),
-    "distances unknown": ("solve line --program eikonal --distances straight", "distances", "input"),
-    "distances without eikonal": ("solve line --distances fast-marching", "distances", "input"),
+    "fast marching without eikonal": ("solve line --method fast-marching", "distances", "input"),
     "worst loss without bounded": ("solve line --worst-loss 0.5", "worst-loss", "input"),
     "bounded without worst loss": ("solve line --program bounded", "worst-loss", "input"),
     "worst loss zero": ("solve line --program bounded --worst-loss 0", "worst-loss", "input"),
-    "distances for minimax": ("solve line --program minimax --distances fast-marching", "distances", "input"),
+    "fast marching for minimax": ("solve line --program minimax --method fast-marching", "distances", "input"),
     "fast marching on another metric": (
-        "solve euclidean --program eikonal --distances fast-marching", "distances", "input",
+        "solve euclidean --program eikonal --method fast-marching", "distances", "input",
     ),
     "only unknown": ("compare line --only best", "only", "input"),
     "compare, output exists": ("compare line -o taken.nc", "output", "input"),
@@ -187,9 +186,8 @@ COMMANDS = {
     "audit, parameter unknown": (audit("discrete --epsilon 1 --cell 3"), "--cell", "input"),
     "audit, metric unknown": (audit("taxicab --epsilon 1"), "metric", "input"),
     "audit, no metric": ("audit table.csv", "metric", "input"),
-    "audit, two metrics": (audit("discrete --epsilon 1 --problem line"), "metric", "input"),
-    "audit, mechanism missing": ("audit table.csv --mechanism absent.nc", "file", "file"),
-    "audit, rows and secrets": ("audit table.csv --problem line --cells 3", "table", "input"),
+    "audit, mechanism missing": ("audit table.csv --metric absent.nc", "file", "file"),
+    "audit, rows and secrets": ("audit table.csv --metric line --cells 3", "table", "input"),
     "audit, output exists": (audit("discrete --epsilon 1 -o taken.nc"), "output", "input"),
     "audit, too small an epsilon": (audit("discrete --epsilon 1e-12 -o x.nc"), "epsilon", "input"),
     **{f"audit, table {name}": (f"audit {name} --metric discrete --epsilon 1", "table", kind) for name, kind in (
@@ -207,10 +205,10 @@ COMMANDS = {
     "verify a device": ("verify /dev/zero", "file", "file"),
     "verify a URL": ("verify https://example.org/mechanism.nc", "file", "file"),
     "verify a folder": ("verify .", "file", "file"),
-    "plot, file missing": ("plot absent.nc -o x.png", "file", "file"),
-    "sweep backwards": ("sweep line --from 2 --to 1", "to", "input"),
-    "sweep of no points": ("sweep line --points 0", "points", "input"),
-    "sweep from zero": ("sweep line --from 0", "from", "input"),
+    "plot, file missing": ("export absent.nc -o x.png", "file", "file"),
+    "sweep backwards": ("compare line --scales 2:1:3", "scales", "input"),
+    "sweep of no points": ("compare line --scales 1:2:0", "scales", "input"),
+    "sweep from zero": ("compare line --scales 0:1:3", "scales", "input"),
     "verify missing": ("verify absent.nc", "file", "file"),
     "export missing": ("export absent.nc -o x.csv", "file", "file"),
 }  # fmt: skip

@@ -17,7 +17,7 @@ from mechdesign.errors import DesignError
 from mechdesign.mechanism.dataset import probabilities, seal
 from mechdesign.mechanism.storage import load, save
 from mechdesign.output.summary import summarise
-from mechdesign.problem.problem import load_problem, read_problem_file
+from mechdesign.problem.problem import load_problem, read_problem_file, shipped_problems
 from mechdesign.programs.coupled import Minimax
 from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.programs.program import Optimal
@@ -78,19 +78,20 @@ def test_the_module_runs_and_exit_codes_reach_the_shell(tmp_path):
     assert refused.stderr.startswith("error: gap: ")
 
 
-def test_problems(run, run_json):
-    code, listed = run_json("problems")
+def test_the_help_of_solve_lists_the_problems(run):
+    code, out, _ = run("solve", "--help")
+    listed = shipped_problems()
     assert code == 0
-    assert [p["problem"] for p in listed] == [
+    assert [problem.name for problem in listed] == [
         "discrete", "euclidean", "flat", "income", "line", "neighbourhoods", "northeast", "paris", "philadelphia",
         "streets",
     ]  # fmt: skip
-    for entry in listed:
-        assert entry["parameters"] == read_problem_file(entry["problem"]).parameters
-        assert len(entry["summary"]) > 20
-    code, out, _ = run("problems")
-    assert code == 0
-    assert "--raster-unit=mi" in " ".join(out.split())
+    told = " ".join(out.split())
+    for problem in listed:
+        assert problem.parameters == read_problem_file(problem.name).parameters
+        assert len(problem.summary) > 20
+        assert f"{problem.name} {problem.summary}" in told
+    assert "--raster-unit=mi" in told
 
 
 def test_solve_prints_the_documented_figures(solved):
@@ -200,7 +201,7 @@ def test_compare(run, run_json, tmp_path, monkeypatch):
     assert [{k: None if v == "" else v for k, v in row.items()} for row in written] == [
         {k: v if v is None or isinstance(v, str) else repr(v) for k, v in row.items()} for row in rows
     ]
-    code, out, _ = run("compare", "euclidean", "--only", "constant", "--only", "eikonal")
+    code, out, _ = run("compare", "euclidean", "--only", "constant,eikonal")
     assert code == 0
     listed = [line.split()[0] for line in out.splitlines() if line.startswith(("eikonal", "constant"))]
     assert listed == ["eikonal", "constant"]

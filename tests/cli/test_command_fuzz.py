@@ -41,7 +41,7 @@ MADE = {  # files that other lines read, and the lines that make them
     "line.nc": "solve line --cells 3 -o line.nc",
     "two.nc": "solve line --cells 2 -o two.nc",
     "factored.nc": "solve line --cells 3 --program eikonal --method factored --rounds 5 -o factored.nc",
-    "curve.nc": "sweep line --cells 2 --points 2 -o curve.nc",
+    "curve.nc": "compare line --cells 2 --scales 0.25,4 -o curve.nc",
     "area.nc": "area park.geojson --cell 600 --within 600 --nats 0.7 --program planar-laplace -o area.nc",
     "exported.json": "export line.nc -o exported.json",
     "day.session": "session create day.session --design day.json --limit 4",
@@ -288,17 +288,17 @@ LIMITED = [
 ]  # fmt: skip
 LONGER = [
     ("solve line --cells 1_0", 2), ("solve \udcff.py", 2), ("solve loop.py --json", 2),
-    ("sweep line --points 99999999999", 2),
+    ("compare line --scales 1:2:99999999999", 2),
     ("audit table.csv --metric euclidean --epsilon 1 --unit km --cell 1 --grid 100000x100000", 2),
     ("--version", 0), ("solve", 2), ("solve line --gap nan", 2), ("solve folder.py --json", 2), ("solve empty.py", 2),
     ("solve philadelphia --cells 4000 --json", 2), ("solve philadelphia --cells 1000", 2),
     ("solve euclidean --cells 1000", 2), ("solve neighbourhoods --cells 500", 2),
     ("solve neighbourhoods --cells 1000", 2), ("solve paris --cells 1000", 2), ("solve streets --nodes 20000", 2),
     ("solve income --outputs 99999999999", 2), ("compare philadelphia --cells 1000", 2),
-    ("sweep flat --cells 1000", 2), ("sample line.nc --secret 0 --seed -1", 2), ("verify empty.nc", 1),
-    ("verify /dev/zero", 2), ("plot table.csv -o x.png", 1), ("export line.nc -o x.csv --rows 1:0", 2),
-    ("area wide.geojson --cell 200 --within 200 --nats 0.7 -o a.nc", 2),
-    ("area wide.geojson --cell 290 --within 200 --nats 0.7 -o a.nc", 2), ("level --within 1e400 --factor 2", 2),
+    ("compare flat --cells 1000 --scales 1,2", 2), ("sample line.nc --secret 0 --seed -1", 2), ("verify empty.nc", 1),
+    ("verify /dev/zero", 2), ("export table.csv -o x.png", 1), ("export line.nc -o x.csv --rows 1:0", 2),
+    ("area wide.geojson --cell 200 --within 200 --factor 2 -o a.nc", 2),
+    ("area wide.geojson --cell 290 --within 200 --factor 2 -o a.nc", 2), ("level --within 1e400 --factor 2", 2),
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""`mechdesign compare` and `sweep`: mechanisms of one's own, tables as files, and what Ctrl-C leaves."""
+"""`mechdesign compare`: mechanisms of one's own, tables as files, and what Ctrl-C leaves."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ def test_files_beside_ours(run, own):
 
 
 def test_files_beside_a_curve(run, own):
-    code, out, _ = run("sweep", "line", "--cells", 4, "--points", 2, *own, "--json", "-o", "c.nc")
+    code, out, _ = run("compare", "line", "--cells", 4, "--scales", "0.25:4:2", *own, "--json", "-o", "c.nc")
     rows = json.loads(out)
     assert (code, [row["scale"] for row in rows]) == (0, [0.25, 4])
     assert rows[0]["mine_loss"] == rows[1]["mine_loss"] > 0
-    code, out, _ = run("sweep", "line", "--cells", 4, "--points", 2, *own, "-o", "c.tex")
+    code, out, _ = run("compare", "line", "--cells", 4, "--scales", "0.25:4:2", *own, "-o", "c.tex")
     assert (code, "mine" in out) == (0, True)
 
 
-@pytest.mark.parametrize("command", ["compare", "sweep"])
+@pytest.mark.parametrize("scales", [(), ("--scales", "1,2")])
 @pytest.mark.parametrize(
     ("words", "field"),
     [
@@ -57,10 +57,10 @@ def test_files_beside_a_curve(run, own):
         (("-o", "x.xlsx"), "output"),
     ],
 )
-def test_what_is_no_mechanism_is_refused(run, own, tmp_path, command, words, field):
+def test_what_is_no_mechanism_is_refused(run, own, tmp_path, scales, words, field):
     before = sorted(tmp_path.iterdir())
     given = words if "--cells" in words else (*words, "--cells", "4")
-    code, out, _ = run(command, "line", *given, "--json")
+    code, out, _ = run("compare", "line", *given, *scales, "--json")
     assert (code, json.loads(out)["error"]["field"]) == (2, field)
     assert sorted(tmp_path.iterdir()) == before
 

@@ -20,8 +20,11 @@ from mechdesign.errors import InputError, VerificationError
 from mechdesign.output import summary
 from mechdesign.verification import verify as verification
 
-START = "import mechdesign.cli.main as cli, sys, os, signal, threading\nsys.argv = ['mechdesign', 'problems']\n"
-CLOSED = "problems | (exec <&-; sleep 0.1)"
+START = "import mechdesign.cli.main as cli, sys, os, signal, threading\nsys.argv = ['mechdesign', 'solve', '--help']\n"
+CLOSED = "solve --help | (exec <&-; sleep 0.1)"
+
+
+LEVEL = ("level", "--within", "200", "--factor", "2")
 
 
 @pytest.fixture
@@ -51,17 +54,19 @@ def shell(words, **settings):
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        ("mechdesign problems > /dev/full", 1, "could not be written"),
-        ("mechdesign problems --json > /dev/full", 1, "could not be written"),
+        ("mechdesign solve --help > /dev/full", 1, "could not be written"),
+        pytest.param(
+            "mechdesign level --within 2 --factor 2 --json > /dev/full", 1, "could not be written", marks=needs("geo")
+        ),
         ("mechdesign --help > /dev/full", 1, "could not be written"),
         pytest.param(
             "mechdesign level --within 0 --factor 2 --json > /dev/full", 2, "must be positive", marks=needs("geo")
         ),
-        ("mechdesign problems | true", 1, ""),
-        ("mechdesign problems --json | true", 1, ""),
+        ("mechdesign solve --help | true", 1, ""),
+        pytest.param("mechdesign level --within 2 --factor 2 --json | true", 1, "", marks=needs("geo")),
         ("mechdesign level --within 0 --factor 2 2> /dev/full", 2, ""),
         ("mechdesign level --within 0 --factor 2 2>&-", 2, ""),
-        ("mechdesign problems >&-", 0, ""),
+        ("mechdesign solve --help >&-", 0, ""),
     ],
 )
 def test_outputs_that_cannot_be_written(words, code, said):
@@ -76,7 +81,7 @@ def test_a_terminal_of_few_characters_gets_escapes():
     ended = shell("mechdesign level --within $'\\xff\\u00e9' --factor 2", PYTHONIOENCODING="ascii")
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "got \\udcff\\xe9; " in ended.stderr
-    ended = shell("mechdesign problems", PYTHONIOENCODING="ascii")
+    ended = shell("mechdesign solve --help", PYTHONIOENCODING="ascii")
     assert (ended.returncode, ended.stderr, ended.stdout.isascii()) == (0, "", True)
 
 
@@ -94,7 +99,7 @@ def test_an_interrupt_in_start_up(moment, tmp_path):
         "            os.kill(os.getpid(), signal.SIGINT)\n"
         "import mechdesign.cli.main\n"
         "sys.meta_path.insert(0, Interrupt())\n"
-        "sys.argv = ['mechdesign', 'problems']\n"
+        "sys.argv = ['mechdesign', 'solve', 'line']\n"
         "mechdesign.cli.main.main()\n"
     )
     ended = subprocess.run(
@@ -133,40 +138,40 @@ def test_a_real_interrupt_of_the_console_script():
     ],
 )
 def test_exceptions_become_one_line(run, monkeypatch, error, code, kind, said):
-    def fail():
+    def fail(**_):
         raise error
 
-    monkeypatch.setattr("mechdesign.problem.problem.shipped_problems", fail)
-    ended, out, err = run("problems")
+    monkeypatch.setattr("mechdesign.geo.level.level_document", fail)
+    ended, out, err = run(*LEVEL)
     assert (ended, out, err.count("\n")) == (code, "", 1)
     assert err.startswith("error: ")
     assert said in err
-    ended, out, err = run("problems", "--json")
+    ended, out, err = run(*LEVEL, "--json")
     document = json.loads(out)["error"]
     assert (ended, err, document["kind"]) == (code, "", kind)
     if kind == "internal":
         assert "report this" in document["message"]
-        assert document["value"].startswith("mechdesign.cli.export, line ")
+        assert document["value"].startswith("mechdesign.geo.commands, line ")
 
 
 def test_an_exception_that_an_interrupt_led_to_is_an_interrupt(run, monkeypatch):
-    def fail():
+    def fail(**_):
         try:
             raise KeyboardInterrupt
         except KeyboardInterrupt as error:
             raise ImportError("half of a module") from error
 
-    monkeypatch.setattr("mechdesign.problem.problem.shipped_problems", fail)
-    assert run("problems")[0] == 130
+    monkeypatch.setattr("mechdesign.geo.level.level_document", fail)
+    assert run(*LEVEL)[0] == 130
 
 
 def test_where_a_defect_is_can_be_asked(run, monkeypatch):
-    def fail():
+    def fail(**_):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("mechdesign.problem.problem.shipped_problems", fail)
+    monkeypatch.setattr("mechdesign.geo.level.level_document", fail)
     monkeypatch.setenv("MECHDESIGN_TRACEBACK", "1")
-    code, _, err = run("problems")
+    code, _, err = run(*LEVEL)
     assert code == 1
     assert err.startswith("Traceback")
     assert err.splitlines()[-1].startswith("error: mechdesign: unexpected ZeroDivisionError")
@@ -181,7 +186,7 @@ def test_where_a_defect_is_can_be_asked(run, monkeypatch):
         ("solve", "line", "--cells", "3", "--program", "eikonal", "--method", "factored", "-o", "x.nc"),
         ("audit", "table.csv", "--metric", "discrete", "--epsilon", "1", "-o", "x.nc"),
         pytest.param(("area", ROOT / "problems/data/example_park.geojson", "--cell", "600", "--within", "200",
-                      "--nats", "0.7", "-o", "x.nc"), marks=needs("geo", "positions")),
+                      "--factor", "2", "-o", "x.nc"), marks=needs("geo", "positions")),
     ],
 )  # fmt: skip
 def test_what_does_not_verify_is_not_saved(run, monkeypatch, tmp_path, words, answer):
@@ -223,7 +228,7 @@ def test_names_with_markup_and_control_characters_are_shown_as_they_are(run, tmp
     assert (code, err.count("\n"), "\\x1b[31m\\n\\u202e.ncx" in err) == (2, 1, True)
     problem = tmp_path / "[red]line[.py"
     problem.write_text((ROOT / "problems" / "line.py").read_text(encoding="utf-8"), encoding="utf-8")
-    for command in (["solve"], ["compare"], ["sweep", "--points", "2"]):
+    for command in (["solve"], ["compare"], ["compare", "--scales", "1,2"]):
         code, out, err = run(command[0], problem.name, *command[1:], "--cells", "2")
         assert (code, "[red]line[" in out + err) == (0, True)
 
@@ -233,8 +238,8 @@ def test_names_with_formulas_are_drawn_as_they_are(run, tmp_path):
     problem = tmp_path / "a$\\frac{$.py"
     problem.write_text((ROOT / "problems" / "flat.py").read_text(encoding="utf-8"), encoding="utf-8")
     assert run("solve", problem.name, "--cells", "2", "-o", "x.nc")[0] == 0
-    assert run("plot", "x.nc", "-o", "x.png")[0] == 0
-    assert run("sweep", problem.name, "--cells", "2", "--points", "2", "--plot", "y.svg")[0] == 0
+    assert run("export", "x.nc", "-o", "x.png")[0] == 0
+    assert run("compare", problem.name, "--cells", "2", "--scales", "1,2", "-o", "y.svg")[0] == 0
     assert "a$\\frac{$: 2 x 2 cells" in (tmp_path / "y.svg").read_text(encoding="utf-8")
 
 
@@ -246,7 +251,7 @@ def test_names_with_formulas_are_drawn_as_they_are(run, tmp_path):
         "solve line --cells 3 --program eikonal --epsilon 1e100",
         "compare flat --cells 2 --epsilon 1e9",
         "compare line --cells 2 --epsilon 1e100",
-        "sweep line --cells 2 --points 2 --to 1e100",
+        "compare line --cells 2 --scales 0.25:1e100:2",
         "audit table.csv --metric euclidean --epsilon 1e-100 --unit km --grid 2 --cell 1",
         pytest.param("level --within 1e-100 --epsilon 1e100 --reports 9223372036854775807", marks=needs("geo")),
     ],

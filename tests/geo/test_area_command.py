@@ -30,7 +30,7 @@ pyproj = pytest.importorskip("pyproj")
 pytest.importorskip("shapely")
 
 PARK = ROOT / "problems" / "data" / "example_park.geojson"
-USUAL = ["--cell", "400", "--within", "400", "--nats", "1.3862", "--positions", "cells"]
+USUAL = ["--cell", "400", "--within", "400", "--factor", repr(math.exp(1.3862)), "--positions", "cells"]
 GEOD = pyproj.Geod(ellps="WGS84")
 
 
@@ -86,13 +86,18 @@ def test_levels_and_prior_come_from_rasters(run_json, tmp_path):
     rows = [" ".join(str(1 + k + j) for k in range(8)) for j in range(8)]
     map_.write_text("ncols 8\nnrows 8\nxllcorner -2000\nyllcorner -2000\ncellsize 500\n" + "\n".join(rows))
     file = tmp_path / "area.nc"
-    options = ["--prior", map_, "--levels", map_, "--slope", "1e-4", "--gap", "0.01"]
-    code, made = run_json("area", PARK, *USUAL, *options, "-o", file)
+    levels = tmp_path / "levels.asc"
+    nats = [" ".join(f"{4e-3 + 2e-4 * (k + j):.4f}" for k in range(8)) for j in range(8)]
+    levels.write_text("ncols 8\nnrows 8\nxllcorner -2000\nyllcorner -2000\ncellsize 500\n" + "\n".join(nats))
+    options = ["--prior", map_, "--levels-from", levels, "--gap", "0.01"]
+    code, made = run_json("area", PARK, *USUAL[:2], *USUAL[6:], *options, "-o", file)
     assert (code, made["certified"]) == (0, True)
     mechanism = md.load(file)
     density = md.read.raster(map_, unit="m").at(points_of(mechanism, "secret"))
     assert mechanism["prior"].values == pytest.approx(density / density.sum())
-    assert mechanism["level"].values == pytest.approx(0.6931 / 200 + 1e-4 * density, rel=1e-6)
+    stated = md.read.raster(levels, unit="m").at(points_of(mechanism, "secret"))
+    assert mechanism["level"].values == pytest.approx(stated, rel=1e-6)
+    assert stated.max() > stated.min()
 
 
 def test_the_forbidden_part_holds_no_cell(run_json, tmp_path):
@@ -115,14 +120,14 @@ def test_the_forbidden_part_holds_no_cell(run_json, tmp_path):
         ({"--cell": "1e-300"}, "cell"),
         ({"--cell": "0.01"}, "cell"),
         ({"--cell": "10"}, "cell"),
-        ({"--stencil": "\uff18"}, "stencil"),
         ({"--within": "0"}, "within"),
-        ({"--nats": "-1"}, "nats"),
-        ({"--nats": "nan"}, "nats"),
+        ({"--factor": "-1"}, "factor"),
+        ({"--factor": "nan"}, "factor"),
+        ({"--people": "9"}, "people"),
+        ({"--radii": "1,2"}, "radii"),
         ({"--unit": "degree"}, "unit"),
         ({"--program": "magic"}, "program"),
         ({"--loss": "joy"}, "loss"),
-        ({"--slope": "1"}, "slope"),
         ({"--paths": "winding", "--positions": "any"}, "paths"),
         ({"--positions": "some"}, "positions"),
         ({"--time-limit": "0"}, "time-limit"),
@@ -198,10 +203,10 @@ def test_the_choice_is_told_with_what_the_other_one_costs(run, run_json, tmp_pat
 
 def test_levels_that_vary_may_be_given_eikonal_weights(run_json, tmp_path):
     map_ = tmp_path / "density.asc"
-    rows = [" ".join(str(1 + k + j) for k in range(8)) for j in range(8)]
+    rows = [" ".join(f"{1e-4 * (36 + k + j):.4f}" for k in range(8)) for j in range(8)]
     map_.write_text("ncols 8\nnrows 8\nxllcorner -2000\nyllcorner -2000\ncellsize 500\n" + "\n".join(rows))
-    options = ["--levels", map_, "--slope", "1e-4", "--program", "eikonal", "--within", "400"]
-    code, made = run_json("area", PARK, *USUAL[:2], *USUAL[4:], *options, "-o", tmp_path / "a.nc")
+    options = ["--levels-from", map_, "--program", "eikonal"]
+    code, made = run_json("area", PARK, *USUAL[:2], *USUAL[6:], *options, "-o", tmp_path / "a.nc")
     assert (code, made["program"], made["certified"]) == (0, "eikonal", True)
     assert made["alternative_loss"] > made["loss"]
 
@@ -209,7 +214,6 @@ def test_levels_that_vary_may_be_given_eikonal_weights(run_json, tmp_path):
 @pytest.mark.parametrize(
     "words",
     [
-        ["--within", "400", "--nats", repr(math.log(4.0))],
         ["--within", "400", "--factor", "4"],
         ["--epsilon", repr(math.log(2.0) / 200)],
     ],
@@ -254,7 +258,7 @@ def test_boxes_that_are_none(run_json, tmp_path, words, field):
         (["--within", "200", "--factor", "1"], "factor"),
         (["--within", "200", "--factor", "2", "--epsilon", "1"], "factor"),
         (["--epsilon", "0"], "epsilon"),
-        (["--within", "200", "--nats", "inf"], "nats"),
+        (["--within", "200", "--factor", "inf"], "factor"),
     ],
 )
 def test_levels_that_are_none(run_json, tmp_path, words, field):
@@ -361,10 +365,8 @@ def test_levels_from_people(run_json, tmp_path):
         people,
         "--people",
         "600",
-        "--least",
-        "300",
-        "--most",
-        "2e3",
+        "--radii",
+        "300,2e3",
     ]
     code, made = run_json(*words, "--program", "eikonal", "-o", file)
     assert (code, made["certified"], made["program"]) == (0, True, "eikonal")
@@ -379,7 +381,7 @@ def test_levels_from_people(run_json, tmp_path):
 
 
 def test_the_sentence_on_levels_from_people(run, tmp_path):
-    options = ["--levels-from", people_file(tmp_path), "--people", "600", "--least", "300", "--most", "2e3"]
+    options = ["--levels-from", people_file(tmp_path), "--people", "600", "--radii", "300,2e3"]
     words = ["area", "--box", "2.34,48.855,2.345,48.86", "--cell", "200", *options, "--factor", "4"]
     said = " ".join(run(*words, "--program", "planar-laplace", "-o", tmp_path / "b.nc")[1].split())
     assert "The level is 1.38629 nats over the radius of the disc that holds 600 people, its radius between 300" in said
@@ -391,10 +393,10 @@ def test_the_sentence_on_levels_from_people(run, tmp_path):
         (["--people", "100"], "people"),
         (["--levels-from", "people.csv", "--within", "200"], "within"),
         (["--levels-from", "people.csv", "--epsilon", "0.01"], "epsilon"),
-        (["--levels-from", "people.csv", "--nats", "2", "--factor", "3"], "factor"),
-        (["--levels-from", "people.csv", "--most", "100"], "least"),
-        (["--levels-from", "people.csv", "--most", "0"], "most"),
-        (["--levels-from", "people.csv", "--slope", "1"], "slope"),
+        (["--levels-from", "people.csv", "--factor", "1"], "factor"),
+        (["--levels-from", "people.csv", "--radii", "500,100"], "least"),
+        (["--levels-from", "people.csv", "--radii", "500,0"], "most"),
+        (["--levels-from", "people.csv", "--radii", "1"], "radii"),
         (["--levels-from", "nowhere.csv"], "people"),
     ],
 )
@@ -410,7 +412,7 @@ def test_levels_from_people_that_are_none(run_json, tmp_path, monkeypatch, words
 def test_many_cells_need_no_table(run_json, tmp_path, monkeypatch):
     """Factors of 1,681 cells and more are made where a table of them would be refused."""
     monkeypatch.setattr("mechdesign.geo.design.HELD", 10**9)
-    options = ["--people", "60", "--least", "100", "--most", "300"]
+    options = ["--people", "60", "--radii", "100,300"]
     words = ["area", PARK, "--cell", "25", "--levels-from", people_file(tmp_path), *options, "-o", tmp_path / "a.nc"]
     code, said = run_json(*words, "--program", "optimal")
     assert (code, said["error"]["kind"]) == (2, "size")
@@ -586,8 +588,8 @@ def test_a_river_between_two_people_does_not_raise_their_odds(run, run_json, riv
     wet = md.geo.read_area(river).contains(np.array(drawn["report_longitude"]), np.array(drawn["report_latitude"]))
     assert not wet.any()
     assert run_json("export", straight, "--degrees", "-o", tmp_path / "t.csv")[0] == 0
-    assert run("page", straight, "-o", tmp_path / "p.html")[0] == 0
-    assert run("client", straight, "-o", tmp_path / "web")[0] == 0
+    assert run("export", straight, "-o", tmp_path / "p.html")[0] == 0
+    assert run("export", straight, "-o", tmp_path / "web")[0] == 0
 
 
 def test_a_ragged_area_is_drawn_within_its_rectangle(run_json, river, tmp_path):
@@ -752,5 +754,5 @@ def test_a_city_from_its_box_to_reports_pages_and_proofs_of_others(run, run_json
     assert np.mean(away) < 3 * made["position_loss"]
     assert run_json("export", file, "--degrees", "-o", tmp_path / "t.csv")[0] == 0
     assert check_table([str(tmp_path / "t.csv")]) == 0
-    assert run("page", file, "-o", tmp_path / "p.html")[0] == 0
-    assert run("client", file, "-o", tmp_path / "web")[0] == 0
+    assert run("export", file, "-o", tmp_path / "p.html")[0] == 0
+    assert run("export", file, "-o", tmp_path / "web")[0] == 0

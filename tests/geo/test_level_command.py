@@ -80,10 +80,9 @@ def test_the_document_in_three_forms():
 def test_a_level_in_every_form(run):
     words = ("--within", 200, "--unit", "metres", "--reports", 4, "--json")
     first = json.loads(run(*words, "--factor", 2)[1])
-    for form in (("--nats", repr(math.log(2))), ("--epsilon", repr(math.log(2) / 200))):
-        again = json.loads(run(*words, *form)[1])
-        for name, value in first.items():
-            assert again[name] == (pytest.approx(value, rel=FLOAT) if isinstance(value, float | dict) else value), name
+    again = json.loads(run(*words, "--epsilon", repr(math.log(2) / 200))[1])
+    for name, value in first.items():
+        assert again[name] == (pytest.approx(value, rel=FLOAT) if isinstance(value, float | dict) else value), name
 
 
 def test_the_command_prints_what_the_document_says(run):
@@ -105,23 +104,21 @@ def test_the_command_prints_what_the_document_says(run):
     assert (code, json.loads(out)) == (0, level_document(radius=1, unit="km", epsilon=3))
     code, out, _ = run("--within", 1000, "--epsilon", 3, "--json")
     assert json.loads(out)["factor"] is None  # e^3000
-    assert "sharing" not in run("--within", 1, "--nats", 1)[1]
+    assert "sharing" not in run("--within", 1, "--factor", 2)[1]
 
 
 @pytest.mark.parametrize(
     ("words", "field"),
     [
         ((), "factor"),
-        (("--factor", 2, "--nats", 1), "factor"),
+        (("--factor", 2, "--epsilon", 1), "factor"),
         (("--factor", 1), "factor"),
         (("--factor", "inf"), "factor"),
-        (("--nats", -1), "nats"),
         (("--epsilon", 0), "epsilon"),
         (("--factor", 2, "--unit", "degrees"), "unit"),
         (("--factor", 2, "--unit", "parsec"), "unit"),
         (("--factor", 2, "--reports", 0), "reports"),
         (("--factor", 2, "--interest", -1), "interest_radius"),
-        (("--factor", 2, "--interest", 1, "--confidence", 2), "confidence"),
     ],
 )
 def test_refusals_name_the_field(words, field, run):

@@ -149,26 +149,25 @@ def test_probabilities_of_a_vector_add_up():
 
 
 def test_the_command_says_it(run, run_json):
-    code, said = run_json("audit", "--rule", "android-coarse")
+    code, said = run_json("audit", "android-coarse")
     assert (code, said["smallest_epsilon"]) == (0, None)
     assert said["vectors"] == vectors("android-coarse")
-    code, printed, _ = run("audit", "--rule", "android-coarse")
+    code, printed, _ = run("audit", "android-coarse")
     words = " ".join(printed.split())
     assert code == 0
     assert words.startswith("No epsilon bounds android-coarse: the further away a report is, the more it tells: 4 nats")
     for figure in ("41.1", "972.773 m", "2.06 nats per km", "0.383"):
         assert figure in words
-    assert "infinitely many across a border" in " ".join(run("audit", "--rule", "webkit-grid")[1].split())
+    assert "infinitely many across a border" in " ".join(run("audit", "webkit-grid")[1].split())
 
 
 @pytest.mark.parametrize(
     ("words", "field"),
     [
-        (["--rule", "magic"], "rule"),
+        (["magic"], "rule"),
         ([], "table"),
-        (["--rule", "webkit-grid", "--metric", "discrete"], "metric"),
-        (["table.csv", "--rule", "webkit-grid"], "table"),
-        (["--rule", "webkit-grid", "-o", "x.nc"], "output"),
+        (["webkit-grid", "--metric", "discrete"], "metric"),
+        (["webkit-grid", "-o", "x.nc"], "output"),
     ],
 )
 def test_rules_that_are_none(run_json, tmp_path, monkeypatch, words, field):

@@ -230,7 +230,8 @@ def test_an_address_without_a_scheduler_is_refused_quietly(where, request, monke
     monkeypatch.setattr(cluster, "WAIT", 1.0)
     where = request.getfixturevalue(where) if where in ("silent", "babbling") else where
     words = ["solve", "flat", "--program", "eikonal", "--method", "factored", "--work", str(tmp_path / "work")]
-    monkeypatch.setattr(sys, "argv", ["mechdesign", *words, "--scheduler", where])
+    monkeypatch.setattr(sys, "argv", ["mechdesign", *words])
+    monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", where)
     with pytest.raises(SystemExit) as ended:
         cli.main()
     told = capfd.readouterr().err
@@ -303,9 +304,10 @@ def test_workers_that_go_away_for_good_end_the_run(separate, state, monkeypatch)
 def test_a_scheduler_that_goes_away_ends_the_program_with_one_line(separate, tmp_path):
     scheduler, _, where = separate
     words = ["solve", "philadelphia", "--program", "eikonal", "--method", "factored", "--cells", "60"]
-    rest = ["--rounds", "1000", "--work", str(tmp_path / "work"), "--scheduler", where]
+    rest = ["--rounds", "1000", "--work", str(tmp_path / "work")]
+    environment = {**os.environ, "DASK_SCHEDULER_ADDRESS": where}
     with subprocess.Popen(
-        [sys.executable, "-m", "mechdesign", *words, *rest], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "mechdesign", *words, *rest], stderr=subprocess.PIPE, text=True, env=environment
     ) as ran:
         while ran.poll() is None and not (tmp_path / "work" / "state.block").exists():
             time.sleep(0.1)

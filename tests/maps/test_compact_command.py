@@ -39,7 +39,7 @@ def test_a_map_is_exported_verified_and_drawn_from(tmp_path: Path, run, run_json
 @needs("web")
 def test_a_page_of_a_map(tmp_path: Path, file, run_json) -> None:
     target = tmp_path / "slope.html"
-    assert run_json("page", file, "-o", target) == (0, {"file": str(target)})
+    assert run_json("export", file, "-o", target) == (0, {"file": str(target)})
     text = target.read_text()
     assert html.escape(made().claim, quote=False).replace("'", "&#39;") in text
     assert "Without scripts" in text
@@ -52,15 +52,14 @@ BAD = [
     (("export", "slope.nc", "-o", "slope.compact", "--with-verifier"), "with-verifier", 2),
     (("export", "line.nc", "-o", "line.compact"), "schema", 2),
     (("export", "slope.nc", "-o", "kept.compact"), "output", 2),
-    (("verify", "slope.compact", "--page", "page.html"), "page", 2),
     (("verify", "damaged.compact"), "sha256", 1),
     (("sample", "damaged.compact", "--secret", "0"), "sha256", 1),
     (("sample", "slope.compact", "--secret", "24"), "secret", 2),
     (("sample", "slope.compact", "--at", "0", "0"), "at", 2),
     (("sample", "slope.compact", "--lon", "7", "--lat", "50"), "lon, lat", 2),
-    (("client", "damaged.compact", "-o", "out"), "sha256", 1),
-    (("page", "damaged.compact", "-o", "out.html"), "sha256", 1),
-    (("page", "slope.compact", "-o", "out.pdf"), "page", 2),
+    (("export", "damaged.compact", "-o", "out"), "sha256", 1),
+    (("export", "damaged.compact", "-o", "out.html"), "sha256", 1),
+    (("export", "slope.compact", "-o", "out.txt"), "output", 2),
 ]
 
 

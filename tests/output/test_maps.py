@@ -306,20 +306,20 @@ def test_one_function_saves_every_picture(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     file, picture = save(table(MASKED), tmp_path / "mechanism.nc"), tmp_path / "picture.png"
-    assert command(monkeypatch, "plot", file, "-o", picture, "--json") == 0
+    assert command(monkeypatch, "export", file, "-o", picture, "--json") == 0
     assert json.loads(capsys.readouterr().out) == {"file": str(picture)}
     first = picture.read_bytes()
     assert first.startswith(b"\x89PNG")
-    assert command(monkeypatch, "plot", file, "-o", picture) == 2
+    assert command(monkeypatch, "export", file, "-o", picture) == 2
     assert "exists already" in capsys.readouterr().err
-    assert command(monkeypatch, "plot", file, "-o", picture, "--overwrite", "--secret", 3, "--secret", 5) == 0
+    assert command(monkeypatch, "export", file, "-o", picture, "--overwrite", "--rows", "3,5") == 0
     assert "wrote" in capsys.readouterr().err
     assert picture.read_bytes() != first
-    assert command(monkeypatch, "plot", file, "-o", tmp_path / "x.png", "--secret", 14, "--json") == 2
+    assert command(monkeypatch, "export", file, "-o", tmp_path / "x.png", "--rows", 14, "--json") == 2
     assert json.loads(capsys.readouterr().out)["error"]["field"] == "secret"
     assert not (tmp_path / "x.png").exists()
     curve = save(sweep(CASES["discrete"](), [1.0, 2.0]), tmp_path / "curve.nc")
-    assert command(monkeypatch, "plot", curve, "-o", tmp_path / "curve.png") == 0
+    assert command(monkeypatch, "export", curve, "-o", tmp_path / "curve.png") == 0
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:

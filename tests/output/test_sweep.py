@@ -241,10 +241,11 @@ def command(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("sweep", "line", "--cells", 5, "--from", 0.5, "--to", 2, "--points", 3, "--gap", 1e-6)
+    words = ("compare", "line", "--cells", 5, "--scales", "0.5:2:3", "--gap", 1e-6)
     files = tmp_path / "curve.nc", tmp_path / "curve.png"
-    assert command(monkeypatch, *words, "-o", files[0], "--plot", files[1], "--json") == 0
+    assert command(monkeypatch, *words, "-o", files[0], "--json") == 0
     rows = json.loads(capsys.readouterr().out)
+    assert command(monkeypatch, "export", files[0], "-o", files[1]) == 0
     assert rows == sweep_rows(load_drawable(files[0]))
     assert [row["scale"] for row in rows] == [0.5, 1.0, 2.0]
     assert files[1].stat().st_size > 10_000
@@ -259,16 +260,22 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
 @pytest.mark.parametrize(
     ("words", "field"),
     [
-        (("--from", 0), "from"),
-        (("--from", 2, "--to", 1), "to"),
-        (("--to", "inf"), "to"),
-        (("--points", 1), "points"),
-        (("--plot", "x.gif"), "plot"),
+        (("--scales", "0:2:3"), "scales"),
+        (("--scales", "2:1:3"), "scales"),
+        (("--scales", "1:inf:3"), "scales"),
+        (("--scales", "1:2:1"), "scales"),
+        (("--scales", "1:2"), "scales"),
+        (("--scales", "1,x"), "scales"),
+        (("--scales", "1,1"), "scales"),
+        (("--scales", "0,1"), "scales"),
+        (("--scales", ""), "scales"),
+        (("--scales", "1,2", "--only", "optimal"), "only"),
+        (("--scales", "1,2", "-o", "x.gif"), "output"),
         (("--level", 1), "--level"),
     ],
 )
 def test_the_command_refuses(
     words: tuple[object, ...], field: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert command(monkeypatch, "sweep", "line", *words, "--json") == 2
+    assert command(monkeypatch, "compare", "line", *words, "--json") == 2
     assert json.loads(capsys.readouterr().out)["error"]["field"] == field

@@ -14,7 +14,7 @@ from mechdesign.sessions.simulated import Clocked, Risky, split
 from mechdesign.sessions.terminal import proposal_words
 
 BOX = ("--box", "12.48,41.89,12.495,41.901")
-WORDS = (*BOX, "--cell", "400", "--ticks", "4", "--limit", "6", "--within", "400", "--people", "2")
+WORDS = (*BOX, "--cell", "400", "--ticks", "4", "--nats", "6", "--within", "400", "--simulated", "2")
 
 
 RISKY = Risky(above=134.0, costs=(1.5, 1.5))
@@ -31,7 +31,7 @@ def test_a_design_is_written_verified_and_used(tmp_path: Path, run, run_json) ->
     assert design.sha256 == told["sha256"]
     assert 5 < design.worst("1d") == Fraction(told["worst"]["1d"]) <= 6
     assert run("verify", file)[0] == 0
-    assert run("session", "create", tmp_path / "a.session", "--design", file, "--limit", "6")[0] == 0
+    assert run("session", "create", tmp_path / "a.session", file, "--limit", "6")[0] == 0
     code, told = run_json("session", "design", *WORDS, "-o", file)
     assert (code, told["error"]["field"]) == (2, "output")
 
@@ -40,16 +40,16 @@ def test_a_design_is_written_verified_and_used(tmp_path: Path, run, run_json) ->
     ("words", "field"),
     [
         ((), "area"),
-        ((*BOX, "--area", "absent.geojson"), "area"),
-        ((*BOX, "--limit", "0"), "limit"),
+        ((*BOX, "absent.geojson"), "area"),
+        ((*BOX, "--nats", "0"), "limit"),
         ((*BOX, "--within", "-1"), "within"),
         ((*BOX, "--ticks", "0"), "ticks"),
-        ((*BOX, "--people", "0"), "people"),
+        ((*BOX, "--simulated", "0"), "people"),
         ((*BOX, "--cell", "40"), "cell"),
     ],
 )
 def test_refusals_name_the_field_and_leave_nothing(tmp_path: Path, run_json, words, field) -> None:
-    usual = {"--cell": "400", "--limit": "6", "-o": str(tmp_path / "day.json")}
+    usual = {"--cell": "400", "--nats": "6", "-o": str(tmp_path / "day.json")}
     given = [word for pair in usual.items() if pair[0] not in words for word in pair]
     code, told = run_json("session", "design", *given, *words)
     assert (code, told["error"]["field"]) == (2, field)

@@ -132,13 +132,13 @@ def test_commands_write_the_same_page(tmp_path, run):
     save(mechanism, tmp_path / "m.nc")
     lines = "".join(f"{cell},{count}\n" for cell, count in enumerate(counts_of(mechanism, 3_000)))
     (tmp_path / "r.csv").write_text("report,count\n" + lines)
-    files = ["-o", tmp_path / "e.nc", "--page", tmp_path / "one.html"]
+    files = ["-o", tmp_path / "e.nc", "-o", tmp_path / "one.html"]
     assert run("estimate", tmp_path / "r.csv", tmp_path / "m.nc", "--areas", "2x3", *files)[0] == 0
-    assert run("page", tmp_path / "e.nc", tmp_path / "m.nc", "-o", tmp_path / "two.html")[0] == 0
-    assert run("page", tmp_path / "e.nc", "-o", tmp_path / "sealed.html")[0] == 0
+    assert run("export", tmp_path / "e.nc", tmp_path / "m.nc", "-o", tmp_path / "two.html")[0] == 0
+    assert run("export", tmp_path / "e.nc", "-o", tmp_path / "sealed.html")[0] == 0
     texts = [(tmp_path / f"{name}.html").read_text() for name in ("one", "two", "sealed")]
     assert texts[0] == texts[1] != texts[2]
     for text, name in zip(texts, ("linear", "linear", "sealed"), strict=True):
         assert text.split("Figures and provenance<")[0] == shown(name).split("Figures and provenance<")[0]
-    assert run("page", tmp_path / "m.nc", tmp_path / "m.nc", "-o", tmp_path / "no.html")[0] == 2
+    assert run("export", tmp_path / "m.nc", tmp_path / "m.nc", "-o", tmp_path / "no.html")[0] == 2
     assert not (tmp_path / "no.html").exists()

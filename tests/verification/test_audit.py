@@ -324,7 +324,7 @@ def test_command_line(run, run_json, table):
     assert (found["verdict"], found["epsilon_unit"], found["secrets"]) == ("broken", "nats per km", 3)
     assert found["repaired"]["loss"] > found["loss"]
     assert verify("fixed.nc").certified
-    assert run_json("audit", table, "--mechanism", "fixed.nc")[1] == {**found, "repaired": None}
+    assert run_json("audit", table, "--metric", "fixed.nc")[1] == {**found, "repaired": None}
     assert load("fixed.nc").attrs["program"] == "repaired"
     code, out, _ = run(*words)
     assert code == 0
@@ -335,7 +335,7 @@ def test_command_line(run, run_json, table):
     ("metric", "words", "epsilon"),
     [
         ("euclidean", "--within 2 --factor 3 --unit km --places places.csv", np.log(3) / 2),
-        ("euclidean", "--within 2 --nats 0.5 --unit km --places places.csv", 0.25),
+        ("euclidean", "--epsilon 0.25 --unit km --places places.csv", 0.25),
         ("discrete", "--factor 3", np.log(3)),
     ],
 )
@@ -372,7 +372,7 @@ def test_levels_that_are_none(run, table, words, field):
     assert (code, json.loads(out)["error"]["field"]) == (2, field)
 
 
-@pytest.mark.parametrize("words", ["--problem line --cells 3 --epsilon 1.5", "--metric discrete --epsilon=0.8"])
+@pytest.mark.parametrize("words", ["--metric line --cells 3 --epsilon 1.5", "--metric discrete --epsilon=0.8"])
 def test_metrics_of_the_command_line(run_json, table, words):
     code, found = run_json("audit", table, *words.split())
     assert code == 0
@@ -387,7 +387,7 @@ def test_a_graph_in_a_mechanism_file_is_its_metric(run_json, tmp_path, monkeypat
     mechanism = exponential.exponential_mechanism(problem)
     save(mechanism, "ring.nc")
     np.save("ring.npy", probabilities(mechanism).values)
-    found = run_json("audit", "ring.npy", "--mechanism", "ring.nc")[1]
+    found = run_json("audit", "ring.npy", "--metric", "ring.nc")[1]
     assert found["verdict"] in {"holds", "holds up to rounding"}
     assert found["loss"] == pytest.approx(mechanism.attrs["expected_loss"])
 

@@ -26,14 +26,14 @@ def left(place: Path) -> list[str]:
 
 def test_the_command_writes_every_file_and_says_its_sizes(tmp_path, run, run_json) -> None:
     file = save(mechanism("park"), tmp_path / "park.nc")
-    code, told = run_json("client", file, "-o", tmp_path / "web")
+    code, told = run_json("export", file, "-o", tmp_path / "web")
     assert code == 0
     assert set(told["bytes"]) == folders.NAMES - folders.REGION == set(left(tmp_path / "web"))
     assert all((tmp_path / "web" / name).stat().st_size == size > 100 for name, size in told["bytes"].items())
     assert left(tmp_path) == ["park.nc", "web"]
-    code, _, err = run("client", file, "-o", tmp_path / "web")
+    code, _, err = run("export", file, "-o", tmp_path / "web")
     assert (code, "exists already" in err) == (2, True)
-    code, _, err = run("client", file, "-o", tmp_path / "web", "--overwrite")
+    code, _, err = run("export", file, "-o", tmp_path / "web", "--overwrite")
     assert (code, "open index.html" in err) == (0, True)
     assert left(tmp_path) == ["park.nc", "web"]
 
@@ -89,7 +89,7 @@ def test_what_does_not_verify_is_refused(tmp_path, run) -> None:
     mass = mechanism("park")["mass"].values.copy()
     mass[0, 0], mass[0, 1] = mass[0, 1], mass[0, 0]
     file = save(with_mass(mechanism("park"), mass), tmp_path / "wrong.nc")
-    code, out, err = run("client", file, "-o", tmp_path / "web")
+    code, out, err = run("export", file, "-o", tmp_path / "web")
     assert (code, out, "mass" in err) == (1, "", True)
     assert left(tmp_path) == ["wrong.nc"]
 
@@ -198,17 +198,17 @@ def test_names_of_packages_and_sizes() -> None:
 
 def test_the_command_takes_a_session_design(tmp_path, run, run_json) -> None:
     file = md.sessions.save_design(ruled("clock"), tmp_path / "day.json")
-    code, told = run_json("client", file, "-o", tmp_path / "web")
+    code, told = run_json("export", file, "-o", tmp_path / "web")
     assert (code, set(told["bytes"])) == (0, folders.NAMES - folders.REGION - {"index.html"})
     readme = (tmp_path / "web" / "README.md").read_text()
     assert ruled("clock").claim in readme
     assert "$" not in readme
-    code, _, err = run("client", file, "-o", tmp_path / "web", "--overwrite")
+    code, _, err = run("export", file, "-o", tmp_path / "web", "--overwrite")
     assert (code, "README.md says how" in err) == (0, True)
-    code, _, err = run("client", tmp_path / "day-0.nc", "-o", tmp_path / "web", "--overwrite")
+    code, _, err = run("export", tmp_path / "day-0.nc", "-o", tmp_path / "web", "--overwrite")
     assert (code, set(left(tmp_path / "web"))) == (0, folders.NAMES - folders.REGION)
     changed = json.loads(file.read_text())
     changed["ticks"] = 4
     file.write_text(json.dumps(changed))
-    code, told = run_json("client", file, "-o", tmp_path / "other")
+    code, told = run_json("export", file, "-o", tmp_path / "other")
     assert (code, told["error"]["kind"], (tmp_path / "other").exists()) == (1, "verification", False)

@@ -24,12 +24,12 @@ console.log(JSON.stringify([await client.reportCell(5), await client.reportCell(
 
 def test_the_command_writes_every_file_and_says_how_to_draw(tmp_path, run_json, request) -> None:
     file = save_compact(region("certified"), tmp_path / "region.compact")
-    code, told = run_json("client", file, "-o", tmp_path / "web")
+    code, told = run_json("export", file, "-o", tmp_path / "web")
     assert code == 0
     assert set(told["bytes"]) == OWN == {path.name for path in (tmp_path / "web").iterdir()}
     assert (tmp_path / "web" / "report.bin").read_bytes() == file.read_bytes()
     assert (tmp_path / "web" / "region.map").read_bytes() == region_map(region("certified"))
-    code, _, err = request.getfixturevalue("run")("client", file, "-o", tmp_path / "web", "--overwrite")
+    code, _, err = request.getfixturevalue("run")("export", file, "-o", tmp_path / "web", "--overwrite")
     assert (code, "README.md says how to begin" in err) == (0, True)
 
 

@@ -1,0 +1,46 @@
+"""Groups of commands: how a function becomes a command, with its example first and its line in the list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from inspect import getdoc, signature
+from typing import Any
+
+import typer
+
+TAKES_PARAMETERS = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+
+class ProblemCommand(typer.core.TyperCommand):
+    """A command on a problem: its help ends with the shipped problems and their parameters."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        super().format_help(ctx, formatter)
+        from mechdesign.output.printing import Block, show
+        from mechdesign.problem.problem import shipped_problems
+
+        blocks: list[Block] = ["Shipped problems, and their parameters:"]
+        for problem in shipped_problems():
+            parameters = (f"--{name.replace('_', '-')}={value}" for name, value in problem.parameters.items())
+            blocks.append({problem.name: f"{problem.summary} {' '.join(parameters)}"})
+        show(None, blocks, as_json=False)
+
+
+def add_commands(to: typer.Typer, commands: Mapping[str, Any], panels: Mapping[str, str] | None = None) -> None:
+    """Add functions, or groups of them, to an app. A help begins with an example; the paragraph after it is the line in
+    the list of commands.
+    """
+    rest = None if panels is None else "More"
+    for name, run in commands.items():
+        if isinstance(run, typer.Typer):
+            to.add_typer(run, name=name, rich_help_panel=(panels or {}).get(name, rest))
+            continue
+        parameters = signature(run).parameters
+        summary = " ".join((getdoc(run) or "").split("\n\n")[1:2]).replace("\n", " ")
+        to.command(
+            name,
+            cls=ProblemCommand if "problem" in parameters else None,
+            context_settings=TAKES_PARAMETERS if "context" in parameters else None,
+            short_help=summary,
+            rich_help_panel=(panels or {}).get(name, rest),
+        )(run)

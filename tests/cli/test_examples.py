@@ -1,0 +1,64 @@
+"""The command line as its help shows it: panels, how many options there are, and every example as it stands."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+from taken import needs
+
+from mechdesign.cli.app import PANELS, command
+
+MOST_OPTIONS = 115
+ORDER = ("level", "area", "verify", "audit", "sample", "export", "plan", "estimate", "solve", "compare")
+
+
+def leaves(group, *before):
+    """Every command that runs, with its names."""
+    for name, one in group.commands.items():
+        if hasattr(one, "commands"):
+            yield from leaves(one, *before, name)
+        else:
+            yield (*before, name), one
+
+
+def options(one):
+    return [p for p in one.params if p.param_type_name == "option" and "--help" not in p.opts]
+
+
+@needs("geo", "sessions", "surveys")
+def test_fourteen_commands_have_few_options():
+    commands = dict(leaves(command()))
+    assert len(commands) == 14
+    assert {names[0] for names in commands} == {name for names in PANELS.values() for name in names}
+    assert sum(len(options(one)) for one in commands.values()) <= MOST_OPTIONS
+
+
+@needs("geo", "sessions", "surveys")
+def test_one_option_has_one_kind_of_value_everywhere():
+    """A name that is a length in one command is none in another: the metavariable is what its value is."""
+    kinds = {}
+    for _, one in leaves(command()):
+        for option in options(one):
+            if option.opts[-1] != "--output":
+                kinds.setdefault(option.opts[-1], set()).add(option.metavar)
+    assert {name for name, seen in kinds.items() if len(seen) > 1} == set()
+
+
+@needs("geo", "positions", "sessions", "surveys", "web")
+def test_every_help_begins_with_an_example_that_runs(run, tmp_path, monkeypatch):
+    pytest.importorskip("pyproj")
+    monkeypatch.chdir(tmp_path)
+    examples = {}
+    for names, one in leaves(command()):
+        first = one.help.splitlines()[0]
+        examples[names] = re.fullmatch(r"Example: `mechdesign (.*)`\.", first)[1]
+        assert shlex.split(examples[names])[: len(names)] == list(names)
+    assert run("solve", "flat", "--cells", 4, "-o", "flat.nc")[0] == 0
+    (tmp_path / "reports.csv").write_text("report\n" + "\n".join("011223344455") + "\n")
+    sessions = [("session", name) for name in ("design", "create", "report", "account")]
+    for names in [*((name,) for name in ORDER), *sessions]:
+        code, _, err = run(*shlex.split(examples.pop(names)))
+        assert code == 0, (names, err)
+    assert examples == {}
