@@ -63,6 +63,7 @@ from mechdesign.base.optional import import_optional
 from mechdesign.base.registry import Table
 from mechdesign.base.spreadsheets import escaped
 from mechdesign.errors import InputError
+from mechdesign.mechanism.accuracy import accuracy, rounded_up
 from mechdesign.mechanism.dataset import known_checksum, stored_points
 from mechdesign.mechanism.sampler import rows_of
 from mechdesign.mechanism.storage import check_target, file_sha256, write_atomically
@@ -101,6 +102,14 @@ class Content:
     def reports(self) -> list[list[float]]:
         """Coordinates of all m reports, in `report_unit`."""
         return self.secrets if self.stored.factored else self._placed(stored_points(self.stored.mechanism, "report"))
+
+    @cached_property
+    def accuracy(self) -> list[float] | None:
+        """About every report the radius in `unit` that holds the true position with 95 % under the prior, rounded up;
+        None of factored mechanisms and of reports that are no places.
+        """
+        radii = accuracy(self.stored.mechanism)
+        return None if radii is None else rounded_up(radii)
 
     def axes(self, points: list[list[float]]) -> Sequence[str]:
         """Names of the coordinates of secrets or of reports: x, y, z as far as they go."""
@@ -147,6 +156,7 @@ class Content:
             **{name: str(mechanism.attrs[name]) for name in _KEPT},
             "sha256": known_checksum(mechanism),
             **self.figures,
+            **({} if self.accuracy is None else {"accuracy": self.accuracy}),
             "secrets": len(self.secrets),
             "reports": len(self.reports),
             "edges": len(self.edges),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mechdesign.errors import InputError, SizeError
+from mechdesign.mechanism.accuracy import rounded_up
 from mechdesign.mechanism.sampler import Sampler
 from mechdesign.output.printing import Block, Note, Table
 from mechdesign.problem.domain import AXES
@@ -35,8 +36,10 @@ def sample_document(
 
     One report without a seed is drawn by the guarded scan (`Sampler.report`), others by search.
     Returns: reports, report_x, report_y, report_z as far as there are, report_longitude and report_latitude where
-        degrees were given, unit, bits, claim, cost. Coordinates are those of the cells, to a tenth of a cell: further
-        digits would only look precise. The secret is not there: a document that names it protects nothing.
+        degrees were given, accuracy, for each the radius in `unit` about it that holds the true position with 95 %
+        under the prior (None for factored mechanisms), unit, bits, claim, cost. Coordinates are those of the cells, to
+        a tenth of a cell: further digits would only look precise. The secret is not there: a document that names it
+        protects nothing.
     Raises: VerificationError for a mechanism that is not certified; InputError for a place that is not there;
         SizeError for more than a million reports.
     """
@@ -76,14 +79,24 @@ def sample_document(
     return {
         "reports": np.ravel(drawn.values).tolist(),
         **coordinates,
+        "accuracy": _radii(drawn),
         "unit": drawn[f"report_{axes[0]}"].attrs["units"],
         **{name: drawn.attrs[name] for name in ("bits", "claim", "cost")},
     }
 
 
+def _radii(drawn: Any) -> list[float] | None:
+    """The radii of reports, rounded up to three digits; None where there are none."""
+    if "accuracy" not in drawn.coords:
+        return None
+    return rounded_up(np.ravel(drawn["accuracy"].values))
+
+
 def sample_words(document: Mapping[str, Any]) -> Iterator[Block]:
     """Reports, a line each; bits and cost as notes."""
     columns = [name for name in document if name.startswith("report_")]
+    if document["accuracy"] is not None:
+        columns.append("accuracy")
     unit = "" if document["unit"] == "1" else f" [{document['unit']}]"
     units = {"report_longitude": " [degree east]", "report_latitude": " [degree north]"}
     lines = zip(document["reports"], *(document[name] for name in columns), strict=True)

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base.units import METRES
 from mechdesign.errors import SizeError
+from mechdesign.mechanism.accuracy import SHARE, accuracy, rounded_up
 from mechdesign.mechanism.certificate import exp_lower
 from mechdesign.mechanism.dataset import COST, stored_points
 from mechdesign.mechanism.frame import framed
@@ -72,6 +73,10 @@ def packed(stored: Stored, admission: Admission, about: dict[str, str | float]) 
         points = stored_points(held, "report")
         header["report_axes"] = points.shape[1]
         arrays["report_points"] = points
+    radii = accuracy(held)
+    if radii is not None:
+        header["accuracy"] = SHARE
+        arrays["accuracy"] = np.array(rounded_up(radii))
     positions = None if stored.factored else stored.positions
     if positions is not None:
         header["position_claim"] = str(held.attrs["position_claim"])

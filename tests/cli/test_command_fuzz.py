@@ -42,9 +42,9 @@ MADE = {  # files that other lines read, and the lines that make them
     "two.nc": "solve line --cells 2 -o two.nc",
     "factored.nc": "solve line --cells 3 --program eikonal --method factored --rounds 5 -o factored.nc",
     "curve.nc": "compare line --cells 2 --scales 0.25,4 -o curve.nc",
-    "area.nc": "area park.geojson --cell 600 --within 600 --nats 0.7 --program planar-laplace -o area.nc",
+    "area.nc": "area park.geojson --cell 600 --within 600 --factor 8 --program planar-laplace -o area.nc",
     "exported.json": "export line.nc -o exported.json",
-    "day.session": "session create day.session --design day.json --limit 4",
+    "day.session": "session create day.session day.json --limit 4",
 }
 TEXTS = {
     "table.csv": "0.5,0.5\n0.25,0.75\n",

@@ -97,7 +97,7 @@ def test_the_document(run) -> None:
     code, out, _ = run("--at", "0.1", "14", "-n", 40, "--json")
     document = json.loads(out)
     assert code == 0
-    assert list(document) == ["reports", "report_x", "report_y", "unit", "bits", "claim", "cost"]
+    assert list(document) == ["reports", "report_x", "report_y", "accuracy", "unit", "bits", "claim", "cost"]
     assert (document["unit"], document["bits"]) == ("km", "operating system")
     assert document["cost"] == "one report; k reports cost k times the epsilon"
     assert document["claim"] == mechanism().attrs["claim"]
@@ -129,9 +129,9 @@ def test_what_is_printed_does_not_say_the_secret(run) -> None:
     code, out, _ = run("--secret", 4, "-n", 5, "--seed", 3, "--json")
     document = json.loads(out)
     assert (code, "secret" in document) == (0, False)
-    again = document | {"reports": None, "report_x": None, "report_y": None}
+    again = document | {"reports": None, "report_x": None, "report_y": None, "accuracy": None}
     other = json.loads(run("--secret", 1, "-n", 5, "--seed", 3, "--json")[1])
-    assert again == other | {"reports": None, "report_x": None, "report_y": None}
+    assert again == other | {"reports": None, "report_x": None, "report_y": None, "accuracy": None}
     code, out, err = run("--secret", 4, "-n", 5, "--seed", 3)
     assert code == 0
     assert not any("secret 4" in line or line.startswith("secret") for line in (out + err).splitlines())

@@ -111,7 +111,7 @@ def test_reports_are_cells_and_say_what_they_are() -> None:
     for axis in ("report_x", "report_y"):
         assert np.array_equal(batch[axis], mechanism[axis].values[batch.values])
     one = md.Sampler(mechanism=mechanism).report(7)
-    assert (one.dims, set(one.coords)) == ((), {"report_x", "report_y"})
+    assert (one.dims, set(one.coords)) == ((), {"report_x", "report_y", "accuracy"})
     assert one.attrs["bits"] == md.sample(mechanism, 0, 1).attrs["bits"] == "operating system"
     assert one.attrs["claim"] == mechanism.attrs["claim"]
     assert one.attrs["addresses"] == "depend on neither secret nor report"

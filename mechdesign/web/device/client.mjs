@@ -20,6 +20,7 @@ export class Client {
   #rows;
   #header;
   #reportPoints;
+  #accuracy; // about every report, the radius that holds the true position with 95 %; none of factors and regions
   #reportCells; // of every report, where each is a cell; null where reports are the cells, or none
   #positions; // whether positions are drawn, not cells
   #memory;
@@ -32,6 +33,7 @@ export class Client {
     const Rows = { compact: RegionRows, factors: FactorRows, table: Cells }[header.kind];
     this.#rows = new Rows(header, arrays);
     this.#positions = Rows === PositionRows;
+    this.#accuracy = arrays.accuracy;
     [this.#header, this.#reportPoints, this.#outside, this.#bits] = [header, arrays.report_points, outside, bits];
     this.#answerAfter = answerAfter ?? (Rows === RegionRows ? ANSWER_AFTER : 0);
     this.places = new Places(header, arrays);
@@ -126,7 +128,8 @@ export class Client {
   #placed(report) {
     const point = this.#reportPoints ? this.#reportPoint(report) : this.places.point(report);
     const { digits, report_unit: unit } = this.#header;
-    return this.places.placed(report, point, digits, unit, this.cellOfReport(report) >= 0);
+    const placed = this.places.placed(report, point, digits, unit, this.cellOfReport(report) >= 0);
+    return this.#accuracy ? Object.freeze({ ...placed, accuracy: this.#accuracy[report] }) : placed;
   }
 }
 

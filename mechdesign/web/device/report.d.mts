@@ -16,6 +16,8 @@ export interface Report {
   /** Degrees, to a tenth of a cell, where the table says where on Earth it lies. */
   readonly longitude?: number;
   readonly latitude?: number;
+  /** The radius about the report, in `unit`, that holds the true position with 95 % where positions follow the prior. */
+  readonly accuracy?: number;
 }
 
 export interface Reported {

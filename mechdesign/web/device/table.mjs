@@ -13,6 +13,7 @@ const HEX = /^[0-9a-f]{64}$/;
 /** {header, arrays} of the bytes of a table. Rejects with ReportError "table" for anything but what was written. */
 export async function readTable(bytes) {
   const { header, arrays } = await readFrame(bytes, (told) => layout(checkedHeader(told)));
+  need((arrays.accuracy ?? []).every((radius) => Number.isFinite(radius) && radius >= 0), "has no radii of accuracy");
   if (header.kind === "table") checkMasses(header, arrays);
   else checkFactors(header, arrays);
   checkPlaces(header, arrays);
@@ -24,6 +25,7 @@ function layout(header) {
   const { cells, reports, places, columns, generators, edges, domain } = header;
   const rows = domain.kind === "grid" ? [["index", "u4", [cells], 1]] : [["points", "f8", [cells, domain.axes], 0]];
   if (header.report_axes) rows.push(["report_points", "f8", [reports, header.report_axes], 0]);
+  if (header.accuracy !== undefined) rows.push(["accuracy", "f8", [reports], 0]);
   if (header.position_claim !== undefined) rows.push(["around", "u4", [cells, 9], 0]);
   if (header.kind === "table") {
     return [...rows, ["low", "u4", [reports, cells], 0], ["high", "u4", [reports, cells], 0]];
@@ -73,6 +75,7 @@ function checkedHeader(header) {
     need(typeof header.position_claim === "string", "has a claim about positions that is no text");
     need(kind === "table" && domain.kind === "grid" && domain.axes === 2, "has positions on other places than a grid");
   }
+  need(header.accuracy === undefined || header.accuracy === 0.95, "has an accuracy of another share");
   const { digits } = header;
   need(Array.isArray(digits) && digits.length === (header.report_axes ?? domain.axes), "has no digits");
   need(digits.every((count) => count === null || (Number.isInteger(count) && Math.abs(count) <= 100)), "has no digits");

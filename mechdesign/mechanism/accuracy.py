@@ -1,0 +1,72 @@
+"""Accuracy of a report: the radius around it that holds the true position with 95 % of the posterior probability.
+
+The posterior of a report y under the stored prior is prior(u) P(y|u) over the cells u, divided by its sum; a position
+is uniform in its cell, and every cell is taken in two halves along each axis. Let r be the least radius about y such
+that the centres of the parts within r hold the share. A point of a part lies within half a diagonal of its centre, so
+the radius r + half a diagonal holds the share of the positions at least. With a claim about positions a part draws
+the rows around it by the weights of the quadratic B-spline, averaged over the part: 7/24, 2/3, 1/24 in the lower half
+of a cell, the reverse in the upper half (positions/spline.py has the law). Positions are rounded to 2^-16 of a cell
+before they draw, which moves these weights by less than 2^-15: the share that is asked for is larger by that.
+It is a statement about positions that follow the prior; the protection of the claim holds whatever their law is.
+"""
+
+from __future__ import annotations
+
+import itertools
+from decimal import ROUND_CEILING, Context
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.mechanism.certificate import ROW_SUM
+from mechdesign.mechanism.dataset import stored_points
+from mechdesign.mechanism.stored import stored_domain
+
+SHARE = 0.95
+_HALVES = np.array([[7.0, 16.0, 1.0], [1.0, 16.0, 7.0]]) / 24  # of the spline over either half of a cell
+_ROUNDED = 2.0**-15  # of the weights of rows, by the rounding of positions
+_NOISE = 1e-9  # of a share, by the rounding of sums
+_UP = 1 + 1e-12
+
+
+def accuracy(mechanism: xr.Dataset, reports: ArrayLike | None = None) -> NDArray[np.float64] | None:
+    """The radii (b,) about reports (b,), all by default, that hold the true position with 95 %, rounded up.
+
+    Returns: radii in the unit of the domain; None for factored mechanisms, for graph nodes, which have no place, and
+        for reports in another unit or with other axes.
+    Cost: O(b n log n), 0.5 milliseconds a report of 1,600 cells.
+    """
+    domain = stored_domain(mechanism)
+    if "mass" not in mechanism or domain.kind == "nodes":
+        return None
+    places = stored_points(mechanism, "report")
+    if places.shape[1] != domain.dimension or mechanism["report_x"].attrs["units"] != domain.unit:
+        return None
+    chosen = np.arange(len(places)) if reports is None else np.asarray(reports, np.int64)
+    mass, prior = mechanism["mass"].values, mechanism["prior"].values
+    around = mechanism["around_row"].values if "around_row" in mechanism else None
+    sides = np.zeros(domain.dimension) if domain.cell is None else np.asarray(domain.cell)
+    parts = list(itertools.product((0, 1), repeat=domain.dimension)) if domain.cell is not None else [(0,)]
+    centres = np.concatenate([domain.points + (np.array(part) - 0.5) / 2 * sides for part in parts])
+    beyond = float(np.hypot.reduce(sides)) / 4
+    share = SHARE * (1 + _NOISE) + (0.0 if around is None else 9 * _ROUNDED)
+    radii = np.empty(len(chosen))
+    for k, y in enumerate(chosen.tolist()):
+        column = mass[:, y] / float(ROW_SUM)
+        if around is None:
+            weight = np.tile(prior * column, len(parts))
+        else:
+            rows = column[around]
+            weight = np.concatenate([prior * (rows @ np.outer(*_HALVES[list(part)]).ravel()) for part in parts])
+        away = np.sqrt(((centres - places[y]) ** 2).sum(axis=1))
+        order = np.argsort(away, kind="stable")
+        held = np.cumsum(weight[order])
+        radii[k] = away[order[np.searchsorted(held, share * held[-1])]]
+    return (radii + beyond) * _UP
+
+
+def rounded_up(radii: NDArray[np.float64]) -> list[float]:
+    """Radii as reports say them: rounded up to three digits."""
+    digits = Context(prec=3, rounding=ROUND_CEILING)
+    return [float(digits.create_decimal_from_float(radius)) for radius in radii.tolist()]
