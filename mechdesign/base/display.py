@@ -39,12 +39,24 @@ class Shown:
     def __post_init__(self) -> None:
         _own_arrays(self)
 
+    def __eq__(self, other: object) -> bool:
+        """Whether the fields are equal, arrays by their entries."""
+        if self is other or type(self) is not type(other):
+            return self is other
+        own: tuple[Field[Any], ...] = fields(self)  # type: ignore[arg-type]
+        return all(_alike(getattr(self, field.name, None), getattr(other, field.name, None)) for field in own)
+
+    def __hash__(self) -> int:
+        own: tuple[Field[Any], ...] = fields(self)  # type: ignore[arg-type]
+        plain = [value for field in own if isinstance(value := getattr(self, field.name, None), (str, int, float))]
+        return hash((type(self), *plain))
+
     def facts(self) -> Mapping[str, object]:
         """What is worth a line: the fields that are not at their defaults."""
         own: tuple[Field[Any], ...] = fields(self)  # type: ignore[arg-type]
         given = {field.name: getattr(self, field.name) for field in own if field.repr}
         usual = {field.name: field.default for field in own if field.default is not MISSING}
-        return {name: value for name, value in given.items() if not (name in usual and value is usual[name])}
+        return {name: value for name, value in given.items() if not (name in usual and _usual(value, usual[name]))}
 
     def __repr__(self) -> str:
         lines = [(name, brief(value)) for name, value in self.facts().items()]
@@ -57,6 +69,22 @@ class Shown:
     def _repr_html_(self) -> str:
         rows = (f"<tr><th>{html.escape(n)}</th><td>{html.escape(brief(v))}</td></tr>" for n, v in self.facts().items())
         return f"<table><caption>{html.escape(type(self).__name__)}</caption>{''.join(rows)}</table>"
+
+
+def _usual(value: object, usual: object) -> bool:
+    """Whether a field is at its default, also after it was copied."""
+    return value is usual or (isinstance(value, (str, int, float)) and type(value) is type(usual) and value == usual)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two values of a field are equal; arrays and Datasets are by what they hold."""
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return np.array_equal(one, other)
+    if hasattr(one, "identical"):
+        return bool(one.identical(other))
+    if isinstance(one, (list, tuple)) and type(one) is type(other):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    return bool(one == other)
 
 
 def _then_own(check: Callable[[Any], None]) -> Callable[[Any], None]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mechdesign.base.figures import percent
 from mechdesign.closed_forms.loss import loss_matrix
 from mechdesign.mechanism.sampler import rows_of
-from mechdesign.output.canvas import BLUE, OKABE_ITO, ROWS, SKY, Ground, axis_label, ground_of, plain
+from mechdesign.output.canvas import BLUE, OKABE_ITO, ROWS, SKY, Ground, axis_label, ground_of, new_figure, plain
 from mechdesign.output.panels import (
     FLOOR,
     Array,
@@ -108,9 +108,8 @@ def _draw_bars(axes: Axes, *, domain: Domain, row: Array, u: int) -> None:
 
 def _released(mechanism: xr.Dataset, domain: Domain, table: Array, chosen: list[int] | None) -> Figure:
     from matplotlib.colors import LogNorm
-    from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8.0, 7.6), layout="constrained")
+    figure = new_figure(figsize=(8.0, 7.6), layout="constrained")
     above, below = figure.subplots(2, 1, height_ratios=[3, 2])
     at, points, losses = domain.points[:, 0], rows_of(mechanism).report_points, loss_matrix(mechanism)
     ordered = points.shape[1] == 1 and bool((np.diff(points[:, 0]) > 0).all())

@@ -11,6 +11,7 @@ where the domain stands on Earth.
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import textwrap
@@ -25,6 +26,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mechdesign.base.opening import visible
+from mechdesign.base.optional import import_optional
 from mechdesign.base.registry import provider
 from mechdesign.base.units import METRES
 from mechdesign.errors import InputError, UnsuitableError
@@ -39,12 +41,14 @@ from mechdesign.verification.verify import Verification
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import PathCollection
+    from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
 OKABE_ITO = BLUE, ORANGE, GREEN, PINK, SKY, VERMILION, YELLOW, BLACK = (
     *("#0072B2", "#E69F00", "#009E73", "#CC79A7"),
     *("#56B4E9", "#D55E00", "#F0E442", "#000000"),
 )
+_NOTEBOOK = 100  # pixels an inch
 LINES = ((BLUE, "-"), (VERMILION, "--"), (GREEN, "-."), (PINK, ":"))
 LEVELS, ROWS, EXCESS = "cividis", "magma_r", "YlOrBr"  # brightness is monotone: for any colour vision, and in grey
 STYLES = {
@@ -63,6 +67,19 @@ _OTHERS = ("*", "h", "d", "p", "<", ">")
 _BLANK = "0.8"  # grey, of cells without a secret and of streets
 _MARGIN = 0.05  # of a network, on each side
 _WIDTH = 120  # characters of a line above a picture
+
+
+def new_figure(**settings: Any) -> Figure:
+    """A matplotlib figure of no window, which notebooks show as it stands. Raises: InputError without matplotlib."""
+    figure: Figure = import_optional("matplotlib.figure", "plot").Figure(**settings)
+
+    def png() -> bytes:
+        written = io.BytesIO()
+        figure.savefig(written, format="png", dpi=_NOTEBOOK)
+        return written.getvalue()
+
+    figure._repr_png_ = png  # type: ignore[attr-defined]
+    return figure
 
 
 def mechanism_style(name: str) -> dict[str, str]:

@@ -28,7 +28,7 @@ from mechdesign.closed_forms.loss import drawn_rows
 from mechdesign.errors import UnsuitableError
 from mechdesign.mechanism.stored import read
 from mechdesign.output.answers import answers_figure, draws_answers, probability
-from mechdesign.output.canvas import ROWS, Ground, axis_label, ground_of, lines_over, protection_sentence
+from mechdesign.output.canvas import ROWS, Ground, axis_label, ground_of, lines_over, new_figure, protection_sentence
 from mechdesign.output.panels import (
     FLOOR,
     Array,
@@ -143,9 +143,7 @@ def _rows(mechanism: xr.Dataset, places: list[int]) -> Array:
 
 def _line_figure(mechanism: xr.Dataset, domain: Domain, places: list[int], rows: Array, names: list[str]) -> Figure:
     """Over one axis: the level, or else the prior, where it varies, above the rows."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.0, 6.4), layout="constrained")
+    figure = new_figure(figsize=(8.0, 6.4), layout="constrained")
     at, prior = domain.points[:, 0], np.asarray(mechanism["prior"].values, float)
     levelled = "level" in mechanism and varies(mechanism["level"].values)
     if levelled or varies(prior):

@@ -34,6 +34,7 @@ from mechdesign.output.canvas import (
     ground_of,
     loss_words,
     metric_sentence,
+    new_figure,
     plain,
     problem_sentence,
 )
@@ -122,12 +123,10 @@ def laid_out(ground: Ground, panels: Sequence[Panel], panel: float = 2.7) -> Fig
     """The figure of panels in reading order, two in a row where there are two or four, else up to three; maps of grids
     are `panel` inches wide.
     """
-    from matplotlib.figure import Figure
-
     columns = min(len(panels), 2 if len(panels) == 4 else 3)
     rows = math.ceil(len(panels) / columns)
     wide, high = ground.size(max(panel, _FEW if columns < 3 else 0))
-    figure = Figure(figsize=(columns * (wide + 1.6), 1.1 + rows * (high + 0.85)), layout="constrained")
+    figure = new_figure(figsize=(columns * (wide + 1.6), 1.1 + rows * (high + 0.85)), layout="constrained")
     for k, draw in enumerate(panels, 1):
         draw(figure.add_subplot(rows, columns, k))
     return figure

@@ -33,6 +33,7 @@ from mechdesign.output.canvas import (
     mechanism_style,
     mechanism_words,
     metric_sentence,
+    new_figure,
     problem_sentence,
 )
 from mechdesign.output.compare import AT_CLAIM
@@ -62,9 +63,7 @@ def plot_sweep(curve: xr.Dataset) -> Figure:
     """
     if curve.attrs.get("schema") != SWEEP.name:
         raise InputError("is no sweep", field="schema", value=curve.attrs.get("schema"))
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9.0, 6.4), layout="constrained")
+    figure = new_figure(figsize=(9.0, 6.4), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     low = _draw_level_axis(below, curve)
     _draw_losses(above, curve, low)

@@ -82,9 +82,9 @@ class Domain(Shown):
     def grid(
         cls,
         shape: int | Sequence[int],
-        *,
         cell: float | Sequence[float],
-        unit: str,
+        *,
+        unit: str = "1",
         origin: float | Sequence[float] = 0.0,
         mask: ArrayLike | None = None,
         plane: Plane | None = None,

@@ -210,8 +210,8 @@ class Discrete(Metric):
 class PerLength(Metric):
     """A metric that is epsilon, in nats per `unit`, times a length."""
 
-    epsilon: float
-    unit: str
+    epsilon: float = field(kw_only=False)
+    unit: str = "1"
     described: ClassVar[tuple[tuple[str, Reader], ...]] = (("epsilon", finite), ("unit", word))
 
     def __post_init__(self) -> None:

@@ -56,7 +56,7 @@ SETTINGS = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DesignProblem(Shown):
-    """Secrets, what must be indistinguishable, who is likely, and what a report costs.
+    """Secrets, what must be indistinguishable, who is likely, and what a report costs. Two of equal fields are equal.
 
     Fields: domain, the n secrets; metric, the claim; prior (n,), sums to 1; loss; reports, the m possible reports
     (the domain itself by default); query, where the reports are its answers; matched_distance, the expected distance in
@@ -64,12 +64,18 @@ class DesignProblem(Shown):
     parameters it was built from (kept in files).
     Derived, computed once: edges, distances (n, n) in nats, cost (n, m) = prior times loss.
     A level per another unit of length is converted to that of the domain, and rounded down.
+
+    >>> import mechdesign as md
+    >>> domain = md.Domain.grid((4, 3), 0.5)
+    >>> problem = md.DesignProblem(domain, md.Euclidean(1.5), md.priors.uniform(domain), md.losses.Distance())
+    >>> problem.edges.length.max().round(2)
+    np.float64(2.7)
     """
 
-    domain: Domain
-    metric: Metric
-    prior: ArrayLike
-    loss: Loss
+    domain: Domain = field(kw_only=False)
+    metric: Metric = field(kw_only=False)
+    prior: ArrayLike = field(kw_only=False)
+    loss: Loss = field(kw_only=False)
     reports: Domain = field(default=None)  # type: ignore[assignment]
     query: Query | None = None
     matched_distance: float | None = None

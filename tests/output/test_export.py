@@ -13,6 +13,7 @@ from mechdesign.closed_forms import build as exponential
 from mechdesign.closed_forms.loss import bayes_remap
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.maps.dataset import FactoredMechanism
+from mechdesign.mechanism.accuracy import accuracy
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.storage import load, save
 from mechdesign.output.compare import each_mechanism
@@ -92,6 +93,7 @@ def test_comments_carry_the_claim_and_its_figures(tmp_path):
     told = {key: value for key, value in pairs if key != "edge"}
     assert told.pop("unit") == "km"
     assert len(told.pop("content_sha256")) == 66
+    assert json.loads(told.pop("accuracy")) == pytest.approx(accuracy(mechanism), rel=0.01)
     sizes = {"secrets": 5, "reports": 5, "edges": len(mechanism["edge_tail"])}
     described = {name: json.loads(mechanism.attrs[name]) for name in ("metric", "domain")}
     claim = described | {"positions": None, "denominator": "2^62"}

@@ -319,7 +319,7 @@ def changed(header: dict[str, Any], **values: Any) -> dict[str, Any]:
 def test_tables_that_are_sealed_and_wrong_are_refused(folder) -> None:
     whole = (folder("park") / "report.bin").read_bytes()
     header, body = taken_apart(whole)
-    masses = 4 * 9  # bytes of index before the masses
+    masses = 4 * 9 + 8 * 9  # bytes of index and of radii before the masses
     low, shift = masses, body[masses] + 1
     zero = bytearray(body)
     for plane in range(8):

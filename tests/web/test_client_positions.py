@@ -149,7 +149,7 @@ def test_hostile_tables_are_refused(tmp_path, altered):
     folder = write_client(placed(), tmp_path / "web")
     header, body = taken_apart((folder / "report.bin").read_bytes())
     if altered == "neighbour":
-        start = 4 * 28  # after the lattice numbers of the cells
+        start = 4 * 28 + 8 * 28  # after the lattice numbers of the cells and the radii of reports
         body = body[:start] + b"\x1c" + body[start + 1 :]
     elif altered == "kind":
         header["domain"]["kind"] = "points"

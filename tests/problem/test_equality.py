@@ -1,0 +1,47 @@
+"""Values are equal where their fields are, as they are positional where one order is obvious."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.problem.problem import shipped_paths
+
+CHANGED = {"income": {"cells": 30}, "discrete": {"secrets": 3}, "streets": {"nodes": 20}, "line": {"cells": 4}, "paris": {"cells": 29}}
+SMALL = {"northeast": {"cells": 5}, "streets": {"nodes": 30}}
+
+
+@pytest.mark.parametrize("name", shipped_paths())
+def test_a_problem_equals_its_copy_and_no_other(name):
+    problem = md.load_problem(name, **SMALL.get(name, {}))
+    copy = pickle.loads(pickle.dumps(problem))
+    assert copy == problem
+    assert hash(copy) == hash(problem)
+    assert repr(copy) == repr(problem)
+    assert problem != md.load_problem(name, **CHANGED.get(name, {"cells": 4}))
+    assert problem != problem.metric
+
+
+def test_one_entry_of_an_array_makes_a_difference():
+    prior = np.array([0.25, 0.25, 0.5])
+    domain = md.Domain.grid(3, 1.0)
+    problems = [md.DesignProblem(domain, md.Euclidean(1.5), p, md.losses.Distance()) for p in (prior, prior[::-1])]
+    assert problems[0] != problems[1]
+
+
+def test_positions_are_what_names_are():
+    domain = md.Domain.grid((8, 6), 0.5)
+    assert domain == md.Domain.grid(shape=(8, 6), cell=0.5, unit="1")
+    metric, prior, loss = md.Euclidean(1.5), md.priors.uniform(domain), md.losses.SquaredDistance()
+    assert metric == md.Euclidean(epsilon=1.5, unit="1")
+    named = md.DesignProblem(domain=domain, metric=metric, prior=prior, loss=loss)
+    assert md.DesignProblem(domain, metric, prior, loss) == named
+
+
+def test_notebooks_show_figures():
+    pytest.importorskip("matplotlib")
+    made = md.baselines.exponential(md.load_problem("line", cells=4))
+    assert md.plot.mechanism(made)._repr_png_().startswith(b"\x89PNG")
