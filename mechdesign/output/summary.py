@@ -47,6 +47,8 @@ _WORDS = {
     "row_ratio": "ratio of rows",
 }
 _LAST = ("seconds", "peak_mb", "file", "fallback", "diagnosis", "published", "remark")  # of the figures
+_ROWS = 5  # that are printed unless all are asked for
+_FIRST = ("fallback", "published", "remark", "smallest_epsilon", "gap", "position_loss", "loss", "file", "program")
 _DOWN = ("lower_bound", "cell_lower_bound")  # figures that are rounded down
 _UP = (
     *("loss", "objective", "remapped_loss", "within_cell_error", "position_loss"),
@@ -140,7 +142,7 @@ def summary_words(
     more: str = "",
 ) -> Iterator[Block]:
     """The document of `summarise` in words: what is protected, how far off reports are, what the best would be, and
-    `more` after it; then its figures, a line each; the claim, the rows of the table, and what was used, if `verbose`.
+    `more` after it; then five figures, a line each; if `verbose` all, the claim, the rows of the table, what was used.
 
     because, why no more is protected, for the first line; limit, the seconds that the search had.
     """
@@ -168,6 +170,8 @@ def summary_words(
         hidden |= {"claim", "position_claim", "row_ratio", "peak_mb", "objective_of"}
         hidden |= {"objective", "loss", "remapped_loss"} if stored.positions is not None else set()
     names = [name for name in summary if name not in _LAST] + [name for name in _LAST if name in summary]
+    if not verbose:
+        names = [name for name in _FIRST if summary.get(name) is not None][:_ROWS]
     words = _WORDS if at_position is None else _WORDS | {"loss": "loss between centres"}
     if stored.positions is not None:
         words |= {"loss": "loss of rows", "remapped_loss": "remapped loss of rows"}
