@@ -7,8 +7,8 @@
 | .json | the document of `--json` |
 | .geojson | an estimate on Earth: a feature a cell, its square in degrees (RFC 7946), or a point where it has none |
 
-Comments before the header of a CSV file name the reports and the mechanisms; features have the properties cell,
-probability, area, share, low, high and reason.
+A file beside a CSV table, FILE.csv-metadata.json, names the reports and the mechanisms; features have the properties
+cell, probability, area, share, low, high and reason.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from mechdesign.base.spreadsheets import comment_of, csv_of
+from mechdesign.base.spreadsheets import csv_of
 from mechdesign.errors import InputError
 from mechdesign.mechanism.storage import check_target, save, write_atomically
 from mechdesign.mechanism.stored import stored_domain
+from mechdesign.output.printing import plain
 from mechdesign.problem.domain import Domain
 from mechdesign.surveys.plan import PLAN
 from mechdesign.surveys.tables import cell_rows, estimate_document, plan_document, plan_rows, share_rows
@@ -40,6 +41,8 @@ def check_shares_target(path: str | Path, *, overwrite: bool = False, on_earth: 
     if target.suffix.lower() == ".geojson" and not on_earth:
         message = "GeoJSON is in degrees, and the mechanism does not say where on Earth it is, or this is a plan"
         raise InputError(message, field="output", value=target.name)
+    if target.suffix.lower() == ".csv":
+        check_target(_metadata(target), overwrite=overwrite)
     return target
 
 
@@ -56,7 +59,9 @@ def save_shares(result: xr.Dataset, path: str | Path, *, overwrite: bool = False
         return save(result, target, overwrite=overwrite)
     if suffix == ".csv":
         rows = plan_rows(result) if planned else share_rows(result) or cell_rows(result)
-        text = _comments(result) + csv_of(rows)
+        text = csv_of(rows)
+        beside = json.dumps({"url": target.name, **_provenance(result)}, indent=2)
+        write_atomically(_metadata(target), lambda temporary: temporary.write_bytes(beside.encode()))
     elif suffix == ".json":
         text = json.dumps(plan_document(result) if planned else estimate_document(result), allow_nan=False, indent=2)
     else:
@@ -65,13 +70,18 @@ def save_shares(result: xr.Dataset, path: str | Path, *, overwrite: bool = False
     return target
 
 
-def _comments(result: xr.Dataset) -> str:
+def _metadata(table: Path) -> Path:
+    """The file beside a CSV table that says what it is of, by the name that "CSV on the Web" (W3C 2015) gives it."""
+    return table.with_name(f"{table.name}-metadata.json")
+
+
+def _provenance(result: xr.Dataset) -> dict[str, Any]:
     attrs = result.attrs
     names = ("schema", "problem", "reports", "confidence", "simultaneous", "fit_p", "reports_sha256")
-    comments = {name: attrs[name] for name in names if name in attrs}
+    told = {name: plain(attrs[name]) for name in names if name in attrs}
     if "mechanisms" in attrs:
-        comments["mechanism_seals"] = ", ".join(each["sha256"] for each in json.loads(attrs["mechanisms"]))
-    return "".join(f"# {name}: {comment_of(str(value))}\n" for name, value in comments.items())
+        told["mechanism_seals"] = [each["sha256"] for each in json.loads(attrs["mechanisms"])]
+    return told
 
 
 def _features(estimate: xr.Dataset, domain: Domain) -> dict[str, Any]:

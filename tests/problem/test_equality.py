@@ -10,13 +10,7 @@ import pytest
 import mechdesign as md
 from mechdesign.problem.problem import shipped_paths
 
-CHANGED = {
-    "income": {"cells": 30},
-    "discrete": {"secrets": 3},
-    "streets": {"nodes": 20},
-    "line": {"cells": 4},
-    "paris": {"cells": 29},
-}
+CHANGED = {"discrete": {"secrets": 3}, "streets": {"nodes": 20}, "paris": {"cells": 29}}
 SMALL = {"northeast": {"cells": 5}, "streets": {"nodes": 30}}
 
 

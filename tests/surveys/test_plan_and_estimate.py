@@ -8,6 +8,7 @@ import re
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
 from conftest import ROOT
 
@@ -60,7 +61,7 @@ def test_a_plan_of_a_problem_names_levels_people_and_the_epsilon(run_json, tmp_p
     assert again["worst_error"] == pytest.approx(0.02, rel=1e-3)
     assert again["people"] <= 2_000
     with (tmp_path / "p.csv").open(encoding="utf-8") as stream:
-        rows = list(csv.DictReader(line for line in stream if not line.startswith("#")))
+        rows = list(csv.DictReader(stream))
     assert [row["area"] for row in rows[:4]] == ["1-1", "1-2", "2-1", "2-2"]
     assert float(rows[0]["standard_error"]) == told["areas"][0]["standard_error"]
 
@@ -90,8 +91,11 @@ def test_reports_become_shares_in_every_format(run_json, run, files, tmp_path, m
     assert kept["share"].values.tolist() == [row["share"] for row in told["areas"]]
     assert json.loads(kept.attrs["mechanisms"])[0]["sha256"] == load(files[0]).attrs["sha256"]
     text = outputs[1].read_text(encoding="utf-8")
-    assert f"# mechanism_seals: {made('geometric').attrs['sha256']}" in text
-    rows = list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
+    beside = json.loads(outputs[1].with_name(f"{outputs[1].name}-metadata.json").read_text(encoding="utf-8"))
+    assert beside["mechanism_seals"] == [made("geometric").attrs["sha256"]]
+    assert beside["url"] == outputs[1].name
+    rows = list(csv.DictReader(text.splitlines()))
+    assert list(pd.read_csv(outputs[1]).columns) == list(rows[0])
     assert [float(row["high"]) for row in rows] == [row["high"] for row in told["areas"]]
     assert json.loads(outputs[2].read_text(encoding="utf-8"))["areas"] == told["areas"]
     monkeypatch.setenv("COLUMNS", "80")
@@ -111,7 +115,7 @@ def test_cells_without_areas_and_a_collection_of_two_mechanisms(run_json, files,
     code, told = run_json(*words, "-o", tmp_path / "cells.csv")
     assert (code, told["areas"], sum(each["made"] for each in told["mechanisms"])) == (0, [], told["reports"])
     with (tmp_path / "cells.csv").open(encoding="utf-8") as stream:
-        rows = list(csv.DictReader(line for line in stream if not line.startswith("#")))
+        rows = list(csv.DictReader(stream))
     assert sum(float(row["probability"]) for row in rows) == pytest.approx(1)
     assert list(rows[0]) == ["cell", "x", "y", "probability"]
 
