@@ -10,6 +10,7 @@ _attached, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 # Of the core, beside the names at the top.
 _PARTS = (
     "baselines",
+    "extend",
     "losses",
     "plot",
     "priors",

@@ -1,5 +1,6 @@
 from . import baselines as baselines
 from . import errors as errors
+from . import extend as extend
 from . import geo as geo
 from . import losses as losses
 from . import maps as maps

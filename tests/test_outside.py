@@ -15,18 +15,27 @@ import pytest
 
 import mechdesign as md
 from mechdesign.base.descriptions import finite
-from mechdesign.closed_forms.baselines import BASELINES
-from mechdesign.closed_forms.build import closed_form_mechanism
 from mechdesign.errors import InputError, VerificationError
-from mechdesign.mechanism.repair import repair
-from mechdesign.output.export import FORMATS, Format
+from mechdesign.extend import (
+    BASELINES,
+    FORMATS,
+    LOSSES,
+    METRICS,
+    SOLVERS,
+    Design,
+    Edges,
+    Entry,
+    Format,
+    Loss,
+    Metric,
+    Program,
+    closed_form_mechanism,
+    expected_loss,
+    lipschitz,
+    repair,
+    simplex,
+)
 from mechdesign.output.maps import plot_mechanism
-from mechdesign.problem.lattice import Edges
-from mechdesign.problem.losses import LOSSES, Loss
-from mechdesign.problem.metric import METRICS, Metric
-from mechdesign.programs.program import Program, expected_loss, lipschitz, simplex
-from mechdesign.solvers.design import Design
-from mechdesign.solvers.solve import SOLVERS, Entry
 
 TRUTH = 0.3  # least probability of the truth
 

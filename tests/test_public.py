@@ -19,6 +19,7 @@ from mechdesign.errors import InputError
 
 ROOMS = [
     "baselines",
+    "extend",
     "geo",
     "losses",
     "maps",

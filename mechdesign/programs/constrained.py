@@ -16,9 +16,10 @@ alone.
     RequiredReport  P(y|u) >= least                              for a report y, at some secrets u
     ErrorCap        sum over y with |u - y| > radius of P(y|u) <= share      for some secrets u
 
-Affine inequalities become side rows, with a bound that takes them into account. Other convex ones (of what HiGHS takes:
-maxima, absolute values, their sums) are solved through the statement, and the bound is then that of the program without
-them: valid, but not tight. Equalities are refused: a table of integers meets no equality in real numbers exactly.
+Affine inequalities become side rows, with a bound that takes them into account. Other convex ones (maxima and absolute
+values by HiGHS; squares, entropies and other cones by Clarabel) are solved through the statement, and the bound is then
+that of the program without them: valid, but not tight. Equalities are refused: a table of integers meets no equality in
+real numbers exactly.
 
 Forbidden reports. Every edge is finite, so P(y|u) = 0 forces P(y|v) = 0 for every neighbour v and, the domain being
 connected, for every secret: a report that is impossible at one secret is impossible at all. Such a report leaves the

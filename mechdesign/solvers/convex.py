@@ -1,11 +1,13 @@
 """Convex constraints that are no side rows: solved through the cvxpy statement, with a margin that is checked.
 
-The bound is that of the program without them, which holds but does not close.
+HiGHS solves maxima and absolute values, Clarabel what is quadratic, exponential or a logarithm. The bound is that of
+the program without them, which holds but does not close.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +18,22 @@ from mechdesign.programs.constrained import Constrained
 from mechdesign.solvers.coupled import solve_coupled, task_of
 from mechdesign.solvers.design import Design, Targets
 
-_MARGINS = (1e-7, 1e-6, 1e-5, 1e-4)  # absolute; HiGHS has a tolerance of 1e-7
+_MARGINS = (1e-7, 1e-6, 1e-5, 1e-4)  # absolute; HiGHS has a tolerance of 1e-7, Clarabel of 1e-8
+
+
+def _solved(statement: Any, program: Constrained) -> str:
+    """Solve a statement by the first solver that takes it; its name. Raises: InputError where none does."""
+    import cvxpy as cp
+
+    refused: Exception | None = None
+    for solver in (cp.HIGHS, cp.CLARABEL):
+        try:
+            statement.solve(solver=solver)
+            return str(solver)
+        except (cp.error.SolverError, ValueError) as error:
+            refused = error
+    message = "neither HiGHS nor Clarabel takes these inequalities"
+    raise InputError(message, field="constraints", value=", ".join(map(str, program.beyond_rows))) from refused
 
 
 def solve_constrained(program: Constrained, targets: Targets) -> Design:
@@ -24,25 +41,18 @@ def solve_constrained(program: Constrained, targets: Targets) -> Design:
     stays apart then.
 
     Every inequality must hold on the certified table with half its margin left, for the rounding of the check.
-    Raises: InputError for what HiGHS does not take; InfeasibleError, DesignError as `solve_coupled`.
+    Raises: InputError for what neither HiGHS nor Clarabel takes; InfeasibleError, DesignError as `solve_coupled`.
     """
     relaxed = solve_coupled(program, targets)
     if not program.beyond_rows:
         return relaxed
-    import cvxpy as cp
-
     task = task_of(program)
     for margin in _MARGINS:
         statement = program.statement(margin)
-        try:
-            statement.solve(solver=cp.HIGHS)
-        except (cp.error.SolverError, ValueError) as error:
-            message = "HiGHS takes linear functions, maxima and absolute values only"
-            inequalities = ", ".join(map(str, program.beyond_rows))
-            raise InputError(message, field="constraints", value=inequalities) from error
+        solver = _solved(statement, program)
         if statement.status not in ("optimal", "optimal_inaccurate"):
             message = f"no table keeps all constraints with a margin of {margin:g}: loosen one, or use a larger eps"
-            raise InfeasibleError(message, field="constraints", value=f"HiGHS says {statement.status}")
+            raise InfeasibleError(message, field="constraints", value=f"{solver} says {statement.status}")
         mass, excess = task.certify(np.asarray(program.table.value, float), task.cost)
         program.table.value = mass / float(ROW_SUM)
         if not excess.any() and max(float(np.max(own.expr.value)) for own in program.own) <= -margin / 2:
