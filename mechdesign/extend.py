@@ -3,13 +3,13 @@
 * metric: a `Metric` with `unscaled_edges`, which returns `Edges`, and `claim`; `METRICS[kind] = MyMetric`
 * loss: a `Loss` with `matrix` and `unit`; `LOSSES[name] = MyLoss()`
 * closed form: a function from a problem to `closed_form_mechanism(...)`; `BASELINES[name] = function`
-* program: a `Program` with `statement`; `SOLVERS[name] = Entry(program, solve)`; it returns a `Design`
+* program: a `Program` with `statement`; `SOLVERS[name] = Entry(program, solve)`, and solve returns a `Design`
 * export format: `FORMATS[suffix] = Format(write=...)`
 
 An entry is known to solve, verify, files, comparisons, pictures, exports and the command line from then on; a file that
-was made with it needs it where it is read again. A table that a solver of yours gives goes through `repair` first, which
-is what makes it private as claimed. `verify_table.py`, which is handed over with exported tables, knows the metrics of
-this package alone.
+was made with it needs it where it is read again. A table that a solver of yours gives goes through `repair` first,
+which is what makes it private as claimed. `verify_table.py`, which is handed over with exported tables, knows the
+metrics of this package alone.
 
 >>> import mechdesign as md
 >>> sorted(md.extend.LOSSES)[:2]

@@ -4,6 +4,7 @@ what they are in five lines.
 
 from __future__ import annotations
 
+import doctest
 import importlib
 import importlib.metadata
 import subprocess
@@ -113,3 +114,10 @@ def test_a_problem_means_its_optimal_program():
 
 def test_the_version_is_that_of_the_distribution():
     assert md.__version__ == importlib.metadata.version("mechdesign")
+
+
+@pytest.mark.parametrize("module", ["mechdesign.extend", "mechdesign.problem.problem"])
+def test_examples_of_docstrings_run(module):
+    ended = doctest.testmod(importlib.import_module(module))
+    assert ended.attempted > 0
+    assert ended.failed == 0
