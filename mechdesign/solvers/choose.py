@@ -3,9 +3,9 @@
     highs     the whole linear program by HiGHS, up to 60,000 constraints: where answers are fewer than secrets; and
               after columns, where they end above the gap
     columns   generate and price (columns.py): up to 700 secrets, and up to 2,500 where all pairs are edges or edges
-              are short. Vertices (rays.py) up to 450 secrets where the nearest other place is 0.45 nats away or more,
-              by all pairs of more than 50 secrets 1 nat, in the median over places, where few rays make the table, and
-              on maps of up to 25; else multipliers in a box (columns.py)
+              are short. Vertices (rays.py) where few rays make the table: where the nearest other place, in the median
+              over places, is 0.45 nats away or more up to 450 secrets (1 nat by all pairs of more than 50), 2.5 nats
+              up to 700, and on maps of up to 25; else multipliers in a box (columns.py)
     blocks    the block interior-point method on restricted programs (blocks.py): longer edges beyond, up to 4,900
               secrets
     pool      columns kept without a table, of the capability maps: beyond 4,900 secrets, where reports are the secrets
@@ -37,7 +37,8 @@ TABLE = 4_900  # secrets beyond which a pool of columns is taken: 70 x 70
 VERTICES = 450  # secrets up to which few rays are taken as vertices
 FEWEST = 25  # up to which vertices are taken whatever the edges: they end at the optimum
 PAIRED, FAR_PAIRS = 50, 1.0  # by all pairs of more places trees that are kept pay, up to so many nats
-FAR = 0.45  # nats to the nearest other place, in the median, from which rays are few
+# Nats to the nearest other place, in the median, from which rays are few: up to VERTICES, and up to MANY.
+FAR, FARTHER = 0.45, 2.5
 # Secrets and CPU seconds to a gap of 1e-3, by class.
 KNOWN: dict[str, tuple[tuple[int, float], ...]] = {
     "all pairs": ((100, 1), (225, 3), (300, 6), (900, 50), (1600, 250), (2500, 500)),
@@ -70,8 +71,12 @@ def nearest(problem: DesignProblem) -> float:
 
 def few_rays(problem: DesignProblem) -> bool:
     """Whether few rays make the optimal table: long edges, and places, or pairs, that are not too many."""
-    far = FAR if problem.domain.size <= PAIRED or not is_complete(problem) else FAR_PAIRS
-    return problem.domain.size <= FEWEST or (problem.domain.size <= VERTICES and nearest(problem) >= far)
+    size, complete = problem.domain.size, is_complete(problem)
+    if size <= FEWEST:
+        return True
+    if size > VERTICES:
+        return size <= MANY and not complete and nearest(problem) >= FARTHER
+    return nearest(problem) >= (FAR_PAIRS if complete and size > PAIRED else FAR)
 
 
 def accepts(route: Route, problem: DesignProblem) -> str | None:

@@ -73,6 +73,13 @@ def test_the_master_of_columns_is_told_by_the_nearest_place() -> None:
     assert not few_rays(places(60, 0.005))
 
 
+def test_beyond_450_secrets_vertices_want_longer_edges() -> None:
+    assert few_rays(load_problem("philadelphia", cells=26))  # 676 secrets, 3.0 nats
+    assert not few_rays(load_problem("philadelphia", cells=26, extent=35.0))  # 1.2 nats
+    assert not few_rays(load_problem("philadelphia", cells=27))  # 729 secrets
+    assert not few_rays(replace(places(484), metric=Euclidean(epsilon=10.0, unit="m")))  # all pairs
+
+
 def test_a_route_that_does_not_accept_a_problem_is_refused_with_its_reason() -> None:
     large = load_problem("philadelphia", cells=30)
     assert "60,000 constraints" in str(accepts("highs", large))

@@ -216,6 +216,18 @@ def test_scattered_places_within_the_gap(count: int, seed: int) -> None:
 
 
 @pytest.mark.slow
+def test_a_city_whose_prior_falls_by_orders_of_magnitude() -> None:
+    """Short edges, and priors of which the largest is some thousand times the least: to 1 %."""
+    problem = load_problem("philadelphia", cells=26, extent=35.0)
+    offset = problem.domain.points - problem.domain.points.mean(axis=0)
+    away = np.hypot(*offset.T)
+    prior = np.exp(-9 * away / away.max() + np.random.default_rng(1).standard_normal(len(away)))
+    mechanism = md.solve(Optimal(problem=replace(problem, prior=prior / prior.sum())), gap=1e-2, time_limit=150)
+    assert mechanism.attrs["stopped"] == "gap"
+    assert md.verify(mechanism).certified
+
+
+@pytest.mark.slow
 def test_central_paris_over_all_pairs() -> None:
     mechanism = within(load_problem("paris"))
     assert mechanism.attrs["stopped"] == "gap"
