@@ -228,7 +228,7 @@ def test_names_with_markup_and_control_characters_are_shown_as_they_are(run, tmp
     assert (code, err.count("\n"), "\\x1b[31m\\n\\u202e.ncx" in err) == (2, 1, True)
     problem = tmp_path / "[red]line[.py"
     problem.write_text((ROOT / "problems" / "line.py").read_text(encoding="utf-8"), encoding="utf-8")
-    for command in (["solve"], ["compare"], ["compare", "--scales", "1,2"]):
+    for command in (["solve", "-v"], ["compare"], ["compare", "--scales", "1,2"]):
         code, out, err = run(command[0], problem.name, *command[1:], "--cells", "2")
         assert (code, "[red]line[" in out + err) == (0, True)
 

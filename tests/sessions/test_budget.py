@@ -95,7 +95,7 @@ def test_reports_are_paid_once_and_remembered(path: Path) -> None:
     with pytest.raises(BudgetError):
         budget.report(sampler(), 1)
     assert int(budget.report(sampler(), 5)) == int(first[5])
-    assert set(first[5].coords) == {"report_x", "report_y"}
+    assert set(first[5].coords) == {"report_x", "report_y", "accuracy"}
 
 
 def test_what_is_remembered_is_drawn_afresh_in_another_ledger(tmp_path: Path) -> None:

@@ -180,6 +180,7 @@ def test_ways_to_say_where_and_the_outside_rule(tmp_path, monkeypatch) -> None:
         "unit": "m",
         "longitude": document["report_longitude"][0],
         "latitude": document["report_latitude"][0],
+        "accuracy": document["accuracy"][0],
     }
     assert told[:5] == [expected] * 4 + ["outside"]
     assert nearest_node(TOWN, TOWN.plane.forward(np.array([12.6]), np.array([41.9]))[0].tolist()) == 217
