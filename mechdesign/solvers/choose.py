@@ -35,6 +35,7 @@ MANY = 700  # secrets up to which columns are taken whatever the edges
 LARGEST = 2_500  # secrets up to which columns fit: 8 bytes for each of 24 n columns and blocks of rows
 TABLE = 4_900  # secrets beyond which a pool of columns is taken: 70 x 70
 VERTICES = 450  # secrets up to which few rays are taken as vertices
+DESIGNS = 900  # secrets up to which designs of changing priors are mixed (coupled.py): a master of 2 n rows
 FEWEST = 25  # up to which vertices are taken whatever the edges: they end at the optimum
 PAIRED, FAR_PAIRS = 50, 1.0  # by all pairs of more places trees that are kept pay, up to so many nats
 # Nats to the nearest other place, in the median, from which rays are few: up to VERTICES, and up to MANY.

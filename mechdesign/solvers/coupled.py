@@ -20,9 +20,11 @@ Designs of changing priors (`generate_designs`), where a maximum is minimised:
 By duality this is the maximum over mu >= 0, sum_k s_k mu_k = 1, of the optimal program for the cost sum_k mu_k G_k; for
 the worst-case loss mu is a prior over the secrets, and the one that attains it is least favourable. In every round that
 program is solved: its bound is one of the coupled program, and every report of its table becomes a column of the master
-of rays.py, which recombines them. The master's multipliers, averaged with the best ones so far, are the next mu.
-Cutting planes (Kelley 1960, Journal of SIAM 8), one for every report instead of one for every table, centred at the
-best point (Wentges 1997, International Transactions in Operational Research 4).
+of rays.py, which recombines them. The master's multipliers, averaged with the best ones so far, are the next mu, within
+a factor of the best ones that grows where the bound does and else shrinks: far from them designs take long, of priors
+that leave out most of the map, and their tables are of no use. Cutting planes (Kelley 1960, Journal of SIAM 8), one for
+every report instead of one for every table, centred at the best point (Wentges 1997, International Transactions in
+Operational Research 4), in a trust region (Linderoth and Wright 2003, Computational Optimization and Applications 24).
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ from mechdesign.problem.losses import TableLoss, uniform
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import Coupled, SideRows, constant_objective, objective
 from mechdesign.programs.whole import MOST_ROWS, WholeProgram, assemble_whole, count_rows, require_whole
-from mechdesign.solvers.choose import SMALL, VERTICES, nearest
+from mechdesign.solvers.choose import DESIGNS, SMALL, VERTICES, nearest
 from mechdesign.solvers.design import Design, Targets, reporter
 from mechdesign.solvers.highs import LinearSolution, Method, solve_linear_program
 from mechdesign.solvers.optimal import solve_optimal
@@ -65,6 +67,7 @@ FIRST_MARGIN = 1e-9  # first margin of a limit, relative to it: the tolerance of
 _TRIALS = 8
 # Designs of changing priors.
 _CENTRED = 0.5  # share of the best multipliers in the next ones
+_AROUND, _NARROWEST, _WIDEST, _GROW = 3.0, 1.5, 8.0, 1.3  # factor of the best multipliers; its square root after a loss
 _LEAST = 1e-9  # multiplier, as a share: no secret is without weight
 _ROUGH, _FINE = 1e-2, 0.2  # gap of the first design; of later ones, as a share of the gap in hand
 _TABLES = 0.1  # of the target gap: no design needs a smaller one
@@ -97,8 +100,7 @@ class Task:
     @property
     def designs_first(self) -> bool:
         """Whether the side rows share one maximum, and the whole program is large: multipliers are a prior then."""
-        large = count_rows(self.problem, self.rows.size) > SMALL
-        return large and bool((self.rows.share > 0).all()) and self.problem.domain.size <= VERTICES
+        return count_rows(self.problem, self.rows.size) > SMALL and designs_fit(self.problem, self.rows)
 
     @property
     def first_margin(self) -> NDArray[np.float64]:
@@ -178,14 +180,19 @@ class Task:
         return objective(self.cost, self.rows, mass / float(ROW_SUM))
 
 
+def designs_fit(problem: DesignProblem, rows: SideRows) -> bool:
+    """Whether the side rows share one maximum, so that multipliers are a prior, and the master is not too large."""
+    return problem.domain.size <= DESIGNS and bool((rows.share > 0).all())
+
+
 def task_of(program: Coupled) -> Task:
     """The task of a program. Raises: SizeError before allocating what does not fit."""
     problem = program.problem
     few, what = nearest(problem) >= _LONG and problem.domain.size <= VERTICES, f"the {program.name} program"
-    if problem.domain.size > VERTICES:
+    if problem.domain.size > DESIGNS:
         require_whole(problem, problem.domain.size, what=what)
     rows, cost = program.side_rows(), program.base_cost()
-    if not few and not (problem.domain.size <= VERTICES and (rows.share > 0).all()):
+    if not few and not designs_fit(problem, rows):
         require_whole(problem, rows.size, what=what)
     pricer = ConePricer.of(problem)
     exponential = np.exp(-pricer.distance.T / 2)
@@ -205,7 +212,7 @@ def generate_designs(
     """
     count, share = task.rows.size, task.rows.share
     multipliers = project_dual(np.ones(count), share)
-    best, design, wanted, since, reached = None, None, _ROUGH, 0, np.inf
+    best, design, wanted, since, reached, around = None, None, _ROUGH, 0, np.inf, _AROUND
     reports = np.arange(task.cost.shape[1])
     for _ in range(_ROUNDS):
         left = deadline - time.monotonic()
@@ -234,7 +241,9 @@ def generate_designs(
         if since == _NO_GAIN:
             break
         wanted = max(_TABLES * gap, min(_ROUGH, _FINE * near))
+        around = min(_GROW * around, _WIDEST) if gained else max(math.sqrt(around), _NARROWEST)
         multipliers = _CENTRED * best.multipliers + (1 - _CENTRED) * project_dual(rays.multipliers, share)
+        multipliers = np.clip(multipliers, best.multipliers / around, best.multipliers * around)
     return "precision"
 
 

@@ -91,6 +91,16 @@ def test_minimax_of_fifteen_cells_within_the_gap() -> None:
     assert design.objective == pytest.approx(12.96, rel=1e-3)
 
 
+@pytest.mark.slow
+def test_minimax_of_484_cells_within_one_in_a_hundred() -> None:
+    """By designs of changing priors, of which the largest weight ends 100,000 times as large as the least."""
+    mechanism = md.solve(md.programs.Minimax(problem=load_problem("philadelphia", cells=22)), gap=1e-2, time_limit=300)
+    assert mechanism.attrs["stopped"] == "gap"
+    checked = md.verify(mechanism)
+    assert checked.certified, checked.reasons
+    assert checked.lower_bound_checked
+
+
 def test_minimax_where_far_entries_range_widely() -> None:
     problem = load_problem("philadelphia", cells=7)
     seen: list[Progress] = []
@@ -180,7 +190,7 @@ def test_a_remapped_minimax_makes_no_claim_about_its_worst_case() -> None:
 def test_what_does_not_fit_is_refused_before_it_is_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(md.programs.Minimax, "side_rows", lambda self: pytest.fail("allocated"))
     with pytest.raises(SizeError, match=str(MOST_ROWS)):
-        md.solve(md.programs.Minimax(problem=load_problem("philadelphia", cells=30)))
+        md.solve(md.programs.Minimax(problem=load_problem("philadelphia", cells=31)))
     with pytest.raises(SizeError, match="GB"):
         md.solve(md.programs.Dictionary(problem=load_problem("philadelphia", cells=250)))
 
