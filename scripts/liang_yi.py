@@ -328,7 +328,7 @@ def answer(options: argparse.Namespace) -> Iterator[tuple[str, pd.DataFrame]]:
                 "error": mechanism.attrs["expected_loss"],
                 "lower_bound": mechanism.attrs.get("lower_bound"),
                 "remapped": remapped_loss(mechanism),
-                "multiple": mechanism.attrs["effective_epsilon"],
+                "ratio": mechanism.attrs["ratio"],
                 **{f"mean of {n:,}": md.release.error_of_mean(mechanism, values, n) for n in users},
                 "raised": md.release.error_of_mean(mechanism, values, users[-1], population=population),
             }

@@ -28,7 +28,7 @@ import xarray as xr
 import mechdesign as md
 from mechdesign.closed_forms.loss import expected_distance
 from mechdesign.output.canvas import mechanism_style, mechanism_words
-from mechdesign.output.matched import family_mechanism, smallest_epsilon
+from mechdesign.output.matched import effective_epsilon, family_mechanism
 from mechdesign.problem.problem import read_problem_file
 from mechdesign.programs.matched_distance import FAMILIES
 from mechdesign.surveys.study import ESTIMATORS
@@ -87,7 +87,7 @@ def figure(options: argparse.Namespace) -> None:
     problem = file.build(prior=options.prior, distance=options.distance)
     counts = file.module.counts(problem.domain, options.checkins)
     level = problem.metric.smallest_level
-    match, match_level = md.utility.match_distance, md.utility.match_smallest_epsilon
+    match, match_level = md.utility.match_distance, md.utility.match_effective_epsilon
     matched = {
         "expected distance": {name: match(problem, name, options.distance).epsilon for name in PAPER},
         "true level": {name: match_level(problem, name, level).epsilon for name in (*PAPER, "geometric_clamped")},
@@ -128,7 +128,7 @@ def described(mechanism: xr.Dataset, problem: md.DesignProblem) -> dict[str, flo
     """Claimed and true level (nats, or nats per m), expected distance (m), share of reports that are true."""
     return {
         "claimed_epsilon": mechanism.attrs["claimed_epsilon"],
-        "smallest_epsilon": smallest_epsilon(mechanism, problem),
+        "effective_epsilon": effective_epsilon(mechanism, problem),
         "expected_distance": expected_distance(mechanism),
         "truthful": float(problem.prior_array @ np.diagonal(md.probabilities(mechanism).values)),
     }

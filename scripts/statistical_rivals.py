@@ -95,7 +95,7 @@ def main() -> None:
     print(f"{domain.size} secrets, {given.epsilon:g} nats a cell, uniform truth")
     print(f"{'mechanism':26}{'criterion':>11}{'reports':>9}{'effective eps':>15}")
     for name, mechanism in made.items():
-        value, level = asymptotic_mse(mechanism), float(mechanism.attrs["effective_epsilon"])
+        value, level = asymptotic_mse(mechanism), float(mechanism.attrs["ratio"])
         print(f"{name:26}{value:>11.4g}{mechanism.sizes['report']:>9}{level:>15.6f}", flush=True)
     for name, found in sets.items():
         print(f"{name + ' *':26}{found.mse(program.norm):>11.4g}{'sets':>9}{found.scale:>15.6f}", flush=True)

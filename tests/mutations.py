@@ -39,7 +39,7 @@ _DTYPES = (
 )
 _IMPOSSIBLE = (LookupError, ValueError, TypeError, OverflowError)  # of a number, or after another mutation
 _SELDOM = (
-    *("objective", "lower_bound", "multiple", "remapped_loss", "problem_metric", "claimed_epsilon"),
+    *("objective", "lower_bound", "scale", "remapped_loss", "problem_metric", "claimed_epsilon"),
     *("own", "units", "_FillValue"),
 )
 
@@ -165,8 +165,8 @@ def _multiplier(draft: Draft, random: Random) -> None:
     metric[name] *= factor
     draft.attrs["metric"] = json.dumps(metric, sort_keys=True)
     if random.random() < 0.5:
-        draft.attrs["multiple"] *= factor
-        draft.attrs["effective_epsilon"] *= factor
+        draft.attrs["scale"] *= factor
+        draft.attrs["ratio"] *= factor
 
 
 def _variable(draft: Draft, random: Random, among: str = "iuf") -> str:

@@ -87,7 +87,7 @@ GUESSES = [
     (lambda: designed(loss=md.losses.Distance), "loss"),
     (lambda: md.compare("philadelphia"), "problem"),
     (lambda: md.compare(problem(), mechanisms=[made()]), "mechanisms"),
-    (lambda: md.sweep(problem(), ["a"]), "multipliers"),
+    (lambda: md.sweep(problem(), ["a"]), "scales"),
     (lambda: md.audit(np.eye(16), "philadelphia"), "problem"),
     (lambda: md.diagnosis(made()), "problem"),
     (lambda: md.Sampler(mechanism="x.nc"), "mechanism"),

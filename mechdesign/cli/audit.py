@@ -1,4 +1,4 @@
-"""`mechdesign audit`: the smallest epsilon of a table of another program, for a metric of the user's choice."""
+"""`mechdesign audit`: the effective epsilon of a table of another program, for a metric of the user's choice."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def audit(
 ) -> None:
     """Example: `mechdesign audit android-coarse`.
 
-    Compute the smallest epsilon of a table of another program, and with -o repair and certify it.
+    Compute the effective epsilon of a table of another program, and with -o repair and certify it.
     """
     if not Path(table).suffix and not Path(table).exists():
         others = {"metric": metric, "output": output, "normalise": normalise or None}

@@ -135,10 +135,10 @@ def scales_asked(words: str | None) -> list[float] | None:
         return None
     try:
         if ":" in words:
-            from mechdesign.output.sweep import multiplier_range
+            from mechdesign.output.sweep import scale_range
 
             first, last, count = words.split(":")
-            return multiplier_range(real_number(first), real_number(last), whole_number(count))
+            return scale_range(real_number(first), real_number(last), whole_number(count))
         scales = [real_number(word) for word in words.replace(",", " ").split()]
     except InputError:
         raise

@@ -64,7 +64,7 @@ def closed_form_mechanism(
     """The mechanism of probabilities `table` (n, m), unrepaired, at its true level.
 
     The integers are certified for `scale` times the problem's metric, the smallest scale that holds;
-    `effective_epsilon` is that scale before rounding, so 1.525 means: not private at the claim, private at 1.525
+    `ratio` is that scale before rounding, so 1.525 means: not private at the claim, private at 1.525
     of it.
     """
     mass = round_to_integers(table, problem.edges)

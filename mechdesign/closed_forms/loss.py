@@ -270,8 +270,8 @@ def bayes_remap(mechanism: xr.Dataset) -> xr.Dataset:
     attrs["program"] = f"{mechanism.attrs['program']}, remapped"
     remapped.attrs = attrs
     remapped.attrs["expected_loss"] = mechanism_loss(remapped)
-    multiple = float(mechanism.attrs["multiple"])
-    remapped.attrs["effective_epsilon"] = multiple * min(max_log_ratio(mass, stored_edges(mechanism)).value, 1.0)
+    scale = float(mechanism.attrs["scale"])
+    remapped.attrs["ratio"] = scale * min(max_log_ratio(mass, stored_edges(mechanism)).value, 1.0)
     return seal(remapped)
 
 

@@ -118,8 +118,8 @@ class Schema:
 
 DESCRIBED = dict.fromkeys(("schema", "problem", "parameters", "domain", "metric", "versions", "sha256"), str)
 _SAID = DESCRIBED | {
-    "program": str, "claim": str, "cost": str, "loss": str, "expected_loss": float, "multiple": float,
-    "effective_epsilon": float,
+    "program": str, "claim": str, "cost": str, "loss": str, "expected_loss": float, "scale": float,
+    "ratio": float,
 }  # fmt: skip
 
 MECHANISM = Schema(
@@ -144,7 +144,7 @@ MECHANISM = Schema(
     attributes=_SAID,
     optional={
         "lower_bound": float, "lower_bound_of": str, "objective": float, "objective_of": str,
-        "claimed_epsilon": float, "least_epsilon": float, "stopped": str, "problem_metric": str,
+        "claimed_epsilon": float, "epsilon_lower_bound": float, "stopped": str, "problem_metric": str,
         "position_rule": str, "position_claim": str,
     },
 )  # fmt: skip
@@ -371,8 +371,8 @@ def make_mechanism(
         "cost": COST,
         "loss": problem.loss.name,
         "expected_loss": expected_loss(mass, problem.prior_array, loss),
-        "multiple": float(scale),
-        "effective_epsilon": value,
+        "scale": float(scale),
+        "ratio": value,
         "versions": versions(),
     }
     optional = {"lower_bound": lower_bound, "claimed_epsilon": claimed_epsilon, "stopped": stopped}
@@ -434,7 +434,7 @@ def certified_scale(problem: DesignProblem, mass: NDArray[np.uint64]) -> float:
         if violations(mass, (scale * problem.metric).edges(problem.domain)) == 0:
             return scale
         scale, step = scale * (1 + step) + math.ulp(0.0), 2 * step
-    raise DesignError("no multiple of the metric holds", field="table", remedy="report this mechanism")
+    raise DesignError("no scale of the metric holds", field="table", remedy="report this mechanism")
 
 
 @asked

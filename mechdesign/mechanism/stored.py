@@ -118,19 +118,19 @@ class Stored:
 
     @cached_property
     def asked(self) -> Metric:
-        """The metric of the problem that the mechanism was made for: that of the claim is `multiple` times it.
+        """The metric of the problem that the mechanism was made for: that of the claim is `scale` times it.
 
-        Raises: VerificationError where multiple, metric and problem_metric do not fit together.
+        Raises: VerificationError where scale, metric and problem_metric do not fit together.
         """
         mechanism, attrs = self.mechanism, self.mechanism.attrs
-        multiple, claimed = float(attrs["multiple"]), float(described(mechanism, "metric")["multiplier"])
+        scale, claimed = float(attrs["scale"]), float(described(mechanism, "metric")["multiplier"])
         if "problem_metric" not in attrs:
-            if multiple != 1:
-                raise refused("must be 1 where no problem_metric is named", "multiple", multiple, "1, or the metric")
+            if scale != 1:
+                raise refused("must be 1 where no problem_metric is named", "scale", scale, "1, or the metric")
             return self.metric
         own = float(described(mechanism, "problem_metric")["multiplier"])
-        if not (math.isfinite(multiple) and multiple >= 0 and own * multiple == claimed):
-            raise refused("is not what the claim is times the metric of the problem", "multiple", multiple, claimed)
+        if not (math.isfinite(scale) and scale >= 0 and own * scale == claimed):
+            raise refused("is not what the claim is times the metric of the problem", "scale", scale, claimed)
         before = None
         if self.listed is not None and "problem_length" in mechanism:
             before = replace(self.listed, length=mechanism["problem_length"].values)

@@ -20,7 +20,7 @@ from mechdesign.closed_forms.loss import constant_loss, expected_distance, posit
 from mechdesign.errors import InputError, MechdesignError, SizeError, SolverError, UnsuitableError
 from mechdesign.mechanism.dataset import relative_gap
 from mechdesign.output.given import InputMechanisms, input_mechanisms
-from mechdesign.output.matched import matched_makers, smallest_epsilon
+from mechdesign.output.matched import effective_epsilon, matched_makers
 from mechdesign.problem.lattice import check_connected
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.eikonal import EikonalWeights
@@ -38,8 +38,8 @@ COLUMNS = (  # heading, key and format of what people read
     ("remapped loss", "remapped_loss", "up 6"),
     ("distance", "expected_distance", "up 6"),
     ("claimed eps", "claimed_epsilon", "near 6"),
-    ("smallest eps", "smallest_epsilon", "up 6"),
-    ("ratio", "effective_epsilon", "up 5"),
+    ("effective eps", "effective_epsilon", "up 6"),
+    ("ratio", "ratio", "up 5"),
     ("rank", "rank", "near 6"),
     ("asymptotic MSE", "asymptotic_mse", "near 6"),
 )
@@ -56,11 +56,11 @@ Maker = Callable[[], xr.Dataset]
 Row = dict[str, Any]
 """One mechanism: losses in loss units, distance in units of length. None where a figure does not exist.
 
-Claimed epsilon in nats per unit (in nats for randomized response). Smallest epsilon, in the same unit: what the
+Claimed epsilon in nats per unit (in nats for randomized response). Effective epsilon, in the same unit: what the
 mechanism truly has. Where the problem's metric is Euclidean, the largest log-ratio per unit of distance over all
-pairs; elsewhere the claimed epsilon at the scale of the metric that holds. Effective epsilon: that scale, relative
-to the problem's metric, or to the mechanism's own where it is tuned to the problem's `matched_distance`.
-Least epsilon, in nats per unit: no mechanism that is private below it has the matched distance.
+pairs; elsewhere the claimed epsilon times the ratio. Ratio: the largest log-ratio over the distance of the problem's
+metric, or of the mechanism's own where it is tuned to the problem's `matched_distance`.
+Epsilon lower bound, in nats per unit: no mechanism that is private below it has the matched distance.
 Rank of the mechanism as a channel: below the number of secrets, no number of reports identifies their distribution.
 Asymptotic MSE in squared units: the number of reports times the mean squared error of the distribution estimated
 from many of them, in the dual Sobolev norm H^-1 at the prior; None where the rank is too low, both beyond 1,600
@@ -198,14 +198,14 @@ def rows(made: Mapping[str, xr.Dataset | MechdesignError], problem: DesignProble
 
 
 def bounded(rows: Sequence[Row], made: Mapping[str, xr.Dataset]) -> list[Row]:
-    """The rows of `judged` with the best lower bound that was proved, where it holds, and the least epsilon."""
+    """The rows of `judged` with the best lower bound that was proved, where it holds, and that of epsilon."""
     attrs = [made[row["mechanism"]].attrs for row in rows]
     of_the_loss = [a for a in attrs if "lower_bound" in a and "objective" not in a]  # not of another objective
     bound = max((float(a["lower_bound"]) for a in of_the_loss), default=None)
-    least = next((float(a["least_epsilon"]) for a in attrs if "least_epsilon" in a), None)
+    epsilon = next((float(a["epsilon_lower_bound"]) for a in attrs if "epsilon_lower_bound" in a), None)
     complete = []
     for row in rows:
-        full = row | {"least_epsilon": least}
+        full = row | {"epsilon_lower_bound": epsilon}
         if bound is not None and private_between_cells(row):
             full |= {"lower_bound": bound}
             full |= {"gap": relative_gap(row["loss"], bound, constant_loss(made[row["mechanism"]]))}
@@ -221,7 +221,7 @@ def best_private(rows: Sequence[Row], made: Mapping[str, xr.Dataset]) -> xr.Data
 
 def private_between_cells(row: Mapping[str, Any]) -> bool:
     """Whether the rows of a mechanism satisfy the claim of the problem, and are what is drawn."""
-    return bool(row["claim_over"] != POSITIONS and row["effective_epsilon"] <= AT_CLAIM)
+    return bool(row["claim_over"] != POSITIONS and row["ratio"] <= AT_CLAIM)
 
 
 def columns(rows: Sequence[Mapping[str, Any]]) -> tuple[_Column, ...]:
@@ -236,16 +236,15 @@ def printed(row: Mapping[str, Any], shown: Sequence[_Column] = COLUMNS) -> list[
 
 def judged(name: str, mechanism: xr.Dataset, problem: DesignProblem) -> Row:
     """The row of one mechanism by itself: without a lower bound, which other mechanisms prove."""
-    rows, over = float(mechanism.attrs["effective_epsilon"]), "cells"
-    effective, row_ratio = rows, None
+    ratio, row_ratio, over = float(mechanism.attrs["ratio"]), None, "cells"
     if "position_claim" in mechanism.attrs:  # of a design of ours: its cones are certified
-        effective, row_ratio, over = 1.0, rows, POSITIONS
+        ratio, row_ratio, over = 1.0, ratio, POSITIONS
     claimed = mechanism.attrs.get("claimed_epsilon")
     channel = provider("channel") if "channel" in PROVIDERS else None
     rank, asymptotic = (None, None) if channel is None else channel.channel_figures(mechanism)
-    smallest = problem.metric.smallest_level if over == POSITIONS else smallest_epsilon(mechanism, problem)
-    if smallest is None and claimed is not None:
-        smallest = float(claimed) * effective
+    effective = problem.metric.smallest_level if over == POSITIONS else effective_epsilon(mechanism, problem)
+    if effective is None and claimed is not None:
+        effective = float(claimed) * ratio
     return dict(
         mechanism=name,
         loss=float(mechanism.attrs["expected_loss"]),
@@ -254,9 +253,9 @@ def judged(name: str, mechanism: xr.Dataset, problem: DesignProblem) -> Row:
         remapped_loss=remapped_loss(mechanism),
         expected_distance=expected_distance(mechanism),
         claimed_epsilon=None if claimed is None else float(claimed),
-        smallest_epsilon=smallest,
         effective_epsilon=effective,
-        least_epsilon=None,
+        ratio=ratio,
+        epsilon_lower_bound=None,
         rank=rank,
         asymptotic_mse=asymptotic,
         position_loss=position_loss(mechanism),

@@ -42,7 +42,7 @@ def input_mechanisms(
 
     mechanisms: by name, tables (n, m) of probabilities or of counts, or mechanism Datasets, of which the integers
     alone are taken. Nothing is repaired; entries of a table below 2^-62 are rounded up to that. known: names taken.
-    Raises: InputError for a name that is taken or cannot be one, a table that is none or has no smallest epsilon (a
+    Raises: InputError for a name that is taken or cannot be one, a table that is none or has no effective epsilon (a
     zero meets a positive probability), a Dataset over other secrets or kept as factors; what `read` raises.
     Cost: O(e m) for each.
     """
@@ -65,7 +65,7 @@ def _of_table(problem: DesignProblem, name: str, value: ArrayLike) -> xr.Dataset
     if audited.infinite:
         impossible = f"report {audited.worst['report']} is impossible from secret {audited.worst['other']} alone"
         repairs = "md.baselines.repaired, or mechdesign audit -o, repairs it"
-        raise _refused(f"has no smallest epsilon: {impossible}; {repairs}", name)
+        raise _refused(f"has no effective epsilon: {impossible}; {repairs}", name)
     rows = table / table.sum(axis=1, keepdims=True)
     return closed_form_mechanism(problem, rows, name=name, claimed_epsilon=None)
 

@@ -79,11 +79,11 @@ def plot_sweep(curve: xr.Dataset) -> Figure:
 
 
 def _draw_losses(axes: Axes, curve: xr.Dataset, low: float) -> None:
-    at, loss, bound = (curve[name].values for name in ("multiplier", "loss", "lower_bound"))
+    at, loss, bound = (curve[name].values for name in ("scale", "loss", "lower_bound"))
     axes.axhline(curve.attrs["constant_loss"], color="0.5", linestyle=":", label="best constant report")
     broken = False
     for name in reversed(baselines_of(sweep_rows(curve)[0])):
-        baseline, level = curve[f"{name}_loss"].values, curve[f"{name}_effective_epsilon"].values
+        baseline, level = curve[f"{name}_loss"].values, curve[f"{name}_effective_scale"].values
         breaks = level > at * AT_CLAIM
         broken |= bool(breaks.any())
         style: dict[str, Any] = {**mechanism_style(name), "markersize": 5}
@@ -124,7 +124,7 @@ def _draw_leaving(axes: Axes, level: NDArray[np.float64], loss: NDArray[np.float
 
 
 def _draw_excess(axes: Axes, curve: xr.Dataset) -> None:
-    at, bound = curve["multiplier"].values, curve["lower_bound"].values
+    at, bound = curve["scale"].values, curve["lower_bound"].values
     for name in ("eikonal", "optimal"):
         variable = "loss" if name == "optimal" else f"{name}_loss"
         if variable in curve:
@@ -142,10 +142,10 @@ def _draw_level_axis(axes: Axes, curve: xr.Dataset) -> float:
     """Levels on a logarithmic axis; returns its left end."""
     axes.set_xscale("log", base=2)
     _tick(axes.xaxis, base=2)
-    levels = np.concatenate([curve[name].values for name in curve if str(name).endswith("effective_epsilon")])
-    least, most = float(curve["multiplier"].values.min()), float(np.nanmax(levels))
+    levels = np.concatenate([curve[name].values for name in curve if str(name).endswith("effective_scale")])
+    least, most = float(curve["scale"].values.min()), float(np.nanmax(levels))
     low = max(least / _REACH, float(np.nanmin(levels))) / 1.15
-    axes.set_xlim(low, max(most, float(curve["multiplier"].values.max())) * 1.15)
+    axes.set_xlim(low, max(most, float(curve["scale"].values.max())) * 1.15)
     axes.set_xlabel("privacy level, as a scale of the problem's metric (smaller is more private)")
     return low
 

@@ -40,7 +40,7 @@ def check_design(source: Path | SessionDesign, **options: object) -> dict[str, A
         "violations": sum(found.violations or 0 for found in proved),
         "claim": design.claim,
         "rebuilt": proved[0].rebuilt,
-        "effective_epsilon": None,
+        "ratio": None,
         "worst": None,
         "expected_loss": None,
         "lower_bound_checked": None,

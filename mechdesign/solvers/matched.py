@@ -3,7 +3,7 @@
 `match_distance`, the program of programs/matched_distance.py: the eps at which a family has an expected distance, by
 bracketing and Brent's method on the logarithm of eps.
 
-`match_smallest_epsilon`: the eps at which the largest log-ratio of a family per unit of distance is a level.
+`match_effective_epsilon`: the eps at which the largest log-ratio of a family per unit of distance is a level.
 
     largest eps > 0  with  ln P_eps(y|u) - ln P_eps(y|u') <= level |u - u'|   for all secrets u, u' and reports y
 
@@ -131,7 +131,7 @@ def crossing(
 
 
 @asked
-def match_smallest_epsilon(
+def match_effective_epsilon(
     problem: DesignProblem,
     family: str | Family | Callable[[DesignProblem, float], NDArray[np.float64]],
     level: float,
@@ -163,7 +163,7 @@ def solve_matched_optimal(program: MatchedOptimal, targets: Targets) -> Design:
     """Enclose the least eps to about twice the gap, or the excess of the graph metric where that is more.
 
     Returns: the design at its claimed_epsilon, nats per unit, certified over all pairs; loss, its expected distance in
-        units; least_epsilon: no mechanism that is private at this or less has the target distance, left out where
+        units; epsilon_lower_bound: no mechanism that is private at this or less has the target distance, left out where
         none was proved; constant_share, of the constant report that was mixed in.
     Raises: SolverError where the time ends before a mechanism comes as near as the target.
     Cost: two or three optimal designs, each started from the one before, and some pricings; where these prove nothing,
@@ -183,7 +183,7 @@ def solve_matched_optimal(program: MatchedOptimal, targets: Targets) -> Design:
         mass=mass,
         loss=total_cost(mass, program.at(epsilon).weighted_loss),
         claimed_epsilon=epsilon,
-        figures={} if ruled_out is None else {"least_epsilon": ruled_out * _ROUNDED},
+        figures={} if ruled_out is None else {"epsilon_lower_bound": ruled_out * _ROUNDED},
         parameters={"constant_share": share},
         stopped=stopped,
     )

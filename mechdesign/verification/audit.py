@@ -1,10 +1,10 @@
-"""audit: the true epsilon of a table that somebody else made, in a named metric, and the table repaired.
+"""audit: the effective epsilon of a table that somebody else made, in a named metric, and the table repaired.
 
-    multiple = max over u != u', y of ln(P[u, y] / P[u', y]) / d(u, u'),    infinite where a zero is below a positive
+    ratio = max over u != u', y of ln(P[u, y] / P[u', y]) / d(u, u'),    infinite where a zero is below a positive
 
 The doubles of the table are taken as the exact numbers they are. The figure is rounded up, by 2^-46 of itself and
 twice that until exact integers find no triple above it (mechanism/certificate.py): the table is private
-for that multiple. It is a statement about the table as given, not about the program that samples from it.
+at that scale. It is a statement about the table as given, not about the program that samples from it.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Audit(Shown):
     sums before the audit, else None.
     verdict: "holds", "holds up to rounding" (broken by less than 2^-40 of the claim) or "broken"; breaches: (pair,
     direction, report) triples above the claim, by exact integers, over the pairs that imply all others.
-    infinite: True where a zero meets a positive entry. effective_epsilon: the multiple of the metric that the table
-    satisfies, rounded up, null where infinite; finite_epsilon: the largest ratio that meets no zero, in floating point.
-    claimed_epsilon, smallest_epsilon: level of the metric, and effective_epsilon times it, in epsilon_unit; null for
+    infinite: True where a zero meets a positive entry. ratio: the scale of the metric at which the table is
+    private, rounded up, null where infinite; finite_epsilon: the largest ratio that meets no zero, in floating point.
+    claimed_epsilon, effective_epsilon: level of the metric, and ratio times it, in epsilon_unit; null for
     metrics without a single level. worst: secret, other, report, probability, other_probability, log_ratio (nats, null
     where infinite) and distance (nats) of the triple that comes first.
     zeros: entries that are 0; empty_columns, all 0; mixed_columns, with a 0 and a positive entry: each of these rules
@@ -61,10 +61,10 @@ class Audit(Shown):
     verdict: Verdict
     breaches: int
     infinite: bool
-    effective_epsilon: float | None
+    ratio: float | None
     finite_epsilon: float
     claimed_epsilon: float | None
-    smallest_epsilon: float | None
+    effective_epsilon: float | None
     epsilon_unit: str | None
     worst: dict[str, Any]
     zeros: dict[str, int]
@@ -77,7 +77,7 @@ class Audit(Shown):
     def facts(self) -> Mapping[str, object]:
         return {
             "verdict": f"{self.verdict} ({self.breaches} breaches)",
-            "effective_epsilon": self.effective_epsilon,
+            "ratio": self.ratio,
             "metric": self.metric,
             "loss": self.loss,
         }
@@ -103,7 +103,7 @@ def audit(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: b
     at = worst_ratio(rows, edges)
     broken = breaches(rows, edges)
     infinite = math.isinf(at.value)
-    effective = None if infinite else true_scale(rows, problem.metric, problem.domain, at.value)
+    ratio = None if infinite else true_scale(rows, problem.metric, problem.domain, at.value)
     level, unit = problem.metric.stated_level(problem.domain.unit) or (None, None)
     positive = (rows > 0).sum(axis=0)
     placed = m == problem.reports.size
@@ -113,13 +113,13 @@ def audit(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: b
         reports=m,
         metric=problem.metric.claim(problem.domain),
         divided=divided,
-        verdict=_verdict(broken, effective),
+        verdict=_verdict(broken, ratio),
         breaches=broken,
         infinite=infinite,
-        effective_epsilon=effective,
+        ratio=ratio,
         finite_epsilon=at.finite,
         claimed_epsilon=level,
-        smallest_epsilon=None if effective is None or level is None else effective * level,
+        effective_epsilon=None if ratio is None or level is None else ratio * level,
         epsilon_unit=unit,
         worst={
             "secret": at.secret,
@@ -190,7 +190,7 @@ def _checked(
     return np.ascontiguousarray(rows), "counts" if counts else "rows" if normalise else None, deviation
 
 
-def _verdict(broken: int, effective: float | None) -> Verdict:
+def _verdict(broken: int, ratio: float | None) -> Verdict:
     if broken == 0:
         return "holds"
-    return "holds up to rounding" if effective is not None and effective <= UP_TO_ROUNDING else "broken"
+    return "holds up to rounding" if ratio is not None and ratio <= UP_TO_ROUNDING else "broken"

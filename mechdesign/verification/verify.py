@@ -126,8 +126,9 @@ class Verification(Shown):
     (edge, direction, report) triples that break the claim; claim: the claim as rebuilt; rebuilt: "geometry", "streets",
     "edge list only" or "levels of the map"; ratio: what the mechanism truly has over what it claims, largest log-ratio
     over length, and 1 where the claim about positions is certified; row_ratio: there, that of the rows of the table,
-    which may exceed 1, since only means of them are drawn (positions/patches.py); effective_epsilon: `ratio`
-    under the name of the file, relative to the metric of the problem; worst: the secret, other and report that attain
+    which may exceed 1, since only means of them are drawn (positions/patches.py); effective_epsilon:
+    `ratio` times the level of the problem's metric, in nats per unit (of a discrete metric: nats), None where that has
+    no single level; worst: the secret, other and report that attain
     it, of rows; protection: what is protected, None where it is not certified, and of a session design; expected_loss,
     recomputed, None where the file has no prior; lower_bound_checked: True if the stored bound follows from the stored
     multipliers, None if there is none, or if it rests on constraints that a file cannot hold, or if that was not asked;
@@ -142,7 +143,7 @@ class Verification(Shown):
     violations: int | None
     claim: str | None
     rebuilt: str | None
-    effective_epsilon: float | None
+    ratio: float | None
     worst: dict[str, int] | None
     expected_loss: float | None
     lower_bound_checked: bool | None
@@ -152,7 +153,7 @@ class Verification(Shown):
     position_breaches: int | None = None
     windows: dict[str, dict[str, Any]] | None = None
     sha256: str | None = None
-    ratio: float | None = None
+    effective_epsilon: float | None = None
     row_ratio: float | None = None
     protection: Protection | None = None
 
@@ -236,7 +237,11 @@ def _verified(kind: Kind, source: Any, sha256: str | None, bound: bool, on_progr
     with rebuilding():
         fields = kind.check(source, bound=bound, on_progress=on_progress)
         protects = None if fields["reasons"] else kind.protection(source)
-    return Verification(**fields, certified=not fields["reasons"], protection=protects, sha256=sha256)
+        stated = source.asked.stated_level(source.domain.unit) if isinstance(source, Stored) else None
+    effective = None if stated is None or fields["ratio"] is None else fields["ratio"] * stated[0]
+    return Verification(
+        **fields, certified=not fields["reasons"], effective_epsilon=effective, protection=protects, sha256=sha256
+    )
 
 
 def loaded(path: str | Path) -> Any:
@@ -258,12 +263,12 @@ def _check_table(stored: Stored, *, bound: bool = True, on_progress: OnProgress 
     mechanism, proof = stored.mechanism, examined(stored)
     mass = np.ascontiguousarray(mechanism["mass"].values)
     at = max_log_ratio(np.maximum(mass, np.uint64(1)), stored.edges)
-    stored.asked  # noqa: B018  the metric that `multiple` is of fits that of the claim
-    effective = float(mechanism.attrs["multiple"]) * (min(at.value, 1.0) if proof.violations == 0 else at.value)
+    stored.asked  # noqa: B018  the metric that `scale` is of fits that of the claim
+    row_ratio = float(mechanism.attrs["scale"]) * (min(at.value, 1.0) if proof.violations == 0 else at.value)
     check_prior(mechanism["prior"].values, stored.domain.size)
     check_loss(loss_matrix(mechanism))
     loss = mechanism_loss(mechanism)
-    reasons = proof.reasons + figure_differences(mechanism, {"expected_loss": loss, "effective_epsilon": effective})
+    reasons = proof.reasons + figure_differences(mechanism, {"expected_loss": loss, "ratio": row_ratio})
     if "objective" in mechanism.attrs:
         differences, follows = check_objective(stored)
         reasons += differences
@@ -271,14 +276,13 @@ def _check_table(stored: Stored, *, bound: bool = True, on_progress: OnProgress 
         follows = _check_bound(stored)
     reasons += bound_reasons(mechanism, follows, loss)
     placed = stored.positions is not None
-    ratio = effective if not placed else None if reasons else 1.0
+    ratio = row_ratio if not placed else None if reasons else 1.0
     return {
         "violations": proof.violations,
         "claim": stored.claim,
         "rebuilt": stored.rebuilt,
-        "effective_epsilon": ratio,
         "ratio": ratio,
-        "row_ratio": effective if placed else None,
+        "row_ratio": row_ratio if placed else None,
         "worst": {"secret": at.secret, "other": at.other, "report": at.report},
         "expected_loss": loss,
         "lower_bound_checked": follows,

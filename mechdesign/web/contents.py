@@ -297,13 +297,13 @@ def _ends(loss: str, values: list[float], judged: str, unit: str) -> str:
 
 def comparison_facts(rows: Sequence[Row], unit: str) -> dict[str, Any]:
     """Rows of a comparison as a page shows them; unit, that of losses."""
-    names = ("loss", "claimed_epsilon", "smallest_epsilon", "effective_epsilon")
+    names = ("loss", "claimed_epsilon", "effective_epsilon", "ratio")
     return {
-        "heads": [f"loss ({unit})" if unit else "loss", "claimed epsilon", "smallest epsilon", "ratio"],
+        "heads": [f"loss ({unit})" if unit else "loss", "claimed epsilon", "effective epsilon", "ratio"],
         "rows": [
             {
                 "name": mechanism_words(visible(row["mechanism"])),
-                "broken": not row["effective_epsilon"] <= AT_CLAIM,
+                "broken": not row["ratio"] <= AT_CLAIM,
                 "figures": [cell(row[name], "near 3") for name in names],
             }
             for row in rows

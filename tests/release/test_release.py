@@ -81,7 +81,7 @@ def test_masses_are_differences_of_the_cdf_with_the_rest_at_the_ends():
 def test_smooth_releases_are_certified_within_the_claim(law, tight):
     gamma = 0.3 * EPSILON / law.scale_rate
     found = smooth(law, gamma, tight)
-    assert found.attrs["multiple"] <= 1 + RATIO
+    assert found.attrs["scale"] <= 1 + RATIO
     assert found.attrs["claimed_epsilon"] == EPSILON
     assert md.verify(found).certified
     kept = json.loads(found.attrs["parameters"])
@@ -101,15 +101,15 @@ def test_the_joint_constant_is_attained(law, flip):
         domain=domain, metric=md.Euclidean(epsilon=EPSILON, unit="km"), prior=[0.5, 0.5], values=values, outputs=outputs
     )
     found = release.release_mechanism(problem, values, bound, law=law, gamma=gamma)
-    assert 0.99 <= found.attrs["multiple"] <= 1 + 1e-7  # the loss is 0.005 nats: masses are rounded to 1e-9 of it
+    assert 0.99 <= found.attrs["scale"] <= 1 + 1e-7  # the loss is 0.005 nats: masses are rounded to 1e-9 of it
     looser = release.release_mechanism(problem, values, bound, law=law, gamma=gamma, tight=False)
-    assert looser.attrs["multiple"] < 0.97
+    assert looser.attrs["scale"] < 0.97
 
 
 def test_baselines_have_the_multiples_that_theory_gives():
     made = baselines()
-    assert made["lipschitz"].attrs["multiple"] == pytest.approx(1, rel=RATIO)
-    assert made["local"].attrs["multiple"] == pytest.approx(1.0 / (WIDTH * EPSILON), rel=RATIO)
+    assert made["lipschitz"].attrs["scale"] == pytest.approx(1, rel=RATIO)
+    assert made["local"].attrs["scale"] == pytest.approx(1.0 / (WIDTH * EPSILON), rel=RATIO)
     for mechanism in made.values():
         assert md.verify(mechanism).certified
 
@@ -120,7 +120,7 @@ def test_the_optimum_is_below_every_baseline():
     assert (loss - bound) / loss <= 1e-3
     assert md.verify(best).lower_bound_checked
     for name, baseline in baselines().items():
-        assert baseline.attrs["multiple"] <= 1 + RATIO, name
+        assert baseline.attrs["scale"] <= 1 + RATIO, name
         assert bound <= baseline.attrs["expected_loss"] * (1 + SOLVED), name
         assert loss <= baseline.attrs["expected_loss"], name
     student = [baselines()[f"student, tight {tight}"].attrs["expected_loss"] for tight in (True, False)]

@@ -99,12 +99,12 @@ def test_dividing_rows_at_the_border_breaks_the_claim(rows):
         table = inside / inside.sum(axis=1, keepdims=True)
     found = audit(table, problem)
     assert found.verdict == "broken"
-    assert found.effective_epsilon > 1.25
+    assert found.ratio > 1.25
     assert found.worst["log_ratio"] > 1.25 * found.worst["distance"]
 
     for form in (geometric.mechanism(problem), planar_laplace.mechanism(problem)):
         assert violations(form["mass"].values, stored_edges(form)) == 0
-        assert form.attrs["multiple"] <= 1 + DESIGN_MARGIN
+        assert form.attrs["scale"] <= 1 + DESIGN_MARGIN
 
 
 def test_neighbour_edges_are_not_the_euclidean_distance():
@@ -115,7 +115,7 @@ def test_neighbour_edges_are_not_the_euclidean_distance():
     claimed = DesignProblem(domain=design.domain, metric=metric, prior=design.prior, loss=design.loss)
     found = audit(probabilities(mechanism).values, claimed)
     assert found.verdict == "broken"
-    assert 1.05 < found.effective_epsilon <= math.sqrt(TILTED) * UP_TO_ROUNDING
+    assert 1.05 < found.ratio <= math.sqrt(TILTED) * UP_TO_ROUNDING
 
     assert "8-neighbour graph" in mechanism.attrs["claim"]
     ours = solve(Optimal(problem=claimed))
@@ -174,7 +174,7 @@ def test_the_mean_of_many_reports_is_the_place():
     table = probabilities(mechanism).values
     pairs = np.einsum("uy,uz->uyz", table, table).reshape(len(table), -1)
     for k, repeated in ((1, table), (2, pairs), (3, np.einsum("uy,uz->uyz", table, pairs).reshape(len(table), -1))):
-        spent = audit(repeated, problem, normalise=True).effective_epsilon
+        spent = audit(repeated, problem, normalise=True).ratio
         assert k * (1 - 1e-9) < spent <= k * UP_TO_ROUNDING
 
 
@@ -189,5 +189,5 @@ def test_solver_tolerance_breaks_the_claim(method):
 
     ours = repaired(table, problem)
     assert violations(ours["mass"].values, stored_edges(ours)) == 0
-    assert audit(probabilities(ours).values, problem).effective_epsilon <= UP_TO_ROUNDING
+    assert audit(probabilities(ours).values, problem).ratio <= UP_TO_ROUNDING
     assert ours.attrs["expected_loss"] < found.loss * (1 + 1e-8)

@@ -171,7 +171,7 @@ def without_attribute(name: str):
 
 UNIT = np.uint64(1)
 VARIABLES = ("mass", "edge_tail", "edge_length", "prior", "level")
-ATTRIBUTES = ("metric", "domain", "claim", "loss", "expected_loss", "effective_epsilon", "schema")
+ATTRIBUTES = ("metric", "domain", "claim", "loss", "expected_loss", "ratio", "schema")
 TAMPERED = {
     "one unit more": ("mass", first("mass", lambda a: a + UNIT)),
     "an entry of zero": ("mass", first("mass", lambda a: np.uint64(0))),
@@ -199,7 +199,7 @@ TAMPERED = {
     "loss of nan": ("expected_loss", attribute("expected_loss", lambda x: np.nan)),
     "another loss": ("expected_loss", attribute("loss", lambda name: "distance")),
     "an unknown loss": ("loss", attribute("loss", lambda name: "cubed")),
-    "effective epsilon": ("effective_epsilon", attribute("effective_epsilon", lambda x: 0.9 * x)),
+    "effective epsilon": ("ratio", attribute("ratio", lambda x: 0.9 * x)),
     "bound raised": ("lower_bound", attribute("lower_bound", lambda x: x * (1 + 1e-6))),
     "bound of nan": ("lower_bound", attribute("lower_bound", lambda x: np.nan)),
     "dual of nan": ("lower_bound", first("dual", lambda x: np.nan)),

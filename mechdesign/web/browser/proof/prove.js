@@ -119,7 +119,7 @@ function* proveTable(page, outcome) {
   const losses = yield* part(rowLosses(page, mass, rows, reports), "adding up the losses", 0.9, 1);
   const partly = rows.length < count;
   outcome.faults.push(...found.faults);
-  const multiple = attribute(page, "multiple");
+  const scale = attribute(page, "scale");
   outcome.found = {
     inequalities: found.inequalities,
     compared: found.compared,
@@ -131,10 +131,10 @@ function* proveTable(page, outcome) {
     worst: partly ? undefined : found.said,
     expected_loss:
       partly || !losses ? undefined : losses.reduce((sum, loss, u) => sum + loss * array(page, "prior")[u], 0),
-    effective_epsilon:
-      partly || page.contents.verification.effective_epsilon === null
+    ratio:
+      partly || page.contents.verification.ratio === null
         ? undefined
-        : multiple * (found.broken ? found.value : Math.min(found.value, 1)),
+        : scale * (found.broken ? found.value : Math.min(found.value, 1)),
   };
   const which = partly
     ? `The ${counted(rows.length)} rows of ${counted(count)} that this page carries`
@@ -185,7 +185,7 @@ function* proveFactors(page, outcome, all) {
     violations: found.broken,
     worst: found.said,
     expected_loss: losses.reduce((sum, loss, u) => sum + loss * prior[u], 0),
-    effective_epsilon: Math.min(1, found.value),
+    ratio: Math.min(1, found.value),
   };
   const from = generators
     ? `${counted(factors.weight.length)} columns of ${counted(generators.origins.length)} generators`
