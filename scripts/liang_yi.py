@@ -257,7 +257,9 @@ def debts(options: argparse.Namespace) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def places(options: argparse.Namespace) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Kernels about a grid of centres over the box of the places, padded so that a cell is a whole number of metres."""
+    """Kernels about a grid of centres over the box of the places, padded so that a cell is an integer number of
+    metres.
+    """
     x = clouds(options.users or 10_000, options.seed)
     if options.data is not None:
         read = projected(options.data, options.projection)

@@ -1,4 +1,5 @@
-r"""Paris: the three epsilons of paper 001 for 450 m beside ours, and its Figure 2 over growing datasets of check-ins.
+r"""Paris: the three epsilons of Alvim et al. 2018 for 450 m beside ours, and its Figure 2 over growing datasets of
+check-ins.
 
 python scripts/paris.py
 python scripts/paris.py --figure [--repetitions 20] [--sizes 100 200 ...] [--prior checkins] [--checkins FILE]
@@ -53,7 +54,7 @@ def epsilons() -> None:
             matched = [md.utility.match_distance(problem, family, DISTANCE) for problem in problems]
             figures = [text for m in matched for text in (f"{m.epsilon:.9g}", f"{m.epsilon / paper - 1:+.2%}")]
             rows.append([family, matched[0].unit, f"{paper:.9g}", *figures])
-    names = ["mechanism", "unit", "paper 001", "uniform prior", "deviation", "check-ins", "deviation"]
+    names = ["mechanism", "unit", "published", "uniform prior", "deviation", "check-ins", "deviation"]
     print(pd.DataFrame(rows, columns=names).to_string(index=False))
     for border in BORDERS:
         names = [FLAT, f"geometric_{border}", f"laplacian_{border}"]

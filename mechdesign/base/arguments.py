@@ -4,7 +4,7 @@ Types. `asked` decorates a function; `display.Shown` checks the fields of a data
 an attribute that a text does not have, is said of the argument. Types are classes of this package, Datasets, paths,
 numbers, arrays, texts and mappings. What is missing or unknown is a TypeError.
 
-Ranges: positive numbers, finite arrays, arrays that share no memory, privacy levels, whole numbers.
+Ranges: positive numbers, finite arrays, arrays that share no memory, privacy levels, integers.
 """
 
 from __future__ import annotations
@@ -175,11 +175,11 @@ def check_epsilon(epsilon: float, field: str = "epsilon") -> float:
 
 
 def check_whole(value: int, field: str, *, least: int = 1) -> int:
-    """A whole number that is not below `least`. Raises: InputError."""
+    """An integer that is not below `least`. Raises: InputError."""
     try:
         number = least - 1 if isinstance(value, bool) else operator.index(value)
     except TypeError:
         number = least - 1
     if number < least:
-        raise InputError(f"must be a whole number from {least} on", field=field, value=value)
+        raise InputError(f"must be an integer from {least} on", field=field, value=value)
     return number

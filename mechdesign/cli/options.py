@@ -17,7 +17,7 @@ def real(name: str, help: str, metavar: str = "NUMBER") -> Any:
 
 
 def whole(name: str, help: str) -> Any:
-    """An option that takes a whole number."""
+    """An option that takes an integer."""
     return typer.Option(name, help=help, metavar="WHOLE", parser=_reader(whole_number))
 
 

@@ -4,7 +4,7 @@
 |---|---|
 | .geojson .json | polygons in degrees: every feature is an area, of features with one name together |
 | .csv | columns cell (numbers of places from 0) and area (names), every place once |
-| .asc .txt .grd .nc .nc4 .cdf .h5 .tif | whole numbers: the label of the nearest node |
+| .asc .txt .grd .nc .nc4 .cdf .h5 .tif | integers: the label of the nearest node |
 | 3x3 | no file: blocks of a grid |
 
 A feature has the name of its property name, NAME, Name, label or id, or of the property that `name_field` says, else of
@@ -83,7 +83,7 @@ class Areas(Shown):
 
     @classmethod
     def of_labels(cls, labels: ArrayLike, *, names: Mapping[int, str] | None = None) -> Areas:
-        """The areas of whole numbers (n,), a label a place; names by label, by default the numbers themselves."""
+        """The areas of integers (n,), a label a place; names by label, by default the numbers themselves."""
         values, label = np.unique(np.asarray(labels, np.int64), return_inverse=True)
         known = names or {}
         return cls(names=tuple(known.get(value, str(value)) for value in values.tolist()), label=label)

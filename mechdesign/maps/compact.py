@@ -307,7 +307,7 @@ class CompactMap(Shown):
             f"One report satisfies P(y|u) <= exp(d(u,u')) P(y|u') for every report y and all {self.secrets} secrets "
             f"({where}), where d is the shortest-path distance of the {self.stencil}-neighbour graph, every edge as "
             "long as the line integral, rounded down by less than 2^-27 nats, of a privacy level that is bilinear "
-            f"between the centres of cells, and there a whole number of {self.level_unit!r} nats per {self.unit} "
+            f"between the centres of cells, and there an integer multiple of {self.level_unit!r} nats per {self.unit} "
             f"({low:.9g} to {high:.9g}); levels {self.ledger[:16]}. k reports cost k times as much."
         )
 
@@ -330,7 +330,7 @@ class CompactMap(Shown):
 
 def _within(name: str, value: int, least: int, most: int) -> None:
     if not least <= value <= most:
-        raise refused("is out of range", name, value, f"a whole number from {least} to {most}")
+        raise refused("is out of range", name, value, f"an integer from {least} to {most}")
 
 
 def least_bound(potential: NDArray[np.int16], row_sums: list[int]) -> tuple[int, int]:

@@ -15,7 +15,7 @@ The schema says which variables and attributes a mechanism has, and is compared 
 schema does not name is refused. Whatever passes fits compiled code: arrays over one dimension are equally long, place
 numbers lie inside it, and no dimension has more than 2^31 - 1 entries.
 
-Whole numbers of a file that arithmetic reaches, and why none wraps:
+Integers of a file that arithmetic reaches, and why none wraps:
 
 | expression | where | bound |
 |---|---|---|
@@ -33,7 +33,7 @@ Whole numbers of a file that arithmetic reaches, and why none wraps:
 | q + units | `maps/integer_metric._search`, `_lower` | cap + longest edge <= 65,535, checked by `IntegerMetric` |
 | u n + v | keys of edges and near pairs | u, v < n < 2^31: under 2^62 |
 | 2 e, places | compressed rows of 32 bits | at most 2^30 - 1 edges |
-| (x - origin) / cell | `Domain.from_description` | compared as doubles before it becomes a whole number |
+| (x - origin) / cell | `Domain.from_description` | compared as doubles before it becomes an integer |
 """
 
 from __future__ import annotations

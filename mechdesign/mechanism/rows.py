@@ -29,7 +29,7 @@ _WORDS = 1 << 17  # of bits at once: 1 MB stays in the cache
 
 
 class Rows(Shown, ABC):
-    """P(y|u) = mass / sum, in whole numbers."""
+    """P(y|u) = mass / sum, in integers."""
 
     dataset: xr.Dataset
     placed: ClassVar[str]  # whose coordinates are those of reports

@@ -81,7 +81,7 @@ class Sampler(Shown):
         """
         cells, points = self._cells(secrets, at)
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
-            raise InputError("must be a whole number, 1 or more", field="size", value=size)
+            raise InputError("must be an integer, 1 or more", field="size", value=size)
         require_memory(int(size), len(cells), tables=4, what="the draws", field="size", remedy="draw fewer at a time")
         _, name = source(seed)
         if points is None:

@@ -15,7 +15,7 @@ from mechdesign.base.figures import cell
 from mechdesign.base.memory import require_memory
 from mechdesign.base.progress import verbosely
 from mechdesign.base.registry import PROVIDERS, provider
-from mechdesign.closed_forms.baselines import ANYWHERE, BASELINES, RIVALS
+from mechdesign.closed_forms.baselines import ANYWHERE, BASELINES, FREQUENCY_ORACLES
 from mechdesign.closed_forms.loss import constant_loss, expected_distance, position_loss, remapped_loss
 from mechdesign.errors import InputError, MechdesignError, SizeError, SolverError, UnsuitableError
 from mechdesign.mechanism.dataset import relative_gap
@@ -77,11 +77,12 @@ def makers(
     *,
     gap: float = 1e-3,
     time_limit: float = float("inf"),
-    rivals: bool = False,
+    frequency_oracles: bool = False,
     positions: bool = False,
 ) -> dict[str, Maker]:
-    """What `compare` runs, by row name; rivals, with the mechanisms of the literature on estimating distributions,
-    which are tuned to no `matched_distance`; positions, with those that are private between any two positions.
+    """What `compare` runs, by row name; frequency_oracles, with the mechanisms of the literature on frequency
+    estimation, which are tuned to no `matched_distance`; positions, with those that are private between any two
+    positions.
     """
     if problem.matched_distance is not None:
         return matched_makers(problem, gap=gap, time_limit=time_limit)
@@ -99,7 +100,7 @@ def makers(
             made["positions"] = solved(SOLVERS["positions"].program, gap=gap)
         made |= {name: partial(make, problem) for name, make in ANYWHERE.items()}
     made["eikonal"] = solved(EikonalWeights, method="table")
-    forms = {**BASELINES, **(RIVALS if rivals else {})}
+    forms = {**BASELINES, **(FREQUENCY_ORACLES if frequency_oracles else {})}
     return made | {name: partial(make, problem) for name, make in forms.items()}
 
 
@@ -110,21 +111,25 @@ def each_mechanism(
     time_limit: float = float("inf"),
     only: Sequence[str] | None = None,
     given: InputMechanisms | None = None,
-    rivals: bool = False,
+    frequency_oracles: bool = False,
     positions: bool = False,
     on_progress: Callable[[str], None] | None = None,
 ) -> Iterator[tuple[str, xr.Dataset | MechdesignError]]:
     """Each mechanism with its row name as it is made, or the reason why it does not fit the problem.
 
-    only: the rows to make, rivals among them, all but those by default; rivals, positions: with them; given: mechanisms
-    of the user's own, by name, as `compare` takes them; on_progress: called with "3 of 8: NAME" before each is made. A
-    design that Ctrl-C ended is the last.
+    only: the rows to make, frequency oracles among them, all but those by default; frequency_oracles, positions: with
+    them; given: mechanisms of the user's own, by name, as `compare` takes them; on_progress: called with "3 of 8: NAME"
+    before each is made. A design that Ctrl-C ended is the last.
     Raises: InputError for an unknown row name, a bad target, a metric that does not fit the domain or a mechanism given
         that is none; SizeError.
     """
     check_targets(gap, time_limit)
     known = makers(
-        problem, gap=gap, time_limit=time_limit, rivals=rivals or bool(only), positions=positions or bool(only)
+        problem,
+        gap=gap,
+        time_limit=time_limit,
+        frequency_oracles=frequency_oracles or bool(only),
+        positions=positions or bool(only),
     )
     for name in only or ():
         if name not in known and name not in (given or ()):
@@ -155,7 +160,7 @@ def compare(
     problem: DesignProblem,
     *,
     mechanisms: InputMechanisms | None = None,
-    rivals: bool = False,
+    frequency_oracles: bool = False,
     positions: bool = False,
     gap: float = 1e-3,
     time_limit: float = float("inf"),
@@ -166,8 +171,8 @@ def compare(
 
     mechanisms: yours by name: tables (n, m) of probabilities, or mechanism Datasets over the same secrets. They are
     judged as they are, unrepaired, at the smallest scale of the metric that their integers satisfy, by the prior and
-    loss of the problem. rivals: with those of the literature on estimating distributions, each report judged as the
-    best place to read it as, and left out where their reports are too many for a table. positions: with the design
+    loss of the problem. frequency_oracles: with those of the literature on frequency estimation, each report judged as
+    the best place to read it as, and left out where their reports are too many for a table. positions: with the design
     that is private between any two positions and not between centres of cells alone. time_limit in seconds, of the
     whole: solves get a share of what is left, and rows that no time is left for are left out. verbose: a line of
     progress on standard error. The lower bound is the best one proved for the optimal program; it stands in every row
@@ -182,7 +187,7 @@ def compare(
             gap=gap,
             time_limit=time_limit,
             given=mechanisms,
-            rivals=rivals,
+            frequency_oracles=frequency_oracles,
             positions=positions,
             on_progress=report,
         )

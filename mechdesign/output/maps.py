@@ -6,7 +6,7 @@ rings of its diagnosis; and P(.|u) at a few secrets, all on one logarithmic colo
 largest probability shown. Over one axis the maps are lines. Masked cells are grey. A mechanism along streets is drawn
 on its network, values as dots at the nodes. Headings say how likely the true place is reported, and the radius that
 holds 95 % of the reports. Other reports, answers of queries and released numbers, are in answers.py.
-Source: paper 000, Figures 2 and 3 (density; rows at points of high, medium and low density).
+Source: Koufogiannis & Pappas 2016, Figures 2 and 3 (density; rows at points of high, medium and low density).
 """
 
 from __future__ import annotations

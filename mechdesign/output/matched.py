@@ -1,4 +1,6 @@
-"""Mechanisms tuned to one expected distance, for `compare`: how paper 001 sets different kinds of eps side by side."""
+"""Mechanisms tuned to one expected distance, for `compare`: how Alvim et al. 2018 sets different kinds of eps side by
+side.
+"""
 
 from __future__ import annotations
 

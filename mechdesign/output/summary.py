@@ -157,7 +157,7 @@ def summary_words(
     ]
     if summary.get("method") == "columns":
         parts.append("Made of weights of certified columns: how much better the best is was not found.")
-    parts.append("Proved in whole numbers.")
+    parts.append("Proved in integers.")
     if summary.get("price") is not None:
         parts.append(_price(summary["price"], stored))
     if mechanism.attrs["program"] == Minimax.name and mechanism["multiplier"].values.any():

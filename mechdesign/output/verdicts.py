@@ -33,7 +33,7 @@ def verification_words(result: Verification, stored: Stored | None = None, *, ve
         sums = (
             "no row sums to more than its bound" if result.rebuilt == OF_A_MAP else "every row sums to what it should"
         )
-        yield f"Certified. {joined(parts)} Proved in whole numbers: no inequality is broken, and {sums}."
+        yield f"Certified. {joined(parts)} Proved in integers: no inequality is broken, and {sums}."
     else:
         yield f"Not certified: {result.reasons[0]}."
     worst = result.worst

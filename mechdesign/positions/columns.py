@@ -66,7 +66,7 @@ _STEP = 1.2  # from one of them to the next, at least
 _ABOVE = 1.05  # times the level at its centre: noise above has a large constant
 _WITHIN = 1 - 1e-7  # of the cones
 _LARGE, _POWERS = 1e-3, 3  # constants beyond this of the mean of a column add powers of it, so many times
-_FLOOR = 2.0**-22  # of the mean row, mixed in: so much is above what rounding to whole numbers changes
+_FLOOR = 2.0**-22  # of the mean row, mixed in: so much is above what rounding to integers changes
 _NEAR = 9  # reports from which that of a column is chosen
 _TOGETHER = 256  # columns at a time
 _TABLES = 7  # of cells by reports that are held at once
@@ -92,7 +92,7 @@ def column_table(
     deadline: float = np.inf,
     on_progress: Callable[[int, float, float, int, int], None] | None = None,
 ) -> tuple[NDArray[np.uint64], str]:
-    """The table of the cheapest weights, in whole numbers and without breaches, (n, m), and why their search ended:
+    """The table of the cheapest weights, in integers and without breaches, (n, m), and why their search ended:
     "columns" where these are the cheapest, to the gap or as near as rounding allows, else "time" or "interrupt".
 
     on_progress is called with the iteration, the primal and the dual objective of the weights, columns and rows.

@@ -15,7 +15,7 @@ coefficients with the same weights >= 0. Where the four levels of a cell are equ
 All weights of slopes are small multiples of a power of two, and exact; those of bounds are sums of terms >= 0.
 Sharpness: a plane wave e^{eps x} exceeds such cones at eps by a relative (eps h)^2 / 6. Those of the four quarters of
 each cell, by de Casteljau, are weaker conditions, four times as many, exceeded by (eps h)^2 / 24: these are taken.
-A level above `HIGHEST` nats a cell counts as that, as in the check of whole numbers (cones.py).
+A level above `HIGHEST` nats a cell counts as that, as in the check of integers (cones.py).
 
 The mechanism: a smoothed kernel, drawn at any position by the quadratic B-spline.
 

@@ -99,7 +99,7 @@ class Domain(Shown):
         sizes = _per_axis(cell, len(counts), "cell")
         low = _per_axis(origin, len(counts), "origin")
         if not counts or any(not isinstance(c, (int, float, np.integer)) or c < 1 or c % 1 for c in counts):
-            raise InputError("must be positive whole numbers", field="cells", value=counts)
+            raise InputError("must be positive integers", field="cells", value=counts)
         if not min(sizes) > 0:
             raise InputError("must be positive and finite", field="cell", value=sizes)
         _check_axes(len(counts))

@@ -29,7 +29,8 @@ coordinate of the segment there, n the largest |S| / g, rho = largest / smallest
    2 (D / g) min(1, 2 rho (D / g + 3 D / |S|)) of the integral. Where S = 0 nothing is rounded.
 
 Everything else has positive terms and takes 24 u. Where more than 10^-6 is needed the map is refused.
-Source: paper 000, section II-B (Definition 3) and section IV (the affine map); 003, equation (6.18). The bound is ours.
+Source: Koufogiannis & Pappas 2016, section II-B (Definition 3) and section IV (the affine map); Koufogiannis 2017,
+equation (6.18). The bound is ours.
 """
 
 from __future__ import annotations
@@ -149,7 +150,8 @@ class Raster(Shown):
     def stretched(self, *sizes: float, unit: str = "1") -> Raster:
         """The raster re-parametrised so that its cells fill [0, width] x [0, height], one size per axis of `values`.
 
-        Node (c, r) moves to ((c + 1/2) width / kx, (r + 1/2) height / ky), the convention of paper 000 (section IV).
+        Node (c, r) moves to ((c + 1/2) width / kx, (r + 1/2) height / ky), the convention of Koufogiannis & Pappas 2016
+        (section IV).
         """
         if len(sizes) != self.values.ndim:
             raise InputError("one size per axis", field=self.name, value=sizes)
@@ -231,7 +233,7 @@ class PrivacyLevel(Shown):
     @classmethod
     @asked
     def affine(cls, density: Raster, *, slope: float, floor: float, extend: bool = False) -> PrivacyLevel:
-        """eps(u) = slope * density(u) + floor: looser where more people are (paper 000, section IV).
+        """eps(u) = slope * density(u) + floor: looser where more people are (Koufogiannis & Pappas 2016, section IV).
 
         slope in nats per unit of length per unit of density; floor > 0 in nats per unit of length; extend, beyond the
         raster as at its border.

@@ -27,7 +27,8 @@ lies on the ellipse of sum of half axes 1 + sqrt 2 or more, and (1 + sqrt 2)^-40
 Query: a question about the secret with finitely many answers, q(u) = label of the place u. A query problem has one
 report per label. The report y stands at a place of its own label, the one nearest to the mean of q^{-1}(y), so that
 distances and units keep their meaning.
-Source: paper 000, Problem 1: given secrets, a privacy level and a query q, design a mechanism that approximates q.
+Source: Koufogiannis & Pappas 2016, Problem 1: given secrets, a privacy level and a query q, design a mechanism that
+approximates q.
 """
 
 from __future__ import annotations
@@ -234,7 +235,8 @@ def _check_entries(values: Array, field: str) -> None:
 
 @asked
 def from_density(density: Raster, domain: Domain, *, extend: bool = False) -> Array:
-    """Proportional to the density at the places of the domain, as pi(u) ~ d(u) in paper 000 (section IV).
+    """Proportional to the density at the places of the domain, as pi(u) ~ d(u) in Koufogiannis & Pappas 2016 (section
+    IV).
 
     extend: beyond the raster the density goes on as at its border. Nodes in another unit of length are converted.
     """
@@ -356,7 +358,7 @@ def _spline(step: int | None, s: Array) -> Array:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Query(Shown):
-    """q(u) over n places: labels (n,), whole numbers; the m answers are the distinct ones, in ascending order."""
+    """q(u) over n places: labels (n,), integers; the m answers are the distinct ones, in ascending order."""
 
     labels: ArrayLike = field(kw_only=False)
 
@@ -366,7 +368,7 @@ class Query(Shown):
         odd = labels[~((labels == np.rint(labels)) & (np.abs(labels) <= _LARGEST))] if numbers else labels.ravel()
         if not numbers or len(odd):
             given = f"{odd[0]} ({len(odd)} such)" if numbers else f"{labels.dtype} {labels.shape}"
-            raise InputError("must be whole numbers, one per place; NODATA is none", field="labels", value=given)
+            raise InputError("must be integers, one per place; NODATA is none", field="labels", value=given)
         object.__setattr__(self, "labels", labels.astype(np.int64))
         if len(self.values) < 2:
             raise InputError("needs at least two answers", field="labels", value=self.values.tolist())

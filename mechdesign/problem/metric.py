@@ -10,7 +10,7 @@ the root and two factors take u each. A factor times ROUND_DOWN = 1 - 512 u, and
 u each. So (1 - 512 u) (1 + 6 u) < 1 and, for every factor more, (1 - 512 u) (1 + u)^2 < 1. This holds for products of
 at least 2^-960 (`base/descriptions.py`); smaller ones are rounded down to 0, and edges that short are refused. What
 is not multiplied is exact: the lengths of a graph, and epsilon of the discrete metric, at scale 1.
-Source: d-privacy, paper 001 section III; locally Lipschitz privacy, paper 000 Definition 3.
+Source: d-privacy, Alvim et al. 2018 section III; locally Lipschitz privacy, Koufogiannis & Pappas 2016 Definition 3.
 
 Metrics: discrete, local differential privacy; Euclidean, geo-indistinguishability; eikonal, a privacy level that varies
 over the places, as shortest paths of a stencil graph; graph, shortest paths over edges that are given in nats.
@@ -182,7 +182,7 @@ def _check_lengths(edges: Edges, *, positive: bool) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Discrete(Metric):
-    """d(u, u') = epsilon for all u != u', in nats: local differential privacy (paper 001, section I)."""
+    """d(u, u') = epsilon for all u != u', in nats: local differential privacy (Alvim et al. 2018, section I)."""
 
     epsilon: float = field(kw_only=False)
     kind = "discrete"
@@ -234,7 +234,8 @@ class PerLength(Metric):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Euclidean(PerLength):
-    """d(u, u') = epsilon |u - u'|, epsilon in nats per `unit`: geo-indistinguishability (paper 004, Definition 3.1).
+    """d(u, u') = epsilon |u - u'|, epsilon in nats per `unit`: geo-indistinguishability (Andrés et al. 2013, Definition
+    3.1).
 
     Checked on all pairs; on a lattice the pairs with a cell of the domain between them are implied and left out.
     """
@@ -273,11 +274,11 @@ def _stencil(value: object, field: str) -> int:
 class Eikonal(Metric):
     """Shortest-path distance of a stencil graph whose edges have the line integral of eps as their length.
 
-    d discretizes |grad d| = eps(u) (paper 000, section III-A). stencil is the number of neighbours: 4, 8, 16, 32 or 64
-    on one or two axes, 6, 18 or 26 on three (`lattice.stencil_pairs`). On unmasked square cells at constant eps the
-    graph distance exceeds the Euclidean one by up to 41.4, 8.24, 2.75, 1.31 or 0.755 % for 4, 8, 16, 32 or 64
-    neighbours, and by up to 73.2, 39.4 or 12.8 % for 6, 18 or 26 on three axes (18: 22.5 % between places far apart):
-    the claim is the graph metric.
+    d discretizes |grad d| = eps(u) (Koufogiannis & Pappas 2016, section III-A). stencil is the number of neighbours: 4,
+    8, 16, 32 or 64 on one or two axes, 6, 18 or 26 on three (`lattice.stencil_pairs`). On unmasked square cells at
+    constant eps the graph distance exceeds the Euclidean one by up to 41.4, 8.24, 2.75, 1.31 or 0.755 % for 4, 8, 16,
+    32 or 64 neighbours, and by up to 73.2, 39.4 or 12.8 % for 6, 18 or 26 on three axes (18: 22.5 % between places far
+    apart): the claim is the graph metric.
     """
 
     level: PrivacyLevel = field(kw_only=False)

@@ -161,7 +161,7 @@ def query_problem(
 ) -> DesignProblem:
     """The design problem whose reports are the answers of a query.
 
-    Parameters: domain, the n secrets; metric, the claim; prior (n,); query, or labels (n,) as whole numbers; loss,
+    Parameters: domain, the n secrets; metric, the claim; prior (n,); query, or labels (n,) as integers; loss,
     "zero-one" or "distance", see `Query.loss`.
     """
     query = query if isinstance(query, Query) else Query(labels=query)

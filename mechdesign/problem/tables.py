@@ -265,7 +265,7 @@ def _long_form(frame: Any) -> NDArray[np.float64]:
 
 
 def _place_numbers(labels: Any) -> NDArray[np.int64]:
-    """The place numbers of a column: whole numbers from 0 without a gap, or texts in the order in which they appear."""
+    """The place numbers of a column: integers from 0 without a gap, or texts in the order in which they appear."""
     import pandas as pd
 
     numbers = pd.to_numeric(labels, errors="coerce")

@@ -5,7 +5,7 @@ r"""Growth: how fast a smooth upper bound may change with distance.
 with g(0) = 1, g non-decreasing and g(a + b) <= g(a) g(b). Two are named: exponential, g(d) = e^{gamma d}, which the
 pure mechanisms take, and linear, g(d) = 1 + gamma d, which the approximate one takes; the least bound for exponential
 growth is none for linear growth. gamma is per unit of the distance that g is given.
-Source: paper 002, section 3.1.2 and Definition 8.
+Source: Liang & Yi 2024, section 3.1.2 and Definition 8.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ r"""The least smooth upper bound of pointwise Lipschitz constants on finitely ma
     subject to  S(x) >= L(x)                                    for every place x
                 S(x) <= g(d(x, x')) S(x')                       for all ordered pairs of places
 
-Source: paper 002, Definition 8 and Lemma 3.2: the bounds are closed under minima, so the least one minimises every sum
-with positive weights.
+Source: Liang & Yi 2024, Definition 8 and Lemma 3.2: the bounds are closed under minima, so the least one minimises
+every sum with positive weights.
 Known: the solution is the max-plus transform S(x) = max over x' of L(x') / g(d(x, x')). Neighbouring pairs imply all
 only where g is exponential and d the shortest-path distance of the neighbours.
 """

@@ -7,13 +7,13 @@ Noise.
 
     y = f(x) + (B(x) / eta) Z,    Z generalized Cauchy or Student
 
-With `laws.Laplace` and one scale for all secrets `table` makes the baselines of paper 002: K / eps for a global
+With `laws.Laplace` and one scale for all secrets `table` makes the baselines of Liang & Yi 2024: K / eps for a global
 Lipschitz constant K, range / eps_L for local privacy at eps_L nats.
 y is moved to the nearest output (end cells take everything beyond), so that the probability of an output is the mass of
 its cell. This is post-processing: the guarantee of the continuous mechanism carries over. A table becomes integers
 unrepaired and is certified at the smallest multiple of the metric that holds, so its level does not rest on this
 argument, nor on the floating-point masses. Live reports are drawn from it with integers (mechanism/sampler.py).
-Source: paper 002, sections 3.2, 4.1 and 5; the grid is ours.
+Source: Liang & Yi 2024, sections 3.2, 4.1 and 5; the grid is ours.
 
 The squared error of one private answer, and of the mean of many: where a bias that one user cannot feel decides.
 
@@ -23,7 +23,7 @@ The squared error of one private answer, and of the mean of many: where a bias t
 with users drawn independently from the population. As n grows the mean bias E b is all that stays. A least expected
 squared error (programs/program.py) makes every report the posterior mean of f where outputs are fine enough, so
 that E b = 0 under the prior it was designed for, and under no other. Source: the variance and bias of a sum of
-independent errors; paper 002, section 4.1.1, has it for input perturbation.
+independent errors; Liang & Yi 2024, section 4.1.1, has it for input perturbation.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class Paid(Content):
     def document(self) -> dict[str, Any]:
         parts = (part for each in (self.limit, self.spent) for part in each.as_integer_ratio())
         if max(parts) >= 10**DIGITS:
-            raise InputError("sum of too many digits", field="budget", remedy="pay in whole numbers or doubles")
+            raise InputError("sum of too many digits", field="budget", remedy="pay in integers or doubles")
         amounts = {"limit": str(self.limit), "spent": str(self.spent)}
         return {**amounts, "spends": self.spends, "unit": self.unit, "remembered": dict(self.remembered)}
 

@@ -53,7 +53,7 @@ class SessionDesign(Shown):
 
     def __post_init__(self) -> None:
         if type(self.ticks) is not int or not 1 <= self.ticks <= MOST_TICKS:
-            raise InputError("must be a whole number, 1 or more", field="ticks", value=self.ticks)
+            raise InputError("must be an integer, 1 or more", field="ticks", value=self.ticks)
         given = [self.tables] if isinstance(self.tables, xr.Dataset) else list(self.tables)
         samplers = tuple(Sampler(mechanism=each) for each in given)
         if len(samplers) < self.rule.tables():

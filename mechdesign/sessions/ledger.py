@@ -43,7 +43,7 @@ class Content(ABC):
     @property
     @abstractmethod
     def count(self) -> int:
-        """A whole number that rises whenever something is paid or released."""
+        """An integer that rises whenever something is paid or released."""
 
     @abstractmethod
     def document(self) -> dict[str, Any]:
@@ -218,7 +218,7 @@ def fraction(text: object) -> Fraction:
 
 
 def whole_number(value: object) -> int:
-    """A whole number >= 0. Raises: ValueError."""
+    """An integer >= 0. Raises: ValueError."""
     if type(value) is not int or value < 0:
-        raise ValueError("no whole number")
+        raise ValueError("no integer")
     return value

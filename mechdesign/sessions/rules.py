@@ -169,7 +169,7 @@ class Risk(_Numbered):
         if not 0 <= self.above < float("inf"):
             raise InputError("must be 0 or more", field="above", value=self.above)
         if type(self.most) is not int or not 1 <= self.most <= MOST_TICKS:
-            raise InputError("must be a whole number, 1 or more", field="most", value=self.most)
+            raise InputError("must be an integer, 1 or more", field="most", value=self.most)
         object.__setattr__(self, "above", float(self.above))
         super().__post_init__()
         if self.number and (len(self.number) != self.most or not Window.of(self.per, int(_HOURS)).calendar):

@@ -144,7 +144,7 @@ class Session(Shown):
         Cost: a step of the model for every tick since the last call, a scan of a table, and a write to the disk.
         """
         if isinstance(tick, bool) or not isinstance(tick, (int, np.integer)) or not 0 <= tick < MOST_TICK:
-            raise InputError("must be a whole number, 0 or more", field="tick", value=tick)
+            raise InputError("must be an integer, 0 or more", field="tick", value=tick)
         tick, place = int(tick), self._place(cell, at)
         with self._ledger.held():
             record = self._ledger.read()

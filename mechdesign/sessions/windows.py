@@ -34,7 +34,7 @@ class Window(Shown):
     def of(cls, given: str | int, ticks: int) -> Window:
         """The window of a word: "1d", "14d", days from midnight; "24h", any so many hours; a number, any so many ticks.
 
-        ticks: of a day. Raises: InputError for anything else, hours that are no whole number of ticks, and more than
+        ticks: of a day. Raises: InputError for anything else, hours that are no integer number of ticks, and more than
         2^20 ticks.
         """
         match = _WORDS.fullmatch(given) if isinstance(given, str) else None

@@ -21,7 +21,7 @@ Where pi has zeros this is the error of the estimate that may turn negative ther
 Rank. A distribution of secrets shows in reports only up to the null space of P^T; with rank < n different ones give the
 same reports, however many, the criterion is infinite and no estimate converges. A mechanism of the least expected loss
 can have few reports, and such a rank.
-Source: background paper 001; van der Vaart, Asymptotic Statistics, section 5.5.
+Source: Alvim et al. 2018; van der Vaart, Asymptotic Statistics, section 5.5.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The distribution of secrets estimated from reports: maximum likelihood, expectation maximization, or neither.
 
 Every estimate carries a proved bound on what its log-likelihood lacks (surveys/likelihood.py), in nats per report.
-Source: paper 001, section II. Given the secrets, reports are independent draws of P(y|u).
+Source: Alvim et al. 2018, section II. Given the secrets, reports are independent draws of P(y|u).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class _Rule:
 def maximum_likelihood(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike, *, gap: float = 1e-9) -> Estimate:
     """The distribution p that maximises sum_y counts(y) ln sum_u p(u) P(y|u).
 
-    Parameters: counts (m,), whole numbers, how often each report was made; mechanism, a mechanism Dataset or the table
+    Parameters: counts (m,), integers, how often each report was made; mechanism, a mechanism Dataset or the table
     P(y|u) (n, m); gap, in nats per report.
     Newton steps, and where these stall accelerated expectation maximization. Where several distributions are equally
     likely, Newton steps return one far from the border of their set.
@@ -97,7 +97,7 @@ def expectation_maximization(
     stop: float | str = "deviance",
     maximum: Estimate | None = None,
 ) -> Estimate:
-    """The iterative Bayesian update of paper 001, from the uniform distribution to a rule.
+    """The iterative Bayesian update of Alvim et al. 2018, from the uniform distribution to a rule.
 
     stop: "deviance", the first step with N (L* - L) <= SHARE |support of p*|, L* and p* of the maximum-likelihood
     solution; a float, the first step with a proved gap of at most so many nats per report; an int, so many steps.

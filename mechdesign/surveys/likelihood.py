@@ -4,8 +4,8 @@ r"""The maximum-likelihood distribution of secrets, given how often each report 
     over        p (n,)
     subject to  p >= 0,  sum_u p_u = 1
 
-L is the mean log-likelihood in nats per report; only reports that were made enter. Source: paper 001, section II (the
-fixed point of expectation maximization, there also called iterative Bayesian update).
+L is the mean log-likelihood in nats per report; only reports that were made enter. Source: Alvim et al. 2018, section
+II (the fixed point of expectation maximization, there also called iterative Bayesian update).
 Certificate. For any p of the simplex with q = P^T p and g_u = sum_y w_y P(y|u) / q_y, and any p* of the simplex,
 
     L(p*) - L(p) = sum_y w_y ln(q*_y / q_y) <= ln sum_y w_y q*_y / q_y      (the logarithm is concave, sum_y w_y = 1)
@@ -52,7 +52,7 @@ class CertifiedPoint:
 class Likelihood:
     """The maximum-likelihood program; see the module docstring.
 
-    table: P(y|u) (n, m). counts: N_y (m,), how often each report was made, whole numbers.
+    table: P(y|u) (n, m). counts: N_y (m,), how often each report was made, integers.
     Raises: InputError for a table that is none of probabilities, counts that are none or do not fit it, no report at
         all, and a report that was made but that no secret can make.
     """
@@ -162,14 +162,14 @@ def _checked_table(table: ArrayLike) -> NDArray[np.float64]:
 
 
 def checked_counts(counts: ArrayLike, size: int, what: str = "report") -> NDArray[np.float64]:
-    """The counts (m,) of `size` reports, or of what else, if whole numbers and not all zero; else InputError."""
+    """The counts (m,) of `size` reports, or of what else, if integers and not all zero; else InputError."""
     values = as_numbers(counts, "counts")
     if values.shape != (size,):
         remedy = f"count every {what}, those that do not occur as 0 (np.bincount with minlength)"
         raise InputError(f"must have shape ({size},)", field="counts", value=values.shape, remedy=remedy)
     wrong = np.flatnonzero(~((values >= 0) & (values == np.floor(values)) & np.isfinite(values)))
     if len(wrong):
-        message = f"must be whole numbers, not negative: how often each {what} occurs, not its share"
+        message = f"must be integers, not negative: how often each {what} occurs, not its share"
         raise InputError(message, field="counts", value=f"{values[wrong[0]]:g} at {what} {wrong[0]}")
     if not values.any():
         raise InputError(f"the dataset is empty: give at least one {what}", field="counts", value="sum 0")

@@ -71,7 +71,7 @@ def estimate_shares(
 ) -> xr.Dataset:
     """The distribution of secrets and the shares of areas, from how often each report of each mechanism was made.
 
-    Parameters: mechanisms, of one collection, over the same secrets; counts (m_j,) of each, whole numbers; areas, of
+    Parameters: mechanisms, of one collection, over the same secrets; counts (m_j,) of each, integers; areas, of
         these secrets; seed, which splits the reports of the test of fit; confidence, of every interval, or, if
         `simultaneous`, of all of them together (Bonferroni); method, of the distribution: "maximum-likelihood" or
         "stopped" (expectation maximization to a quarter of the support); against, the counts of another period from

@@ -19,7 +19,7 @@ Expectation maximization, plain and accelerated.
 
     p_u -> p_u g_u,     g_u = sum_y w_y P(y|u) / sum_v p_v P(y|v)
 
-is the iterative Bayesian update of paper 001 (section II); its log-likelihood never falls. Accelerated: squared
+is the iterative Bayesian update of Alvim et al. 2018 (section II); its log-likelihood never falls. Accelerated: squared
 extrapolation (SQUAREM, Varadhan and Roland 2008) over two updates p -> p' -> p'', with r = p' - p, v = p'' - 2 p' + p,
 
     p - 2 a r + a^2 v,      a = -|r| / |v| at most -1,

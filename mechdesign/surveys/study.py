@@ -5,7 +5,7 @@ r"""The statistical utility loss of mechanisms, by simulation over growing datas
 D is a multiset of secrets, each reported once by the mechanism M; p is the distribution estimated from the reports, as
 random as they are, Delta its law; K is the Kantorovich distance over the ground distance of the secrets. It is the
 largest error of the expectation of a 1-Lipschitz statistic, averaged over the reports.
-Source: paper 001, section II, equations (1)-(3); Figure 2 draws it for nested datasets.
+Source: Alvim et al. 2018, section II, equations (1)-(3); Figure 2 draws it for nested datasets.
 
 A repetition draws all secrets of the dataset in random order and one report for each; a dataset of size N is the first
 N secrets with their reports, so that datasets and reports are nested. Repetition r of seed s uses the random numbers of
@@ -50,7 +50,7 @@ class Study(Shown):
     datasets, ascending; estimators out of `ESTIMATORS`; seed.
 
     Estimators: "stopped", expectation maximization stopped where the likelihood cannot tell the estimate from the
-    truth; "maximum_likelihood", as paper 001; "empirical", the reports as they are.
+    truth; "maximum_likelihood", as Alvim et al. 2018; "empirical", the reports as they are.
     """
 
     mechanisms: Mapping[str, xr.Dataset]
@@ -75,7 +75,7 @@ class Study(Shown):
         total = int(checked_counts(self.counts, first.size, "secret").sum())
         steps = [0, *self.sizes]
         if len(steps) == 1 or steps[-1] > total or any(a >= b or b != int(b) for a, b in pairwise(steps)):
-            message = f"must be whole numbers, ascending, from 1 to the {total} of the dataset"
+            message = f"must be integers, ascending, from 1 to the {total} of the dataset"
             raise InputError(message, field="sizes", value=list(self.sizes))
         own = {name: mechanism.copy(deep=True) for name, mechanism in self.mechanisms.items()}
         object.__setattr__(self, "mechanisms", own)

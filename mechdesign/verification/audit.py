@@ -91,7 +91,7 @@ class Audit(Shown):
 def audit(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: bool = False) -> Audit:
     """Audit a table (n, m), or the file of one, against the metric of `problem`, whose secrets are its rows in order.
 
-    Whole numbers above 1 are counts and are divided by their row sums; `normalise` divides other rows too. What is
+    Integers above 1 are counts and are divided by their row sums; `normalise` divides other rows too. What is
     audited then are the quotients, rounded to doubles.
     Raises: InputError naming row, column and value for a negative or non-finite entry, for a row that does not sum to 1
         within 1e-6, and where rows and secrets differ in number; what `read_table` raises.
@@ -178,7 +178,7 @@ def _checked(
     sums = np.array([math.fsum(row) for row in rows])
     row = int(np.argmax(abs(sums - 1)))
     deviation = {"largest_deviation": float(sums[row] - 1), "row": row}
-    # whole numbers above 1 are counts of draws, which are divided without being asked to
+    # integers above 1 are counts of draws, which are divided without being asked to
     counts = bool(rows.max() > 1 and (rows == np.floor(rows)).all())
     off = abs(sums[row] - 1) > ROW_SUM_TOLERANCE and not (counts or normalise)
     if off or not sums.min() > 0:

@@ -1,4 +1,4 @@
-"""Check an exported mechanism table with whole numbers only: python verify_table.py TABLE.csv (or TABLE.json).
+"""Check an exported mechanism table with integers only: python verify_table.py TABLE.csv (or TABLE.json).
 
 Rows. A[u][y] are integers >= 1, row u sums to S(u): exactly 2^62, or the column row_sum where there is one. A report y
 is drawn at a secret u with P(y|u) = A[u][y] / S(u). For every edge (u, v) of the table, d nats long, and every y
@@ -28,7 +28,7 @@ the levels listed for the corners of a cell, or of its four quarters,
     P(y|x) <= e^D P(y|x'),    D the least integral of eps along paths from x to x' inside the cells,
 
 because |grad P| <= e P on every cell. Both sides are polynomials; the coefficients of grad P by Bernstein's are at most
-those of e P, on the cell or on its four quarters, in whole numbers; on the quarters where levels are listed for them.
+those of e P, on the cell or on its four quarters, in integers; on the quarters where levels are listed for them.
 
 Trusted: coordinates, unit, place on Earth; that lengths are integrals, and a level that varies nowhere below e;
 neighbours if cells are masked; lengths that are the claim themselves: `mechdesign verify` rebuilds these. Losses, names
@@ -59,7 +59,7 @@ ROW_SUM = 1 << 62
 BOUND_BITS = 62  # kept of the bound of e^d
 SQUARINGS = 140  # (1 + d / 2^140)^(2^140) falls short of e^d by less than 2^-126 of it, for d <= 128
 WORKING_BITS = 320  # the roundings of 140 squarings add up to less than 2^-179
-DIGITS = 40  # of a whole number: rows sum to less than 2^128
+DIGITS = 40  # of an integer: rows sum to less than 2^128
 LONGEST = 128.0  # nats: a longer edge is held to this; no two probabilities are further apart than 10^40 = e^92.2
 MOST_BYTES = 1 << 31
 SEALS = {".csv": ('# content_sha256: "', '"\n'), ".json": ('"content_sha256": "', '"}\n')}
@@ -77,7 +77,7 @@ CHAIKIN, HALVES = ((3, 1, 0), (1, 3, 0), (0, 3, 1), (0, 1, 3)), ((2, 0), (1, 1),
 SHARED = ((0, 1), (1, 0), (1, 2), (2, 1))  # the parts of CHAIKIN: that of weight 3, that of weight 1
 SPARE = 2.0**-40  # of levels, for rounding
 HIGHEST = 1e150  # of levels and sides whose products with coordinates are numbers
-ONE = 1 << 60  # of whole numbers for levels times the side of a cell, rounded down
+ONE = 1 << 60  # of integers for levels times the side of a cell, rounded down
 VALUE, SLOPE = ((1, 1, 0), (0, 4, 0), (0, 1, 1)), ((-2, 2, 0), (-2, 0, 2), (0, -2, 2))
 SLOPES = ((SLOPE, VALUE), (VALUE, SLOPE), (VALUE, VALUE))
 ROUNDED = 1.01 * math.sqrt(2) / 65536  # sides by which rounding to 2^-16 of a cell parts two positions, and a percent
@@ -175,10 +175,10 @@ def _once(pairs: list[Any]) -> dict[str, Any]:
 
 
 def _whole(text: str) -> int:
-    """A whole number in plain decimal: no plus, blank or leading zero that another reader could take otherwise."""
+    """An integer in plain decimal: no plus, blank or leading zero that another reader could take otherwise."""
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= DIGITS and (digits[0] != "0" or digits == "0")):
-        raise BadInput(f"{text[:50]!r} is not a plain whole number")
+        raise BadInput(f"{text[:50]!r} is not a plain integer")
     return int(text)
 
 
@@ -209,7 +209,7 @@ def _table(told: dict[str, Any], divided: str, rows: list[list[int]], edges: lis
     listed: dict[tuple[int, int], Edge] = {}
     for tail, head, digits in edges:
         if [type(tail), type(head), type(digits)] != [int, int, str] or digits != float.fromhex(digits).hex():
-            raise BadInput(f"an edge is two whole numbers and an exact float in hex, not {[tail, head, digits]!r}")
+            raise BadInput(f"an edge is two integers and an exact float in hex, not {[tail, head, digits]!r}")
         length, pair = float.fromhex(digits), (min(tail, head), max(tail, head))
         if not 0 <= pair[0] < pair[1] < n or digits[0] != "0" or pair in listed:  # no sign, inf, nan
             raise BadInput(f"no edge can go from {tail} to {head} over {length} nats, or a second one")
@@ -430,7 +430,7 @@ def position_faults(table: Table) -> list[str]:
 def _levels(patches: list[Any]) -> list[list[float]]:
     """The levels of patches, four of each or sixteen of each. Raises: BadInput for what is no list of patches."""
     if not any(all(list(map(type, patch)) == [int] * 9 + [str] * k for patch in patches) for k in (4, 16)):
-        raise BadInput("a patch is nine whole numbers and four or sixteen exact floats in hex")
+        raise BadInput("a patch is nine integers and four or sixteen exact floats in hex")
     return [[float.fromhex(level) for level in patch[9:]] for patch in patches]
 
 
@@ -448,7 +448,7 @@ def steep_pairs(
     masses: list[list[int]], rows: list[list[int]], levels: list[list[float]], side: float
 ) -> list[tuple[int, int]]:
     """The cells and reports for which neither the coefficients of the cell nor those of all four quarters of it prove
-    the claim, those of the quarters alone by levels (n, 16): in whole numbers, where `unsure` does not decide.
+    the claim, those of the quarters alone by levels (n, 16): in integers, where `unsure` does not decide.
     """
     broken, seen, fine = [], {}, Fine(masses)
     for u, (around, level) in enumerate(zip(rows, levels, strict=True)):

@@ -173,13 +173,13 @@ SUMMARY = {
 @pytest.mark.parametrize(
     ("case", "changed", "sentence"),
     [
-        ("line, zero-one", {}, "A report is the true one with probability 30.47 %. Proved in whole numbers."),
+        ("line, zero-one", {}, "A report is the true one with probability 30.47 %. Proved in integers."),
         ("line, zero-one", {"stopped": "time", "gap": 0.1199}, "A report is the true one with probability 30.47 %."),
         ("euclidean lattice", {"position_loss": 2.25},
-         "Reports are 1.5 cells off the true position (root mean square). Proved in whole numbers."),
-        ("graph, table loss", {}, "Reports have a loss of 0.6435 on average. Proved in whole numbers."),
+         "Reports are 1.5 cells off the true position (root mean square). Proved in integers."),
+        ("graph, table loss", {}, "Reports have a loss of 0.6435 on average. Proved in integers."),
         ("scattered points", {"objective_of": "the largest loss over the secrets", "objective": 2.5003},
-         "The largest loss over the secrets is 2.501 km. Proved in whole numbers."),
+         "The largest loss over the secrets is 2.501 km. Proved in integers."),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("verbose", [False, True])

@@ -66,7 +66,7 @@ class Built:
 
 
 def parts(file: File) -> Parts:
-    """The whole numbers of a file, each in its range."""
+    """The integers of a file, each in its range."""
     weight, target = file.values("weight", ("column",), "uint32"), file.values("target", ("column",), "int64")
     inner = file.values("inner", ("secret",), "int64")
     step, cap = file.attribute("step", int), file.attribute("cap", int)
@@ -88,7 +88,7 @@ def parts(file: File) -> Parts:
 
 
 def build(file: File) -> Built:
-    """The probabilities of a file as whole numbers."""
+    """The probabilities of a file as integers."""
     held = parts(file)
     mass = [held.row(u) for u in range(len(held.inner))]
     number = {place: secret for secret, place in enumerate(held.inner)}

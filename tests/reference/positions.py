@@ -179,7 +179,7 @@ def _bounded(p: list[int], z: list[int], one: int, first: tuple[Fraction, ...], 
 
 @cache
 def _coefficients(first: tuple[Fraction, ...], second: tuple[Fraction, ...], flat: bool) -> list[Any]:
-    """Of every coefficient on a rectangle, times one whole number: what nine masses add to the derivatives, and, for
+    """Of every coefficient on a rectangle, times one integer: what nine masses add to the derivatives, and, for
     each corner of the cell, to the product with its level; of degree 2 where the level is `flat`, else 3.
     """
     if flat:

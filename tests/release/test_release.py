@@ -29,7 +29,7 @@ LAWS = [StudentT(3), StudentT(0.8), GeneralizedCauchy(4), GeneralizedCauchy(1.5)
 
 
 def soft(x, gamma):
-    """A soft threshold and its gamma-smooth sensitivity (paper 002, Lemma 4.1)."""
+    """A soft threshold and its gamma-smooth sensitivity (Liang & Yi 2024, Lemma 4.1)."""
     away = np.maximum(np.abs(x - THRESHOLD) - WIDTH / 2, 0)
     values = np.clip((x - THRESHOLD) / WIDTH + 0.5, 0, 1)
     return values, np.maximum(1 / (away + WIDTH), np.exp(-gamma * away) / WIDTH)

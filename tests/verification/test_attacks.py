@@ -84,12 +84,14 @@ def test_the_bits_of_a_sum_depend_on_the_secret():
 
     mechanism = planar_laplace.mechanism(city())
     assert mechanism["mass"].dtype == np.uint64
-    assert mechanism["mass"].values.min() >= 1  # the same set of reports from everywhere, drawn as whole numbers
+    assert mechanism["mass"].values.min() >= 1  # the same set of reports from everywhere, drawn as integers
 
 
 @pytest.mark.parametrize("rows", ["normalised", "drawn again"])
 def test_dividing_rows_at_the_border_breaks_the_claim(rows):
-    """Attack: reports at the border tell corner from centre. Source: paper 001, section III; PrivKit draws again."""
+    """Attack: reports at the border tell corner from centre. Source: Alvim et al. 2018, section III; PrivKit draws
+    again.
+    """
     problem = city(20, epsilon=0.00404249)
     if rows == "normalised":
         table = geometric.normalised_table(problem, 0.00404249)
@@ -108,7 +110,9 @@ def test_dividing_rows_at_the_border_breaks_the_claim(rows):
 
 
 def test_neighbour_edges_are_not_the_euclidean_distance():
-    """Attack: pairs off the eight directions are up to 8.24 % easier to tell apart. Source: spanners, paper 001."""
+    """Attack: pairs off the eight directions are up to 8.24 % easier to tell apart. Source: spanners, Alvim et al.
+    2018.
+    """
     design = load_problem("flat", cells=6, epsilon=0.6)
     mechanism = solve(Optimal(problem=design))
     metric = Euclidean(epsilon=0.6, unit=design.domain.unit)
@@ -161,7 +165,7 @@ def test_a_seeded_sampler_is_predicted(monkeypatch):
 
 
 def test_the_mean_of_many_reports_is_the_place():
-    """Attack: average repeated reports. Source: paper 004, section 4.2; composition is what privacy costs."""
+    """Attack: average repeated reports. Source: Andrés et al. 2013, section 4.2; composition is what privacy costs."""
     users, repeats = 200, (1, 10, 100)
     steps = noise(users * max(repeats), 3).reshape(users, -1, 2)
     error = [np.median(np.hypot(*steps[:, :k].mean(axis=1).T)) for k in repeats]

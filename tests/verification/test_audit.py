@@ -37,7 +37,7 @@ RATIO = 1e-12  # logarithms of one table in two orders
 
 
 def paper_problem(cells: int = 30) -> DesignProblem:
-    """150 m cells at eps = 0.00404249 per m, as in paper 001."""
+    """150 m cells at eps = 0.00404249 per m, as in Alvim et al. 2018."""
     domain = Domain.grid((cells, cells), cell=150.0, unit="m")
     metric = Euclidean(epsilon=0.00404249, unit="m")
     return DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=Distance())

@@ -182,7 +182,7 @@ def in_unit(unit: str) -> xr.Dataset:
 
 
 def wrapped_step() -> xr.Dataset:
-    """40 nats a unit and 8192 units an edge: the product of the whole numbers is a multiple of 2^64."""
+    """40 nats a unit and 8192 units an edge: the product of the integers is a multiple of 2^64."""
     honest = made("factored, graph")
     units = np.full(honest.sizes["edge"], 8192, np.uint16)
     weight = np.full(honest.sizes["place"], 2**28, np.uint32)

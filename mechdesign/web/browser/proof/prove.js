@@ -145,9 +145,9 @@ function* proveTable(page, outcome) {
       `${counted(reports)} reports.`,
   );
   const rest = "hold by more than eight roundings of doubles.";
-  if (found.compared === found.inequalities) outcome.proved.push("Each of them was compared in whole numbers.");
+  if (found.compared === found.inequalities) outcome.proved.push("Each of them was compared in integers.");
   else if (found.compared === 0) outcome.proved.push(`All of them ${rest}`);
-  else outcome.proved.push(`${counted(found.compared)} of them were compared in whole numbers, the others ${rest}`);
+  else outcome.proved.push(`${counted(found.compared)} of them were compared in integers, the others ${rest}`);
   if (partly)
     outcome.given.push(
       "The other rows were checked by mechdesign verify when this page was made.",
@@ -192,7 +192,7 @@ function* proveFactors(page, outcome, all) {
     : `${counted(factors.weight.length)} weights`;
   const rows = stride > 1 ? `Every ${stride === 2 ? "second" : `${stride}th`} row was` : "All rows were";
   outcome.proved.push(
-    `${rows} added up again in whole numbers, ${counted(asked.length)} of ${counted(sums.length)}: from ${from} and the distances along whole edge lengths.`,
+    `${rows} added up again in integers, ${counted(asked.length)} of ${counted(sums.length)}: from ${from} and the distances along whole edge lengths.`,
     `${counted(found.inequalities)} inequalities between row sums hold, two for each of ${counted(edges.length.length)} edges. Each stands for all reports.`,
   );
   if (stride > 1)

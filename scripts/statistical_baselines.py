@@ -1,6 +1,6 @@
 """A statistical design on a grid of hundreds of cells beside the mechanisms of the literature, all at one claim.
 
-python scripts/statistical_rivals.py [--cells 20] [--epsilon 0.6] [--reports 10000] [--repetitions 5]
+python scripts/statistical_baselines.py [--cells 20] [--epsilon 0.6] [--reports 10000] [--repetitions 5]
 
 criterion: N times the mean squared H^-1 error of the distribution estimated from N reports at the uniform truth, in
 squared cells; of sets of secrets (a star) that of the inclusion estimator. Then the earth mover's distance, in cells,
@@ -85,7 +85,7 @@ def main() -> None:
         "planar Laplace, clamped": planar_laplace.mechanism(problem),
         "exponential": md.baselines.exponential(problem),
         "randomized response": md.baselines.randomized_response(problem),
-        **{name: md.baselines.RIVALS[name](problem) for name in TABLES},
+        **{name: md.baselines.FREQUENCY_ORACLES[name](problem) for name in TABLES},
     }
     sets: dict[str, Inclusions] = {
         "subset_exponential, 2": forms.subset_exponential_inclusions(problem, subset=2),
