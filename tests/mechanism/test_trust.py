@@ -242,16 +242,16 @@ def test_a_bound_above_the_loss_is_refused_whatever_it_follows_from() -> None:
     assert "which it should bound" in said
 
 
-MULTIPLES = [0.01, 0.0, -5.0, 3.0, math.nan, math.inf, 1 + 2.0**-52]
+SCALES = [0.01, 0.0, -5.0, 3.0, math.nan, math.inf, 1 + 2.0**-52]
 
 
-@pytest.mark.parametrize("scale", MULTIPLES)
+@pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("make", [table, normalised, lambda: minimax(2.0), lambda: factored(FACTORED_CASE)])
-def test_a_multiple_is_recomputed(make, multiple: float) -> None:
+def test_a_scale_is_recomputed(make, scale: float) -> None:
     mechanism = make()
-    times = multiple / mechanism.attrs["scale"]
+    times = scale / mechanism.attrs["scale"]
     effective = float(mechanism.attrs["ratio"]) * times
-    said = said_of(mechanism.assign_attrs(scale=multiple, ratio=effective))
+    said = said_of(mechanism.assign_attrs(scale=scale, ratio=effective))
     assert "scale: " in said
 
 
