@@ -316,7 +316,7 @@ def _bound_of_positions(draft: Draft, random: Random) -> None:
     problem, level = honest.problem, draft.variables["corner_level"][1]
     if factor != 1 and level.shape == (problem.domain.size, 4):
         draft.put("corner_level", level * factor)
-    program = Positions(replace(problem, metric=honest.asked), corner_level=draft.variables["corner_level"][1])
+    program = Positions(replace(problem, metric=honest.problem_metric), corner_level=draft.variables["corner_level"][1])
     seed = random.getrandbits(32)
     multipliers = noise(program, random.uniform(0.5, 3.0) * draft.attrs["objective"], tries=200, seed=seed)
     if random.random() < 0.3:

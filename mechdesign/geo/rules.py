@@ -34,7 +34,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.errors import InputError
 from mechdesign.output.printing import Block, Table
 
@@ -116,7 +116,7 @@ RULES = {
 }
 
 
-@asked
+@validated
 def audit_rule(name: str) -> dict[str, Any]:
     """What a rule says of positions, of one report; lengths in m.
 
@@ -208,7 +208,7 @@ def rule_words(document: Mapping[str, Any]) -> Iterator[Block]:
             f"{row['distance']} m",
             f"{row['total_variation']:.3g}",
             f"{row['separated']:.0%}",
-            *(f"{held['nats_per_km']:.3g}" for held in (*row["cells"].values(), *row["probabilities"].values())),
+            *(f"{loss['nats_per_km']:.3g}" for loss in (*row["cells"].values(), *row["probabilities"].values())),
         ]
         for row in document["distances"]
     ]

@@ -78,7 +78,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.base.units import METRES
 from mechdesign.maps.certificate import Factors
 from mechdesign.maps.integer_metric import LARGEST, IntegerMetric
@@ -136,7 +136,7 @@ def bounds(bound: tuple[int, ...], potential: NDArray[np.int16]) -> list[int]:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CompactMap(Shown):
+class CompactMap(ReprMixin):
     """cells (n1, n2), the secrets along either axis; frame, cells around them; cell and origin, sides and low corner
     in `unit`; plane, where on Earth; stencil, 8 or 16; level_unit, nats per unit; level, potential and weight (R, C);
     grain and step in 2^-48 nats; cap; bound (g, k); mechanism, the checksum of the design it was made from; problem

@@ -66,7 +66,7 @@ def check_factored(
         "worst": worst_edge(factors, edges, rows.row_sum, mechanism["target"].values),
         "expected_loss": figures.loss,
         "lower_bound_checked": follows,
-        "lower_bound_reason": unchecked_bound(mechanism, follows, asked=bound),
+        "lower_bound_reason": unchecked_bound(mechanism, follows, priced=bound),
         "reasons": reasons,
     }
 
@@ -173,7 +173,7 @@ def protection_of_map(compact: CompactMap) -> Protection:
 COMPACT = Kind(
     check=check_compact,
     protection=protection_of_map,
-    made=CompactMap,
+    source_type=CompactMap,
     holds=partial(is_frame, kind=KIND),
     load=load_compact,
     sampler=MapSampler,

@@ -52,7 +52,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.errors import DesignError, VerificationError
 from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio, violations
 from mechdesign.problem.domain import AXES, Domain
@@ -376,7 +376,7 @@ def make_mechanism(
         "versions": versions(),
     }
     optional = {"lower_bound": lower_bound, "claimed_epsilon": claimed_epsilon, "stopped": stopped}
-    attrs |= {name: given for name, given in optional.items() if given is not None}
+    attrs |= {name: figure for name, figure in optional.items() if figure is not None}
     if scale != 1:
         attrs["problem_metric"] = json.dumps(problem.metric.describe(), sort_keys=True)
     if positions is not None:
@@ -437,7 +437,7 @@ def certified_scale(problem: DesignProblem, mass: NDArray[np.uint64]) -> float:
     raise DesignError("no scale of the metric holds", field="table", remedy="report this mechanism")
 
 
-@asked
+@validated
 def probabilities(mechanism: xr.Dataset) -> xr.DataArray:
     """P(y|u) = mass / 2^62 in floating point, dims (secret, report): for looking at, never for certifying."""
     return (mechanism["mass"] / float(ROW_SUM)).rename("probability").assign_attrs(units="1")

@@ -13,8 +13,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import asked
-from mechdesign.base.display import Shown
+from mechdesign.base.arguments import validated
+from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_memory
 from mechdesign.base.registry import Table
 from mechdesign.base.threads import source
@@ -40,7 +40,7 @@ def rows_of(mechanism: xr.Dataset) -> Rows:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Sampler(Shown):
+class Sampler(ReprMixin):
     """Draws from one mechanism, a table or a factored one, which is proved once, here, and copied, so that later
     changes to the Dataset do not reach the draws.
 
@@ -175,7 +175,7 @@ class Sampler(Shown):
         return {a: self.mechanism[f"{dim}_{a}"].values for a in AXES if f"{dim}_{a}" in self.mechanism.coords}
 
 
-@asked
+@validated
 def sample(
     mechanism: xr.Dataset,
     secrets: ArrayLike | None = None,

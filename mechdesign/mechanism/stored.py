@@ -117,7 +117,7 @@ class Stored:
         return claim_sentence(self.metric, self.domain, self.edges)
 
     @cached_property
-    def asked(self) -> Metric:
+    def problem_metric(self) -> Metric:
         """The metric of the problem that the mechanism was made for: that of the claim is `scale` times it.
 
         Raises: VerificationError where scale, metric and problem_metric do not fit together.
@@ -238,7 +238,7 @@ class Stored:
         if self.rebuilt != "edge list only" and self.listed is not None:
             reasons += _edge_differences(self.listed, self.edges)
         if self.positions is not None:
-            reasons += self.positions.differences(self.mechanism, self.asked, self.domain)
+            reasons += self.positions.differences(self.mechanism, self.problem_metric, self.domain)
         return reasons + _unit_differences(self)
 
 
@@ -388,7 +388,7 @@ def prove(mechanism: xr.Dataset) -> Admission:
         proved = Admission(domain=stored.domain, metric=stored.metric, edges=stored.edges, claim=stored.claim)
         if stored.positions is not None:
             claim = mechanism.attrs["position_claim"]
-            proved = replace(proved, metric=stored.asked, claim=claim, positions=stored.positions)
+            proved = replace(proved, metric=stored.problem_metric, claim=claim, positions=stored.positions)
     if reasons:
         raise unproved(reasons)
     return proved

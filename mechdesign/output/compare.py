@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.base.figures import cell
 from mechdesign.base.memory import require_memory
 from mechdesign.base.progress import verbosely
@@ -92,16 +92,16 @@ def makers(
         """Gets a share of the time that is left when it is made."""
         return lambda: solve(program(problem), time_limit=max(_SHARE * (ends - time.monotonic()), _SHORTEST), **options)
 
-    made = {"optimal": solved(Optimal, gap=gap)}
+    makers_by_name = {"optimal": solved(Optimal, gap=gap)}
     if problem.query is not None:
-        made["query"] = solved(QueryWeights)
+        makers_by_name["query"] = solved(QueryWeights)
     if positions:
         if "positions" in SOLVERS:
-            made["positions"] = solved(SOLVERS["positions"].program, gap=gap)
-        made |= {name: partial(make, problem) for name, make in ANYWHERE.items()}
-    made["eikonal"] = solved(EikonalWeights, method="table")
+            makers_by_name["positions"] = solved(SOLVERS["positions"].program, gap=gap)
+        makers_by_name |= {name: partial(make, problem) for name, make in ANYWHERE.items()}
+    makers_by_name["eikonal"] = solved(EikonalWeights, method="table")
     forms = {**BASELINES, **(FREQUENCY_ORACLES if frequency_oracles else {})}
-    return made | {name: partial(make, problem) for name, make in forms.items()}
+    return makers_by_name | {name: partial(make, problem) for name, make in forms.items()}
 
 
 def each_mechanism(
@@ -110,7 +110,7 @@ def each_mechanism(
     gap: float = 1e-3,
     time_limit: float = float("inf"),
     only: Sequence[str] | None = None,
-    given: InputMechanisms | None = None,
+    mechanisms: InputMechanisms | None = None,
     frequency_oracles: bool = False,
     positions: bool = False,
     on_progress: Callable[[str], None] | None = None,
@@ -118,7 +118,7 @@ def each_mechanism(
     """Each mechanism with its row name as it is made, or the reason why it does not fit the problem.
 
     only: the rows to make, frequency oracles among them, all but those by default; frequency_oracles, positions: with
-    them; given: mechanisms of the user's own, by name, as `compare` takes them; on_progress: called with "3 of 8: NAME"
+    them; mechanisms: those of the user's own, by name, as `compare` takes them; on_progress: called with "3 of 8: NAME"
     before each is made. A design that Ctrl-C ended is the last.
     Raises: InputError for an unknown row name, a bad target, a metric that does not fit the domain or a mechanism given
         that is none; SizeError.
@@ -132,12 +132,12 @@ def each_mechanism(
         positions=positions or bool(only),
     )
     for name in only or ():
-        if name not in known and name not in (given or ()):
-            others = ", ".join([*known, *(given or ())])
+        if name not in known and name not in (mechanisms or ()):
+            others = ", ".join([*known, *(mechanisms or ())])
             raise InputError(f"unknown mechanism, none of {others}", field="only", value=name)
     require_memory(problem.domain.size, problem.reports.size, tables=TABLES, what="a comparison")
     check_connected(problem.edges, problem.domain.size)  # here, not as a row that is left out
-    own = input_mechanisms(problem, given, known=known)
+    own = input_mechanisms(problem, mechanisms, known=known)
     names = [name for name in (*known, *own) if not only or name in only]
     ends = time.monotonic() + time_limit
     for count, name in enumerate(names, 1):
@@ -146,16 +146,16 @@ def each_mechanism(
         try:
             if count > 1 and time.monotonic() > ends:
                 raise UnsuitableError("left out", field="time_limit", value=time_limit)
-            made = own[name] if name in own else known[name]()
+            mechanism = own[name] if name in own else known[name]()
         except (UnsuitableError, SizeError, SolverError) as error:
             yield name, error
             continue
-        yield name, made
-        if made.attrs.get("stopped") == "interrupt":
+        yield name, mechanism
+        if mechanism.attrs.get("stopped") == "interrupt":
             return
 
 
-@asked
+@validated
 def compare(
     problem: DesignProblem,
     *,
@@ -182,29 +182,29 @@ def compare(
     Raises: InputError for a mechanism that is none, or not over the secrets; what `solve` raises.
     """
     with verbosely(verbose, problem.name, on_progress, limit=time_limit) as report:
-        made = each_mechanism(
+        results = each_mechanism(
             problem,
             gap=gap,
             time_limit=time_limit,
-            given=mechanisms,
+            mechanisms=mechanisms,
             frequency_oracles=frequency_oracles,
             positions=positions,
             on_progress=report,
         )
-        table = pd.DataFrame(rows(dict(made), problem))
+        table = pd.DataFrame(rows(dict(results), problem))
     figures = [name for name in table.columns if name not in ("mechanism", "claim_over")]
     return table.astype({name: "Int64" if name == "rank" else float for name in figures})
 
 
-def rows(made: Mapping[str, xr.Dataset | MechdesignError], problem: DesignProblem) -> list[Row]:
+def rows(results: Mapping[str, xr.Dataset | MechdesignError], problem: DesignProblem) -> list[Row]:
     """The rows of mechanisms that were made for one problem; those that do not fit have none."""
-    tables = {name: mechanism for name, mechanism in made.items() if isinstance(mechanism, xr.Dataset)}
-    return bounded([judged(name, mechanism, problem) for name, mechanism in tables.items()], tables)
+    tables = {name: mechanism for name, mechanism in results.items() if isinstance(mechanism, xr.Dataset)}
+    return bounded([row_of(name, mechanism, problem) for name, mechanism in tables.items()], tables)
 
 
-def bounded(rows: Sequence[Row], made: Mapping[str, xr.Dataset]) -> list[Row]:
-    """The rows of `judged` with the best lower bound that was proved, where it holds, and that of epsilon."""
-    attrs = [made[row["mechanism"]].attrs for row in rows]
+def bounded(rows: Sequence[Row], mechanisms: Mapping[str, xr.Dataset]) -> list[Row]:
+    """The rows of `row_of` with the best lower bound that was proved, where it holds, and that of epsilon."""
+    attrs = [mechanisms[row["mechanism"]].attrs for row in rows]
     of_the_loss = [a for a in attrs if "lower_bound" in a and "objective" not in a]  # not of another objective
     bound = max((float(a["lower_bound"]) for a in of_the_loss), default=None)
     epsilon = next((float(a["epsilon_lower_bound"]) for a in attrs if "epsilon_lower_bound" in a), None)
@@ -213,15 +213,15 @@ def bounded(rows: Sequence[Row], made: Mapping[str, xr.Dataset]) -> list[Row]:
         full = row | {"epsilon_lower_bound": epsilon}
         if bound is not None and private_between_cells(row):
             full |= {"lower_bound": bound}
-            full |= {"gap": relative_gap(row["loss"], bound, constant_loss(made[row["mechanism"]]))}
+            full |= {"gap": relative_gap(row["loss"], bound, constant_loss(mechanisms[row["mechanism"]]))}
         complete.append(full)
     return complete
 
 
-def best_private(rows: Sequence[Row], made: Mapping[str, xr.Dataset]) -> xr.Dataset:
+def best_private(rows: Sequence[Row], mechanisms: Mapping[str, xr.Dataset]) -> xr.Dataset:
     """The mechanism of the row that is private as claimed with the least loss; the first where none is."""
     private = [row for row in rows if private_between_cells(row)] or list(rows[:1])
-    return made[min(private, key=lambda row: row["loss"])["mechanism"]]
+    return mechanisms[min(private, key=lambda row: row["loss"])["mechanism"]]
 
 
 def private_between_cells(row: Mapping[str, Any]) -> bool:
@@ -239,7 +239,7 @@ def printed(row: Mapping[str, Any], shown: Sequence[_Column] = COLUMNS) -> list[
     return [cell(row[key], form) for _, key, form in shown]
 
 
-def judged(name: str, mechanism: xr.Dataset, problem: DesignProblem) -> Row:
+def row_of(name: str, mechanism: xr.Dataset, problem: DesignProblem) -> Row:
     """The row of one mechanism by itself: without a lower bound, which other mechanisms prove."""
     ratio, row_ratio, over = float(mechanism.attrs["ratio"]), None, "cells"
     if "position_claim" in mechanism.attrs:  # of a design of ours: its cones are certified

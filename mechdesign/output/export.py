@@ -57,7 +57,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.base.memory import require_memory
 from mechdesign.base.optional import import_optional
 from mechdesign.base.registry import Table
@@ -146,7 +146,7 @@ class Content:
         claim = {
             "metric": self.stored.metric.describe(),
             "domain": self.stored.domain.describe(),
-            "positions": {"metric": self.stored.asked.describe()} if self.patches else None,
+            "positions": {"metric": self.stored.problem_metric.describe()} if self.patches else None,
             "denominator": "row_sum" if self.stored.factored else "2^62",
         }
         return {
@@ -286,7 +286,7 @@ FORMATS: Table[Format] = Table(
 )  # by suffix; a format of another package is added here
 
 
-@asked
+@validated
 def export(
     mechanism: xr.Dataset,
     path: str | Path,

@@ -19,7 +19,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.base.figures import percent
 from mechdesign.base.optional import import_optional
 from mechdesign.base.units import unit_word
@@ -55,7 +55,7 @@ _FINEST = 1e-6  # relative: gaps are stated as no smaller
 _REACH = 3.0  # the axis goes down to the least scale divided by this: further down lie constant reports
 
 
-@asked
+@validated
 def plot_sweep(curve: xr.Dataset) -> Figure:
     """The figure of a sweep, 9 x 6.4 inches: losses above, distance from the lower bound below.
 
@@ -184,13 +184,13 @@ def check_plot_target(path: str | Path, *, overwrite: bool = False) -> Path:
     return target
 
 
-@asked
+@validated
 def load_drawable(path: str | Path) -> xr.Dataset:
     """Read a file that `save_plot` draws: a mechanism, a sweep or a diagnosis. Raises what `load` raises."""
     return load_sealed(path, *MECHANISMS.values(), SWEEP, DIAGNOSIS, what="a mechanism, sweep or diagnosis")
 
 
-@asked
+@validated
 def save_plot(
     result: xr.Dataset | Figure | str | Path,
     path: str | Path,

@@ -198,7 +198,7 @@ def _price(price: float, stored: Stored) -> str:
     if price <= 0:
         return "Between any two positions instead of centres of cells, that costs nothing."
     most = f"Between any two positions instead of centres of cells, that costs at most {percent(price, up=True)}"
-    cell = None if stored.positions is None else stored.positions.advised_cell(stored.asked, price)
+    cell = None if stored.positions is None else stored.positions.advised_cell(stored.problem_metric, price)
     unit = stored.domain.unit
     return f"{most}." if cell is None else f"{most}, and about 1 % with cells of {length(cell, unit, digits=3)}."
 

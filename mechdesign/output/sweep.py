@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.base.figures import cell
 from mechdesign.base.memory import require_memory
 from mechdesign.base.progress import verbosely
@@ -84,7 +84,7 @@ def scale_range(first: float = 0.25, last: float = 4.0, points: int = 9) -> list
     return [float(f"{s:.12g}") for s in np.geomspace(first, last, points)]
 
 
-@asked
+@validated
 def sweep(
     problem: DesignProblem,
     scales: Sequence[float] | None = None,
@@ -189,14 +189,14 @@ def _row(problem: DesignProblem, scale: float, design: Design, gap: float) -> Cu
         "gap": relative_gap(design.loss, design.lower_bound, problem.constant_loss),
         "effective_scale": scale * min(max_log_ratio(design.mass, problem.edges).value, 1.0),
     }
-    made = dict(each_mechanism(problem, gap=gap, only=baseline_names()))
-    return row | _figures(made, scale=scale) | {"stopped": design.stopped}
+    results = dict(each_mechanism(problem, gap=gap, only=baseline_names()))
+    return row | _figures(results, scale=scale) | {"stopped": design.stopped}
 
 
-def _figures(made: Mapping[str, xr.Dataset | MechdesignError], scale: float = 1.0) -> CurveRow:
+def _figures(results: Mapping[str, xr.Dataset | MechdesignError], scale: float = 1.0) -> CurveRow:
     """Loss and level of each mechanism, made for a problem at `scale`; None for those that do not fit."""
     row: CurveRow = {}
-    for name, mechanism in made.items():
+    for name, mechanism in results.items():
         attrs = mechanism.attrs if isinstance(mechanism, xr.Dataset) else None
         row[f"{name}_loss"] = None if attrs is None else float(attrs["expected_loss"])
         row[f"{name}_position_loss"] = position_loss(mechanism) if isinstance(mechanism, xr.Dataset) else None

@@ -108,12 +108,12 @@ def column_table(
     reports, price = _reports(columns, cost, problem)
     reduced = np.asarray(group.sums @ columns)
 
-    def tell(iteration: int, primal: float, dual: float) -> None:
+    def on_iteration(iteration: int, primal: float, dual: float) -> None:
         if on_progress is not None:
             on_progress(iteration, primal, dual, *reduced.shape[::-1])
 
     scale = reduced.mean(axis=0)
-    weighed = weigh((reduced / scale).T.copy(), price / scale, tolerance=gap, deadline=deadline, on_step=tell)
+    weighed = weigh((reduced / scale).T.copy(), price / scale, tolerance=gap, deadline=deadline, on_step=on_iteration)
     weight, stopped = weighed.x / scale, weighed.stopped
     shares = sp.csr_array((weight, (np.arange(len(weight)), reports)), shape=(len(weight), cost.shape[1]))
     table = group.averaged(np.ascontiguousarray((shares.T @ columns.T).T), np.arange(cost.shape[1]))
@@ -181,8 +181,8 @@ def _one_of_each(centres: Centres, group: Orbits, domain: Domain) -> Centres:
     images = [np.rint(at @ np.linalg.lstsq(cells, cells[way, :2], rcond=None)[0]) for way in group.ways]
     width = float(np.abs(images).max()) * 2 + 1
     least = np.min([image[:, 0] * width + image[:, 1] for image in images], axis=0)
-    _, kept = np.unique(np.column_stack([least, centres.level]), axis=0, return_index=True)
-    return Centres(index=centres.index[kept], level=centres.level[kept], nats=centres.nats)
+    _, representatives = np.unique(np.column_stack([least, centres.level]), axis=0, return_index=True)
+    return Centres(index=centres.index[representatives], level=centres.level[representatives], nats=centres.nats)
 
 
 def _columns(centres: Centres, program: Positions) -> Array:

@@ -183,10 +183,10 @@ class Patches:
         Raises: InputError for positions that are not finite, outside or in a masked cell.
         """
         assert domain.index is not None and domain.cell is not None and domain.origin is not None
-        given = positions.tolist()
-        cells = [place_at(domain, at) for at in given]
+        listed = positions.tolist()
+        cells = [place_at(domain, at) for at in listed]
         points = []
-        for at, index in zip(given, domain.index[cells].tolist(), strict=True):
+        for at, index in zip(listed, domain.index[cells].tolist(), strict=True):
             parts = zip(at, index, domain.origin, domain.cell, strict=True)
             shares = [(Fraction(x) - Fraction(low)) / Fraction(h) - i - Fraction(1, 2) for x, i, low, h in parts]
             points.append([math.floor(share * 2 * HALF + Fraction(1, 2)) for share in shares])
@@ -231,7 +231,7 @@ def stored_claim(stored: Stored) -> Patches:
     there += [name in mechanism.attrs for name in ("position_rule", "position_claim")]
     if not all(there):
         raise refused("is there in part", "position_claim", there, "rule, sentence, rows and levels of positions")
-    return patches(stored.domain, stored.asked, mechanism[levels[0]].values)
+    return patches(stored.domain, stored.problem_metric, mechanism[levels[0]].values)
 
 
 def patches(domain: Domain, metric: Metric, corner_level: NDArray[np.float64] | None = None) -> Patches:

@@ -15,9 +15,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.base.descriptions import LARGEST, finites, named, wholes, word
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_memory, require_places
 from mechdesign.base.units import canonical_unit
 from mechdesign.errors import InputError, UnsuitableError
@@ -30,7 +30,7 @@ LATTICE, SPARSEST = 2**22, 2**12  # a lattice has at most 4 million cells, or 40
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Domain(Shown):
+class Domain(ReprMixin):
     """n places with coordinates; make one with `Domain.grid`, `Domain.points` or `Domain.nodes`.
 
     Fields: kind; points, coordinates of shape (n, k), k = 1..3, in `unit`; for a grid also its shape (cells per
@@ -73,12 +73,12 @@ class Domain(Shown):
             raise InputError("two places coincide", field="points", value=ordered[np.argmax(again)])
         if self.plane is not None:
             if self.kind == "nodes" or k != 2 or self.plane.unit != self.unit:
-                given = f"{self.kind} on {k} axes, in {self.unit}; the plane in {self.plane.unit}"
-                raise InputError("is for cells or points of two axes in its own unit", field="plane", value=given)
+                description = f"{self.kind} on {k} axes, in {self.unit}; the plane in {self.plane.unit}"
+                raise InputError("is for cells or points of two axes in its own unit", field="plane", value=description)
             self.plane.excess(self.reach)
 
     @classmethod
-    @asked
+    @validated
     def grid(
         cls,
         shape: int | Sequence[int],
@@ -106,11 +106,11 @@ class Domain(Shown):
         counts = tuple(int(c) for c in counts)
         if mask is None:
             require_places(math.prod(counts))
-        given = None if mask is None else np.asarray(mask)
-        if given is not None and (given.dtype != bool or given.shape != counts):
-            raise InputError(f"must be boolean of shape {counts}", field="mask", value=f"{given.dtype} {given.shape}")
-        _check_lattice(counts, math.prod(counts) if given is None else int(np.count_nonzero(given)))
-        index = np.argwhere(np.ones(counts, bool) if given is None else given)
+        inside = None if mask is None else np.asarray(mask)
+        if inside is not None and (inside.dtype != bool or inside.shape != counts):
+            raise InputError(f"must be boolean of shape {counts}", field="mask", value=f"{inside.dtype} {inside.shape}")
+        _check_lattice(counts, math.prod(counts) if inside is None else int(np.count_nonzero(inside)))
+        index = np.argwhere(np.ones(counts, bool) if inside is None else inside)
         with np.errstate(over="ignore"):
             points = np.asarray(low) + (index + 0.5) * np.asarray(sizes)
         return cls(
@@ -125,13 +125,13 @@ class Domain(Shown):
         )
 
     @classmethod
-    @asked
+    @validated
     def points_at(cls, coordinates: ArrayLike, *, unit: str, plane: Plane | None = None) -> Domain:
         """Arbitrary places: coordinates (n, k) or (n,), in `unit`; plane, where they lie on Earth."""
         return cls(kind="points", points=_as_points(coordinates), unit=canonical_unit(unit), plane=plane)
 
     @classmethod
-    @asked
+    @validated
     def nodes(cls, nodes: int | ArrayLike, *, unit: str = "1") -> Domain:
         """Nodes of a graph: their number (coordinates are then 0..n-1, without meaning), or their coordinates."""
         if isinstance(nodes, (int, np.integer)):
@@ -197,8 +197,10 @@ class Domain(Shown):
     def require_alike(self, other: Domain) -> None:
         """Raises: UnsuitableError where units or dimensions differ."""
         if (self.unit, self.dimension) != (other.unit, other.dimension):
-            given = f"{other.unit}, {other.dimension}-D"
-            raise UnsuitableError("secrets and reports must share unit and dimension", field="reports", value=given)
+            description = f"{other.unit}, {other.dimension}-D"
+            raise UnsuitableError(
+                "secrets and reports must share unit and dimension", field="reports", value=description
+            )
 
     def describe(self) -> dict[str, Any]:
         """What a file keeps so that `from_description` can rebuild the domain from its coordinates."""
@@ -252,7 +254,7 @@ class Domain(Shown):
 
 def _exact_scale(*points: NDArray[np.float64]) -> float:
     """A power of two that keeps squares of coordinates that are all tiny in the normal range of doubles; else 1."""
-    return 2.0**700 if all((np.abs(given) < CLOSE).all() for given in points) else 1.0
+    return 2.0**700 if all((np.abs(coordinates) < CLOSE).all() for coordinates in points) else 1.0
 
 
 def _check_lattice(shape: tuple[int, ...], places: int) -> None:

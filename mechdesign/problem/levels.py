@@ -43,9 +43,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import asked, check_epsilon
+from mechdesign.base.arguments import check_epsilon, validated
 from mechdesign.base.descriptions import LARGEST, SMALLEST, finites, named, word
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.base.units import canonical_unit, unit_ratio, unit_word
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import AXES, Domain
@@ -63,7 +63,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Raster(Shown):
+class Raster(ReprMixin):
     """f(x, y) or f(x, y, z): linear along each axis between the nodes, constant beyond the outermost ones.
 
     Fields: x (kx,), y (ky,) and z (kz,), coordinates of the nodes, ascending, in `unit`; values (kx, ky) or
@@ -200,7 +200,7 @@ def _locate(nodes: Array, at: Array) -> tuple[NDArray[np.int64], Array]:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PrivacyLevel(Shown):
+class PrivacyLevel(ReprMixin):
     """eps(u): smaller means more private. Make one with `constant`, `affine` or `from_values`.
 
     extend: beyond the raster eps goes on as at its border; else a problem with places there is refused.
@@ -224,14 +224,14 @@ class PrivacyLevel(Shown):
         return {"eps": f"{self.smallest:.6g} to {self.largest:.6g} nats per {unit}", "map": self.raster}
 
     @classmethod
-    @asked
+    @validated
     def constant(cls, epsilon: float, unit: str = "1") -> PrivacyLevel:
         """eps(u) = epsilon, in nats per `unit`."""
         value = check_epsilon(epsilon)
         return cls(raster=level_raster([np.zeros(1)] * 3, np.full((1, 1), value), unit))
 
     @classmethod
-    @asked
+    @validated
     def affine(cls, density: Raster, *, slope: float, floor: float, extend: bool = False) -> PrivacyLevel:
         """eps(u) = slope * density(u) + floor: looser where more people are (Koufogiannis & Pappas 2016, section IV).
 
@@ -248,7 +248,7 @@ class PrivacyLevel(Shown):
         return cls(raster=level_raster([density.x, density.y, density.z], values, density.unit), extend=extend)
 
     @classmethod
-    @asked
+    @validated
     def from_values(cls, domain: Domain, values: ArrayLike) -> PrivacyLevel:
         """Eps given at every cell of an unmasked grid, shape `domain.shape`; linear along each axis between centres."""
         array = np.asarray(values, np.float64)

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.arguments import check_epsilon
 from mechdesign.base.descriptions import SMALLEST, Reader, finite, named, whole, word, written
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.base.registry import Table
 from mechdesign.base.units import canonical_unit, rounded_down, unit_ratio, unit_word
 from mechdesign.errors import InputError, UnitError, UnsuitableError
@@ -48,7 +48,7 @@ Rebuilt = Literal["geometry", "streets", "edge list only"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Metric(Shown, ABC):
+class Metric(ReprMixin, ABC):
     """A distance in nats. `0.9 * metric` is the same metric with every length multiplied: scale times 0.9.
 
     Invariants of `edges`: lengths finite and rounded down, positive at scale 1, the graph connected. A multiple of

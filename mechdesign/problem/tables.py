@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.base.memory import require_memory
 from mechdesign.base.opening import readable
 from mechdesign.base.optional import import_optional
@@ -119,7 +119,7 @@ def refuse_line(odd: NDArray[np.bool_], frame: Any, columns: list[str], field: s
         raise InputError(message, field=field, value=f"{shown} in line {frame.index[at]}{more}")
 
 
-@asked
+@validated
 def read_table(path: str | Path) -> NDArray[np.float64]:
     """The table (n, m) of a file as doubles, neither checked nor normalised.
 
@@ -139,7 +139,7 @@ def read_table(path: str | Path) -> NDArray[np.float64]:
     raise FileFormatError(message, field="table", value=source.name)
 
 
-@asked
+@validated
 def read_places(path: str | Path) -> NDArray[np.float64]:
     """Coordinates (n, k), k = 1 to 3, of a text file with one place a line; a header line is skipped."""
     with readable(path, "places"):

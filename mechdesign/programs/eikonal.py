@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_cdt, maximum_filter
 
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.fast_marching import fast_marching_kernel
@@ -81,7 +81,7 @@ class EikonalWeights(Program):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Diagnosis(Shown):
+class Diagnosis(ReprMixin):
     """Where and why the weight system has no solution.
 
     weights (n,): the signed solution of K w = 1; cells: places with a negative weight; cause: one word per such place,

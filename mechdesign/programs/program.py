@@ -24,7 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.errors import InputError
 from mechdesign.problem.problem import DesignProblem
 
@@ -59,7 +59,7 @@ def cone_rows(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Program(Shown, ABC):
+class Program(ReprMixin, ABC):
     """A program over a design problem. Subclasses are final; their module docstring states the program."""
 
     problem: DesignProblem = field(kw_only=False)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.arguments import positive
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.errors import InputError
 
 Function = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -27,7 +27,7 @@ _ROUNDING = 1e-9  # relative; a given g may be rounded this much
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Growth(Shown):
+class Growth(ReprMixin):
     """g; name is exponential, linear or given; gamma per unit of distance, nan for a given function.
 
     `log(d)` is ln g(d) for distances of any shape. Make one with `growth_of`.

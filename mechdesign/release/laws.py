@@ -48,7 +48,7 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.arguments import check_epsilon
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.errors import InputError, UnsuitableError
 
 __all__ = [
@@ -69,7 +69,7 @@ _NARROW = 4.0  # an interval whose half width is this many times below the dista
 
 
 @dataclass(frozen=True)
-class NoiseLaw(Shown, ABC):
+class NoiseLaw(ReprMixin, ABC):
     """A symmetric law with a density that falls off from 0; z is in multiples of the scale of the noise."""
 
     @property

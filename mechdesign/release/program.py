@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.errors import InputError
 from mechdesign.release.growth import Growth
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SmoothSensitivity(Shown):
+class SmoothSensitivity(ReprMixin):
     """The program of the module docstring: lipschitz (n,), L per unit of distance, not negative, not all 0; distances
     (n, n), symmetric, in that unit or in nats; growth, with gamma per unit of `distances`.
 

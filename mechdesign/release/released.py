@@ -34,7 +34,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import asked, check_whole
+from mechdesign.base.arguments import check_whole, validated
 from mechdesign.base.memory import require_memory
 from mechdesign.closed_forms.build import closed_form_mechanism, level_or_default
 from mechdesign.errors import InputError, UnsuitableError
@@ -48,7 +48,7 @@ from mechdesign.release.laws import Array, NoiseLaw, SmoothLaw
 _ROUNDING = 1e-9  # relative; smooth bounds are computed in floating point, often by a root search
 
 
-@asked
+@validated
 def release_problem(
     *, domain: Domain, metric: Metric, prior: ArrayLike, values: ArrayLike, outputs: ArrayLike, unit: str = "1"
 ) -> DesignProblem:
@@ -87,7 +87,7 @@ def check_outputs(outputs: ArrayLike) -> NDArray[np.float64]:
     return numbers
 
 
-@asked
+@validated
 def release_mechanism(
     problem: DesignProblem,
     values: ArrayLike,
@@ -113,9 +113,11 @@ def release_mechanism(
     eta = law.eta(level, gamma, tight)
     true = check_values(values, problem.domain.size)
     bound = check_bound(problem.domain, true, sensitivity, gamma)
-    kept: dict[str, Any] = {"law": repr(law), "gamma": float(gamma), "eta": eta, "tight": tight}
+    parameters: dict[str, Any] = {"law": repr(law), "gamma": float(gamma), "eta": eta, "tight": tight}
     probabilities = table(true, bound / eta, problem.reports.points[:, 0], law=law)
-    return closed_form_mechanism(problem, probabilities, name="smooth_release", claimed_epsilon=level, parameters=kept)
+    return closed_form_mechanism(
+        problem, probabilities, name="smooth_release", claimed_epsilon=level, parameters=parameters
+    )
 
 
 def table(values: ArrayLike, scale: ArrayLike, outputs: ArrayLike, *, law: NoiseLaw) -> Array:
@@ -150,7 +152,7 @@ def check_bound(domain: Domain, values: Array, bound: ArrayLike, gamma: float) -
     return smooth
 
 
-@asked
+@validated
 def error_of_mean(
     mechanism: xr.Dataset, values: ArrayLike, users: int = 1, *, population: ArrayLike | None = None
 ) -> float:

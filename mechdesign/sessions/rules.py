@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Self
 
 from mechdesign.base.arguments import check_whole
 from mechdesign.base.descriptions import named
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.errors import InputError
 from mechdesign.sessions.belief import Belief
 from mechdesign.sessions.record import Transcript
@@ -33,7 +33,7 @@ _HOURS = 24.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule(Shown, ABC):
+class Rule(ReprMixin, ABC):
     """A class of its own is a frozen dataclass with a row in `RULES`; kind, its name there and in files.
 
     Raises: InputError for a field that is no number, no word and no tuple of them.

@@ -31,7 +31,7 @@ import numpy as np
 import scipy.linalg
 import xarray as xr
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.errors import UnsuitableError
 from mechdesign.mechanism.dataset import DESCRIBED, Array, Schema, coordinates, seal, versions
 from mechdesign.problem.problem import DesignProblem
@@ -59,7 +59,7 @@ DIAGNOSIS = Schema(
 DENSE = 5000  # secrets up to which K is factorised: 200 MB twice, some seconds
 
 
-@asked
+@validated
 def diagnosis(problem: DesignProblem) -> xr.Dataset:
     """The sealed Dataset of the module docstring.
 

@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from mechdesign.base.arguments import asked, check_epsilon
-from mechdesign.base.display import Shown
+from mechdesign.base.arguments import check_epsilon, validated
+from mechdesign.base.display import ReprMixin
 from mechdesign.errors import InputError, SolverError, UnsuitableError
 from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio, worst_ratio
 from mechdesign.mechanism.dataset import total_cost
@@ -60,7 +60,7 @@ _ROUNDED = 1 - 2.0**-40  # levels that a bound rules out are lowered by this: ed
 
 
 @dataclass(frozen=True, kw_only=True)
-class Matched(Shown):
+class Matched(ReprMixin):
     """family; epsilon, relative accuracy 1e-10, in `unit` ("nats", or "nats per" unit of length); distance, what it
     gives under the prior, in units of length.
     """
@@ -71,7 +71,7 @@ class Matched(Shown):
     distance: float
 
 
-@asked
+@validated
 def match_distance(
     problem: DesignProblem,
     family: str | Family | Callable[[DesignProblem, float], NDArray[np.float64]],
@@ -130,7 +130,7 @@ def crossing(
     return float(brentq(excess, low, high, xtol=accuracy)) if low < high else low
 
 
-@asked
+@validated
 def match_effective_epsilon(
     problem: DesignProblem,
     family: str | Family | Callable[[DesignProblem, float], NDArray[np.float64]],

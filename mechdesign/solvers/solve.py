@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.base.memory import require_memory
 from mechdesign.base.progress import compiled, note_compiling, verbosely
 from mechdesign.base.registry import PROVIDERS, Table, provider
@@ -76,7 +76,7 @@ def compile_kernels(program: Program, *, verbose: bool = False) -> None:
     _compiled = True
 
 
-@asked
+@validated
 def solve(
     program: Program | DesignProblem,
     *,

@@ -16,8 +16,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import asked, positive
-from mechdesign.base.display import Shown
+from mechdesign.base.arguments import positive, validated
+from mechdesign.base.display import ReprMixin
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.dataset import probabilities, stored_points
 from mechdesign.surveys.likelihood import CertifiedPoint, Likelihood, as_numbers
@@ -28,7 +28,7 @@ LIMIT = 100_000  # steps of expectation maximization where none are counted
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Estimate(Shown):
+class Estimate(ReprMixin):
     """A distribution of secrets estimated from reports.
 
     distribution (n,), sums to 1. gap, a proved upper bound on L* - L, infinite where a report that was made is
@@ -64,7 +64,7 @@ class _Rule:
     support: int | None = None
 
 
-@asked
+@validated
 def maximum_likelihood(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike, *, gap: float = 1e-9) -> Estimate:
     """The distribution p that maximises sum_y counts(y) ln sum_u p(u) P(y|u).
 
@@ -89,7 +89,7 @@ def maximum_likelihood(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike, *, 
     )
 
 
-@asked
+@validated
 def expectation_maximization(
     counts: ArrayLike,
     mechanism: xr.Dataset | ArrayLike,
@@ -130,7 +130,7 @@ def expectation_maximization(
     )
 
 
-@asked
+@validated
 def empirical(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike) -> Estimate:
     """The reports taken as if they were the secrets: counts / N, without inverting the mechanism.
 

@@ -180,9 +180,9 @@ def _estimating(
     **parameters: Any,
 ) -> xr.Dataset:
     """As `closed_form_mechanism`, of a table (n, m) judged by estimates, which the parameters keep."""
-    judged, estimates = judged_by_estimates(problem, table)
+    by_estimates, estimates = judged_by_estimates(problem, table)
     stored = {**parameters, "estimates": estimates.tolist(), "loss_of_estimates": problem.loss.name}
-    return closed_form_mechanism(judged, table, name=name, claimed_epsilon=claimed_epsilon, parameters=stored)
+    return closed_form_mechanism(by_estimates, table, name=name, claimed_epsilon=claimed_epsilon, parameters=stored)
 
 
 def subset_size(size: int, epsilon: float) -> int:
@@ -376,9 +376,9 @@ def _alike(
 
 def _share(size: NDArray[np.int64] | int, chosen: int, total: int, most: int) -> _Floats:
     """C(size, chosen) / C(total, most), in floating point, 0 where size < chosen; any shape of size."""
-    given = np.asarray(size)
-    log = _log_binomial(np.maximum(given, chosen), chosen) - _log_binomial(np.array(total), most)
-    return np.asarray(np.where((given >= chosen) & (chosen >= 0), np.exp(log), 0.0))
+    sizes = np.asarray(size)
+    log = _log_binomial(np.maximum(sizes, chosen), chosen) - _log_binomial(np.array(total), most)
+    return np.asarray(np.where((sizes >= chosen) & (chosen >= 0), np.exp(log), 0.0))
 
 
 def _log_binomial(size: NDArray[np.int64], chosen: int) -> _Floats:

@@ -79,24 +79,24 @@ class Likelihood:
         return int(self.counts.sum())
 
     @cached_property
-    def made(self) -> NDArray[np.int64]:
+    def observed(self) -> NDArray[np.int64]:
         """The reports that were made, (k,)."""
         return np.flatnonzero(self.counts)
 
     @cached_property
     def share(self) -> NDArray[np.float64]:
         """Their shares w, (k,), which sum to 1."""
-        return self.counts[self.made] / self.counts.sum()
+        return self.counts[self.observed] / self.counts.sum()
 
     @cached_property
     def largest(self) -> NDArray[np.float64]:
         """max_u P(y|u) of the reports that were made, (k,)."""
-        return np.asarray(self.table[:, self.made].max(axis=0))
+        return np.asarray(self.table[:, self.observed].max(axis=0))
 
     @cached_property
     def columns(self) -> NDArray[np.float64]:
         """P(y|u) / max_v P(y|v) of the reports that were made, (n, k): L up to a constant, well scaled."""
-        return np.ascontiguousarray(self.table[:, self.made] / self.largest)
+        return np.ascontiguousarray(self.table[:, self.observed] / self.largest)
 
     def judge(self, distribution: NDArray[np.float64]) -> CertifiedPoint:
         """The certificate of weights p (n,) >= 0, divided by their sum first.
@@ -126,7 +126,7 @@ class Likelihood:
         import cvxpy as cp
 
         distribution = cp.Variable(self.size, name="p")
-        reported = self.table[:, self.made].T @ distribution
+        reported = self.table[:, self.observed].T @ distribution
         likelihood = cp.sum(cp.multiply(self.share, cp.log(reported)))
         return cp.Problem(cp.Maximize(likelihood), [distribution >= 0, cp.sum(distribution) == 1])
 

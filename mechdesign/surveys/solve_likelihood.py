@@ -186,8 +186,8 @@ def _extrapolated(program: Likelihood, now: CertifiedPoint, after: CertifiedPoin
     factor = -float(np.linalg.norm(first)) / bend if bend > 0 else -1.0
     while factor < _PLAIN:
         point = now.distribution - 2 * factor * first + factor**2 * second
-        judged = program.judge(np.maximum(point, _FLOOR * twice))
-        if judged.log_likelihood >= after.log_likelihood:
-            return program.judge(judged.distribution * judged.ratio)
+        likelihood = program.judge(np.maximum(point, _FLOOR * twice))
+        if likelihood.log_likelihood >= after.log_likelihood:
+            return program.judge(likelihood.distribution * likelihood.ratio)
         factor = (factor - 1) / 2
     return program.judge(twice)

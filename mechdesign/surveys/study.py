@@ -26,8 +26,8 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
-from mechdesign.base.arguments import asked, check_whole
-from mechdesign.base.display import Shown
+from mechdesign.base.arguments import check_whole, validated
+from mechdesign.base.display import ReprMixin
 from mechdesign.closed_forms.loss import drawn_rows
 from mechdesign.errors import InputError
 from mechdesign.mechanism.dataset import stored_points
@@ -45,7 +45,7 @@ SPREAD = (0.05, 0.95)  # quantiles over the repetitions
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Study(Shown):
+class Study(ReprMixin):
     """What is simulated: mechanisms by name, over one domain; counts (n,), the whole dataset; sizes of the nested
     datasets, ascending; estimators out of `ESTIMATORS`; seed.
 
@@ -86,7 +86,7 @@ class Study(Shown):
         return stored_domain(next(iter(self.mechanisms.values())))
 
 
-@asked
+@validated
 def utility_study(
     study: Study,
     *,
@@ -125,7 +125,7 @@ def utility_study(
     ).transpose("mechanism", "estimator", "size", "repetition")
 
 
-@asked
+@validated
 def bands(simulated: xr.Dataset) -> xr.Dataset:
     """The utility loss of a simulated study with its uncertainty, per mechanism, estimator and size.
 
@@ -141,7 +141,7 @@ def bands(simulated: xr.Dataset) -> xr.Dataset:
     return xr.Dataset(figures, attrs=simulated.attrs | {"repetitions": count})
 
 
-@asked
+@validated
 def utility_loss(
     mechanism: xr.Dataset,
     counts: ArrayLike,
@@ -189,12 +189,12 @@ def _estimates(
 ) -> list[NDArray[np.float64]]:
     """The distributions (n,) that the estimators make of reports counted (m,)."""
     maximum = maximum_likelihood(counts, table)
-    made = {"maximum_likelihood": maximum}
+    estimates = {"maximum_likelihood": maximum}
     if "stopped" in estimators:
-        made["stopped"] = expectation_maximization(counts, table, maximum=maximum)
+        estimates["stopped"] = expectation_maximization(counts, table, maximum=maximum)
     if "empirical" in estimators:
-        made["empirical"] = empirical(counts, table)
-    return [made[name].distribution for name in estimators]
+        estimates["empirical"] = empirical(counts, table)
+    return [estimates[name].distribution for name in estimators]
 
 
 _SIMULATION: list[_Simulation] = []  # of a worker process

@@ -19,8 +19,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import asked
-from mechdesign.base.display import Shown
+from mechdesign.base.arguments import validated
+from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
 from mechdesign.mechanism.certificate import breaches, true_scale, worst_ratio
@@ -36,7 +36,7 @@ Verdict = Literal["holds", "holds up to rounding", "broken"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Audit(Shown):
+class Audit(ReprMixin):
     """What a table is, beside what is claimed for it. Keys of the JSON form; infinite figures are null there.
 
     secrets, reports: n, m. metric: the metric in words. divided: "counts" or "rows" where rows were divided by their
@@ -87,7 +87,7 @@ class Audit(Shown):
         return asdict(self)
 
 
-@asked
+@validated
 def audit(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: bool = False) -> Audit:
     """Audit a table (n, m), or the file of one, against the metric of `problem`, whose secrets are its rows in order.
 
@@ -143,7 +143,7 @@ def audit(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: b
     )
 
 
-@asked
+@validated
 def repaired(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: bool = False) -> xr.Dataset:
     """The certified mechanism nearest to a table that the repair finds: private for the metric of `problem`.
 

@@ -19,8 +19,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import asked
-from mechdesign.base.display import Shown
+from mechdesign.base.arguments import validated
+from mechdesign.base.display import ReprMixin
 from mechdesign.base.registry import Table
 from mechdesign.closed_forms.loss import loss_matrix, mechanism_loss
 from mechdesign.errors import InputError
@@ -97,13 +97,13 @@ def figure_differences(mechanism: xr.Dataset, figures: Mapping[str, float | None
     ]
 
 
-def unchecked_bound(mechanism: xr.Dataset, follows: bool | None, *, asked: bool = True) -> str | None:
+def unchecked_bound(mechanism: xr.Dataset, follows: bool | None, *, priced: bool = True) -> str | None:
     """Why the lower bound of a file is not to be shown as proved; None where it is proved, or there is none."""
     if follows or "lower_bound" not in mechanism.attrs:
         return None
     if follows is False:
         return "it does not follow from the stored multipliers"
-    return "it rests on constraints that a file cannot hold" if asked else "its pricing was left out"
+    return "it rests on constraints that a file cannot hold" if priced else "its pricing was left out"
 
 
 def bound_reasons(mechanism: xr.Dataset, follows: bool | None, loss: float) -> list[str]:
@@ -119,7 +119,7 @@ def bound_reasons(mechanism: xr.Dataset, follows: bool | None, loss: float) -> l
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verification(Shown):
+class Verification(ReprMixin):
     """What was proved.
 
     certified: rows sum to exactly 2^62, no edge is violated and everything the file says was recomputed; violations:
@@ -189,21 +189,21 @@ class Kind:
     """How a kind of mechanism is verified.
 
     check(source, bound=, on_progress=), the fields of a `Verification`; protection(source), what is protected where it
-    is certified. The source is a `Stored` of Datasets; else made, its class in memory, holds(path), whether a file is
-    of this kind, load(path), what is checked of a file, opened(path), where that is another, what it holds, and
+    is certified. The source is a `Stored` of Datasets; else source_type, its class in memory, holds(path), whether a
+    file is of this kind, load(path), what is checked of a file, opened(path), where that is another, what it holds, and
     sampler(source, on_progress=), what draws reports.
     """
 
     check: Callable[..., Checked]
     protection: Callable[[Any], Protection | None] = lambda source: None
-    made: type | None = None
+    source_type: type | None = None
     holds: Callable[[str | Path], bool] = lambda path: False
     load: Callable[[str | Path], Any] = Path
     opened: Callable[[str | Path], Any] | None = None
     sampler: Callable[..., Any] | None = None
 
 
-@asked
+@validated
 def verify(source: Any, *, bound: bool = True, on_progress: OnProgress = None) -> Verification:
     """Verify a file, or a mechanism in memory; or what capabilities make beside tables: a session design or a compact
     map, or the file of one.
@@ -237,7 +237,7 @@ def _verified(kind: Kind, source: Any, sha256: str | None, bound: bool, on_progr
     with rebuilding():
         fields = kind.check(source, bound=bound, on_progress=on_progress)
         protects = None if fields["reasons"] else kind.protection(source)
-        stated = source.asked.stated_level(source.domain.unit) if isinstance(source, Stored) else None
+        stated = source.problem_metric.stated_level(source.domain.unit) if isinstance(source, Stored) else None
     effective = None if stated is None or fields["ratio"] is None else fields["ratio"] * stated[0]
     return Verification(
         **fields, certified=not fields["reasons"], effective_epsilon=effective, protection=protects, sha256=sha256
@@ -263,7 +263,7 @@ def _check_table(stored: Stored, *, bound: bool = True, on_progress: OnProgress 
     mechanism, proof = stored.mechanism, examined(stored)
     mass = np.ascontiguousarray(mechanism["mass"].values)
     at = max_log_ratio(np.maximum(mass, np.uint64(1)), stored.edges)
-    stored.asked  # noqa: B018  the metric that `scale` is of fits that of the claim
+    stored.problem_metric  # noqa: B018  the metric that `scale` is of fits that of the claim
     row_ratio = float(mechanism.attrs["scale"]) * (min(at.value, 1.0) if proof.violations == 0 else at.value)
     check_prior(mechanism["prior"].values, stored.domain.size)
     check_loss(loss_matrix(mechanism))
@@ -322,7 +322,10 @@ def kind_of(source: Any) -> Kind | None:
     if isinstance(source, xr.Dataset):
         return None
     if not isinstance(source, (str, Path)):
-        return next((kind for kind in KINDS.values() if kind.made is not None and isinstance(source, kind.made)), None)
+        return next(
+            (kind for kind in KINDS.values() if kind.source_type is not None and isinstance(source, kind.source_type)),
+            None,
+        )
     place = Path(source)
     if place.is_file():
         with place.open("rb") as stream:

@@ -184,7 +184,7 @@ def test_curves_as_files(problem, tmp_path):
 
 
 def test_latex_escapes_what_it_must(problem, tmp_path):
-    table = rows(dict(each_mechanism(problem, only=["x & 50 %_"], given={"x & 50 %_": lazy(4)})), problem)
+    table = rows(dict(each_mechanism(problem, only=["x & 50 %_"], mechanisms={"x & 50 %_": lazy(4)})), problem)
     assert r"x \& 50 \%\_ & " in write_rows(table, tmp_path / "t.tex").read_text()
 
 
