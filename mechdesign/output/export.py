@@ -344,9 +344,10 @@ def _figures(mechanism: xr.Dataset) -> dict[str, float]:
     """The figures of a mechanism that `verify` recomputed. Raises: VerificationError where it does not certify it."""
     checked = certified(mechanism)
     proved = {"expected_loss": True, "lower_bound": checked.lower_bound_checked}
+    proved["ratio"] = checked.ratio is not None and checked.row_ratio is None
     figures = {name: float(mechanism.attrs[name]) for name, holds in proved.items() if holds}
     ratios = {"ratio": checked.ratio, "row_ratio": checked.row_ratio}
-    return figures | {name: value for name, value in ratios.items() if value is not None}
+    return figures | {name: value for name, value in ratios.items() if value is not None and checked.row_ratio}
 
 
 def handed_over(name: str) -> bytes:

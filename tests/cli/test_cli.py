@@ -103,7 +103,7 @@ def test_solve_prints_the_documented_figures(solved):
     assert summary["gap"] == pytest.approx((summary["loss"] - summary["lower_bound"]) / summary["loss"])
     assert summary["remapped_loss"] <= summary["loss"]
     assert 1 - AT_CLAIM < summary["ratio"] <= 1
-    assert summary["effective_epsilon"] == pytest.approx(0.9 * summary["ratio"])
+    assert summary["effective_epsilon"] is None  # of a level that may vary
     assert (summary["protects"], summary["within"]) == ("cells of 1 km, not positions", 0)
     assert (summary["certified"], summary["stopped"]) == (True, "gap")
     assert (0 < summary["seconds"] < 60, summary["peak_mb"] > 50) == (True, True)

@@ -171,6 +171,22 @@ def without_attribute(name: str):
 
 UNIT = np.uint64(1)
 VARIABLES = ("mass", "edge_tail", "edge_length", "prior", "level")
+
+
+@pytest.mark.parametrize("name", ["discrete", "euclidean"])
+def test_effective_epsilon_is_the_steepest_log_ratio_of_the_probabilities(name: str) -> None:
+    """By the integers times the level, and by logarithms of the table over distances without the level."""
+    problem = PROBLEMS[name]
+    mechanism = exponential.exponential_mechanism(problem)
+    table = np.log(mechanism["mass"].values.astype(float))
+    apart = problem.distances / problem.metric.epsilon + np.diag(np.full(problem.domain.size, np.inf))
+    steepest = (np.abs(table[:, None] - table[None]).max(axis=2) / apart).max()
+    checked = verify(mechanism)
+    assert checked.effective_epsilon == pytest.approx(steepest, rel=1e-9)
+    assert checked.ratio < 0.95
+    assert verify(exponential.exponential_mechanism(PROBLEMS["eikonal"])).effective_epsilon is None
+
+
 ATTRIBUTES = ("metric", "domain", "claim", "loss", "expected_loss", "ratio", "schema")
 TAMPERED = {
     "one unit more": ("mass", first("mass", lambda a: a + UNIT)),
