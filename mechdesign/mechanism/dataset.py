@@ -439,7 +439,24 @@ def certified_scale(problem: DesignProblem, mass: NDArray[np.uint64]) -> float:
 
 @validated
 def probabilities(mechanism: xr.Dataset) -> xr.DataArray:
-    """P(y|u) = mass / 2^62 in floating point, dims (secret, report): for looking at, never for certifying."""
+    """The probabilities P(y|u) = mass / 2^62 in floating point: for looking at, never for certifying.
+
+    Parameters
+    ----------
+    mechanism : xarray.Dataset
+        A table.
+
+    Returns
+    -------
+    xarray.DataArray
+        Dims (secret, report).
+
+    Examples
+    --------
+    >>> mechanism = md.baselines.randomized_response(md.load_problem("discrete", secrets=3))
+    >>> float(md.probabilities(mechanism).sum())
+    3.0
+    """
     return (mechanism["mass"] / float(ROW_SUM)).rename("probability").assign_attrs(units="1")
 
 

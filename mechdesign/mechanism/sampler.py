@@ -41,11 +41,29 @@ def rows_of(mechanism: xr.Dataset) -> Rows:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sampler(ReprMixin):
-    """Draws from one mechanism, a table or a factored one, which is proved once, here, and copied, so that later
-    changes to the Dataset do not reach the draws.
+    """Draws from one mechanism, a table or a factored one, that is verified once.
 
-    Raises: VerificationError for a mechanism that is altered or not private as claimed (`prove` in stored.py).
-    Cost: that of the proof; 8 n m bytes for a table.
+    The mechanism is copied, so that later changes of the Dataset do not reach the draws.
+
+    Parameters
+    ----------
+    mechanism : xarray.Dataset
+        The mechanism.
+
+    Raises
+    ------
+    VerificationError
+        If it was altered or is not private as claimed.
+
+    Notes
+    -----
+    Cost: that of the verification; 8 n m bytes for a table.
+
+    Examples
+    --------
+    >>> sampler = md.Sampler(md.baselines.exponential(md.load_problem("discrete", secrets=3)))
+    >>> sampler.sample([0, 2], size=5, seed=1).shape
+    (2, 5)
     """
 
     mechanism: xr.Dataset = field(kw_only=False)
@@ -184,5 +202,37 @@ def sample(
     at: ArrayLike | None = None,
     seed: int | None = None,
 ) -> xr.DataArray:
-    """`Sampler.sample`, the mechanism proved first: keep a `Sampler` to prove it once."""
+    """Reports of secrets: `Sampler.sample`, the mechanism verified first. Keep a `Sampler` to verify it once.
+
+    Parameters
+    ----------
+    mechanism : xarray.Dataset
+        A table or a factored mechanism.
+    secrets : (b,) int array
+        Numbers of secrets.
+    size : int
+        Reports for each.
+    at : (k,) or (b, k) array
+        Positions instead of secrets, in the unit of the domain.
+    seed : int
+        For simulations alone: whoever knows it knows the reports. By default the operating system's randomness.
+
+    Returns
+    -------
+    xarray.DataArray
+        Numbers of reports, with their coordinates.
+
+    Raises
+    ------
+    InputError
+        For secrets or positions that are not there.
+    VerificationError
+        For a mechanism that is not private as claimed.
+
+    Examples
+    --------
+    >>> mechanism = md.baselines.constant(md.load_problem("line", cells=4))
+    >>> md.sample(mechanism, [0, 3], seed=1).shape
+    (2, 1)
+    """
     return Sampler(mechanism=mechanism).sample(secrets, size, at=at, seed=seed)

@@ -334,10 +334,37 @@ def _is_replaced(target: Path) -> bool:
 
 @validated
 def save(mechanism: xr.Dataset, path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write a Dataset of this package to `path` (NetCDF-4) atomically: on failure the old file stands, no new one does.
+    """Write a Dataset of this package atomically: on failure the old file stands, no new one does.
 
-    Raises: InputError for an existing file without `overwrite`, a missing folder, or another Dataset; VerificationError
-    for a mechanism that `load` would refuse; FileFormatError if the disk refuses.
+    Parameters
+    ----------
+    mechanism : xarray.Dataset
+        A mechanism, sweep, diagnosis, plan or estimate.
+    path : str or Path
+        The NetCDF-4 file to write.
+    overwrite : bool
+        Replace an existing file.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    InputError
+        For an existing file without `overwrite`, a missing folder, or another Dataset.
+    VerificationError
+        For a mechanism that `md.load` would refuse.
+    FileFormatError
+        If the disk refuses.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     md.save(md.baselines.constant(md.load_problem("discrete", secrets=3)), folder + "/constant.nc").name
+    'constant.nc'
     """
     target = check_target(path, overwrite=overwrite)
     if not str(mechanism.attrs.get("schema")).startswith("mechdesign/"):
@@ -420,7 +447,30 @@ def _sync_folder(folder: Path) -> None:
 def load(path: str | Path) -> xr.Dataset:
     """Read a mechanism, a table or a factored one, and check its schema; `verify` also proves its claim.
 
-    Raises: InputError if there is no such file; VerificationError if it is damaged or of another schema.
+    Parameters
+    ----------
+    path : str or Path
+        A NetCDF file that `md.save` wrote.
+
+    Returns
+    -------
+    xarray.Dataset
+        The mechanism.
+
+    Raises
+    ------
+    InputError
+        If there is no such file.
+    VerificationError
+        If it is damaged or of another schema.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = md.save(md.baselines.constant(md.load_problem("discrete", secrets=3)), folder + "/constant.nc")
+    ...     dict(md.load(path).sizes)["secret"]
+    3
     """
     return load_sealed(path, *MECHANISMS.values(), what="a mechanism")
 

@@ -169,17 +169,45 @@ def compare(
 ) -> pd.DataFrame:
     """A row for every program and baseline that fits the problem, and for every mechanism of yours.
 
-    mechanisms: yours by name: tables (n, m) of probabilities, or mechanism Datasets over the same secrets. They are
-    judged as they are, unrepaired, at the smallest scale of the metric that their integers satisfy, by the prior and
-    loss of the problem. frequency_oracles: with those of the literature on frequency estimation, each report judged as
-    the best place to read it as, and left out where their reports are too many for a table. positions: with the design
-    that is private between any two positions and not between centres of cells alone. time_limit in seconds, of the
-    whole: solves get a share of what is left, and rows that no time is left for are left out. verbose: a line of
-    progress on standard error. The lower bound is the best one proved for the optimal program; it stands in every row
-    whose mechanism satisfies the problem's claim, so that `gap` = (loss - lower_bound) / loss says how far that
-    mechanism is from optimal.
-    Returns: a DataFrame with the columns of `Row`, missing figures NaN.
-    Raises: InputError for a mechanism that is none, or not over the secrets; what `solve` raises.
+    The lower bound is the best one proved for the optimal program. It stands in every row whose mechanism satisfies
+    the problem's claim, so that `gap` = (loss - lower_bound) / loss says how far that mechanism is from optimal.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+        What every mechanism is made for and judged by.
+    mechanisms : mapping of str to (n, m) array or Dataset
+        Yours by name, over the same secrets. They are judged as they are, unrepaired, at the smallest scale of the
+        metric that their integers satisfy.
+    frequency_oracles : bool
+        Add those of the literature on frequency estimation, each report judged as the best place to read it as; those
+        with too many reports for a table are left out.
+    positions : bool
+        Add the design that is private between any two positions and not between centres of cells alone.
+    gap : float
+        Target of the relative gap of every solve.
+    time_limit : float
+        Seconds for the whole: solves get a share of what is left, and rows that no time is left for are left out.
+    on_progress : callable
+        Called with a line of text before each mechanism is made.
+    verbose : bool
+        Print a line of progress on standard error.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The columns of `mechdesign.output.compare.Row`, missing figures NaN.
+
+    Raises
+    ------
+    InputError
+        For a mechanism that is no table, or not over the secrets; what `md.solve` raises.
+
+    Examples
+    --------
+    >>> table = md.compare(md.load_problem("discrete", secrets=3)).set_index("mechanism")
+    >>> round(float(table.loc["randomized_response", "ratio"]), 6)
+    1.0
     """
     with verbosely(verbose, problem.name, on_progress, limit=time_limit) as report:
         results = each_mechanism(

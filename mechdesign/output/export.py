@@ -297,19 +297,54 @@ def export(
     overwrite: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Path:
-    """Write the table as the suffix of `path` says: .csv, .json or .parquet (extra `parquet`); or .compact, a whole
-    factored mechanism of a grid in 5 bytes a place (maps/compact_file.py), which `verify` certifies on its own.
+    """Write the table of a mechanism as the suffix of the path says.
 
-    The mechanism is verified first, and what is said of it are the figures found there. Each file says the claim,
-    units, losses, the edges of the claim, the checksum of the mechanism and that of its own content; masses are exact
-    integers, probability = mass / 2^62. Rows of a factored mechanism go to CSV only, with their own sums.
-    Parameters: rows, the secrets to write; all by default, of a factored mechanism at most 1,000; JSON takes all only.
-        degrees adds the longitude and latitude of every place to its coordinates (WGS 84, extra `geo`).
-        with_verifier writes verify_table.py beside a CSV or JSON table. on_progress is called while a compact map is
-        made.
-    Raises: InputError for another suffix, rows that are not there or too many, an existing file without
-        `overwrite`, a missing folder or extra; VerificationError for a mechanism that `verify` does not certify.
+    .csv, .json, .parquet (extra `parquet`), or .compact, a whole factored mechanism of a grid in 5 bytes a place,
+    which `verify` certifies on its own. The mechanism is verified first, and what is said of it are the figures found
+    there. Each file has the claim, units, losses, the edges of the claim, the checksum of the mechanism and that of
+    its own content; masses are exact integers, probability = mass / 2^62. Rows of a factored mechanism go to CSV
+    only, with their own sums.
+
+    Parameters
+    ----------
+    mechanism : xarray.Dataset
+        A table or a factored mechanism.
+    path : str or Path
+        The file to write.
+    rows : range
+        Secrets to write; all by default, of a factored mechanism at most 1,000. JSON takes all only.
+    degrees : bool
+        Add the longitude and latitude of every place (WGS 84, extra `geo`).
+    with_verifier : bool
+        Write verify_table.py beside a CSV or JSON table.
+    overwrite : bool
+        Replace an existing file.
+    on_progress : callable
+        Called while a compact map is made.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    InputError
+        For another suffix, rows that are not there or too many, an existing file without `overwrite`, a missing
+        folder or extra.
+    VerificationError
+        For a mechanism that `verify` does not certify.
+
+    Notes
+    -----
     Cost: that of `verify`, and 1 microsecond a mass; of a compact map about ten passes over all rows.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     md.export(md.baselines.constant(md.load_problem("discrete", secrets=3)), folder + "/table.csv").name
+    'table.csv'
     """
     target = check_target(path, overwrite=overwrite)
     kind = FORMATS.get(target.suffix.lower())

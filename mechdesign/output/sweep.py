@@ -95,16 +95,47 @@ def sweep(
     on_progress: Callable[[CurveRow], None] | None = None,
     verbose: bool = False,
 ) -> xr.Dataset:
-    """The privacy-utility curve of a problem; see the module docstring.
+    """The privacy-utility curve of a problem: the optimal loss along scales of the metric, with baselines beside it.
 
-    Parameters: scales (k,), positive, distinct, in any order, by default 9 from 0.25 to 4; mechanisms,
-    yours by name, as `compare` takes them; gap, target at every scale; time_limit in seconds for each scale;
-    on_progress, called with the row of every scale as it is done; verbose, a line of progress on standard error.
-    Returns: the sealed Dataset, scales ascending; `.to_dataframe()` is its data frame, a row a scale; attr stopped is a
-    JSON list of why each solve ended. They are solved from the largest down, every solve with the one before as its
-    start; Ctrl-C keeps what is done.
-    Raises: InputError for bad scales, targets or mechanisms; what `solve` raises.
+    Scales are solved from the largest down, every solve with the one before as its start; Ctrl-C keeps what is done.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+        The problem at scale 1.
+    scales : (k,) sequence of float
+        Positive, distinct, in any order; by default 9 from 0.25 to 4.
+    mechanisms : mapping of str to (n, m) array or Dataset
+        Yours by name, as `md.compare` takes them.
+    gap : float
+        Target of the relative gap at every scale.
+    time_limit : float
+        Seconds for each scale.
+    on_progress : callable
+        Called with the row of every scale as it is done.
+    verbose : bool
+        Print a line of progress on standard error.
+
+    Returns
+    -------
+    xarray.Dataset
+        Sealed, dimension `scale`, ascending; `.to_dataframe()` is its data frame, a row a scale. Attribute `stopped`
+        is a JSON list of why each solve ended.
+
+    Raises
+    ------
+    InputError
+        For bad scales, targets or mechanisms; what `md.solve` raises.
+
+    Notes
+    -----
     Cost: k solves, and k times the baselines.
+
+    Examples
+    --------
+    >>> curve = md.sweep(md.load_problem("discrete", secrets=3), [0.5, 1.0])
+    >>> bool(curve["loss"][0] > curve["loss"][1])
+    True
     """
     check_targets(gap, time_limit)
     scales = _checked(scale_range() if scales is None else scales)

@@ -31,16 +31,40 @@ LATTICE, SPARSEST = 2**22, 2**12  # a lattice has at most 4 million cells, or 40
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Domain(ReprMixin):
-    """n places with coordinates; make one with `Domain.grid`, `Domain.points` or `Domain.nodes`.
+    """n places with coordinates; make one with `Domain.grid`, `Domain.points_at` or `Domain.nodes`.
 
-    Fields: kind; points, coordinates of shape (n, k), k = 1..3, in `unit`; for a grid also its shape (cells per
-    axis), cell (size per axis, in `unit`), origin (the low corner, in `unit`) and index (n, k), the position of
-    every place on the lattice. Cells run with the last axis fastest, masked cells left out. plane: where on Earth the
-    cells or points of two axes lie, if anywhere; nodes lie nowhere.
+    Cells run with the last axis fastest, masked cells left out.
 
+    Attributes
+    ----------
+    kind : {"grid", "points", "nodes"}
+        What the places are.
+    points : (n, k) array
+        Coordinates, k = 1 to 3, in `unit`.
+    unit : str
+        Unit of length.
+    shape : tuple of int
+        Cells per axis of a grid.
+    cell, origin : tuple of float
+        Size of a cell and low corner of a grid per axis, in `unit`.
+    index : (n, k) int array
+        Position of every place on the lattice of a grid.
+    plane : Plane
+        Where on Earth the cells or points of two axes lie, if anywhere; nodes lie nowhere.
+
+    Notes
+    -----
     Invariants: at least two places and fewer than 2^31, all distinct, coordinates within 2^500, cell sizes positive,
-    unit known; the lattice of a grid has at most 2^22 cells, or 4096 times its places where that is more; the plane has
-    the unit of the domain, and stretches no length between its places by more than 0.1 %.
+    unit known; the lattice of a grid has at most 2^22 cells, or 4096 times its places where that is more; the plane
+    has the unit of the domain, and stretches no length between its places by more than 0.1 %.
+
+    Examples
+    --------
+    >>> md.Domain.grid((2, 2), 0.5, unit="km").points
+    array([[0.25, 0.25],
+           [0.25, 0.75],
+           [0.75, 0.25],
+           [0.75, 0.75]])
     """
 
     kind: Literal["grid", "points", "nodes"]

@@ -64,12 +64,29 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Raster(ReprMixin):
-    """f(x, y) or f(x, y, z): linear along each axis between the nodes, constant beyond the outermost ones.
+    """A function f(x, y) or f(x, y, z) of space: linear along each axis between nodes, constant beyond them.
 
-    Fields: x (kx,), y (ky,) and z (kz,), coordinates of the nodes, ascending, in `unit`; values (kx, ky) or
-    (kx, ky, kz), in `value_unit`. A single node on an axis means: constant along that axis; so is z where it is left
-    out, and where the values have two axes.
-    Invariants: finite values, ascending nodes within 2^500 with gaps of at least 2^-960, matching shapes.
+    Parameters
+    ----------
+    x, y, z : (kx,), (ky,), (kz,) arrays
+        Coordinates of the nodes, ascending, in `unit`. A single node on an axis means: constant along that axis; so
+        is z where it is left out.
+    values : (kx, ky) or (kx, ky, kz) array
+        Values at the nodes, finite, in `value_unit`.
+    unit, value_unit : str
+        Units of the coordinates and of the values; "1" by default.
+    name : str
+        What it is called in files and messages.
+
+    Notes
+    -----
+    Invariants: coordinates within 2^500 with gaps of at least 2^-960, matching shapes.
+
+    Examples
+    --------
+    >>> raster = md.Raster(x=[0.0, 1.0], y=[0.0, 1.0], values=[[0.0, 1.0], [2.0, 3.0]], unit="km")
+    >>> raster.at(np.array([[0.5, 0.5]]))
+    array([1.5])
     """
 
     x: Array
@@ -201,10 +218,30 @@ def _locate(nodes: Array, at: Array) -> tuple[NDArray[np.int64], Array]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PrivacyLevel(ReprMixin):
-    """eps(u): smaller means more private. Make one with `constant`, `affine` or `from_values`.
+    """A privacy level eps(u) over space: smaller means more private.
 
-    extend: beyond the raster eps goes on as at its border; else a problem with places there is refused.
-    Invariant: at least 2^-960 and finite at every node of `raster`, hence everywhere; largest <= 2^50 smallest.
+    Make one with `constant`, `affine` or `from_values`.
+
+    Attributes
+    ----------
+    raster : Raster
+        eps at the nodes, in nats per unit of length, linear between them.
+    extend : bool
+        Whether eps goes on beyond the raster as at its border; else a problem with places there is refused.
+
+    Notes
+    -----
+    Invariants: at least 2^-960 and finite at every node of the raster, hence everywhere; largest <= 2^50 smallest.
+
+    References
+    ----------
+    Koufogiannis & Pappas 2016, Definition 3.
+
+    Examples
+    --------
+    >>> level = md.PrivacyLevel.constant(0.5, "km")
+    >>> level.smallest, level.largest
+    (0.5, 0.5)
     """
 
     raster: Raster

@@ -182,7 +182,25 @@ def _check_lengths(edges: Edges, *, positive: bool) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Discrete(Metric):
-    """d(u, u') = epsilon for all u != u', in nats: local differential privacy (Alvim et al. 2018, section I)."""
+    """The discrete metric: d(u, u') = epsilon for all u != u', as in local differential privacy.
+
+    Parameters
+    ----------
+    epsilon : float
+        Distance of any two secrets, in nats.
+    scale : float
+        Factor of every distance; 1 by default.
+
+    References
+    ----------
+    Alvim et al. 2018, section I.
+
+    Examples
+    --------
+    >>> problem = md.DesignProblem(md.Domain.nodes(4), md.Discrete(1.0), [0.25] * 4, md.losses.ZeroOne())
+    >>> problem.distances[0]
+    array([0., 1., 1., 1.])
+    """
 
     epsilon: float = field(kw_only=False)
     kind = "discrete"
@@ -234,10 +252,28 @@ class PerLength(Metric):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Euclidean(PerLength):
-    """d(u, u') = epsilon |u - u'|, epsilon in nats per `unit`: geo-indistinguishability (Andrés et al. 2013, Definition
-    3.1).
+    """The Euclidean metric: d(u, u') = epsilon |u - u'|, as in geo-indistinguishability.
 
     Checked on all pairs; on a lattice the pairs with a cell of the domain between them are implied and left out.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy level, in nats per `unit`.
+    scale : float
+        Factor of every distance; 1 by default.
+    unit : str
+        Unit of length that epsilon is per; "1" by default.
+
+    References
+    ----------
+    Andrés et al. 2013, Definition 3.1.
+
+    Examples
+    --------
+    >>> metric = md.Euclidean(1.5, unit="km")
+    >>> metric.edges(md.Domain.grid((3,), 1.0, unit="km")).length.round(6)
+    array([1.5, 1.5])
     """
 
     kind = "euclidean"
@@ -272,13 +308,34 @@ def _stencil(value: object, field: str) -> int:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Eikonal(Metric):
-    """Shortest-path distance of a stencil graph whose edges have the line integral of eps as their length.
+    """The shortest-path distance of a stencil graph: an edge is as long as the line integral of eps.
 
-    d discretizes |grad d| = eps(u) (Koufogiannis & Pappas 2016, section III-A). stencil is the number of neighbours: 4,
-    8, 16, 32 or 64 on one or two axes, 6, 18 or 26 on three (`lattice.stencil_pairs`). On unmasked square cells at
-    constant eps the graph distance exceeds the Euclidean one by up to 41.4, 8.24, 2.75, 1.31 or 0.755 % for 4, 8, 16,
-    32 or 64 neighbours, and by up to 73.2, 39.4 or 12.8 % for 6, 18 or 26 on three axes (18: 22.5 % between places far
-    apart): the claim is the graph metric.
+    d discretizes |grad d| = eps(u).
+
+    Parameters
+    ----------
+    level : PrivacyLevel
+        eps(u), in nats per unit of length.
+    scale : float
+        Factor of every distance; 1 by default.
+    stencil : int
+        Neighbours of a cell: 4, 8, 16, 32 or 64 on one or two axes, 6, 18 or 26 on three.
+
+    Notes
+    -----
+    On unmasked square cells at constant eps the graph distance exceeds the Euclidean one by up to 41.4, 8.24, 2.75,
+    1.31 or 0.755 % for 4, 8, 16, 32 or 64 neighbours, and by up to 73.2, 39.4 or 12.8 % for 6, 18 or 26 on three axes
+    (18: 22.5 % between places far apart): the claim is the graph metric.
+
+    References
+    ----------
+    Koufogiannis & Pappas 2016, section III-A.
+
+    Examples
+    --------
+    >>> metric = md.Eikonal(md.PrivacyLevel.constant(0.5, "km"))
+    >>> metric.edges(md.Domain.grid((3,), 2.0, unit="km")).length.round(6)
+    array([1., 1.])
     """
 
     level: PrivacyLevel = field(kw_only=False)
@@ -322,10 +379,27 @@ class Eikonal(Metric):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Graph(Metric):
-    """Shortest-path distance of given edges: tail, head (e,) place numbers, length (e,) in nats.
+    """The shortest-path distance of given edges.
 
-    Invariants: no self-loop, no repeated pair, lengths positive and finite. A domain has fewer than 2^31 places, so
-    that the number place * n + place of a pair is a 64-bit integer.
+    Parameters
+    ----------
+    tail, head : (e,) int arrays
+        Place numbers of the ends of each edge: no self-loop, no repeated pair.
+    length : (e,) float array
+        Length of each edge in nats, positive and finite.
+    scale : float
+        Factor of every length; 1 by default.
+
+    Notes
+    -----
+    A domain has fewer than 2^31 places, so that the number place * n + place of a pair is a 64-bit integer.
+
+    Examples
+    --------
+    >>> metric = md.Graph(tail=[0, 1], head=[1, 2], length=[0.5, 0.25])
+    >>> problem = md.DesignProblem(md.Domain.nodes(3), metric, [1 / 3] * 3, md.losses.ZeroOne())
+    >>> round(float(problem.distances[0, 2]), 6)
+    0.75
     """
 
     tail: ArrayLike

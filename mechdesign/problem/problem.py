@@ -222,7 +222,30 @@ class ProblemFile(ReprMixin):
 
 @validated
 def load_problem(name: str | Path, /, **parameters: Parameter | str) -> DesignProblem:
-    """The design problem of a file, or of a shipped problem by name, with these parameters."""
+    """The design problem of a file, or of a shipped problem by name.
+
+    Parameters
+    ----------
+    name : str or Path
+        A problem file (.py) or the name of a shipped problem.
+    **parameters : int, float or str
+        Parameters of its `problem()`; texts are converted to the type of the default.
+
+    Returns
+    -------
+    DesignProblem
+        The problem.
+
+    Raises
+    ------
+    InputError
+        For an unknown name or parameter, and a file that is no problem.
+
+    Examples
+    --------
+    >>> md.load_problem("line", cells=4).domain.size
+    4
+    """
     return read_problem_file(name).build(**parameters)
 
 

@@ -93,14 +93,44 @@ def _opened(source: Path) -> Any:
 
 @validated
 def read_raster(path: str | Path, *, unit: str, variable: str | None = None) -> Raster:
-    """A raster from an ESRI ASCII grid (.asc, .txt) or a NetCDF file (.nc, .nc4, .cdf) or a GeoTIFF (.tif), in `unit`.
+    r"""A raster from an ESRI ASCII grid (.asc, .txt), a NetCDF file (.nc, .nc4, .cdf) or a GeoTIFF (.tif).
 
     ESRI ASCII files name no unit, so `unit` is taken at your word, unless a .prj file beside them declares geographic
-    coordinates. The others say their own. A source that declares degrees, or has axes named latitude and longitude, is
-    never taken for lengths, nor is the Mercator plane of web maps, whose metres are 1 / cos(latitude) times too long.
-    `raster_on` reads both.
-    Raises: UnitError where the declared unit is another, or lengths are not those on the ground; FileFormatError for a
-    missing, cut-short or malformed file; InputError for NODATA inside.
+    coordinates. The others say their own. A source that declares degrees, or has axes named latitude and longitude,
+    is never taken for lengths, nor is the Mercator plane of web maps, whose metres are 1 / cos(latitude) times too
+    long. `md.geo.raster_on` reads both.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    unit : str
+        Unit of length of its coordinates.
+    variable : str
+        Of a NetCDF file of several variables.
+
+    Returns
+    -------
+    Raster
+        Values at the nodes.
+
+    Raises
+    ------
+    UnitError
+        Where the declared unit is another, or lengths are not those on the ground.
+    FileFormatError
+        For a missing, cut-short or malformed file.
+    InputError
+        For NODATA inside.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "density.asc"
+    ...     _ = path.write_text("ncols 2\nnrows 1\nxllcorner 0\nyllcorner 0\ncellsize 100\n5 7\n")
+    ...     md.read.raster(path, unit="m").values.ravel()
+    array([5., 7.])
     """
     return read_nodes(path, unit=unit, variable=variable, on_ground=True)
 

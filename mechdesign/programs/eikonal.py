@@ -43,10 +43,27 @@ CAUSES = ("boundary", "curvature", "unknown")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EikonalWeights(Program):
-    """The weight system of a design problem whose reports are its secrets; see the module docstring.
+    """The weight system of a design problem whose reports are its secrets.
 
-    distances: "graph", shortest paths of the metric (symmetric, exactly 1-Lipschitz), or "fast-marching", the paper's
-    route through scikit-fmm followed by the Lipschitz minorant (2-D grids with an eikonal metric).
+    Its statement is in `mechdesign.programs.eikonal`.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+        Secrets, metric, prior and loss.
+    distances : {"graph", "fast-marching"}
+        "graph", shortest paths of the metric (symmetric, exactly 1-Lipschitz), or "fast-marching" by scikit-fmm
+        followed by the Lipschitz minorant (grids of two axes with an eikonal metric).
+
+    References
+    ----------
+    Koufogiannis & Pappas 2016, Algorithm 1 and Theorem 6; Koufogiannis 2017, Algorithm 3.
+
+    Examples
+    --------
+    >>> mechanism = md.solve(md.EikonalWeights(md.load_problem("line", cells=4)))
+    >>> mechanism.attrs["program"]
+    'eikonal'
     """
 
     distances: Distances = "graph"

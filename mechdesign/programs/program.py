@@ -121,7 +121,25 @@ def expected_loss(table: cp.Variable, problem: DesignProblem) -> cp.Expression:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Optimal(Program):
-    """The optimal program of a design problem; see the module docstring."""
+    """The optimal program: the mechanism of least expected loss under the claim of a problem.
+
+    Its statement is in `mechdesign.programs.program`.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+        Secrets, metric, prior and loss.
+
+    References
+    ----------
+    Koufogiannis & Pappas 2016, section IV; Koufogiannis 2017, equations (6.22)-(6.24).
+
+    Examples
+    --------
+    >>> program = md.Optimal(md.load_problem("discrete", secrets=3))
+    >>> round(float(program.statement().solve(solver="HIGHS")), 6)
+    0.308562
+    """
 
     name = "optimal"
 

@@ -205,15 +205,39 @@ class Kind:
 
 @validated
 def verify(source: Any, *, bound: bool = True, on_progress: OnProgress = None) -> Verification:
-    """Verify a file, or a mechanism in memory; or what capabilities make beside tables: a session design or a compact
-    map, or the file of one.
+    """Verify a file or a mechanism in memory, a session design or a compact map, or the file of one.
 
-    bound: whether the lower bound of a factored mechanism is recomputed, which may take longer than all else;
-    on_progress, called with where that stands.
-    Raises: InputError if there is no such file, or it is an export; VerificationError if it is damaged (cut short,
-    altered, not a mechanism, not what its schema says). Everything else that is wrong is returned: certified False,
-    with reasons.
+    What a file says is rebuilt and recomputed. Everything that is wrong is returned: certified False, with reasons.
+
+    Parameters
+    ----------
+    source : str, Path, Dataset, SessionDesign or CompactMap
+        What to verify.
+    bound : bool
+        Whether the lower bound of a factored mechanism is recomputed, which may take longer than all else.
+    on_progress : callable
+        Called with where the verification stands.
+
+    Returns
+    -------
+    Verification
+        `certified`, `ratio`, `effective_epsilon`, `claim`, `reasons` and more.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or it is an export.
+    VerificationError
+        If it is damaged: cut short, altered, not a mechanism, not what its schema says.
+
+    Notes
+    -----
     Cost: O(e m) integer comparisons, plus the pricing of every report where there is a lower bound.
+
+    Examples
+    --------
+    >>> md.verify(md.baselines.exponential(md.load_problem("discrete", secrets=3))).certified
+    True
     """
     path = source if isinstance(source, (str, Path)) else None
     kind = kind_of(source)
