@@ -99,7 +99,7 @@ class Refused(Exception):
 class Table(NamedTuple):
     """told, comments by name; rows (n, m); sums (n,); edges, (tail, head, nats); points (n, 1..3) of the secrets."""
 
-    metadata: dict[str, Any]
+    header: dict[str, Any]
     rows: list[list[int]]
     sums: list[int]
     edges: list[Edge]
@@ -131,15 +131,15 @@ def read(path: str | Path) -> Table:
 def _from_csv(text: str) -> Table:
     _, *lines = text[:-1].split("\n")
     notes = [line[2:].split(": ", 1) for line in lines if line.startswith("# ")]
-    metadata = _once([(k, value if k == "unit" else _json(value)) for k, value in notes if k not in ("edge", "patch")])
-    columns, *body = [line for line in lines if not line.startswith("# ")]
-    header = columns.split(",")
-    r, m, sums = header.index("report"), header.index("mass"), header[-1] == "row_sum"  # sums: of factors
-    axes = metadata.get("coordinates", "x, y, z").split(", ")
+    header = _once([(k, value if k == "unit" else _json(value)) for k, value in notes if k not in ("edge", "patch")])
+    first, *body = [line for line in lines if not line.startswith("# ")]
+    columns = first.split(",")
+    r, m, sums = columns.index("report"), columns.index("mass"), columns[-1] == "row_sum"  # sums: of factors
+    axes = header.get("coordinates", "x, y, z").split(", ")
     named = ["secret", *(f"secret_{a}" for a in axes[: r - 1]), "report", *(f"report_{a}" for a in axes[: m - r - 1])]
-    if header != [*named, "mass", *["row_sum"] * sums]:
+    if columns != [*named, "mass", *["row_sum"] * sums]:
         raise BadInput("the columns are not secret, ..., report, ..., mass")
-    n, width = metadata["secrets"], metadata["reports"]
+    n, width = header["secrets"], header["reports"]
     if len(body) != n * width:
         raise BadInput(f"some rows only: not every report of every secret is there, {len(body)} of {n} x {width} lines")
     rows, points, places = [], [], [[str(y), *line.split(",")[r + 1 : m]] for y, line in enumerate(body[:width])]
@@ -150,19 +150,17 @@ def _from_csv(text: str) -> Table:
             raise BadInput(f"secret {u} and its reports are not in turn, or not at the same places throughout")
         points.append(list(map(_number, start[1:])))
         rows.append([*(_whole(line[m]) for line in own), _whole(end[0]) if sums else ROW_SUM])
-    edges, metadata["patch"] = ([_json(value) for name, value in notes if name == kind] for kind in ("edge", "patch"))
+    edges, header["patch"] = ([_json(value) for name, value in notes if name == kind] for kind in ("edge", "patch"))
     divided = "row_sum" if sums else "2^62"
-    return _table(metadata, divided, rows, edges, points, [list(map(_number, place[1:])) for place in places])
+    return _table(header, divided, rows, edges, points, [list(map(_number, place[1:])) for place in places])
 
 
 def _from_json(text: str) -> Table:
-    metadata = _json(text)
-    lists = masses, edges, points, places = [
-        metadata.pop(k) for k in ("mass", "edge", "secret_points", "report_points")
-    ]
-    if metadata["format"] != "mechdesign/table/1" or any(type(given) is not list for given in lists):
+    header = _json(text)
+    lists = masses, edges, points, places = [header.pop(k) for k in ("mass", "edge", "secret_points", "report_points")]
+    if header["format"] != "mechdesign/table/1" or any(type(each) is not list for each in lists):
         raise BadInput("another format, or no lists of masses, edges and coordinates")
-    return _table(metadata, "2^62", [[*map(_whole, row.split(" ")), ROW_SUM] for row in masses], edges, points, places)
+    return _table(header, "2^62", [[*map(_whole, row.split(" ")), ROW_SUM] for row in masses], edges, points, places)
 
 
 def _json(text: str) -> Any:
@@ -190,22 +188,20 @@ def _number(text: str) -> float:
     raise BadInput(f"{text[:50]!r} is not a plain finite number")
 
 
-def _table(
-    metadata: dict[str, Any], divided: str, rows: list[list[int]], edges: list[Any], *places: list[Any]
-) -> Table:
+def _table(header: dict[str, Any], divided: str, rows: list[list[int]], edges: list[Any], *places: list[Any]) -> Table:
     """The table of rows (n, m + 1), the last column their sums. places are coordinates of secrets and of reports."""
-    if metadata["claim"]["denominator"] != divided:
+    if header["claim"]["denominator"] != divided:
         raise BadInput("the claim does not say what masses are divided by")
-    if missing := [name for name in SAID if not isinstance(metadata.get(name), str)]:
+    if missing := [name for name in SAID if not isinstance(header.get(name), str)]:
         raise BadInput(f"{missing[0]} is not said")
-    if not re.fullmatch("[A-Za-z0-9]{1,20}", metadata["unit"]):
+    if not re.fullmatch("[A-Za-z0-9]{1,20}", header["unit"]):
         raise BadInput("the unit is no word")
-    n, m, e = counts = [metadata[name] for name in ("secrets", "reports", "edges")]
+    n, m, e = counts = [header[name] for name in ("secrets", "reports", "edges")]
     if any(type(count) is not int or count < 1 for count in counts):
         raise BadInput(f"{counts} are not numbers of secrets, reports and edges")
     if (len(rows), len(edges), *map(len, places)) != (n, e, n, m) or any(len(row) != m + 1 for row in rows):
         raise BadInput(f"not the {n} x {m} masses and {e} edges that it speaks of, or not as many coordinates")
-    degrees = metadata.get("coordinates")
+    degrees = header.get("coordinates")
     for points in places:
         axes, kind = {len(point) for point in points}, {type(at) for point in points for at in point}
         if len(axes) > 1 or not axes <= {None: {1, 2, 3}, DEGREES: {4}}.get(degrees, set()) or not kind <= {int, float}:
@@ -219,7 +215,7 @@ def _table(
             raise BadInput(f"no edge can go from {tail} to {head} over {length} nats, or a second one")
         listed[pair] = (tail, head, length)
     sums, points = [row.pop() for row in rows], [tuple(point[:2] if degrees else point) for point in places[0]]
-    return Table(metadata, rows, sums, list(listed.values()), points)
+    return Table(header, rows, sums, list(listed.values()), points)
 
 
 def lower_bound(length: float) -> tuple[int, int]:
@@ -294,7 +290,7 @@ def _flat(values: Any) -> list[Any]:
 
 def lattice(table: Table) -> list[tuple[int, ...]] | None:
     """The places of the secrets on the grid of the claim; None where they are not those of different cells of it."""
-    shape, sides, origin = (table.metadata["claim"]["domain"][name] for name in ("shape", "cell", "origin"))
+    shape, sides, origin = (table.header["claim"]["domain"][name] for name in ("shape", "cell", "origin"))
     if (
         len({*map(len, (shape, sides, origin, table.points[0]))}) > 1
         or min(sides) < 1 / HIGHEST
@@ -312,7 +308,7 @@ def lattice(table: Table) -> list[tuple[int, ...]] | None:
 
 def sentence(table: Table) -> str:
     """The claim of the rows, put together from the data of the file."""
-    claim = table.metadata["claim"]
+    claim = table.header["claim"]
     where = f"cells of a {_grid(claim['domain'])}" if claim["domain"]["kind"] == "grid" else "places"
     distance = Claim(claim["metric"]).words("", claim["domain"]["unit"])
     return (
@@ -328,10 +324,10 @@ def _grid(domain: dict[str, Any]) -> str:
 
 def claim_faults(table: Table) -> list[str]:
     """Where unit, grid, a length or a pair of secrets is not as the claim says."""
-    data, n = table.metadata["claim"], len(table.points)
+    data, n = table.header["claim"], len(table.points)
     claim, domain = Claim(data["metric"]), data["domain"]
-    if domain["unit"] != table.metadata["unit"]:
-        return [f"the claim is in nats per {domain['unit']}, and the coordinates are in {table.metadata['unit']}"]
+    if domain["unit"] != table.header["unit"]:
+        return [f"the claim is in nats per {domain['unit']}, and the coordinates are in {table.header['unit']}"]
     cells = lattice(table) if domain["kind"] == "grid" else [(u,) for u in range(n)]
     if cells is None:
         return [f"the coordinates are not those of different cells of a {_grid(domain)}"]
@@ -383,7 +379,7 @@ def _apart(cells: list[Any], listed: list[dict[int, int]], over: Any) -> list[st
 def faults_of(table: Table) -> list[str]:
     """Why the claims of a table are not proved; empty where they are."""
     faults = claim_faults(table)
-    if table.metadata["claim"]["positions"] is not None:
+    if table.header["claim"]["positions"] is not None:
         faults += position_faults(table)
     for u, (row, total) in enumerate(zip(table.rows, table.sums, strict=True)):
         if min(row) < 1:
@@ -398,7 +394,7 @@ def faults_of(table: Table) -> list[str]:
 
 def position_sentence(table: Table) -> str:
     """The claim about positions, put together from the data of the file."""
-    data = table.metadata["claim"]
+    data = table.header["claim"]
     claim, domain = Claim(data["positions"]["metric"]), data["domain"]
     side, unit = domain["cell"][0], "unit" if domain["unit"] == "1" else domain["unit"]
     distance = claim.words("paths inside the cells", domain["unit"])
@@ -414,8 +410,8 @@ def position_sentence(table: Table) -> str:
 
 def position_faults(table: Table) -> list[str]:
     """Where the claim about positions is not about this table, or a gradient is not proved to be small enough."""
-    data: dict[str, Any] = table.metadata["claim"]
-    patches: Any = table.metadata.get("patch")
+    data: dict[str, Any] = table.header["claim"]
+    patches: Any = table.header.get("patch")
     claim, cells = Claim(data["positions"]["metric"]), lattice(table)
     sides = set(data["domain"]["cell"])
     if not cells or len(cells[0]) != 2 or len(sides) > 1 or claim.kind not in ("euclidean", "eikonal"):
@@ -559,12 +555,12 @@ def say(line: str) -> None:
 
 
 def _summary(table: Table) -> list[str]:
-    placed = table.metadata["claim"]["positions"] is not None
+    placed = table.header["claim"]["positions"] is not None
     if placed:
         say(f"claim:    {position_sentence(table)}")
     say(f"{'of rows:' if placed else 'claim:':10}{sentence(table)}")
     for name in (*SAID, "sha256"):
-        say(f"{name + ':':10}{table.metadata.get(name)}")
+        say(f"{name + ':':10}{table.header.get(name)}")
     n, m, e = len(table.rows), len(table.rows[0]), len(table.edges)
     say(f"checked:  {n} x {m} masses, {n} row sums, {e} edges both ways: {2 * e * m} inequalities, in integers")
     ends = [Decimal(end(length for _, _, length in table.edges)) for end in (min, max)]

@@ -145,8 +145,8 @@ def test_every_exported_table_is_proved(tmp_path, name, suffix):
     table = verify_table.read(str(md.export(mechanism, tmp_path / f"t.{suffix}")))
     assert table.rows == mechanism["mass"].values.tolist()
     described = json.loads(mechanism.attrs["metric"])
-    assert table.metadata["claim"]["metric"] == described | ({"multiplier": 1.0} if name == "graph" else {})
-    assert table.metadata["claim"]["domain"] == json.loads(mechanism.attrs["domain"])
+    assert table.header["claim"]["metric"] == described | ({"multiplier": 1.0} if name == "graph" else {})
+    assert table.header["claim"]["domain"] == json.loads(mechanism.attrs["domain"])
     named = (mechanism[f"edge_{name}"].values.tolist() for name in ("tail", "head", "length"))
     assert table.edges == list(zip(*named, strict=True))
     assert verify_table.faults_of(table) == []

@@ -176,7 +176,7 @@ def test_exports_name_the_unit_of_the_outputs_and_their_axis(tmp_path):
     assert made["report_x"].attrs["units"] == "USD"
     for name in ("table.csv", "table.json"):
         md.export(made, tmp_path / name)
-        told = verify_table.read(tmp_path / name).metadata
+        told = verify_table.read(tmp_path / name).header
         assert (told["unit"], told["report_unit"]) == ("km", "USD")
     header = next(line for line in (tmp_path / "table.csv").read_text().splitlines() if line[0] != "#")
     assert header == "secret,secret_x,secret_y,report,report_x,mass"

@@ -405,9 +405,9 @@ def test_claims_are_refused_as_the_other_verifier_refuses_them(tmp_path, name):
     given = claims(name)
     wanted = []
     for part, changes in given:
-        claim = table.metadata["claim"] | {part: table.metadata["claim"][part] | changes}
+        claim = table.header["claim"] | {part: table.header["claim"][part] | changes}
         try:
-            wanted.append(bool(verify_table.claim_faults(table._replace(metadata=table.metadata | {"claim": claim}))))
+            wanted.append(bool(verify_table.claim_faults(table._replace(header=table.header | {"claim": claim}))))
         except verify_table.BadInput:
             wanted.append(True)
     texts = [honest(name), *(forged_metric(name, part, **changes) for part, changes in given)]
