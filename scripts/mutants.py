@@ -39,7 +39,7 @@ TESTS = {  # paths below tests/, the quick ones first
     "sessions/session.py": "sessions/test_session.py",
 }
 EQUAL: dict[tuple[str, str], str] = {}  # (the line, the mutant's place): why nothing changes
-LOADED = ("cvxpy", "h5netcdf", "hypothesis", "numba", "numpy", "pandas", "pytest", "scipy.optimize", "xarray")
+LOADED = ("cvxpy", "h5netcdf", "numba", "numpy", "pandas", "pytest", "scipy.optimize", "xarray")
 PAIRS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A release checked. Wheel and sdist are built twice from a clean clone and compared bit by bit, then with the files of a
-# folder where one is given. What an installation of the wheel brings is listed in dist/sbom.json:
+# folder where one is given. What an installation of the wheel brings is listed in build/sbom.json:
 #     scripts/verify_release.sh [COMMIT [FOLDER]]
 # The second build has another folder, umask, time zone and language. HATCHLING=1.33.0 takes that version of hatchling,
 # which stands in the wheel.
@@ -31,8 +31,8 @@ if [ -n "$released" ]; then
     (cd "$released" && sha256sum --check --strict "$folder/first.sums")
     echo "the files in $released are those of $commit"
 fi
-mkdir -p dist
+mkdir -p build
 python3 -m venv "$folder/installed"
 "$folder/installed/bin/python" -m pip install --quiet "$folder"/first/dist/*.whl
-"$folder/build/bin/cyclonedx-py" environment --output-reproducible --of JSON -o dist/sbom.json "$folder/installed"
-echo "dist/sbom.json lists what the wheel brings"
+"$folder/build/bin/cyclonedx-py" environment --output-reproducible --of JSON -o build/sbom.json "$folder/installed"
+echo "build/sbom.json lists what the wheel brings"
