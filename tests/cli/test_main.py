@@ -178,7 +178,7 @@ def test_where_a_defect_is_can_be_asked(run, monkeypatch):
     assert err.splitlines()[-1].startswith("error: mechdesign: unexpected ZeroDivisionError")
 
 
-@each_row("answer", ["refused", "raised"])
+@pytest.mark.parametrize("answer", ["refused", "raised"])
 @pytest.mark.parametrize(
     "words",
     [
