@@ -59,7 +59,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
 from mechdesign.problem.losses import check_prior
@@ -151,7 +151,7 @@ def rows_per_secret(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Constraint(Shown, ABC):
+class Constraint(ReprMixin, ABC):
     """A constraint on the table; `name` is what files and errors call it."""
 
     name: ClassVar[str]
