@@ -6,6 +6,7 @@
 | edge_tail, edge_head, edge_length | edge | the claim: both ways, mass[tail, y] <= e^{length} mass[head, y] |
 | prior, level, dual | secret | prior; eps(u), where there is one; multipliers of the row sums, where optimised |
 | multiplier | side_row | multipliers of the side rows, where the program has some |
+| cap_report, cap_disc | side_row | only where posteriors of discs are limited: what row a multiplier is of |
 | loss_table | secret, report | only where the loss is a given table |
 | around_row, corner_level or quarter_level | see positions/patches.py | only where positions are drawn |
 | problem_length | edge | only where a graph is claimed at another scale than 1: its own lengths, before that |
@@ -15,7 +16,7 @@ The schema says which variables and attributes a mechanism has, and is compared 
 schema does not name is refused. Whatever passes fits compiled code: arrays over one dimension are equally long, place
 numbers lie inside it, and no dimension has more than 2^31 - 1 entries.
 
-Whole numbers of a file that arithmetic reaches, and why none wraps:
+Integers of a file that arithmetic reaches, and why none wraps:
 
 | expression | where | bound |
 |---|---|---|
@@ -33,7 +34,7 @@ Whole numbers of a file that arithmetic reaches, and why none wraps:
 | q + units | `maps/integer_metric._search`, `_lower` | cap + longest edge <= 65,535, checked by `IntegerMetric` |
 | u n + v | keys of edges and near pairs | u, v < n < 2^31: under 2^62 |
 | 2 e, places | compressed rows of 32 bits | at most 2^30 - 1 edges |
-| (x - origin) / cell | `Domain.from_description` | compared as doubles before it becomes a whole number |
+| (x - origin) / cell | `Domain.from_description` | compared as doubles before it becomes an integer |
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.errors import DesignError, VerificationError
 from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio, violations
 from mechdesign.problem.domain import AXES, Domain
@@ -118,8 +119,8 @@ class Schema:
 
 DESCRIBED = dict.fromkeys(("schema", "problem", "parameters", "domain", "metric", "versions", "sha256"), str)
 _SAID = DESCRIBED | {
-    "program": str, "claim": str, "cost": str, "loss": str, "expected_loss": float, "multiple": float,
-    "effective_epsilon": float,
+    "program": str, "claim": str, "cost": str, "loss": str, "expected_loss": float, "scale": float,
+    "ratio": float,
 }  # fmt: skip
 
 MECHANISM = Schema(
@@ -133,6 +134,8 @@ MECHANISM = Schema(
         "level": Array(dtype="float64", dims=("secret",), optional=True),
         "dual": Array(dtype="float64", dims=("secret",), optional=True),
         "multiplier": Array(dtype="float64", dims=("side_row",), optional=True),
+        "cap_report": Array(dtype="int64", dims=("side_row",), names="report", optional=True),
+        "cap_disc": Array(dtype="int64", dims=("side_row",), optional=True),
         "loss_table": Array(dtype="float64", dims=("secret", "report"), optional=True),
         "problem_length": Array(dtype="float64", dims=("edge",), optional=True),
         "around_row": Array(dtype="int64", dims=("secret", "around"), optional=True, names="secret"),
@@ -144,7 +147,7 @@ MECHANISM = Schema(
     attributes=_SAID,
     optional={
         "lower_bound": float, "lower_bound_of": str, "objective": float, "objective_of": str,
-        "claimed_epsilon": float, "least_epsilon": float, "stopped": str, "problem_metric": str,
+        "claimed_epsilon": float, "epsilon_lower_bound": float, "stopped": str, "problem_metric": str,
         "position_rule": str, "position_claim": str,
     },
 )  # fmt: skip
@@ -209,7 +212,7 @@ def check(mechanism: xr.Dataset, *schemas: Schema, what: str = "a mechanism") ->
     for name, array in schema.arrays.items():
         if array.names is not None and name in mechanism.variables:
             values, count = mechanism[name].values, mechanism.sizes[array.names]
-            if values.min() < 0 or values.max() >= count:
+            if values.size and (values.min() < 0 or values.max() >= count):
                 raise refused("must name places", name, f"{values.min()} to {values.max()}", f"0 to {count - 1}")
     for dim in schema.places:
         _check_places(mechanism, dim)
@@ -319,6 +322,7 @@ def make_mechanism(
     stopped: str | None = None,
     reports: Domain | None = None,
     multipliers: NDArray[np.float64] | None = None,
+    cap_rows: NDArray[np.int64] | None = None,
     attributes: Mapping[str, str | float] | None = None,
     positions: PositionClaim | None = None,
 ) -> xr.Dataset:
@@ -326,7 +330,8 @@ def make_mechanism(
 
     Parameters: mass (n, m), certified for scale * metric; program, what made it; parameters, kept as JSON beside
     the problem's parameters; claimed_epsilon, the nominal parameter of a closed form; dual (n,), lower_bound and
-    stopped of an optimised one; reports, where they differ from the problem's; multipliers (k,) of the side rows;
+    stopped of an optimised one; reports, where they differ from the problem's; multipliers (k,) of the side rows,
+    cap_rows (k, 2) the reports and discs that they are of;
     attributes, what else to keep: objective, where it is not the expected loss; positions, without breaches at the
     problem's metric, where any position is to be drawn: `scale` is then that of the rows, by `certified_scale`.
     The Dataset shares no memory with the problem: what is written to the one does not reach the other.
@@ -356,6 +361,8 @@ def make_mechanism(
         variables["problem_length"] = ("edge", plain.length.copy(), {"units": "nats"})
     if multipliers is not None:
         variables["multiplier"] = ("side_row", np.array(multipliers, float))
+    if cap_rows is not None:
+        variables["cap_report"], variables["cap_disc"] = (("side_row", part.copy()) for part in cap_rows.T)
     if problem.loss.tabled:
         variables["loss_table"] = (("secret", "report"), loss.copy(), {"units": problem.loss.unit(domain.unit)})
     if positions is not None:
@@ -371,12 +378,12 @@ def make_mechanism(
         "cost": COST,
         "loss": problem.loss.name,
         "expected_loss": expected_loss(mass, problem.prior_array, loss),
-        "multiple": float(scale),
-        "effective_epsilon": value,
+        "scale": float(scale),
+        "ratio": value,
         "versions": versions(),
     }
     optional = {"lower_bound": lower_bound, "claimed_epsilon": claimed_epsilon, "stopped": stopped}
-    attrs |= {name: given for name, given in optional.items() if given is not None}
+    attrs |= {name: figure for name, figure in optional.items() if figure is not None}
     if scale != 1:
         attrs["problem_metric"] = json.dumps(problem.metric.describe(), sort_keys=True)
     if positions is not None:
@@ -434,12 +441,29 @@ def certified_scale(problem: DesignProblem, mass: NDArray[np.uint64]) -> float:
         if violations(mass, (scale * problem.metric).edges(problem.domain)) == 0:
             return scale
         scale, step = scale * (1 + step) + math.ulp(0.0), 2 * step
-    raise DesignError("no multiple of the metric holds", field="table", remedy="report this mechanism")
+    raise DesignError("no scale of the metric holds", field="table", remedy="report this mechanism")
 
 
-@asked
+@validated
 def probabilities(mechanism: xr.Dataset) -> xr.DataArray:
-    """P(y|u) = mass / 2^62 in floating point, dims (secret, report): for looking at, never for certifying."""
+    """The probabilities P(y|u) = mass / 2^62 in floating point: for looking at, never for certifying.
+
+    Parameters
+    ----------
+    mechanism : xarray.Dataset
+        A table.
+
+    Returns
+    -------
+    xarray.DataArray
+        Dims (secret, report).
+
+    Examples
+    --------
+    >>> mechanism = md.baselines.randomized_response(md.load_problem("discrete", secrets=3))
+    >>> float(md.probabilities(mechanism).sum())
+    3.0
+    """
     return (mechanism["mass"] / float(ROW_SUM)).rename("probability").assign_attrs(units="1")
 
 

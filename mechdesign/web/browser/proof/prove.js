@@ -25,7 +25,8 @@ function* prove(page, { all = false, around } = {}) {
   yield* proofs[contents.kind](page, outcome, all, around);
   if (claims && placedOf(page))
     yield* part(provePositions(page, outcome), "comparing gradients between positions", 0.9, 0.96);
-  if (claims && outcome.faults.length === 0) yield* part(proveSentence(page, outcome), "finding the factor of the sentence", 0.96, 1);
+  if (claims && capsOf(page).length) yield* part(proveCaps(page, outcome), "comparing discs", 0.96, 0.97);
+  if (claims && outcome.faults.length === 0) yield* part(proveSentence(page, outcome), "finding the factor of the sentence", 0.97, 1);
   if (claims) {
     outcome.faults.push(...priorFaults(array(page, "prior")), ...figureFaults(page, outcome.found));
     outcome.given.push("Coordinates, units, prior and names are as the file has them.");
@@ -44,6 +45,18 @@ function* prove(page, { all = false, around } = {}) {
     }
   }
   return outcome;
+}
+
+/** The limits on the posterior of discs. */
+function* proveCaps(page, outcome) {
+  if (page.contents.kind !== "table") {
+    outcome.given.push("The limits on discs were checked by mechdesign verify when this page was made.");
+    return;
+  }
+  const { faults, compared } = yield* capFaults(page, array(page, "mass"));
+  outcome.faults.push(...faults);
+  if (faults.length === 0) outcome.proved.push(`No disc has more of the posterior than its limit after any report: ${counted(compared)} inequalities in whole numbers.`);
+  outcome.given.push("How many people live in each cell is as the file has it.");
 }
 
 /** The factor of the first sentence, and the loss to true positions. */
@@ -119,7 +132,7 @@ function* proveTable(page, outcome) {
   const losses = yield* part(rowLosses(page, mass, rows, reports), "adding up the losses", 0.9, 1);
   const partly = rows.length < count;
   outcome.faults.push(...found.faults);
-  const multiple = attribute(page, "multiple");
+  const scale = attribute(page, "scale");
   outcome.found = {
     inequalities: found.inequalities,
     compared: found.compared,
@@ -131,10 +144,10 @@ function* proveTable(page, outcome) {
     worst: partly ? undefined : found.said,
     expected_loss:
       partly || !losses ? undefined : losses.reduce((sum, loss, u) => sum + loss * array(page, "prior")[u], 0),
-    effective_epsilon:
-      partly || page.contents.verification.effective_epsilon === null
+    ratio:
+      partly || page.contents.verification.ratio === null
         ? undefined
-        : multiple * (found.broken ? found.value : Math.min(found.value, 1)),
+        : scale * (found.broken ? found.value : Math.min(found.value, 1)),
   };
   const which = partly
     ? `The ${counted(rows.length)} rows of ${counted(count)} that this page carries`
@@ -145,9 +158,9 @@ function* proveTable(page, outcome) {
       `${counted(reports)} reports.`,
   );
   const rest = "hold by more than eight roundings of doubles.";
-  if (found.compared === found.inequalities) outcome.proved.push("Each of them was compared in whole numbers.");
+  if (found.compared === found.inequalities) outcome.proved.push("Each of them was compared in integers.");
   else if (found.compared === 0) outcome.proved.push(`All of them ${rest}`);
-  else outcome.proved.push(`${counted(found.compared)} of them were compared in whole numbers, the others ${rest}`);
+  else outcome.proved.push(`${counted(found.compared)} of them were compared in integers, the others ${rest}`);
   if (partly)
     outcome.given.push(
       "The other rows were checked by mechdesign verify when this page was made.",
@@ -185,14 +198,14 @@ function* proveFactors(page, outcome, all) {
     violations: found.broken,
     worst: found.said,
     expected_loss: losses.reduce((sum, loss, u) => sum + loss * prior[u], 0),
-    effective_epsilon: Math.min(1, found.value),
+    ratio: Math.min(1, found.value),
   };
   const from = generators
     ? `${counted(factors.weight.length)} columns of ${counted(generators.origins.length)} generators`
     : `${counted(factors.weight.length)} weights`;
   const rows = stride > 1 ? `Every ${stride === 2 ? "second" : `${stride}th`} row was` : "All rows were";
   outcome.proved.push(
-    `${rows} added up again in whole numbers, ${counted(asked.length)} of ${counted(sums.length)}: from ${from} and the distances along whole edge lengths.`,
+    `${rows} added up again in integers, ${counted(asked.length)} of ${counted(sums.length)}: from ${from} and the distances along whole edge lengths.`,
     `${counted(found.inequalities)} inequalities between row sums hold, two for each of ${counted(edges.length.length)} edges. Each stands for all reports.`,
   );
   if (stride > 1)
