@@ -5,8 +5,9 @@ Each is a table by a formula, and `closed_form_mechanism` makes a mechanism of i
 Constant report: the place with the least expected loss, from everywhere. It reveals nothing.
 
 K-ary randomized response: the truth with probability e^eps / (K - 1 + e^eps), any other secret with 1 / (K - 1 +
-e^eps). eps-locally private (Kairouz et al. 2014; paper 001, section V); optimal for the discrete metric under 0/1 loss
-and a uniform prior. eps in nats: the default is the smallest distance between two secrets, so that it is d-private.
+e^eps). eps-locally private (Kairouz et al. 2014; Alvim et al. 2018, section V); optimal for the discrete metric under
+0/1 loss and a uniform prior. eps in nats: the default is the smallest distance between two secrets, so that it is
+d-private.
 
 Exponential mechanism of a metric: P(y|u) proportional to e^{-d(u, y) / 2}, rows normalised. Halving d pays for the row
 sums: ratios are at most e^{d/2} e^{d/2}, so it is d-private on any metric space (McSherry and Talwar 2007; libqif's
@@ -14,8 +15,9 @@ sums: ratios are at most e^{d/2} e^{d/2}, so it is d-private on any metric space
 
 Geometric mechanism of a metric space: P(y|u) proportional to e^{-eps |u - y|}.
 
-* normalised: each row over the domain is divided by its own sum, as paper 001 does (section IV-B). The sums differ from
-  row to row, so the true level exceeds eps: on 30 x 30 cells of 150 m at 0.0040154449 per m it is 1.525 eps.
+* normalised: each row over the domain is divided by its own sum, as Alvim et al. 2018 do (section IV-B). The sums
+  differ from row to row, so the true level exceeds eps: on 30 x 30 cells of 150 m at 0.0040154449 per m it is 1.525
+  eps.
 * clamped: noise on the infinite lattice, with one normaliser, and reports outside the domain moved to the border.
   Post-processing of an eps-private mechanism: exactly eps.
 Known: on the infinite line P(y|u) = tanh(eps h / 2) e^{-eps |u - y|}; it is optimal under 0/1 loss (Ghosh et al. 2012).

@@ -14,11 +14,12 @@ The median is found by Weiszfeld's iteration with the step of Vardi and Zhang at
 that is reached is attained, hence an upper bound of the least one; the lower bound is from convexity:
 f(x) - f(x*) <= |g| max_u |x - u| for the least subgradient g at x, since x* is between the places. Privacy is promised
 by the lower bound.
-Source: paper 004, section 3 (the adversary's side information is a prior); Vardi and Zhang 2000 for the iteration.
+Source: Andrés et al. 2013, section 3 (the adversary's side information is a prior); Vardi and Zhang 2000 for the
+iteration.
 
 Bayes remap: every report replaced by the one with the least posterior expected loss. It is post-processing, so privacy
-is kept; the expected loss never rises. Source: paper 000, end of section IV ("post-processing the responses of our
-approach can further improve performance"); Chatzikokolakis et al. 2017.
+is kept; the expected loss never rises. Source: Koufogiannis & Pappas 2016, end of section IV ("post-processing the
+responses of our approach can further improve performance"); Chatzikokolakis et al. 2017.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A mechanism private for eps |x - x'| has l = eps r: any two places at most r apa
 differ by a factor of e^l at most. For an attacker with any prior, the odds between two such places change by that
 factor at most, whatever is reported. Two places that are both within r of a person may be 2 r apart, with l = 2 eps r.
 k independent reports: e^{k l}; with e^l in all, each has eps / k.
-Source: paper 004, section 3 (l-privacy within r).
+Source: Andrés et al. 2013, section 3 (l-privacy within r).
 """
 
 from __future__ import annotations

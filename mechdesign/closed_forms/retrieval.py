@@ -6,7 +6,7 @@ whatever the report is, because a radius chosen from u and y would reveal more t
 
 `table_retrieval_radius` takes the table of any mechanism over places, secret by secret. There u is a place: on a grid
 the centre of a cell, up to h / sqrt 2 from whoever is in it, to be added to r_I for an area around the person.
-Source: paper 004, section 5 (areas of interest and of retrieval, accuracy as a function of both).
+Source: Andrés et al. 2013, section 5 (areas of interest and of retrieval, accuracy as a function of both).
 """
 
 from __future__ import annotations

@@ -16,8 +16,9 @@ How (1) holds in doubles. The share of a cell that lies in a disc of radius R is
 discs, each off by less than 40 u R^2, u = 2^-53, for which 2^-45 R^2 is taken off. A cell counts in full when its
 farthest corner, rounded up, lies within. A sum of m shares times people is off by less than (m + 8) u of itself, and
 has to exceed k by twice that. (2) holds up to the rounding of one difference.
-Source: privacy that adapts to how crowded a place is, paper 000, section IV; K. Chatzikokolakis, C. Palamidessi and
-M. Stronati, Constructing elastic distinguishability metrics for location privacy (PoPETs 2015); the statement is ours.
+Source: privacy that adapts to how crowded a place is, Koufogiannis & Pappas 2016, section IV; K. Chatzikokolakis, C.
+Palamidessi and M. Stronati, Constructing elastic distinguishability metrics for location privacy (PoPETs 2015); the
+statement is ours.
 """
 
 from __future__ import annotations

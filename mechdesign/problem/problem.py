@@ -281,7 +281,7 @@ def read_problem_file(name: str | Path) -> ProblemFile:
     sys.modules[module.__name__] = module  # dataclasses look their module up
     try:
         with redirect_stdout(sys.stderr):
-            exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), module.__dict__)
+            exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - a program
     except MechdesignError:
         raise
     except Exception as error:

@@ -6,7 +6,7 @@ r"""The least epsilon at which any private mechanism comes within an expected di
                 P >= 0,  sum_y P(y|u) = 1                       for every secret u
                 P(y|u) <= e^{eps |u - v|} P(y|v)                for all secrets u, v and reports y
 
-Source: paper 001, equation (2), for the optimal program (programs/program.py) instead of a family.
+Source: Alvim et al. 2018, equation (2), for the optimal program (programs/program.py) instead of a family.
 Known: the least expected distance L(eps) falls with eps, so that a mechanism with L <= distance bounds the answer from
 above, and an eps whose lower bound exceeds the distance bounds it from below. Both may use another metric: with
 |u - v| <= g(u, v) <= k |u - v| for the shortest paths g of a graph, privacy for (eps / k) g implies privacy for

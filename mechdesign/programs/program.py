@@ -7,8 +7,8 @@ r"""Program: a constrained program over the tables of a design problem, stated a
     subject to  P >= 0,  sum_y P(y|u) = 1                       for every secret u
                 P(y|u) <= e^{d_e} P(y|v)                        for every edge e = (u, v), both ways, and report y
 
-Source: paper 000, section IV (the program behind Table I); 003, equations (6.22)-(6.24); the same program under a
-Euclidean metric is the optimal geo-indistinguishable mechanism of Bordenabe et al. 2014.
+Source: Koufogiannis & Pappas 2016, section IV (the program behind Table I); Koufogiannis 2017, equations (6.22)-(6.24);
+the same program under a Euclidean metric is the optimal geo-indistinguishable mechanism of Bordenabe et al. 2014.
 Known: 0/1 loss on a line gives the truncated geometric mechanism (Ghosh et al. 2012); the discrete metric with 0/1 loss
 gives K-ary randomized response.
 """

@@ -2,8 +2,8 @@ r"""The Kantorovich (earth mover's) distance between distributions over places, 
 
     K(p, q) = min over plans of sum plan(x, y) d(x, y) = max over 1-Lipschitz f of sum f(x) (p(x) - q(x))
 
-Source: paper 001, section II, equations (1) and (3), and section V, which judges estimates by it. The programs stand in
-`programs/transport.py`, the bounds and their rounding in `solvers/transport_certificate.py`.
+Source: Alvim et al. 2018, section II, equations (1) and (3), and section V, which judges estimates by it. The programs
+stand in `programs/transport.py`, the bounds and their rounding in `solvers/transport_certificate.py`.
 """
 
 from __future__ import annotations

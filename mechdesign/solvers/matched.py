@@ -8,7 +8,7 @@ bracketing and Brent's method on the logarithm of eps.
     largest eps > 0  with  ln P_eps(y|u) - ln P_eps(y|u') <= level |u - u'|   for all secrets u, u' and reports y
 
 Mechanisms of different kinds are then equally private for the Euclidean metric, whatever they claim: where mechanisms
-are matched by distance (paper 001, section III) their levels differ by an order of magnitude.
+are matched by distance (Alvim et al. 2018, section III) their levels differ by an order of magnitude.
 
 `solve_matched_optimal`, the program of programs/matched_optimal.py: two or three optimal designs, and their multipliers
 priced at other levels. A design at level g of the graph with expected distance at most the target gives, at up to k g,
