@@ -60,5 +60,5 @@ def source(seed: int | None) -> tuple[Callable[[int], bytes], str]:
     if seed is None:
         return os.urandom, SYSTEM
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise InputError("must be a whole number, 0 or more", field="seed", value=seed)
+        raise InputError("must be an integer, 0 or more", field="seed", value=seed)
     return np.random.default_rng(int(seed)).bytes, f"simulation, seed {int(seed)} (predictable)"

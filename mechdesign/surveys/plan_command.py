@@ -19,7 +19,7 @@ from mechdesign.cli.options import (
     real,
     whole,
 )
-from mechdesign.cli.parsing import parameter_values, problem_asked
+from mechdesign.cli.parsing import parameter_values, parse_problem
 from mechdesign.errors import InputError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def plan(
             raise InputError("is for a problem: a file has its own level", field="levels", value=levels)
         problem = None
     else:
-        problem_file, parameters = problem_asked(source, context)
+        problem_file, parameters = parse_problem(source, context)
         problem = problem_file.build(**parameters)
     from mechdesign.geo.areas import read_areas
     from mechdesign.output import printing
@@ -84,8 +84,8 @@ def plan(
         ):
             raise InputError("has other secrets than the problem", field="with", value=files[0])
         domain, truth = problem.domain, problem.prior_array
-        made, more = _of_levels(problem, levels, [FAMILY])
-        tables, described = made | tables, more | described
+        designed, more = _of_levels(problem, levels, [FAMILY])
+        tables, described = designed | tables, more | described
     assert domain is not None
     parted = read_areas(areas, domain, rest=rest, name_field=name_field, on_note=printing.note)
     options: dict[str, Any] = {"people": respondents, "confidence": confidence, "simultaneous": simultaneous}

@@ -14,8 +14,8 @@ def _write_page(file: Path, output: Path, *, mechanisms: list[Path], overwrite: 
     from mechdesign.web.page import check_page_target, load_shown, save_page
 
     check_page_target(output, overwrite=overwrite)
-    made = [load(path) for path in mechanisms]
-    save_page(load_shown(file), output, mechanisms=made, overwrite=overwrite, on_progress=on_progress)
+    datasets = [load(path) for path in mechanisms]
+    save_page(load_shown(file), output, mechanisms=datasets, overwrite=overwrite, on_progress=on_progress)
 
 
 def _write_client(file: Path, output: Path, *, overwrite: bool, on_progress: Any) -> tuple[dict[str, Any], str]:

@@ -153,7 +153,7 @@ def test_labels_of_a_raster(tmp_path):
         read_areas(path, FLAT, rest="elsewhere")
     assert caught.value.field == "rest"
     path.write_text(path.read_text().replace("9 9 3 3", "9 9 3.5 3"))
-    with pytest.raises(InputError, match="whole numbers"):
+    with pytest.raises(InputError, match="integers"):
         read_areas(path, FLAT)
 
 
