@@ -41,14 +41,19 @@ def names_page() -> str:
     text = _heading("Python names", "=") + "``import mechdesign as md``. The most used names are at the top of it.\n\n"
     for group, names in GROUPS.items():
         text += _heading(group, "-") + _list_of([f"mechdesign.{name}" for name in names])
-    for module in sorted(modules):
+    listed = {id(getattr(mechdesign, name)) for name in grouped}
+    for module in sorted(modules, key=lambda name: (name == "extend", name)):  # which repeats names of others
         text += f".. _md-{module}:\n\n" + _heading(f"md.{module}", "-")
         if module == "errors":
             text += "Exceptions. Each is an ``Error``; an ``InputError`` is a ``ValueError`` too.\n\n"
         names = getattr(importlib.import_module(f"mechdesign.{module}"), "__all__", None) or [
             name for name, value in vars(mechdesign.errors).items() if inspect.isclass(value)
         ]
-        text += _list_of([f"mechdesign.{module}.{name}" for name in names])
+        own = [name for name in names if id(getattr(getattr(mechdesign, module), name)) not in listed]
+        listed |= {id(getattr(getattr(mechdesign, module), name)) for name in own}
+        text += _list_of([f"mechdesign.{module}.{name}" for name in own])
+        if len(own) < len(names):
+            text += "Also here: " + ", ".join(f"``{name}``" for name in names if name not in own) + ".\n\n"
     return text
 
 
@@ -88,8 +93,8 @@ def commands_page() -> str:
     commands = command().commands
     text = _heading("Commands", "=")
     text += "``mechdesign COMMAND --help`` says the same in a terminal. With ``--json`` a command prints one JSON\n"
-    text += "document on standard output and all else on standard error. Exit code 0 is done or certified, 1 a design or a\n"
-    text += "verification that failed, 2 an input that was refused.\n\n"
+    text += "document on standard output and all else on standard error. Exit code 0 is done or certified, 1 a design\n"
+    text += "or a verification that failed, 2 an input that was refused.\n\n"
     for panel, names in PANELS.items():
         text += _heading(panel, "-") + "".join(_command(name, commands[name], "~") for name in names)
     return text

@@ -2,7 +2,8 @@
 Audit a matrix of your own
 ==========================
 
-`md.audit` computes what a table satisfies, whoever made it. Here the rows of an exponential kernel were divided by their sums.
+`md.audit` computes what a table satisfies, whoever made it. Here the
+rows of an exponential kernel were divided by their sums.
 """
 
 import numpy as np
