@@ -1,6 +1,7 @@
 """The documentation site: python -m sphinx -W -n docs build/site (extra `docs`; nothing is fetched)."""
 
 import inspect
+import itertools
 import os
 import re
 import sys
@@ -29,7 +30,6 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
@@ -53,7 +53,6 @@ html_show_sphinx = False
 
 autosummary_generate = True
 autosummary_ignore_module_all = False
-napoleon_google_docstring = False
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_type_aliases = {"ArrayLike": "ArrayLike", "Array": "Array"}
@@ -80,16 +79,48 @@ sphinx_gallery_conf = {
 
 html_math_renderer = "mathml"  # browsers set MathML themselves: no script, nothing fetched
 
+_SECTIONS = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Notes", "Examples", "References")
 _FIELDS = re.compile(r"^(Parameters|Fields|Returns|Raises|Cost|Derived[^:]*|Invariants|Source|Reference|Statement): ?")
 
 
 def _as_text(app: Any, what: str, name: str, obj: object, options: Any, lines: list[str]) -> None:
-    """Prose up to the first numpydoc section: paragraphs, and literal blocks for what is indented."""
-    sections = [k for k, line in enumerate(lines) if re.fullmatch(r"-{3,}", line)]
-    end = sections[0] - 1 if sections else len(lines)
+    """Our docstrings are plain prose with indented formulas: paragraphs, and literal blocks for what is indented."""
+    start = next((k for k, pair in enumerate(itertools.pairwise(lines)) if _heads_section(*pair)), len(lines))
+    lines[:] = [*_prose(lines[:start]), *_sections(lines[start:])]
+
+
+def _heads_section(line: str, below: str) -> bool:
+    return line in _SECTIONS and below == "-" * len(line)
+
+
+def _escaped(text: str) -> str:
+    """Text without markup but for what stands between backquotes."""
+    pieces = re.split(r"`+([^`]+)`+", text)
+    escaped = [p if k % 2 else re.sub(r"([\\*|_<>])", r"\\\1", p) for k, p in enumerate(pieces)]
+    return "".join(f"``{p}``" if k % 2 else p for k, p in enumerate(escaped))
+
+
+def _sections(lines: list[str]) -> list[str]:
+    """The numpydoc sections: names and what they are as a definition list, examples as they stand."""
+    shown: list[str] = []
+    head = ""
+    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+        if _heads_section(line, below):
+            head = line
+            shown += ["", f"**{line}**", ""]
+        elif line == "-" * len(head):
+            continue
+        elif head == "Examples" or not line.strip():
+            shown.append(line)
+        else:
+            shown.append(line[: len(line) - len(line.lstrip())] + _escaped(line.strip()))
+    return shown
+
+
+def _prose(lines: list[str]) -> list[str]:
     shown: list[str] = []
     before = ""
-    for line in lines[:end]:
+    for line in lines:
         indented = line.startswith("    ")
         if not line.strip():
             shown.append("")
@@ -105,18 +136,7 @@ def _as_text(app: Any, what: str, name: str, obj: object, options: Any, lines: l
             head, text = (f"**{field[1]}:** ", text[field.end() :]) if field else ("", text)
             shown.append(head + _escaped(text))
         before = line
-    example = False
-    for line in lines[end:]:
-        example = bool(line.strip()) and (example or ">>>" in line)
-        shown.append(line if example else _escaped(line, marks=r"[|*]"))
-    lines[:] = shown
-
-
-def _escaped(text: str, marks: str = r"[\\*|_<>]") -> str:
-    """A line without marks of reStructuredText but its literals."""
-    pieces = re.split(r"`+([^`]+)`+", text)
-    plain = [piece if k % 2 else re.sub(f"({marks})", r"\\\1", piece) for k, piece in enumerate(pieces)]
-    return "".join(f"``{piece}``" if k % 2 else piece for k, piece in enumerate(plain))
+    return shown
 
 
 def _as_fields(app: Any, what: str, name: str, obj: Any, options: Any, signature: str, returns: str) -> Any:
@@ -139,6 +159,6 @@ def _block_math(writer: Any, node: Any) -> None:
 def setup(app: Any) -> None:
     """Register the readers of docstrings and signatures, the pages that are generated, and the writer of formulas."""
     app.connect("config-inited", generated.write)
-    app.connect("autodoc-process-docstring", _as_text, priority=400)  # before numpydoc sections are read
+    app.connect("autodoc-process-docstring", _as_text)
     app.connect("autodoc-process-signature", _as_fields)
     app.add_html_math_renderer("mathml", (_inline_math, None), (_block_math, None))

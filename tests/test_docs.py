@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from rows import each_row
 
 from mechdesign.closed_forms.radial_laplace import mean_radius, radius_ppf
 
@@ -98,7 +99,7 @@ def test_every_page_runs_as_it_stands(page, folder, run):
     assert run_page(page, folder, run, slow=True) == sum(block.mark != "not run" for block in blocks(page))
 
 
-@pytest.mark.parametrize("page", [*STARTS, "region.md"])
+@each_row("page", [*STARTS, "region.md"])
 def test_a_quick_start_has_fewer_than_ten_commands(page):
     assert 3 <= sum(len(list(commands(block))) for block in blocks(page) if block.language == "sh") < 10
 
