@@ -104,7 +104,7 @@ def _sections(lines: list[str]) -> list[str]:
     """The numpydoc sections: names and what they are as a definition list, examples as they stand."""
     shown: list[str] = []
     head = ""
-    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+    for line, below in itertools.pairwise([*lines, ""]):
         if _heads_section(line, below):
             head = line
             shown += ["", f"**{line}**", ""]
