@@ -52,10 +52,19 @@ Feature = tuple[Any, Any, Any]  # geometry of shapely, properties, id
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Areas(ReprMixin):
-    """names of the K areas; label (n,), the number of the area that each place lies in.
+    """Named areas that part the places of a domain.
 
-    Invariants: from 1 to `MOST` areas, names printable, not empty and distinct, also without case and spaces; every
-    area has a place.
+    Attributes
+    ----------
+    names : tuple of str
+        Of the K areas, printable, not empty and distinct, also without case and spaces.
+    label : (n,) int array
+        The number of the area that each place lies in; every area has a place.
+
+    Examples
+    --------
+    >>> md.geo.Areas.blocks(md.Domain.grid((2, 2), 1.0), 2, 1).label
+    array([0, 0, 1, 1])
     """
 
     names: tuple[str, ...]
@@ -120,10 +129,34 @@ class Areas(ReprMixin):
 
 @validated
 def read_area(path: str | Path) -> Area:
-    """The union of all polygons of a GeoJSON file: Polygon, MultiPolygon, GeometryCollection, Feature(Collection).
+    """The union of all polygons of a GeoJSON file. Heights are left aside.
 
-    Heights are left aside. Raises: FileFormatError for a file that is missing, no GeoJSON, of another geometry or in
-    another coordinate system; InputError for polygons that are none (`area_of`), and where shapely is not installed.
+    Parameters
+    ----------
+    path : str or Path
+        Polygon, MultiPolygon, GeometryCollection, Feature or FeatureCollection.
+
+    Returns
+    -------
+    Area
+        The region.
+
+    Raises
+    ------
+    FileFormatError
+        For a file that is missing, no GeoJSON, of another geometry or in another coordinate system.
+    InputError
+        For polygons that are none, and where shapely is not installed.
+
+    Examples
+    --------
+    >>> import json, pathlib, tempfile
+    >>> ring = [[12.45, 41.85], [12.55, 41.85], [12.55, 41.95], [12.45, 41.85]]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "area.geojson"
+    ...     _ = path.write_text(json.dumps({"type": "Polygon", "coordinates": [ring]}))
+    ...     round(md.geo.read_area(path).middle, 2)
+    12.5
     """
     polygons = [polygon for geometry, _, _ in _features(path, "area") for polygon in _polygons(geometry, path)]
     return area_of(polygons, source=path)
@@ -193,13 +226,37 @@ def read_areas(
     name_field: str | None = None,
     on_note: Callable[[str], None] | None = None,
 ) -> Areas:
-    """The areas that a file, or words such as 3x3, cut the places of a domain into; see the module docstring.
+    """The areas that a file, or words such as 3x3, cut the places of a domain into.
 
-    Parameters: rest, the name of the area of places that no polygon and no line of a CSV file names; name_field, the
-        property of polygons that names them; on_note, called with a sentence where polygons have no name, or several
-        have one name and are one area.
-    Raises: InputError for polygons that overlap or miss places, each named; for a domain without a plane where there
-        are polygons; FileFormatError for a file that is missing or of another format; what `read_raster` raises.
+    Parameters
+    ----------
+    source : str or Path
+        See the module docstring.
+    domain : Domain
+        The n places.
+    rest : str
+        The name of the area of places that no polygon and no line of a CSV file names.
+    name_field : str
+        The property of polygons that names them.
+    on_note : callable
+        Called with a sentence where polygons have no name, or several have one name and are one area.
+
+    Returns
+    -------
+    Areas
+        Names and labels.
+
+    Raises
+    ------
+    InputError
+        For polygons that overlap or miss places, each named; for a domain without a plane where there are polygons.
+    FileFormatError
+        For a file that is missing or of another format; what `md.read.raster` raises.
+
+    Examples
+    --------
+    >>> md.geo.read_areas("2x1", md.Domain.grid((2, 2), 1.0)).names
+    ('1-1', '2-1')
     """
     blocks = _BLOCKS.fullmatch(str(source))
     path = Path(source)
