@@ -30,3 +30,6 @@ CERTIFIED = 1e-9
 # Relative: what a closed form loses for the room of its integers, a share of `repair.spare`: 3e-6 on the cases, most of
 # it where edges are short.
 SPARED = 1e-5
+
+# Relative: the plane of a map lengthens no distance by more (problem/plane.py refuses wider areas).
+ON_THE_GROUND = 1e-3

@@ -68,11 +68,13 @@ _WORDS = {
 
 
 def check_claim(asked: str | None, program: str) -> None:
-    """Raises: InputError for another word than any and cells, or another program than optimal beside any."""
-    if asked not in (None, "any", "cells"):
-        raise InputError("must be any, or cells", field="positions", value=asked)
-    if asked == "any" and program not in ("auto", "optimal"):
-        raise InputError(f"any is made by the optimal program alone, and not by {program}", field="positions")
+    """Raises: InputError for another word than any, inside and cells, or another program than optimal beside the first
+    two.
+    """
+    if asked not in (None, "any", "inside", "cells"):
+        raise InputError("must be any, inside or cells", field="positions", value=asked)
+    if asked in ("any", "inside") and program not in ("auto", "optimal"):
+        raise InputError(f"{asked} is made by the optimal program alone, and not by {program}", field="positions")
 
 
 def cells_instead(domain: Domain, loss: str, *, varies: bool, program: str) -> str | None:

@@ -67,7 +67,8 @@ class Sampler(Shown):
         P(y|u) = mass / 2^62 (factored: mass / S(u)); or for positions `at` (b, 2) or (2,), in the unit of the map.
 
         With a claim about positions these, and the centres of secrets, draw a row by the spline
-        (positions/spline.py) anew for every report; without one a position stands for its cell (`place_at`).
+        (positions/spline.py) anew for every report; without one a position stands for its cell (`place_at`); on a grid
+        of one axis, as of incomes, one beyond it for the last cell.
         Returns: report numbers with the coordinates of secrets (or positions) and reports, and `accuracy`, the radius
             about a report that holds the true position with 95 % under the prior, in the unit of the map (accuracy.py;
             not of factored mechanisms); attributes bits, claim and cost.
@@ -151,6 +152,10 @@ class Sampler(Shown):
             raise InputError("is one position", field="at", value=f"{len(positions)} positions", remedy="use sample")
         if drawn:
             return self._placed.snapped(domain, positions)
+        if domain.kind == "grid" and domain.dimension == 1 and np.isfinite(positions).all():
+            assert domain.origin is not None and domain.cell is not None and domain.shape is not None
+            low = domain.origin[0]  # numbers beyond a scale count for its last cell: no two get further apart
+            positions = np.clip(positions, low, low + domain.cell[0] * domain.shape[0])
         return np.array([place_at(domain, each) for each in positions.tolist()]), None
 
     def released(self, place: int, **attributes: str) -> xr.DataArray:

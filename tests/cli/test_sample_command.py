@@ -70,6 +70,16 @@ def test_no_location_is_moved_further(location, message) -> None:
     assert caught.value.field == "at"
 
 
+def test_numbers_beyond_a_scale_count_for_its_last_cell() -> None:
+    sampler = md.Sampler(md.baselines.geometric(md.load_problem("line", cells=4)))
+    beyond, last = (sampler.sample(at=[[x]], size=50, seed=1) for x in (1e9, 3.9))
+    assert beyond["secret"] == last["secret"] == 3
+    assert (beyond.values == last.values).all()
+    assert sampler.sample(at=[[-5.0]], seed=1)["secret"] == 0
+    with pytest.raises(md.errors.InputError, match="without a comma"):
+        sampler.sample(at=[[85.0, 0.0]])
+
+
 def test_places_without_cells_are_named_exactly() -> None:
     domain = md.Domain.points_at([[0.0, 1.0], [0.5, 0.1]], unit="km")
     assert place_at(domain, (0.5, 0.1)) == 1

@@ -128,7 +128,7 @@ def test_the_forbidden_part_holds_no_cell(run_json, tmp_path):
         ({"--unit": "degree"}, "unit"),
         ({"--program": "magic"}, "program"),
         ({"--loss": "joy"}, "loss"),
-        ({"--paths": "winding", "--positions": "any"}, "paths"),
+        ({"--positions": "winding"}, "positions"),
         ({"--positions": "some"}, "positions"),
         ({"--time-limit": "0"}, "time-limit"),
         ({"--within": "399"}, "cell"),
@@ -580,7 +580,7 @@ def test_a_river_between_two_people_does_not_raise_their_odds(run, run_json, riv
     assert np.array_equal(points_of(mechanism, "report"), points_of(mechanism, "secret")[dry])
     assert 1.8 < largest_odds(mechanism, 200.0) <= made["factor_within"] < 2.001
     assert run_json("verify", straight)[1]["lower_bound_checked"] is True
-    code, walked = run_json("area", *BANKS, "--forbidden", river, "--paths", "inside", "-o", inside)
+    code, walked = run_json("area", *BANKS, "--forbidden", river, "--positions", "inside", "-o", inside)
     assert (code, walked["secrets"]) == (0, dry.sum())
     assert 3 < largest_odds(md.load(inside), 200.0) <= walked["factor_within"]
     assert walked["position_loss"] < made["position_loss"]
