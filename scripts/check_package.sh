@@ -20,7 +20,7 @@ for kind in whl tar.gz; do
     "$bin/python" -m pip install --quiet dist/*."$kind"
     (
         cd "$folder"
-        "$bin/mechdesign" problems
+        "$bin/mechdesign" solve --help
         "$bin/mechdesign" solve philadelphia --cells 10 -o "$kind.nc"
         "$bin/mechdesign" verify "$kind.nc"
         "$bin/mechdesign" export "$kind.nc" -o "$kind.csv" --with-verifier --overwrite

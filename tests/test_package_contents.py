@@ -10,9 +10,9 @@ import pytest
 from conftest import ROOT
 
 IN_BOTH = {
-    ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "README.md",
-    "RELEASING.md", "SECURITY.md", "benchmarks", "docs", "mechdesign", "problems", "pyproject.toml",
-    "scripts", "tests",
+    ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md",
+    "LICENSE", "README.md", "RELEASING.md", "SECURITY.md", "benchmarks", "docs", "mechdesign", "paper.md", "problems",
+    "pyproject.toml", "scripts", "tests",
 }  # fmt: skip
 DATA = {"problems/data/northeast_block_groups_2020.csv.gz"}  # read as it is
 IN_ROOT = IN_BOTH | {".ci", ".github", "conda"}

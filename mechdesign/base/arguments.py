@@ -113,7 +113,7 @@ def _fits(value: object, hint: Any) -> bool:
 
 def _fits_array(value: object, parts: tuple[Any, ...]) -> bool:
     """The same of what NumPy makes an array of, or of one of the other parts of a union with it."""
-    others = {part for part in parts if isinstance(part, type)} - {str} | ({str} if Path in parts else set())
+    others = {part for part in parts if isinstance(part, type)} - {str, Any} | ({str} if Path in parts else set())
     if isinstance(value, tuple(others)):
         return True
     return not (_textual(value) or type(value).__module__.startswith("mechdesign."))
