@@ -253,7 +253,7 @@ def _of_polygons(
             f"all {len(features)} polygons have one name, and the share of one area is 100 %",
             field="areas",
             value=next(iter(regions)),
-            remedy=f"name the property that tells them apart: --name-field NAME ({_properties(features)})",
+            remedy=f"name the property that tells them apart, name_field=NAME ({_properties(features)})",
         )
     several = [f"{len(parts)} polygons named {name}" for name, parts in regions.items() if len(parts) > 1]
     if several:
@@ -322,7 +322,7 @@ def _names(path: Path, features: list[Feature], name_field: str | None, on_note:
         names.append(name if isinstance(name, str) or name is None else json.dumps(name))
     if None in names:
         on_note(
-            f"{path.name}: areas without a name are numbered; --name-field NAME names them ({_properties(features)})."
+            f"{path.name}: areas without a name are numbered; name_field=NAME names them ({_properties(features)})."
         )
     return [f"area {k + 1}" if name is None else name for k, name in enumerate(names)]
 

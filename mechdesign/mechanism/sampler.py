@@ -17,7 +17,7 @@ from mechdesign.base.arguments import asked
 from mechdesign.base.display import Shown
 from mechdesign.base.memory import require_memory
 from mechdesign.base.registry import Table
-from mechdesign.base.threads import source
+from mechdesign.base.threads import Rng, source
 from mechdesign.errors import InputError
 from mechdesign.mechanism.accuracy import accuracy
 from mechdesign.mechanism.dataset import COST, TABLE, PositionClaim, refused
@@ -61,7 +61,7 @@ class Sampler(Shown):
         return {"secrets": self.rows.secrets, "reports": self.rows.reports, "claim": self.admission.claim}
 
     def sample(
-        self, secrets: ArrayLike | None = None, size: int = 1, *, at: ArrayLike | None = None, seed: int | None = None
+        self, secrets: ArrayLike | None = None, size: int = 1, *, at: ArrayLike | None = None, rng: Rng = None
     ) -> xr.DataArray:
         """Reports (secret b, draw size) drawn independently for secrets (b,), or for one, each with exactly
         P(y|u) = mass / 2^62 (factored: mass / S(u)); or for positions `at` (b, 2) or (2,), in the unit of the map.
@@ -72,9 +72,10 @@ class Sampler(Shown):
         Returns: report numbers with the coordinates of secrets (or positions) and reports, and `accuracy`, the radius
             about a report that holds the true position with 95 % under the prior, in the unit of the map (accuracy.py;
             not of factored mechanisms); attributes bits, claim and cost.
-            With `seed`, for simulations only, bits is "simulation, seed 7 (predictable)".
-        Raises: InputError for secrets that are not there, positions outside, or a size or seed that is not a whole
-            number; SizeError where the draws would not fit in memory.
+            With `rng`, a seed or a generator of NumPy, for simulations only, bits is "simulation, seed 7
+            (predictable)".
+        Raises: InputError for secrets that are not there, positions outside, or a size that is not a whole number,
+            another `rng`; SizeError where the draws would not fit in memory.
         Cost: 5 microseconds for every distinct secret of 900 reports, then 40 to 60 ns a draw (200 where every draw
             names its own secret), of which 25 for the bits of the operating system. Memory: at most 16 bytes for every
             report of a distinct secret, in blocks of 64 MB of 8; 16 bytes a draw, on two axes 32.
@@ -84,14 +85,14 @@ class Sampler(Shown):
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
             raise InputError("must be a whole number, 1 or more", field="size", value=size)
         require_memory(int(size), len(cells), tables=4, what="the draws", field="size", remedy="draw fewer at a time")
-        _, name = source(seed)
+        _, name = source(rng)
         if points is None:
-            drawn = self.rows.sample(cells, int(size), seed=seed)
+            drawn = self.rows.sample(cells, int(size), rng=rng)
         else:
-            bits, _ = source(None if seed is None else seed + _OTHER_STREAM)
+            bits, _ = source(rng + _OTHER_STREAM if isinstance(rng, (int, np.integer)) else rng)
             steps = self._placed.drawn_steps(np.repeat(points, size, axis=0), bits)
             rows = self._placed.around[np.repeat(cells, size), steps]
-            drawn = self.rows.sample(rows, 1, seed=seed).reshape(len(cells), int(size))
+            drawn = self.rows.sample(rows, 1, rng=rng).reshape(len(cells), int(size))
         placed = {f"secret_{a}": ("secret", values[cells]) for a, values in self._places("secret").items()}
         if at is not None:
             positions = positions_given(self.admission.domain, at).T
@@ -187,7 +188,7 @@ def sample(
     size: int = 1,
     *,
     at: ArrayLike | None = None,
-    seed: int | None = None,
+    rng: Rng = None,
 ) -> xr.DataArray:
     """`Sampler.sample`, the mechanism proved first: keep a `Sampler` to prove it once."""
-    return Sampler(mechanism=mechanism).sample(secrets, size, at=at, seed=seed)
+    return Sampler(mechanism=mechanism).sample(secrets, size, at=at, rng=rng)

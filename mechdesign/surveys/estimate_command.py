@@ -17,6 +17,7 @@ from mechdesign.cli.options import (
     check_page,
     save_page,
 )
+from mechdesign.cli.parsing import as_options
 from mechdesign.errors import InputError
 
 _REPORTS_HELP = "CSV of reports: column report, or x and y, or longitude and latitude; count, how often; mechanism."
@@ -70,7 +71,7 @@ def estimate(
     counts = list(read_reports(reports, places, on_note=printing.note).values())
     parted = None
     if areas is not None:
-        parted = read_areas(areas, domain, name_field=name_field, on_note=printing.note)
+        parted = read_areas(areas, domain, name_field=name_field, on_note=lambda told: printing.note(as_options(told)))
     others = None if against is None else list(read_reports(against, places, on_note=printing.note).values())
     estimated = estimate_shares(
         mechanisms,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +23,7 @@ from mechdesign.cli.options import (
     real,
     whole,
 )
-from mechdesign.cli.parsing import parameter_values, problem_asked
+from mechdesign.cli.parsing import as_options, parameter_values, problem_asked
 from mechdesign.errors import InputError
 from mechdesign.geo.commands import area_asked
 
@@ -33,14 +33,13 @@ if TYPE_CHECKING:
     from mechdesign.problem.problem import DesignProblem
 
 _SOURCE_HELP = (
-    "An area (.geojson), over which people are planned to be spread evenly; or a mechanism file (.nc), or a problem, "
-    "its parameters after it: its prior is the planned truth."
+    "An area (.geojson), over which people are planned to be spread evenly, its cells after it as --cell METRES, about "
+    "400 without; or a mechanism file (.nc), or a problem, its parameters after it: its prior is the planned truth."
 )
 _LEVELS_HELP = "Epsilons of an area or a problem, in nats per unit, such as 0.005,0.01. Of an area without: four odds."
-_CELL_HELP = "Side of a cell of an area, in metres. Without: about 400 cells."
 _ERROR_HELP = "Half the interval that is wanted, as a share of 1 like --confidence: 0.02 is 2 points of 100."
 FAMILY = "geometric_clamped"  # of mechanisms at --levels
-CELLS = 400  # of an area without --cell
+CELLS = 400  # of an area whose cells are not given
 RADIUS, ODDS = 200.0, (1.5, 2.0, 4.0, 10.0)  # of an area: metres without --within, and factors without --levels
 _OUTPUT_HELP = "File to write: .csv, .json or .nc."
 
@@ -51,7 +50,6 @@ def plan(
     respondents: Annotated[int, whole("--respondents", help="How many people will report once each.")],
     source: Annotated[str | None, typer.Argument(help=_SOURCE_HELP)] = None,
     box: BoxOption = None,
-    cell: Annotated[float | None, real("--cell", help=_CELL_HELP)] = None,
     within: WithinOption = None,
     error: Annotated[float, real("--error", help=_ERROR_HELP)] = 0.02,
     levels: Annotated[str | None, typer.Option("--levels", help=_LEVELS_HELP)] = None,
@@ -71,17 +69,18 @@ def plan(
     """
     file = source is not None and Path(source).suffix.lower() == ".nc"
     on_earth = source is None or Path(source).suffix.lower() in (".geojson", ".json")
-    if file or on_earth:
-        parameter_values("a mechanism file" if file else "an area", (), context.args)
+    if file:
+        parameter_values("a mechanism file", (), context.args)
     if file and levels is not None:
         raise InputError("is for an area or a problem: a file has its own level", field="levels", value=levels)
-    if not on_earth and (box, cell) != (None, None):
-        raise InputError("is for an area, and not beside a file or a problem", field="box, cell", value=source)
+    if source is not None and box is not None:
+        raise InputError("is an area of its own, beside no other source", field="box", value=source)
     within = None if within is None else positive(within, "within")
     problem = None
     if on_earth:
         within = RADIUS if within is None else within
-        problem = _of_area(area_asked(None if source is None else Path(source), box), cell, within)
+        given = parameter_values("an area", ("cell",), context.args)
+        problem = _of_area(area_asked(None if source is None else Path(source), box), given, within)
     elif not file:
         problem_file, parameters = problem_asked(str(source), context)
         problem = problem_file.build(**parameters)
@@ -113,7 +112,7 @@ def plan(
             made, more = _of_levels(problem, numbers or [problem.metric.smallest_level], FAMILY)
         tables, described = made | tables, more | described
     assert domain is not None
-    parted = read_areas(areas, domain, name_field=name_field, on_note=printing.note)
+    parted = read_areas(areas, domain, name_field=name_field, on_note=lambda told: printing.note(as_options(told)))
     options: dict[str, Any] = {"people": respondents, "confidence": confidence, "simultaneous": simultaneous}
     options["error"] = error
     planned = make_plan(
@@ -142,13 +141,16 @@ def plan(
     printing.show(document, plan_words(document, domain.unit), as_json=as_json)
 
 
-def _of_area(area: Area, cell: float | None, within: float) -> DesignProblem:
+def _of_area(area: Area, given: Mapping[str, str], within: float) -> DesignProblem:
     """The problem of people spread evenly over the cells of an area, in m; tables are made at the levels asked for."""
     from mechdesign.geo.area import area_problem
     from mechdesign.output.printing import note
 
-    if cell is None:
-        cell = area.cell_for(CELLS)
+    try:
+        cell = real_number(given["cell"]) if given else area.cell_for(CELLS)
+    except ValueError as error:
+        raise InputError(str(error), field="cell", value=given["cell"], remedy="write --cell 200") from error
+    if not given:
         note(f"cells of {cell:g} m; --cell takes others")
     return area_problem(area.grid(cell=cell), epsilon=1 / within)
 

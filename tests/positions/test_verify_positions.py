@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 import pytest
-from exported import resealed
+from exported import joined, parted
 from oracles import reference_breaches
 from placed import SIDES, placed
 
@@ -69,7 +69,7 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_an_altered_table_is_refused(tmp_path, capsys, change):
     path = md.export(placed("holes"), tmp_path / "t.csv")
-    path.write_bytes(resealed(CHANGES[change](path.read_text()).encode()))
+    parted(CHANGES[change](joined(path)), path)
     assert verify_table.main([str(path)]) == 1
     assert "refused:" in capsys.readouterr().out
 
@@ -94,8 +94,8 @@ def test_levels_and_masses_that_do_not_prove_the_claim_are_refused(tmp_path):
 
 def test_rows_that_are_texts_are_no_table(tmp_path, capsys):
     path = tmp_path / "t.csv"
-    text = md.export(placed("square"), tmp_path / "s.csv").read_text()
-    path.write_bytes(resealed(altered(text, "# patch: [0, 0,", '# patch: ["0", 0,').encode()))
+    text = joined(md.export(placed("square"), tmp_path / "s.csv"))
+    parted(altered(text, "# patch: [0, 0,", '# patch: ["0", 0,'), path)
     assert verify_table.main([str(path)]) == 2
     assert "no table" in capsys.readouterr().out
 
@@ -114,7 +114,7 @@ BEYOND = {  # numbers of a claim that no level, or no cell, has: no table, or re
 def test_numbers_beyond_a_double_are_refused_in_one_sentence(tmp_path, capsys, name):
     (part, changes), code = BEYOND[name]
     path = md.export(placed("holes"), tmp_path / "t.csv")
-    path.write_bytes(resealed(claimed(path.read_text(), part, **changes).encode()))
+    parted(claimed(joined(path), part, **changes), path)
     assert verify_table.main([str(path)]) == code
     assert capsys.readouterr().out.splitlines()[-1].startswith({1: "refused:", 2: "no table:"}[code])
 
@@ -123,7 +123,7 @@ def test_a_table_without_patches_is_none(tmp_path, capsys):
     path = md.export(placed("square"), tmp_path / "t.json")
     text = re.sub(r'"patch": \[.*?\]\],\n', "", path.read_text(), flags=re.DOTALL)
     assert text != path.read_text()
-    path.write_bytes(resealed(text.encode()))
+    parted(text, path)
     assert verify_table.main([str(path)]) == 2
     assert capsys.readouterr().out.splitlines()[-1].startswith("no table:")
 
@@ -144,10 +144,10 @@ PATCHES = {
 @pytest.mark.parametrize("other", PATCHES)
 def test_patches_that_are_none_are_no_table(tmp_path, capsys, other):
     path = md.export(placed("levels"), tmp_path / "t.csv")
-    text = path.read_text()
+    text = joined(path)
     line = next(line for line in text.splitlines() if line.startswith("# patch: "))
     patch = PATCHES[other](json.loads(line.removeprefix("# patch: ")))
-    path.write_bytes(resealed(altered(text, line, f"# patch: {json.dumps(patch)}").encode()))
+    parted(altered(text, line, f"# patch: {json.dumps(patch)}"), path)
     assert verify_table.main([str(path)]) == 2
     assert capsys.readouterr().out.splitlines()[-1].startswith("no table:")
 

@@ -90,7 +90,7 @@ def test_a_plan_of_an_area_has_the_odds_of_every_level_and_what_comes_next(run, 
     code, out, err = run(*words[:-2])
     assert code == 0
     assert max(map(len, out.splitlines())) <= 80
-    assert "cells of 36 m" in err
+    assert "cells of 74 m" in err
     after = " ".join(out.splitlines()).split("Next: mechdesign ")[1].split(" makes the mechanism")[0]
     assert run(*after.replace("survey.nc", str(tmp_path / "survey.nc")).split())[0] == 0
 
@@ -221,8 +221,9 @@ def _turn(ring):
         (["plan", "G", "--areas", "2x2", "--respondents", "9", "--cells", "3"], "--cells"),
         (["plan", "G", "--areas", "7x2", "--respondents", "9"], "areas"),
         (["plan", "G", "--areas", "nowhere.csv", "--respondents", "9"], "areas"),
-        (["plan", "G", "--areas", "2x2", "--respondents", "9", "--box", "2,48,3,49"], "box, cell"),
-        (["plan", "paris", "--areas", "2x2", "--respondents", "9", "--cell", "9"], "box, cell"),
+        (["plan", "G", "--areas", "2x2", "--respondents", "9", "--box", "2,48,3,49"], "box"),
+        (["plan", "--box", "2,48,2.1,48.1", "--areas", "2x2", "--respondents", "9", "--cell", "x"], "cell"),
+        (["plan", "--box", "2,48,2.1,48.1", "--areas", "2x2", "--respondents", "9", "--cells", "3"], "--cells"),
         (["plan", "--areas", "2x2", "--respondents", "9"], "area"),
         (["plan", "G", "--areas", "2x2", "--respondents", "9", "--confidence", "95"], "confidence"),
         (["plan", "G", "--areas", "2x2", "--respondents", "9", "-o", "NEW.geojson"], "output"),
@@ -401,7 +402,7 @@ def test_an_unknown_column_of_numbers_is_asked_about_and_words_are_left_aside(ru
     code, out, err = run("estimate", tmp_path / "r.csv", files[0])
     assert code == 0
     assert "3,000 reports" in out
-    assert "--areas FILE" in out
+    assert "--areas 2x2" in out
     assert "left aside the column when" in err
 
 
