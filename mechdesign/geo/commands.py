@@ -126,7 +126,7 @@ def area(
         nats_per_unit = raster_on(domain, levels_from)
         axes = [nats_per_unit.x, nats_per_unit.y, nats_per_unit.z]
         varying = PrivacyLevel(raster=level_raster(axes, nats_per_unit.values, nats_per_unit.unit))
-    name = "box" if area is None else area.stem
+    name = output.stem if area is None else area.stem
     setting: dict[str, Any] = {
         "density": density if prior is None else raster_on(domain, prior),
         "stencil": 16,  # of a level that varies: at most 2.8 % above straight lines

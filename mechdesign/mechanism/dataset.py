@@ -460,7 +460,7 @@ def on_grid(values: xr.DataArray) -> xr.DataArray:
     >>> md.on_grid(mechanism["prior"]).sizes
     Frozen({'secret_y': 3, 'secret_x': 3})
     """
-    parts = {dim: [f"{dim}_{a}" for a in reversed(AXES) if f"{dim}_{a}" in values.coords] for dim in values.dims}
+    parts = {str(dim): [f"{dim}_{a}" for a in reversed(AXES) if f"{dim}_{a}" in values.coords] for dim in values.dims}
     parts = {dim: names for dim, names in parts.items() if len(names) > 1}
     if not parts:
         raise InputError("has no places on two axes", field="values", value=f"dims {values.dims}")

@@ -164,6 +164,16 @@ def lines_over(path: str | Path | None, domain: Domain) -> list[NDArray[np.float
     return near
 
 
+def place_words(domain: Domain, place: int) -> str:
+    """Where a place is: degrees east and north on Earth, else its coordinates with their unit."""
+    if domain.plane is not None:
+        digits = domain.plane.decimals(domain.spacing)
+        east, north = (float(degrees[0]) for degrees in domain.plane.backward(domain.points[[place]]))
+        return f"{east:.{digits}f}, {north:.{digits}f}"
+    unit = "" if domain.unit == "1" else f" {domain.unit}"
+    return ", ".join(f"{x:.4g}" for x in domain.points[place]) + unit
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Ground:
     """The cells of a grid, or the nodes of a network of streets, that values are drawn on; over, lines (k, 2) above."""

@@ -34,6 +34,7 @@ from mechdesign.output.canvas import (
     mechanism_words,
     metric_sentence,
     new_figure,
+    plain,
     problem_sentence,
 )
 from mechdesign.output.compare import AT_CLAIM
@@ -198,16 +199,20 @@ def save_plot(
     overwrite: bool = False,
     secrets: Sequence[int] | None = None,
     over: str | Path | None = None,
+    title: str | None = None,
 ) -> Path:
     """Draw a mechanism, a sweep or a diagnosis to a file, atomically, or write a figure that was drawn.
 
     Parameters: result, a Dataset, whose schema says which picture it is, the path of such a file, or a matplotlib
-    figure; secrets, the place numbers whose rows are drawn, and over, a GeoJSON file of lines: for mechanisms only.
+    figure; secrets, the place numbers whose rows are drawn, and over, a GeoJSON file of lines: for mechanisms only;
+    title, a line above what the heading says.
     Raises: as `check_plot_target` and the pictures; InputError for anything else, and for secrets or lines without a
     mechanism; FileFormatError if the disk refuses.
     """
     target = check_plot_target(path, overwrite=overwrite)
     figure = _figure(load_drawable(result) if isinstance(result, (str, Path)) else result, secrets, over)
+    if title is not None:
+        figure.suptitle(f"{plain(title)}\n{figure.get_suptitle()}".rstrip("\n"), x=0.01, ha="left", fontsize=10)
     write_atomically(target, lambda temporary: figure.savefig(temporary, format=target.suffix[1:].lower(), dpi=160))
     return target
 

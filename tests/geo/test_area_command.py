@@ -226,7 +226,7 @@ def test_a_level_in_every_form(run_json, tmp_path, words):
 def test_a_box_of_degrees(run_json, tmp_path):
     words = ["--cell", "400", "--epsilon", "0.003", "--program", "planar-laplace"]
     code, made = run_json("area", "--box", "2.34,48.85,2.36,48.87", *words, "-o", tmp_path / "a.nc")
-    assert (code, made["problem"], made["certified"]) == (0, "box", True)
+    assert (code, made["problem"], made["certified"]) == (0, "a", True)
     mechanism = md.load(tmp_path / "a.nc")
     plane = Plane.from_description(json.loads(mechanism.attrs["domain"])["plane"], "m")
     lon, lat = plane.backward(points_of(mechanism, "secret"))

@@ -83,7 +83,7 @@ def test_affine_constraints_of_ones_own_have_a_tight_bound() -> None:
     problem = problem_of(case)
     cap = 0.8 * float(table_of(optimum(case))[:, 1].max())
     built_in = md.programs.Constrained(problem=problem, constraints=[md.programs.ReportCap(cap=cap, reports=[1])])
-    own = md.programs.Constrained(problem=problem, constraints=[lambda table: [table[:, 1] <= cap]])
+    own = md.programs.Constrained(problem=problem, constraints=[lambda table: table[:, 1] <= cap])
     expected, found = (md.solve(program, gap=SOLVED).attrs for program in (built_in, own))
     assert expected["lower_bound"] > optimum(case).attrs["expected_loss"]
     assert found["objective"] == pytest.approx(expected["objective"], rel=2 * SOLVED)
