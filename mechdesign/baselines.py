@@ -1,11 +1,11 @@
 """Closed-form mechanisms to compare a design with: each takes a problem and returns a certified mechanism.
 
-BASELINES is the table of those that `compare` and `sweep` run: BASELINES["mine"] = f adds one; RIVALS that of the
-mechanisms of the literature on estimating distributions, which `compare` runs with rivals=True. `from_table` makes a
-mechanism of probabilities (n, m), at the smallest scale of the problem's metric that they satisfy.
+BASELINES is the table of those that `compare` and `sweep` run: BASELINES["mine"] = f adds one; FREQUENCY_ORACLES that
+of the mechanisms of the literature on estimating distributions, which `compare` runs with frequency_oracles=True.
+`from_table` makes a mechanism of probabilities (n, m), at the smallest scale of the problem's metric that they satisfy.
 """
 
-from mechdesign.closed_forms.baselines import BASELINES, RIVALS
+from mechdesign.closed_forms.baselines import BASELINES, FREQUENCY_ORACLES
 from mechdesign.closed_forms.build import closed_form_mechanism as from_table
 from mechdesign.closed_forms.build import constant_mechanism as constant
 from mechdesign.closed_forms.build import exponential_mechanism as exponential
@@ -16,7 +16,7 @@ from mechdesign.verification.audit import repaired
 
 __all__ = [
     "BASELINES",
-    "RIVALS",
+    "FREQUENCY_ORACLES",
     "constant",
     "exponential",
     "from_table",

@@ -44,9 +44,9 @@ class MechdesignError(Exception):
 
     def __str__(self) -> str:
         about = "" if self.field is None else f"{self.field}: "
-        given = "" if self.value is None else f" (got {self.value})"
+        suffix = "" if self.value is None else f" (got {self.value})"
         advice = "" if self.remedy is None else f"; {self.remedy}"
-        return f"{about}{self.message}{given}{advice}"
+        return f"{about}{self.message}{suffix}{advice}"
 
     def as_dict(self) -> dict[str, str | None]:
         """The JSON form: kind, field, value, message; the remedy ends the message."""

@@ -15,7 +15,7 @@ __all__ = ["diagnosis", "load", "mechanism", "save", "sweep"]
 
 
 class _Functions(ModuleType):
-    def __call__(self, *args: object, **given: object) -> NoReturn:
+    def __call__(self, *args: object, **keywords: object) -> NoReturn:
         """Raises: InputError: a picture is drawn by one of the functions."""
         raise InputError(
             "is a module of functions",

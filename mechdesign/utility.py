@@ -12,7 +12,7 @@ from mechdesign.closed_forms.privacy_radius import epsilon_within, nats_within
 from mechdesign.closed_forms.retrieval import retrieval_radius, table_retrieval_radius
 from mechdesign.problem.locate import nearest_node
 from mechdesign.solvers.kantorovich import Kantorovich, kantorovich
-from mechdesign.solvers.matched import match_distance, match_smallest_epsilon
+from mechdesign.solvers.matched import match_distance, match_effective_epsilon
 
 __all__ = [
     "AdversaryError",
@@ -23,7 +23,7 @@ __all__ = [
     "expected_distance",
     "kantorovich",
     "match_distance",
-    "match_smallest_epsilon",
+    "match_effective_epsilon",
     "mechanism_loss",
     "nats_within",
     "nearest_node",

@@ -1,6 +1,6 @@
-r"""Is a household's income above a threshold? One private answer on a grid of outputs, as in paper 002.
+r"""Is a household's income above a threshold? One private answer on a grid of outputs, as in Liang & Yi 2024.
 
-    secrets   income cells from 0 USD, each represented by its centre; prior: the log-normal fit of paper 002
+    secrets   income cells from 0 USD, each represented by its centre; prior: the log-normal fit of Liang & Yi 2024
     reports   outputs from -1/2 to 3/2, in answers
     loss      (f(x) - y)^2, f the soft threshold with a band of min(0.2 threshold, 2 / eps)
     metric    Euclidean, eps nats per USD, by default 1 / 12,000

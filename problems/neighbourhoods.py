@@ -9,8 +9,8 @@ r"""Which neighbourhood am I in? A query with few answers over Greater Philadelp
 
 Claim: ours. The labels are constructed, they are no real neighbourhoods: a place belongs to the nearest of `labels`
 centres, and centre k lies at extent * (frac(1/2 + 0.754878 k), frac(1/2 + 0.569840 k)), k = 1, 2, ... (the plastic
-number's sequence, which spreads evenly). The extent sets how private an answer is: at extent 100, as in paper 000, a
-neighbourhood is five times as many nats wide, and answers are hardly ever wrong.
+number's sequence, which spreads evenly). The extent sets how private an answer is: at extent 100, as in Koufogiannis &
+Pappas 2016, a neighbourhood is five times as many nats wide, and answers are hardly ever wrong.
 """
 
 from pathlib import Path
@@ -39,7 +39,7 @@ def problem(
     """The design problem.
 
     Parameters: cells per side; labels, the number of constructed neighbourhoods; stencil 4, 8, 16, 32 or 64; extent,
-    the side of the square that the map is stretched to; loss, zero-one or distance; label_map, a file of whole numbers
+    the side of the square that the map is stretched to; loss, zero-one or distance; label_map, a file of integers
     (ESRI ASCII or NetCDF, axes in miles) that is stretched like the density, or "constructed".
     """
     positive(extent, "extent")

@@ -1,4 +1,4 @@
-r"""Central Paris at one expected distance: what randomized response and metric noise truly claim (paper 001).
+r"""Central Paris at one expected distance: what randomized response and metric noise truly claim (Alvim et al. 2018).
 
     secrets   the centres of 30 x 30 cells of 150 m around 48.858072 N, 2.348050 E; x east, y north, in m
     prior     uniform, or proportional to 7,542 Gowalla check-ins
@@ -6,8 +6,8 @@ r"""Central Paris at one expected distance: what randomized response and metric 
     loss      the distance between secret and report, in m
 
 `mechdesign compare paris` tunes every mechanism to the expected distance and sets their true levels side by side.
-Claim: reported. Paper 001 (section VI) prints three epsilons for 450 m under the prior of 750 check-ins that it does
-not print; under the uniform prior ours deviate from them by -0.09 %, +0.78 % and +1.30 % (scripts/paris.py).
+Claim: reported. Alvim et al. 2018 (section VI) prints three epsilons for 450 m under the prior of 750 check-ins that it
+does not print; under the uniform prior ours deviate from them by -0.09 %, +0.78 % and +1.30 % (scripts/paris.py).
 """
 
 import csv
@@ -73,17 +73,17 @@ def counts(domain: Domain, checkins: str = "shipped") -> np.ndarray:
 
 
 def published() -> dict[str, float]:
-    """The epsilons that paper 001 prints for 450 m: nats for randomized response, nats per m for the others."""
+    """The epsilons that Alvim et al. 2018 prints for 450 m: nats for randomized response, nats per m for the others."""
     return {"randomized_response": 8.24797, "geometric": 0.00398441, "laplacian": 0.00404249}
 
 
 def remark(problem: DesignProblem) -> str:
     """Why our epsilons differ from the published ones, which are for 450 m on 30 x 30 cells."""
     return (
-        "Paper 001 prints its epsilons for 450 m under the prior of 750 sampled check-ins, which it does not print. "
-        "Under the uniform prior, with rows divided by their sums, ours are 8.24041, 0.00401544 and 0.00409513: "
+        "Alvim et al. 2018 prints its epsilons for 450 m under the prior of 750 sampled check-ins, which it does not "
+        "print. Under the uniform prior, with rows divided by their sums, ours are 8.24041, 0.00401544 and 0.00409513: "
         "-0.09 %, +0.78 % and +1.30 %. A prior close to uniform (chi-square distance 0.048) explains its first two "
         "together; then no prior at all explains the third, whose expected distance is between 451.74 and 452.88 m "
         "where cells are integrated exactly. At one expected distance privacy still differs: `mechdesign compare "
-        "paris` tells the true epsilon of each mechanism."
+        "paris` tells the effective epsilon of each mechanism."
     )

@@ -1,4 +1,5 @@
-r"""Greater Philadelphia: report a location, with less noise where more people are (paper 000, section IV).
+r"""Greater Philadelphia: report a location, with less noise where more people are (Koufogiannis & Pappas 2016, section
+IV).
 
     secrets   the centres of cells x cells squares over [0, extent]^2, to which the map is re-parametrised
     eps(u)    slope * density(u) + floor, in nats per unit; density in persons per km^2, bilinear between raster nodes
@@ -52,7 +53,7 @@ def problem(
 
 
 def published() -> dict[str, str]:
-    """Table I of paper 000, mean squared errors as printed."""
+    """Table I of Koufogiannis & Pappas 2016, mean squared errors as printed."""
     return {"planar_laplace": "37.5", "eikonal": "5.78", "optimal": "1.37"}
 
 
@@ -61,10 +62,10 @@ def remark(problem: DesignProblem) -> str:
     level = problem.metric.level_at(problem.domain)
     limit = float(np.asarray(problem.prior) @ (6 / level**2))
     return (
-        "Table I of paper 000 prints 37.5 for the planar Laplace mechanism (6 / 0.4^2, at the floor of eps), 5.78 for "
-        "the eikonal one at 200 x 200 and 1.37 for the optimal one at 35 x 35, on GRUMPv1 data. This map is a "
-        "substitute, so 5.78 is not expected: where noise is local and eps varies slowly the loss tends to the prior "
-        f"mean of 6 / eps^2, here {limit:.4g}. Below that lie coarse grids, which hide noise smaller than a cell, and "
-        "graph distances, which exceed the continuous one (16 neighbours: by up to 2.75 %, for a loss 2.7 % lower); "
-        "above it, what privacy costs where the weight system has no solution."
+        "Table I of Koufogiannis & Pappas 2016 prints 37.5 for the planar Laplace mechanism (6 / 0.4^2, at the floor "
+        "of eps), 5.78 for the eikonal one at 200 x 200 and 1.37 for the optimal one at 35 x 35, on GRUMPv1 data. This "
+        "map is a substitute, so 5.78 is not expected: where noise is local and eps varies slowly the loss tends to "
+        f"the prior mean of 6 / eps^2, here {limit:.4g}. Below that lie coarse grids, which hide noise smaller than a "
+        "cell, and graph distances, which exceed the continuous one (16 neighbours: by up to 2.75 %, for a loss 2.7 % "
+        "lower); above it, what privacy costs where the weight system has no solution."
     )

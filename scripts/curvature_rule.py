@@ -1,4 +1,5 @@
-"""Laplacian(log eps) <= eps^2 against the exact solution: where does Algorithm 1 of paper 000 have weights w >= 0.
+"""Laplacian(log eps) <= eps^2 against the exact solution: where does Algorithm 1 of Koufogiannis & Pappas 2016 have
+weights w >= 0.
 
 python scripts/curvature_rule.py [--cells 50]
 

@@ -257,7 +257,9 @@ def debts(options: argparse.Namespace) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def places(options: argparse.Namespace) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Kernels about a grid of centres over the box of the places, padded so that a cell is a whole number of metres."""
+    """Kernels about a grid of centres over the box of the places, padded so that a cell is an integer number of
+    metres.
+    """
     x = clouds(options.users or 10_000, options.seed)
     if options.data is not None:
         read = projected(options.data, options.projection)
@@ -328,7 +330,7 @@ def answer(options: argparse.Namespace) -> Iterator[tuple[str, pd.DataFrame]]:
                 "error": mechanism.attrs["expected_loss"],
                 "lower_bound": mechanism.attrs.get("lower_bound"),
                 "remapped": remapped_loss(mechanism),
-                "multiple": mechanism.attrs["effective_epsilon"],
+                "ratio": mechanism.attrs["ratio"],
                 **{f"mean of {n:,}": md.release.error_of_mean(mechanism, values, n) for n in users},
                 "raised": md.release.error_of_mean(mechanism, values, users[-1], population=population),
             }

@@ -1,4 +1,5 @@
-r"""Paris: the three epsilons of paper 001 for 450 m beside ours, and its Figure 2 over growing datasets of check-ins.
+r"""Paris: the three epsilons of Alvim et al. 2018 for 450 m beside ours, and its Figure 2 over growing datasets of
+check-ins.
 
 python scripts/paris.py
 python scripts/paris.py --figure [--repetitions 20] [--sizes 100 200 ...] [--prior checkins] [--checkins FILE]
@@ -28,7 +29,7 @@ import xarray as xr
 import mechdesign as md
 from mechdesign.closed_forms.loss import expected_distance
 from mechdesign.output.canvas import mechanism_style, mechanism_words
-from mechdesign.output.matched import family_mechanism, smallest_epsilon
+from mechdesign.output.matched import effective_epsilon, family_mechanism
 from mechdesign.problem.problem import read_problem_file
 from mechdesign.programs.matched_distance import FAMILIES
 from mechdesign.surveys.study import ESTIMATORS
@@ -53,7 +54,7 @@ def epsilons() -> None:
             matched = [md.utility.match_distance(problem, family, DISTANCE) for problem in problems]
             figures = [text for m in matched for text in (f"{m.epsilon:.9g}", f"{m.epsilon / paper - 1:+.2%}")]
             rows.append([family, matched[0].unit, f"{paper:.9g}", *figures])
-    names = ["mechanism", "unit", "paper 001", "uniform prior", "deviation", "check-ins", "deviation"]
+    names = ["mechanism", "unit", "published", "uniform prior", "deviation", "check-ins", "deviation"]
     print(pd.DataFrame(rows, columns=names).to_string(index=False))
     for border in BORDERS:
         names = [FLAT, f"geometric_{border}", f"laplacian_{border}"]
@@ -87,7 +88,7 @@ def figure(options: argparse.Namespace) -> None:
     problem = file.build(prior=options.prior, distance=options.distance)
     counts = file.module.counts(problem.domain, options.checkins)
     level = problem.metric.smallest_level
-    match, match_level = md.utility.match_distance, md.utility.match_smallest_epsilon
+    match, match_level = md.utility.match_distance, md.utility.match_effective_epsilon
     matched = {
         "expected distance": {name: match(problem, name, options.distance).epsilon for name in PAPER},
         "true level": {name: match_level(problem, name, level).epsilon for name in (*PAPER, "geometric_clamped")},
@@ -128,7 +129,7 @@ def described(mechanism: xr.Dataset, problem: md.DesignProblem) -> dict[str, flo
     """Claimed and true level (nats, or nats per m), expected distance (m), share of reports that are true."""
     return {
         "claimed_epsilon": mechanism.attrs["claimed_epsilon"],
-        "smallest_epsilon": smallest_epsilon(mechanism, problem),
+        "effective_epsilon": effective_epsilon(mechanism, problem),
         "expected_distance": expected_distance(mechanism),
         "truthful": float(problem.prior_array @ np.diagonal(md.probabilities(mechanism).values)),
     }

@@ -40,7 +40,7 @@ def main() -> None:
         seen = int((md.probabilities(mechanism).max("secret") > 1e-6).sum())
         print(
             f"{name:26}{told:>10}{channel_rank(mechanism):>6}{seen:>9}"
-            f"{attrs['expected_loss']:>8.3f}{attrs['effective_epsilon']:>15.4f}"
+            f"{attrs['expected_loss']:>8.3f}{attrs['ratio']:>15.4f}"
         )
     bound = made["statistical design"].attrs.get("lower_bound")
     if bound is not None:

@@ -41,7 +41,7 @@ def main() -> None:
         mechanism = md.solve(md.Optimal(problem=problem), gap=gap)
         table = md.probabilities(mechanism).values
         losses = [float((along.prior_array[:, None] * table * l).sum()) for l in (along.loss_matrix, lines)]
-        levels = [epsilon * md.audit(table, p).effective_epsilon for p in (along, straight)]
+        levels = [epsilon * md.audit(table, p).ratio for p in (along, straight)]
         bound = float(mechanism.attrs["lower_bound"])
         print(f"{name:<22}{losses[0]:14.5g}{bound:9.5g}{losses[1]:9.5g}{levels[0]:14.5g}{levels[1]:12.5g}")
     print("\nlosses in m, eps in nats per m; bound: no mechanism with the row's claim loses less along streets")

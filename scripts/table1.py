@@ -1,4 +1,5 @@
-"""Table I of paper 000 beside ours: on one grid, along a refinement curve, and a discretization that goes lower.
+"""Table I of Koufogiannis & Pappas 2016 beside ours: on one grid, along a refinement curve, and a discretization that
+goes lower.
 
 python scripts/table1.py [--cells 15] [--refine 10 15 20 25] [--average 20 25 30 35]
 python scripts/table1.py --sizes 35 70 100 200 [--stencils 8 16] [--gap 1e-2] [--time-limit SECONDS]
@@ -66,9 +67,9 @@ def main() -> None:
         return
 
     ours = {row["mechanism"]: row for row in md.compare(file.build(cells=given.cells)).to_dict("records")}
-    table = _table("mechanism", "paper 000", f"ours, {given.cells} x {given.cells}", "lower bound", "effective eps")
+    table = _table("mechanism", "published", f"ours, {given.cells} x {given.cells}", "lower bound", "effective eps")
     for name, printed in file.module.published().items():
-        figures = (f"{ours[name][figure]:.6g}" for figure in ("loss", "lower_bound", "effective_epsilon"))
+        figures = (f"{ours[name][figure]:.6g}" for figure in ("loss", "lower_bound", "ratio"))
         table.add_row(name, printed, *figures)
     console.print(table, f"continuous Laplace mechanism at eps = 0.4: {planar_laplace.mean_squared_error(0.4):.4g}")
 
@@ -104,7 +105,7 @@ def _print_sizes(file: ProblemFile, given: argparse.Namespace) -> None:
     """Print one row for every grid and stencil: three mechanisms and a bound on one map."""
     names = "Laplace, clamped", "eikonal, remapped", "optimal, remapped", "bound", "optimal gap", "eikonal / bound"
     print(SIZES.format("cells", "neighbours", *names))
-    print(SIZES.format("paper 000", "", *file.module.published().values(), "", "", ""), flush=True)
+    print(SIZES.format("published", "", *file.module.published().values(), "", "", ""), flush=True)
     for cells in given.sizes:
         for stencil in given.stencils:
             problem = file.build(cells=cells, stencil=stencil)

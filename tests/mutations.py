@@ -39,7 +39,7 @@ _DTYPES = (
 )
 _IMPOSSIBLE = (LookupError, ValueError, TypeError, OverflowError)  # of a number, or after another mutation
 _SELDOM = (
-    *("objective", "lower_bound", "multiple", "remapped_loss", "problem_metric", "claimed_epsilon"),
+    *("objective", "lower_bound", "scale", "remapped_loss", "problem_metric", "claimed_epsilon"),
     *("own", "units", "_FillValue"),
 )
 
@@ -165,8 +165,8 @@ def _multiplier(draft: Draft, random: Random) -> None:
     metric[name] *= factor
     draft.attrs["metric"] = json.dumps(metric, sort_keys=True)
     if random.random() < 0.5:
-        draft.attrs["multiple"] *= factor
-        draft.attrs["effective_epsilon"] *= factor
+        draft.attrs["scale"] *= factor
+        draft.attrs["ratio"] *= factor
 
 
 def _variable(draft: Draft, random: Random, among: str = "iuf") -> str:
@@ -316,7 +316,7 @@ def _bound_of_positions(draft: Draft, random: Random) -> None:
     problem, level = honest.problem, draft.variables["corner_level"][1]
     if factor != 1 and level.shape == (problem.domain.size, 4):
         draft.put("corner_level", level * factor)
-    program = Positions(replace(problem, metric=honest.asked), corner_level=draft.variables["corner_level"][1])
+    program = Positions(replace(problem, metric=honest.problem_metric), corner_level=draft.variables["corner_level"][1])
     seed = random.getrandbits(32)
     multipliers = noise(program, random.uniform(0.5, 3.0) * draft.attrs["objective"], tries=200, seed=seed)
     if random.random() < 0.3:

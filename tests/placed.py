@@ -83,7 +83,7 @@ def _on_land(problem: md.DesignProblem) -> xr.Dataset:
 
 
 def masses_at(mass: list[list[int]], found: Patches, cell: int, steps: list[int], grain: int) -> list[int]:
-    """2^68 grain^4 P(y|x), whole numbers, for every report y, at steps / grain sides from the centre of a cell."""
+    """2^68 grain^4 P(y|x), integers, for every report y, at steps / grain sides from the centre of a cell."""
     first, second = (((grain - 2 * s) ** 2, 6 * grain**2 - 8 * s * s, (grain + 2 * s) ** 2) for s in steps)
     rows = [mass[row] for row in found.around[cell].tolist()]
     a, b, c, d, e, f, g, h, i = (x * y for x in first for y in second)

@@ -127,7 +127,7 @@ def drawn_vectors(name: str, reports: int, seed: int) -> list[Vector]:
 
 @cache
 def border_vectors(name: str, secret: int) -> list[Vector]:
-    """Vectors of the whole numbers at which another place begins, or nothing is drawn, and of those before them, with
+    """Vectors of the integers at which another place begins, or nothing is drawn, and of those before them, with
     the places of the independent reader. Where nothing is drawn a round of zeros follows, which is the secret's own.
     """
     reader, vectors = Reader(content(name)), []
@@ -157,7 +157,7 @@ def vector_file(vectors: Sequence[Vector]) -> bytes:
 
 
 def chances(name: str, secret: int) -> NDArray[np.float64]:
-    """P(y|u) (n,) of a secret, from whole numbers of the independent reader."""
+    """P(y|u) (n,) of a secret, from integers of the independent reader."""
     reader = Reader(content(name))
     masses = [reader.kernel[-1] * weight for weight in reader.weight]
     for q, place in reader.ball(secret):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.cli.parsing import as_options
 from mechdesign.errors import InputError, UnknownNameError
 
@@ -88,7 +88,7 @@ GUESSES = [
     (lambda: designed(loss=md.losses.Distance), "loss"),
     (lambda: md.compare("philadelphia"), "problem"),
     (lambda: md.compare(problem(), mechanisms=[made()]), "mechanisms"),
-    (lambda: md.sweep(problem(), ["a"]), "multipliers"),
+    (lambda: md.sweep(problem(), ["a"]), "scales"),
     (lambda: md.audit(np.eye(16), "philadelphia"), "problem"),
     (lambda: md.diagnosis(made()), "problem"),
     (lambda: md.Sampler(mechanism="x.nc"), "mechanism"),
@@ -165,7 +165,7 @@ def test_objects_are_copied_and_pickled_as_before():
 
 
 def test_a_checked_function_keeps_its_name_and_passes_on_what_it_raises():
-    @asked
+    @validated
     def quotient(a: float, b: float = 1.0, *, words: list[str] | None = None) -> float:
         """Docstring."""
         return a / b

@@ -46,7 +46,7 @@ mechanisms = {
     "geometric, clamped": md.baselines.geometric(problem, at_distance("geometric_clamped")),
 }
 for name, mechanism in mechanisms.items():
-    true = md.audit(md.probabilities(mechanism).values, problem, normalise=True).smallest_epsilon
+    true = md.audit(md.probabilities(mechanism).values, problem, normalise=True).effective_epsilon
     print(f"{name:22} claims {mechanism.attrs['claimed_epsilon']:.5g}, truly {true:.5f} nats per m")
 
 # %%

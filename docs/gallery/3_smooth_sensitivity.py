@@ -46,7 +46,7 @@ below.legend()
 baseline = md.release.release_mechanism(problem, f, S, law=law, gamma=gamma)
 optimal = md.solve(problem)
 for name, mechanism in [("smooth sensitivity", baseline), ("optimal", optimal)]:
-    share = mechanism.attrs["effective_epsilon"]
+    share = mechanism.attrs["ratio"]
     print(f"{name:20} expected squared error {mechanism.attrs['expected_loss']:.3g}, {share:.2f} of the claim")
 print(f"{'lower bound':20} {optimal.attrs['lower_bound']:27.3g}")
 

@@ -1,10 +1,10 @@
 """Arguments of a call, checked before any work: their types by their annotations, and usual ranges by functions.
 
-Types. `asked` decorates a function; `display.Shown` checks the fields of a dataclass. What Python would say later, of
-an attribute that a text does not have, is said of the argument. Types are classes of this package, Datasets, paths,
-numbers, arrays, texts and mappings. What is missing or unknown is a TypeError.
+Types. `validated` decorates a function; `display.ReprMixin` checks the fields of a dataclass. What Python would say
+later, of an attribute that a text does not have, is said of the argument. Types are classes of this package, Datasets,
+paths, numbers, arrays, texts and mappings. What is missing or unknown is a TypeError.
 
-Ranges: positive numbers, finite arrays, arrays that share no memory, privacy levels, whole numbers.
+Ranges: positive numbers, finite arrays, arrays that share no memory, privacy levels, integers.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ _UNIONS = (typing.Union, types.UnionType)
 _SHOWN = 60  # characters of a value
 
 
-def asked(function: Callable[_P, _R]) -> Callable[_P, _R]:
+def validated(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """The function, its arguments checked first. Raises: InputError that names the argument."""
 
     @functools.wraps(function)
-    def call(*args: _P.args, **given: _P.kwargs) -> _R:
-        check_arguments(function, args, given)
-        return function(*args, **given)
+    def call(*args: _P.args, **keywords: _P.kwargs) -> _R:
+        check_arguments(function, args, keywords)
+        return function(*args, **keywords)
 
     return call
 
 
-def check_arguments(owner: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any]) -> None:
-    """Refuse arguments of a function or class that do not fit its annotations. Raises: as `asked`."""
-    bound, hints = _signature(owner).bind(*args, **given), _hints(owner)
+def check_arguments(owner: Callable[..., Any], args: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
+    """Refuse arguments of a function or class that do not fit its annotations. Raises: as `validated`."""
+    bound, hints = _signature(owner).bind(*args, **keywords), _hints(owner)
     for name, value in bound.arguments.items():
         parameter = bound.signature.parameters[name]
         gathering = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
@@ -175,11 +175,11 @@ def check_epsilon(epsilon: float, field: str = "epsilon") -> float:
 
 
 def check_whole(value: int, field: str, *, least: int = 1) -> int:
-    """A whole number that is not below `least`. Raises: InputError."""
+    """An integer that is not below `least`. Raises: InputError."""
     try:
         number = least - 1 if isinstance(value, bool) else operator.index(value)
     except TypeError:
         number = least - 1
     if number < least:
-        raise InputError(f"must be a whole number from {least} on", field=field, value=value)
+        raise InputError(f"must be an integer from {least} on", field=field, value=value)
     return number

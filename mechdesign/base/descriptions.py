@@ -34,12 +34,12 @@ Reader = Callable[[Any, str], Any]  # of a value of a description and the name o
 SMALLEST = 2.0**-960
 LARGEST = 2.0**500
 LARGEST_WHOLE = (1 << 63) - 1  # typed
-_EXACT = 2**53  # the whole numbers up to here are doubles
+_EXACT = 2**53  # the integers up to here are doubles
 _SMALLEST_REAL, _LARGEST_REAL = 1e-100, 1e100  # typed: squares and quotients are doubles
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _REAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _INFINITE = re.compile(r"[+-]?inf(inity)?", re.I)
-_LONGEST = 1000  # characters of a whole number that are read at all
+_LONGEST = 1000  # characters of an integer that are read at all
 
 
 def read_json(text: str | bytes) -> Any:
@@ -76,9 +76,9 @@ def word(value: object, field: str) -> str:
 
 
 def whole(value: object, field: str, least: int, most: int) -> int:
-    """A whole number from `least` to `most`."""
+    """An integer from `least` to `most`."""
     if type(value) is not int or not least <= value <= most:
-        raise _refused(f"must be a whole number from {least} to {most}", field, value)
+        raise _refused(f"must be an integer from {least} to {most}", field, value)
     return value
 
 
@@ -91,7 +91,7 @@ def finite(value: object, field: str) -> float:
 
 
 def wholes(value: object, field: str, least: int, most: int) -> NDArray[np.int64]:
-    """Whole numbers from `least` to `most`, within 64 bits; shape (k,)."""
+    """Integers from `least` to `most`, within 64 bits; shape (k,)."""
     import numpy as np  # where it is needed: every command imports this file for its options
 
     return np.array([whole(entry, field, least, most) for entry in _listed(value, field)], np.int64)
@@ -147,11 +147,11 @@ def _refused(problem: str, field: str, value: object) -> InputError:
 
 
 def whole_number(text: str) -> int:
-    """The whole number that `text` writes. Raises: ValueError for another text, and beyond 64 bits."""
+    """The integer that `text` writes. Raises: ValueError for another text, and beyond 64 bits."""
     if _WHOLE.fullmatch(text) is None:
-        raise ValueError("must be a whole number in the digits 0-9")
+        raise ValueError("must be an integer in the digits 0-9")
     if len(text) > _LONGEST or abs(value := int(text)) > LARGEST_WHOLE:
-        raise ValueError("must be a whole number of at most 64 bits")
+        raise ValueError("must be an integer of at most 64 bits")
     return value
 
 

@@ -19,20 +19,20 @@ _WIDTH = 96  # columns of a line
 _LINES = 4  # below the name of the class
 
 
-class Shown:
+class ReprMixin:
     """A dataclass that is shown by `facts`, in text and as a small table on pages, whose fields are checked by their
     names and kinds before it is made, and whose arrays are copied and read-only after its `__post_init__`.
     """
 
-    def __new__(cls, *args: Any, **given: Any) -> Self:
-        if args or given:  # there are none where a copy or a pickle is made
-            check_arguments(cls, args, given)
+    def __new__(cls, *args: Any, **keywords: Any) -> Self:
+        if args or keywords:  # there are none where a copy or a pickle is made
+            check_arguments(cls, args, keywords)
         return super().__new__(cls)
 
-    def __init_subclass__(cls, **given: Any) -> None:
-        super().__init_subclass__(**given)
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
         if "__repr__" not in cls.__dict__:  # there, `dataclass` leaves it alone
-            cls.__repr__ = Shown.__repr__  # type: ignore[method-assign]
+            cls.__repr__ = ReprMixin.__repr__  # type: ignore[method-assign]
         if "__post_init__" in cls.__dict__:
             cls.__post_init__ = _then_own(cls.__post_init__)  # type: ignore[assignment,method-assign]
 
@@ -54,9 +54,9 @@ class Shown:
     def facts(self) -> Mapping[str, object]:
         """What is worth a line: the fields that are not at their defaults."""
         own: tuple[Field[Any], ...] = fields(self)  # type: ignore[arg-type]
-        given = {field.name: getattr(self, field.name) for field in own if field.repr}
+        values = {field.name: getattr(self, field.name) for field in own if field.repr}
         usual = {field.name: field.default for field in own if field.default is not MISSING}
-        return {name: value for name, value in given.items() if not (name in usual and _usual(value, usual[name]))}
+        return {name: value for name, value in values.items() if not (name in usual and _usual(value, usual[name]))}
 
     def __repr__(self) -> str:
         lines = [(name, brief(value)) for name, value in self.facts().items()]
@@ -111,7 +111,7 @@ def _own_arrays(instance: Any) -> None:
 
 def brief(value: object) -> str:
     """A value in one line: arrays by their shape and range, objects by their own facts, texts cut."""
-    if isinstance(value, Shown):
+    if isinstance(value, ReprMixin):
         facts = [(name, brief(fact)) for name, fact in value.facts().items()]
         inner = facts[0][1] if len(facts) == 1 else ", ".join(f"{name} {fact}" for name, fact in facts)
         return _cut(f"{type(value).__name__}({inner})" if inner else type(value).__name__, _WIDTH - 16)

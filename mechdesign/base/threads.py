@@ -64,6 +64,6 @@ def source(rng: Rng = None) -> tuple[Callable[[int], bytes], str]:
     if isinstance(rng, np.random.Generator):
         return rng.bytes, "simulation, generator (predictable)"
     if isinstance(rng, bool) or not isinstance(rng, (int, np.integer)) or rng < 0:
-        message = "must be a seed, a whole number of 0 or more, or a generator of NumPy"
+        message = "must be a seed, an integer of 0 or more, or a generator of NumPy"
         raise InputError(message, field="rng", value=rng)
     return np.random.default_rng(int(rng)).bytes, f"simulation, seed {int(rng)} (predictable)"

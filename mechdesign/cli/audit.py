@@ -1,4 +1,4 @@
-"""`mechdesign audit`: the smallest epsilon of a table of another program, for a metric of the user's choice."""
+"""`mechdesign audit`: the effective epsilon of a table of another program, for a metric of the user's choice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mechdesign.cli.options import JsonOption, OverwriteOption, VerboseOption
-from mechdesign.cli.parsing import epsilon_words, parameter_values, problem_asked
+from mechdesign.cli.parsing import epsilon_words, parameter_values, parse_problem
 from mechdesign.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def audit(
 ) -> None:
     """Example: `mechdesign audit android-coarse`.
 
-    Compute the smallest epsilon of a table of another program, and with -o repair and certify it.
+    Compute the effective epsilon of a table of another program, and with -o repair and certify it.
     """
     if not Path(table).suffix and not Path(table).exists():
         others = {"metric": metric, "output": output, "normalise": normalise or None}
@@ -53,12 +53,12 @@ def audit(
     if output is not None:
         check_target(output, overwrite=overwrite)
     setting = _setting(context, metric)
-    given = read_table(Path(table))
-    built = setting(len(given))
+    entries = read_table(Path(table))
+    built = setting(len(entries))
     printing.note_compiling()
-    result, outcome = audit_table(given, built, normalise=normalise), None
+    result, outcome = audit_table(entries, built, normalise=normalise), None
     if output is not None:
-        fixed = repaired(given, built, normalise=normalise)
+        fixed = repaired(entries, built, normalise=normalise)
         proved(fixed)
         save(fixed, output, overwrite=overwrite)
         loss = float(fixed.attrs["expected_loss"])
@@ -103,11 +103,11 @@ def _setting(context: typer.Context, metric: str | None) -> Callable[[int], Desi
             remedy = "use euclidean, discrete, a problem or a mechanism file"
             raise InputError("unknown metric", field="metric", value=metric, remedy=remedy)
         else:
-            file, words = problem_asked(metric, context)
+            file, words = parse_problem(metric, context)
             problem = file.build(**words)
         return lambda secrets: problem
     lengths = ("within", "factor") if metric == "euclidean" else ("factor",)
-    given = parameter_values(metric, (*SETTINGS[metric], *lengths), context.args)
-    parameters = {"unit": "m"} if "within" in given else {}
-    parameters |= epsilon_words(given, radius=metric == "euclidean")
+    values = parameter_values(metric, (*SETTINGS[metric], *lengths), context.args)
+    parameters = {"unit": "m"} if "within" in values else {}
+    parameters |= epsilon_words(values, radius=metric == "euclidean")
     return lambda secrets: named_problem(metric, parameters, secrets=secrets)

@@ -17,7 +17,7 @@ from mechdesign.cli.options import (
     check_page,
     save_page,
 )
-from mechdesign.cli.parsing import problem_asked, scales_asked
+from mechdesign.cli.parsing import parse_problem, parse_scales
 from mechdesign.errors import INTERRUPTED, InputError, MechdesignError
 
 if TYPE_CHECKING:
@@ -49,23 +49,23 @@ def compare(
 
     Compare the optimal, the eikonal and the closed-form mechanisms, and your own, on one problem.
     """
-    file, parameters = problem_asked(problem, context)
+    file, parameters = parse_problem(problem, context)
     from mechdesign.output.given import read_mechanisms
     from mechdesign.solvers.solve import check_targets
 
     check_targets(gap, time_limit)
-    along = scales_asked(scales)
+    along = parse_scales(scales)
     if along is not None and only is not None:
         raise InputError("is for one scale: a curve has the optimum and its baselines", field="only", value=only)
     _check_output(output, curve=along is not None, overwrite=overwrite)
     built = file.build(**parameters)
-    given = read_mechanisms(mine or ())
+    mechanisms = read_mechanisms(mine or ())
     targets = {"gap": gap, "time_limit": time_limit}
     if along is not None:
-        _curve(built, along, given, targets, output, overwrite=overwrite, as_json=as_json)
+        _curve(built, along, mechanisms, targets, output, overwrite=overwrite, as_json=as_json)
         return
     names = None if only is None else [name for name in only.replace(",", " ").split() if name]
-    _table(built, names, given, targets, output, overwrite=overwrite, as_json=as_json)
+    _table(built, names, mechanisms, targets, output, overwrite=overwrite, as_json=as_json)
 
 
 def _check_output(output: Path | None, *, curve: bool, overwrite: bool) -> None:
@@ -86,7 +86,7 @@ def _check_output(output: Path | None, *, curve: bool, overwrite: bool) -> None:
 def _table(
     problem: DesignProblem,
     only: list[str] | None,
-    given: InputMechanisms,
+    mechanisms: InputMechanisms,
     targets: dict[str, float],
     output: Path | None,
     *,
@@ -95,35 +95,35 @@ def _table(
 ) -> None:
     """One row a mechanism."""
     from mechdesign.output import printing
-    from mechdesign.output.compare import Row, best_private, bounded, each_mechanism, judged
+    from mechdesign.output.compare import Row, best_private, bounded, each_mechanism, row_of
     from mechdesign.output.files import write_rows
     from mechdesign.output.summary import comparison_words
 
     printing.note_compiling()
     table: list[Row] = []
-    made, interrupted = {}, False
+    tables, interrupted = {}, False
     try:
         with printing.progress(problem.name, limit=targets["time_limit"]) as on_progress:
             gap, limit = targets["gap"], targets["time_limit"]
-            mechanisms = each_mechanism(
-                problem, gap=gap, time_limit=limit, only=only, given=given, on_progress=on_progress
+            results = each_mechanism(
+                problem, gap=gap, time_limit=limit, only=only, mechanisms=mechanisms, on_progress=on_progress
             )
-            for name, mechanism in mechanisms:
+            for name, mechanism in results:
                 if isinstance(mechanism, MechdesignError):
                     words = "had no time" if mechanism.field == "time_limit" else "does not fit this problem"
                     printing.note(f"{name} {words}: {mechanism}")
                     continue
                 interrupted |= mechanism.attrs.get("stopped") == "interrupt"
-                table.append(judged(name, mechanism, problem))
-                made[name] = mechanism
+                table.append(row_of(name, mechanism, problem))
+                tables[name] = mechanism
     except KeyboardInterrupt:
         if not table:
             raise
         interrupted = True
-    table = bounded(table, made)
+    table = bounded(table, tables)
     if output is not None and output.suffix.lower() == ".html":
         if table:
-            save_page(best_private(table, made), output, comparison=table, overwrite=overwrite)
+            save_page(best_private(table, tables), output, comparison=table, overwrite=overwrite)
     elif output is not None:
         write_rows(table, output, overwrite=overwrite)
     printing.show(table, comparison_words(table, problem), as_json=as_json)
@@ -135,7 +135,7 @@ def _table(
 def _curve(
     problem: DesignProblem,
     scales: list[float],
-    given: InputMechanisms,
+    mechanisms: InputMechanisms,
     targets: dict[str, float],
     output: Path | None,
     *,
@@ -155,7 +155,7 @@ def _curve(
         curve = sweep(
             problem,
             scales,
-            mechanisms=given,
+            mechanisms=mechanisms,
             gap=targets["gap"],
             time_limit=targets["time_limit"] / len(scales),
             on_progress=lambda row: advance(f"{next(done)} of {len(scales)}: scale {row['scale']:.4g}"),

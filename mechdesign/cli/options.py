@@ -17,21 +17,21 @@ def real(name: str, help: str, metavar: str = "NUMBER") -> Any:
 
 
 def whole(name: str, help: str) -> Any:
-    """An option that takes a whole number."""
+    """An option that takes an integer."""
     return typer.Option(name, help=help, metavar="WHOLE", parser=_reader(whole_number))
 
 
 def _reader(read: Callable[[str], float]) -> Callable[[Any], Any]:
     """Reads the words of an option; a default, which is no word, stays as it is."""
 
-    def number(given: Any) -> Any:
-        if not isinstance(given, str):
-            return given
+    def number(text: Any) -> Any:
+        if not isinstance(text, str):
+            return text
         try:
-            return read(given)
+            return read(text)
         except ValueError as error:
             # Typer takes a ValueError, as an InputError is, for its own, and fails to print what is not UTF-8.
-            raise typer.BadParameter(f"{error}, got {visible(given)}") from error
+            raise typer.BadParameter(f"{error}, got {visible(text)}") from error
 
     return number
 
@@ -48,9 +48,9 @@ def check_page(path: Path, *, overwrite: bool) -> None:
     provider("page").check_page_target(path, overwrite=overwrite)
 
 
-def save_page(result: Any, path: Path, *, overwrite: bool, **given: Any) -> None:
+def save_page(result: Any, path: Path, *, overwrite: bool, **options: Any) -> None:
     """Write the page of a mechanism, a curve or an estimate; given, what `md.web.save_page` takes."""
-    provider("page").save_page(result, path, overwrite=overwrite, **given)
+    provider("page").save_page(result, path, overwrite=overwrite, **options)
 
 
 def _shipped(incomplete: str) -> list[str]:

@@ -55,7 +55,7 @@ def parameter_values(owner: str, known: Sequence[str], words: list[str]) -> dict
     return parameters
 
 
-def problem_asked(problem: str, context: typer.Context) -> tuple[ProblemFile, dict[str, str]]:
+def parse_problem(problem: str, context: typer.Context) -> tuple[ProblemFile, dict[str, str]]:
     """The problem file that a command names, and the words of its parameters."""
     from mechdesign.problem.problem import read_problem_file
 
@@ -70,7 +70,7 @@ def problem_asked(problem: str, context: typer.Context) -> tuple[ProblemFile, di
     return file, parameter_values(file.name, tuple(file.parameters), context.args)
 
 
-def radius_asked(within: float | None) -> float:
+def parse_radius(within: float | None) -> float:
     """The radius of --within. Raises: InputError unless it is a positive length."""
     from mechdesign.base.arguments import positive
 
@@ -80,7 +80,7 @@ def radius_asked(within: float | None) -> float:
     return positive(within, "within")
 
 
-def epsilon_asked(*, within: float | None, **forms: float | None) -> tuple[float, dict[str, float]]:
+def parse_epsilon(*, within: float | None, **forms: float | None) -> tuple[float, dict[str, float]]:
     """The epsilon, in nats per unit, of one of the forms: a factor within a radius, or epsilon itself; and the radius
     and nats, or the epsilon, as the parameters of a design.
     """
@@ -95,7 +95,7 @@ def epsilon_asked(*, within: float | None, **forms: float | None) -> tuple[float
     [(name, value)] = values.items()
     if name == "epsilon":
         return positive(value, name), {"epsilon": value}
-    radius, nats = radius_asked(within), nats_of_factor(value)
+    radius, nats = parse_radius(within), nats_of_factor(value)
     return epsilon_within(radius, nats), {"within": radius, "nats": nats}
 
 
@@ -111,11 +111,11 @@ def epsilon_words(parameters: dict[str, str], *, radius: bool) -> dict[str, str]
         except ValueError as error:
             raise InputError(str(error), field=name, value=parameters[name], remedy=f"write --{name} 2") from error
     within = numbers.pop("within", None) if radius else 1.0
-    epsilon, _ = epsilon_asked(within=within, **numbers)
+    epsilon, _ = parse_epsilon(within=within, **numbers)
     return {name: value for name, value in parameters.items() if name not in names} | {"epsilon": repr(epsilon)}
 
 
-def place_asked(first: str | None, rest: list[str]) -> list[float] | None:
+def parse_place(first: str | None, rest: list[str]) -> list[float] | None:
     """The numbers of --at X Y: the first word, and what follows on the command line; None where there are none."""
     words = rest if first is None else [*first.replace(",", " ").split(), *rest]
     try:
@@ -140,7 +140,7 @@ def row_range(words: str | None) -> range | None:
     return range(first, end)
 
 
-def scales_asked(words: str | None) -> list[float] | None:
+def parse_scales(words: str | None) -> list[float] | None:
     """The scales of --scales, 0.5,1,2 or FIRST:LAST:COUNT. Raises: InputError for anything else."""
     from mechdesign.base.arguments import positive
 
@@ -148,10 +148,10 @@ def scales_asked(words: str | None) -> list[float] | None:
         return None
     try:
         if ":" in words:
-            from mechdesign.output.sweep import multiplier_range
+            from mechdesign.output.sweep import scale_range
 
             first, last, count = words.split(":")
-            return multiplier_range(real_number(first), real_number(last), whole_number(count))
+            return scale_range(real_number(first), real_number(last), whole_number(count))
         scales = [real_number(word) for word in words.replace(",", " ").split()]
     except InputError:
         raise
@@ -181,13 +181,16 @@ def chosen_program(name: str, options: Mapping[str, str | float | None]) -> Call
 
     if name not in SOLVERS:
         raise InputError("unknown program", field="program", value=name, remedy="use one of " + ", ".join(PROGRAMS))
-    program, given = SOLVERS[name].program, {option: value for option, value in options.items() if value is not None}
+    program, arguments = (
+        SOLVERS[name].program,
+        {option: value for option, value in options.items() if value is not None},
+    )
     needed = {each.name: each.default is MISSING for each in fields(program)}
     for option in options:
-        wrong = option not in needed if option in given else needed.get(option, False)
+        wrong = option not in needed if option in arguments else needed.get(option, False)
         if wrong:
             takers = [other for other in _CORE if option in {each.name for each in fields(SOLVERS[other].program)}]
             word = option.replace("_", "-")
             message = f"belongs to the program {' or '.join(takers)}; pass --program {takers[0]} --{word} VALUE"
-            raise InputError(message, field=word, value=given.get(option, "none"))
-    return lambda problem: program(problem, **given)
+            raise InputError(message, field=word, value=arguments.get(option, "none"))
+    return lambda problem: program(problem, **arguments)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from mechdesign.cli.options import FileArgument, JsonOption, real, whole
-from mechdesign.cli.parsing import place_asked
+from mechdesign.cli.parsing import parse_place
 
 
 def sample(
@@ -24,7 +24,7 @@ def sample(
 
     Draw reports for a location (or a secret) from a certified mechanism, exactly; FILE comes first.
     """
-    location = place_asked(at, context.args)
+    location = parse_place(at, context.args)
     from mechdesign.output.printing import progress, show
     from mechdesign.output.sampling import sample_document, sample_words
     from mechdesign.verification.verify import kind_of, loaded

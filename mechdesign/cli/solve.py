@@ -22,7 +22,7 @@ from mechdesign.cli.options import (
     real,
     whole,
 )
-from mechdesign.cli.parsing import PROGRAMS, chosen_program, problem_asked
+from mechdesign.cli.parsing import PROGRAMS, chosen_program, parse_problem
 
 _METHOD_HELP = (
     "For optimal: auto, highs, columns, blocks or pool. "
@@ -61,7 +61,7 @@ def solve(
     Solve a design problem; its parameters follow PROBLEM, as --PARAMETER VALUE.
     """
     started = time.monotonic()
-    file, parameters = problem_asked(problem, context)
+    file, parameters = parse_problem(problem, context)
     from mechdesign.errors import InputError
     from mechdesign.mechanism.storage import check_target, save
     from mechdesign.output import printing
@@ -109,10 +109,10 @@ def solve(
             provider("work").discard_finished(work)
     words = summary_words(summary, mechanism, checked, verbose=verbose, limit=time_limit)
     printing.show(summary, words, as_json=as_json)
-    return _judged(summary, gap, method)
+    return _exit_code(summary, gap, method)
 
 
-def _judged(summary: Mapping[str, Any], gap: float, method: str) -> int:
+def _exit_code(summary: Mapping[str, Any], gap: float, method: str) -> int:
     """The exit code; says on stderr where a method ended short of the gap: 1 where it proved nothing at all."""
     if summary["stopped"] != "precision":
         return 0

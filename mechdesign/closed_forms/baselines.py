@@ -1,7 +1,7 @@
 """The table of baselines: what `compare` and `sweep` set beside a design, and pictures draw.
 
-On request `compare` adds those of ANYWHERE, which are private between any two positions, and RIVALS, the mechanisms of
-the literature on estimating distributions: capabilities have them.
+On request `compare` adds those of ANYWHERE, which are private between any two positions, and FREQUENCY_ORACLES, the
+mechanisms of the literature on estimating distributions: capabilities have them.
 
 Add yours with BASELINES["mine"] = f, where f takes a DesignProblem and returns a certified mechanism, as
 `closed_form_mechanism` makes one of a table; it raises UnsuitableError for problems that it is not for.
@@ -31,4 +31,4 @@ BASELINES: Table[Baseline] = Table(
     },
 )
 ANYWHERE: Table[Baseline] = Table("baselines between positions")
-RIVALS: Table[Baseline] = Table("baselines of the literature")
+FREQUENCY_ORACLES: Table[Baseline] = Table("frequency oracles")

@@ -36,7 +36,7 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from mechdesign.base.arguments import asked, check_epsilon
+from mechdesign.base.arguments import check_epsilon, validated
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.dataset import certified_scale, make_mechanism
@@ -52,7 +52,7 @@ _ANGLES = 40  # nodes of the polar form of the cell that holds the cusp
 _LARGEST = 700.0  # nats: e^700 is a double
 
 
-@asked
+@validated
 def closed_form_mechanism(
     problem: DesignProblem,
     table: NDArray[np.float64],
@@ -64,7 +64,7 @@ def closed_form_mechanism(
     """The mechanism of probabilities `table` (n, m), unrepaired, at its true level.
 
     The integers are certified for `scale` times the problem's metric, the smallest scale that holds;
-    `effective_epsilon` is that scale before rounding, so 1.525 means: not private at the claim, private at 1.525
+    `ratio` is that scale before rounding, so 1.525 means: not private at the claim, private at 1.525
     of it.
     """
     mass = round_to_integers(table, problem.edges)
@@ -74,7 +74,7 @@ def closed_form_mechanism(
     )
 
 
-@asked
+@validated
 def constant_mechanism(problem: DesignProblem) -> xr.Dataset:
     """The best constant report: what any mechanism must beat."""
     return closed_form_mechanism(problem, constant_table(problem), name="constant", claimed_epsilon=None)
@@ -87,7 +87,7 @@ def constant_table(problem: DesignProblem) -> NDArray[np.float64]:
     return table
 
 
-@asked
+@validated
 def randomized_response_mechanism(problem: DesignProblem, epsilon: float | None = None) -> xr.Dataset:
     """Randomized response at `epsilon` nats (default: the smallest edge of the metric) over the secrets.
 
@@ -120,7 +120,7 @@ def shortest_edge(problem: DesignProblem, epsilon: float | None) -> float:
     return float(problem.edges.length.min()) if epsilon is None else check_epsilon(epsilon, "epsilon")
 
 
-@asked
+@validated
 def exponential_mechanism(problem: DesignProblem) -> xr.Dataset:
     """The exponential mechanism of the problem's metric; reports are reached through the secret they stand for."""
     return closed_form_mechanism(
@@ -137,7 +137,7 @@ def decaying_table(distances: NDArray[np.float64], rate: float) -> NDArray[np.fl
     return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
 
-@asked
+@validated
 def mechanism(problem: DesignProblem, epsilon: float | None = None, *, border: Border = "clamped") -> xr.Dataset:
     """The geometric mechanism at `epsilon` nats per unit (default: the smallest level of the metric).
 

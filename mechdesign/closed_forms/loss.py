@@ -29,8 +29,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import asked
-from mechdesign.base.display import Shown
+from mechdesign.base.arguments import validated
+from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError, UnsuitableError, VerificationError
 from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio
@@ -90,7 +90,7 @@ def loss_matrix(mechanism: xr.Dataset) -> NDArray[np.float64]:
     return LOSSES[name].matrix(secrets, reports)
 
 
-@asked
+@validated
 def mechanism_loss(mechanism: xr.Dataset) -> float:
     """Expected loss under the stored prior, in loss units."""
     return expected_loss(mechanism["mass"].values, mechanism["prior"].values, loss_matrix(mechanism))
@@ -101,7 +101,7 @@ def constant_loss(mechanism: xr.Dataset) -> float:
     return float((mechanism["prior"].values @ loss_matrix(mechanism)).min())
 
 
-@asked
+@validated
 def expected_distance(mechanism: xr.Dataset) -> float | None:
     """Mean Euclidean distance from secret to report, in units of length; None where `report_distances` has none."""
     distance = report_distances(mechanism)
@@ -132,7 +132,7 @@ def _places(mechanism: xr.Dataset, dim: str) -> Domain:
     return place
 
 
-@asked
+@validated
 def position_loss(mechanism: xr.Dataset) -> float | None:
     """Mean loss to the true position under the stored prior, in loss units; recomputed from the integers.
 
@@ -155,7 +155,7 @@ def position_loss(mechanism: xr.Dataset) -> float | None:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AdversaryError(Shown):
+class AdversaryError(ReprMixin):
     """The error of the best estimate and what is proved of it.
 
     value: expected error of `estimates`, in units (squared units for "squared"); lower_bound: no estimate errs less, to
@@ -168,7 +168,7 @@ class AdversaryError(Shown):
     chance: Array
 
 
-@asked
+@validated
 def adversary_error(mechanism: xr.Dataset, loss: str = "distance", *, prior: ArrayLike | None = None) -> AdversaryError:
     """The least expected error under `prior` (n,), by default the one of the mechanism, a table or a factored one, from
     its integers.
@@ -253,7 +253,7 @@ def _best_replacements(mechanism: xr.Dataset) -> tuple[NDArray[np.int64], float]
     return best_reports(drawn_rows(mechanism), mechanism["prior"].values, loss_matrix(mechanism))
 
 
-@asked
+@validated
 def bayes_remap(mechanism: xr.Dataset) -> xr.Dataset:
     """The remapped mechanism: columns merged, reports that nothing maps to left out; same claim, same edges.
 
@@ -270,12 +270,12 @@ def bayes_remap(mechanism: xr.Dataset) -> xr.Dataset:
     attrs["program"] = f"{mechanism.attrs['program']}, remapped"
     remapped.attrs = attrs
     remapped.attrs["expected_loss"] = mechanism_loss(remapped)
-    multiple = float(mechanism.attrs["multiple"])
-    remapped.attrs["effective_epsilon"] = multiple * min(max_log_ratio(mass, stored_edges(mechanism)).value, 1.0)
+    scale = float(mechanism.attrs["scale"])
+    remapped.attrs["ratio"] = scale * min(max_log_ratio(mass, stored_edges(mechanism)).value, 1.0)
     return seal(remapped)
 
 
-@asked
+@validated
 def remapped_loss(mechanism: xr.Dataset) -> float:
     """Expected loss after `bayes_remap`, in loss units. Cost: O(n m^2)."""
     return _best_replacements(mechanism)[1]

@@ -35,7 +35,7 @@ import math
 import xarray as xr
 from scipy.spatial.distance import cdist
 
-from mechdesign.base.arguments import asked, check_epsilon, positive
+from mechdesign.base.arguments import check_epsilon, positive, validated
 from mechdesign.closed_forms.build import (
     Border,
     bordered,
@@ -57,7 +57,7 @@ def mean_squared_error(epsilon: float, dimension: int = 2) -> float:
     return dimension * (dimension + 1) / check_epsilon(epsilon, "epsilon") ** 2
 
 
-@asked
+@validated
 def mechanism(problem: DesignProblem, epsilon: float | None = None, *, border: Border = "clamped") -> xr.Dataset:
     """The Laplace mechanism at `epsilon` nats per unit (default: the smallest level of the metric) on a square grid.
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import math
 
-from mechdesign.base.arguments import asked, check_epsilon, positive
+from mechdesign.base.arguments import check_epsilon, positive, validated
 from mechdesign.errors import InputError
 
 
-@asked
+@validated
 def epsilon_within(radius: float, nats: float) -> float:
     """Eps = l / r in nats per unit, for l = `nats` within r = `radius` units.
 
@@ -24,7 +24,7 @@ def epsilon_within(radius: float, nats: float) -> float:
     return check_epsilon(positive(nats, "nats") / positive(radius, "radius"))
 
 
-@asked
+@validated
 def nats_within(radius: float, epsilon: float) -> float:
     """The l = eps r in nats within `radius` units, eps in nats per unit. Raises: as `epsilon_within`."""
     return check_epsilon(epsilon) * positive(radius, "radius")

@@ -18,7 +18,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.closed_forms.loss import report_distances
 from mechdesign.closed_forms.radial_laplace import check_radius, check_shares, radius_ppf
 from mechdesign.errors import UnsuitableError
@@ -27,7 +27,7 @@ from mechdesign.mechanism.certificate import ROW_BITS
 Array = NDArray[np.float64]
 
 
-@asked
+@validated
 def retrieval_radius(interest_radius: float, confidence: ArrayLike, epsilon: float, dimension: int = 2) -> Array:
     """r_I + (the c-quantile of the Laplace radius), in units, shape of confidence; inf at confidence 1.
 
@@ -37,7 +37,7 @@ def retrieval_radius(interest_radius: float, confidence: ArrayLike, epsilon: flo
     return near + radius_ppf(share, epsilon, dimension)
 
 
-@asked
+@validated
 def table_retrieval_radius(mechanism: xr.Dataset, interest_radius: float, confidence: float) -> Array:
     """For every secret the least r that contains its area of interest with probability `confidence`, (n,), in units.
 

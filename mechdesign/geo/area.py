@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import asked, check_epsilon, positive
-from mechdesign.base.display import Shown
+from mechdesign.base.arguments import check_epsilon, positive, validated
+from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_places
 from mechdesign.base.optional import import_optional
 from mechdesign.errors import InputError
@@ -50,7 +50,7 @@ _ALL_PAIRS = 1600  # secrets up to which a Euclidean metric is checked over all 
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Area(Shown):
+class Area(ReprMixin):
     """A region in degrees; make one with `Area.box`, or with `read_area` from GeoJSON.
 
     shape, a shapely geometry whose longitudes are counted from `middle` without a jump; middle, the longitude in the
@@ -61,7 +61,7 @@ class Area(Shown):
     middle: float
 
     @classmethod
-    @asked
+    @validated
     def box(cls, west: float, south: float, east: float, north: float) -> Area:
         """Between two longitudes and two latitudes in degrees; west > east goes across the antimeridian.
 
@@ -101,7 +101,7 @@ class Area(Shown):
         unit = 10.0 ** (math.floor(math.log10(side := math.sqrt(square / cells))) - 1)
         return float(f"{math.ceil(side / unit) * unit:.2g}")
 
-    @asked
+    @validated
     def grid(
         self, cell: float, *, unit: str = "m", plane: Plane | None = None, forbidden: Area | None = None
     ) -> Domain:
@@ -127,9 +127,9 @@ class Area(Shown):
         inside = self.contains(longitude, latitude)
         allowed = inside if forbidden is None else inside & ~forbidden.contains(longitude, latitude)
         if allowed.sum() < 2:
-            kept = "" if forbidden is None else f" and {int(allowed.sum())} of them not in the forbidden area"
+            remaining = "" if forbidden is None else f" and {int(allowed.sum())} of them not in the forbidden area"
             raise InputError(
-                f"{int(inside.sum())} cell centre(s) lie in the area{kept}; a design needs two",
+                f"{int(inside.sum())} cell centre(s) lie in the area{remaining}; a design needs two",
                 field="cell",
                 value=f"{cell:g} {about.unit}",
                 remedy="use smaller cells, or a larger area",
@@ -179,12 +179,12 @@ def _check_degrees(positions: NDArray[np.float64], source: str | Path) -> None:
     odd = ~((np.abs(positions[:, 0]) <= 180) & (np.abs(positions[:, 1]) <= 90))
     if odd.any():
         remedy = "give longitude and latitude in degrees (WGS 84), longitude first, not projected lengths"
-        given = f"{positions[odd][0, 0]:g}, {positions[odd][0, 1]:g}"
-        raise _bad("must be longitudes within 180 and latitudes within 90 degrees", source, given, remedy)
+        position = f"{positions[odd][0, 0]:g}, {positions[odd][0, 1]:g}"
+        raise _bad("must be longitudes within 180 and latitudes within 90 degrees", source, position, remedy)
     polar = np.abs(positions[:, 1]) > WIDEST
     if polar.any():
-        given = f"{positions[polar][0, 1]:g}"
-        raise _bad(f"reaches beyond {WIDEST:g} degrees of latitude", source, given, "keep away from the poles")
+        position = f"{positions[polar][0, 1]:g}"
+        raise _bad(f"reaches beyond {WIDEST:g} degrees of latitude", source, position, "keep away from the poles")
 
 
 def _middle(longitude: NDArray[np.float64], source: str | Path) -> float:
@@ -206,7 +206,7 @@ def _bad(message: str, source: str | Path, value: str, remedy: str) -> InputErro
     return InputError(message, field="area", value=f"{source}: {value}" if value else source, remedy=remedy)
 
 
-@asked
+@validated
 def area_problem(
     domain: Domain,
     *,
@@ -279,7 +279,7 @@ def area_problem(
     )
 
 
-@asked
+@validated
 def rectangle(domain: Domain) -> Domain:
     """The smallest rectangle of cells of the lattice that holds a grid; the grid itself where it is one.
 
@@ -309,15 +309,15 @@ def _spread(weights: NDArray[np.float64], domain: Domain, whole: Domain) -> NDAr
 
 def _around(level: PrivacyLevel, domain: Domain) -> PrivacyLevel:
     """The level at the nodes between which the places of a domain lie: the same function there."""
-    kept = []
+    slices = []
     for nodes, at in zip(level.raster.axes, domain.points.T, strict=False):
         first = max(int(np.searchsorted(nodes, at.min(), side="right")) - 1, 0)
-        kept.append(slice(first, max(int(np.searchsorted(nodes, at.max())), first) + 1))
-    x, y = (nodes[part] for nodes, part in zip(level.raster.axes, kept, strict=False))
-    return replace(level, raster=replace(level.raster, x=x, y=y, values=level.raster.values[tuple(kept)]))
+        slices.append(slice(first, max(int(np.searchsorted(nodes, at.max())), first) + 1))
+    x, y = (nodes[part] for nodes, part in zip(level.raster.axes, slices, strict=False))
+    return replace(level, raster=replace(level.raster, x=x, y=y, values=level.raster.values[tuple(slices)]))
 
 
-@asked
+@validated
 def plane_level(domain: Domain, epsilon: float, *, positions: bool = False) -> float:
     """The level on the plane of a domain, in nats per unit, that is private for `epsilon` times geodesic distances.
 

@@ -4,7 +4,7 @@
 |---|---|
 | .geojson .json | polygons in degrees: every feature is an area, of features with one name together |
 | .csv | columns cell (numbers of places from 0) and area (names), every place once |
-| .asc .txt .grd .nc .nc4 .cdf .h5 .tif | whole numbers: the label of the nearest node |
+| .asc .txt .grd .nc .nc4 .cdf .h5 .tif | integers: the label of the nearest node |
 | 3x3 | no file: blocks of a grid |
 
 A feature has the name of its property name, NAME, Name, label or id, or of the property that `name_field` says, else of
@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import asked
-from mechdesign.base.display import Shown
+from mechdesign.base.arguments import validated
+from mechdesign.base.display import ReprMixin
 from mechdesign.base.opening import readable
 from mechdesign.base.optional import import_optional
 from mechdesign.base.spreadsheets import text_of
@@ -51,7 +51,7 @@ Feature = tuple[Any, Any, Any]  # geometry of shapely, properties, id
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Areas(Shown):
+class Areas(ReprMixin):
     """names of the K areas; label (n,), the number of the area that each place lies in.
 
     Invariants: from 1 to `MOST` areas, names printable, not empty and distinct, also without case and spaces; every
@@ -83,7 +83,7 @@ class Areas(Shown):
 
     @classmethod
     def of_labels(cls, labels: ArrayLike, *, names: Mapping[int, str] | None = None) -> Areas:
-        """The areas of whole numbers (n,), a label a place; names by label, by default the numbers themselves."""
+        """The areas of integers (n,), a label a place; names by label, by default the numbers themselves."""
         values, label = np.unique(np.asarray(labels, np.int64), return_inverse=True)
         known = names or {}
         return cls(names=tuple(known.get(value, str(value)) for value in values.tolist()), label=label)
@@ -118,7 +118,7 @@ class Areas(Shown):
         return np.asarray(self.label[:, None] == np.arange(len(self.names)), float)
 
 
-@asked
+@validated
 def read_area(path: str | Path) -> Area:
     """The union of all polygons of a GeoJSON file: Polygon, MultiPolygon, GeometryCollection, Feature(Collection).
 
@@ -147,8 +147,10 @@ def _features(path: str | Path, field: str) -> list[Feature]:
     with readable(path, field):
         document = json.loads(Path(path).read_text(encoding="utf-8"))
         listed = document["features"] if document["type"] == "FeatureCollection" else [document]
-        given = [(each.get("geometry") if each["type"] == "Feature" else each, each) for each in listed]
-        features = [(shape(geometry), each.get("properties"), each.get("id")) for geometry, each in given if geometry]
+        geometries = [(each.get("geometry") if each["type"] == "Feature" else each, each) for each in listed]
+        features = [
+            (shape(geometry), each.get("properties"), each.get("id")) for geometry, each in geometries if geometry
+        ]
         crs = json.dumps(document.get("crs") or "CRS84")
     if not any(name in crs for name in _WGS84):
         raise FileFormatError("declares another coordinate system than WGS 84", field=field, value=crs)
@@ -309,16 +311,16 @@ def _names(path: Path, features: list[Feature], name_field: str | None, on_note:
     """The name of every feature; those without are numbered, and a note says so."""
     fields = _NAMES if name_field is None else (name_field,)
     names: list[str | None] = []
-    for number, (_, properties, given) in enumerate(features):
-        held = properties if isinstance(properties, dict) else {}
-        name = next((held[key] for key in fields if held.get(key) is not None), None)
+    for number, (_, properties, identifier) in enumerate(features):
+        record = properties if isinstance(properties, dict) else {}
+        name = next((record[key] for key in fields if record.get(key) is not None), None)
         if name is None and name_field is not None:
             raise InputError(
                 f"polygon {number + 1} has no such property; name one of all polygons ({_properties(features)})",
                 field="name-field",
                 value=name_field,
             )
-        name = given if name is None else name
+        name = identifier if name is None else name
         names.append(name if isinstance(name, str) or name is None else json.dumps(name))
     if None in names:
         on_note(
@@ -329,6 +331,8 @@ def _names(path: Path, features: list[Feature], name_field: str | None, on_note:
 
 def _properties(features: list[Feature]) -> str:
     """The properties of features, in words."""
-    names = dict.fromkeys(str(key) for _, held, _ in features if isinstance(held, dict) for key in held)
+    names = dict.fromkeys(
+        str(key) for _, properties, _ in features if isinstance(properties, dict) for key in properties
+    )
     shown = ", ".join(list(names)[:_PROPERTIES])
     return f"properties: {shown}{', ...' * (len(names) > _PROPERTIES)}" if names else "they have no properties"

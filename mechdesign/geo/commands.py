@@ -29,7 +29,7 @@ from mechdesign.cli.options import (
     real,
     whole,
 )
-from mechdesign.cli.parsing import epsilon_asked, radius_asked
+from mechdesign.cli.parsing import parse_epsilon, parse_radius
 from mechdesign.errors import InputError
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def area(
         raise InputError("must end in .nc; mechdesign export writes other formats", field="output", value=output)
     check_outputs((output, check_target), overwrite=overwrite)
     check_targets(gap, time_limit)
-    region = area_asked(area, box)
+    region = parse_area(area, box)
     if program not in PROGRAMS:
         raise InputError("unknown program", field="program", value=program, remedy="use " + ", ".join(PROGRAMS))
     check_claim(positions, program)
@@ -109,7 +109,7 @@ def area(
     if not of_people:
         _refuse("levels from people", {"people": people, "radii": radii})
     if levels_from is None:
-        eps, claimed = epsilon_asked(within=within, factor=factor, epsilon=epsilon)
+        eps, claimed = parse_epsilon(within=within, factor=factor, epsilon=epsilon)
     else:
         _refuse("a single level", {"within": within, "epsilon": epsilon, **({} if of_people else {"factor": factor})})
     left_out = None if forbidden is None else read_area(forbidden)
@@ -154,18 +154,18 @@ def area(
             ends=time.monotonic() + time_limit,
             on_progress=on_progress,
         )
-        made = designed(request, domain)
-        checked = proved(made.mechanism)
-        summary = summarise(made.mechanism, checked, seconds=time.monotonic() - started, file=output)
-        between_cells = stated() if made.positions else made.problem
-        summary |= {"chosen": made.why, **beside(between_cells, made.program, summary["position_loss"])}
+        design = designed(request, domain)
+        checked = proved(design.mechanism)
+        summary = summarise(design.mechanism, checked, seconds=time.monotonic() - started, file=output)
+        between_cells = stated() if design.positions else design.problem
+        summary |= {"chosen": design.why, **beside(between_cells, design.program, summary["position_loss"])}
     assert domain.plane is not None
-    summary |= {"positions": "any" if made.positions else "cells", "positions_reason": made.reason}
-    summary |= {"plane": domain.plane.words(), "geodesic_epsilon": made.problem.parameters["geodesic_epsilon"]}
-    save(made.mechanism, output, overwrite=overwrite)
-    more = sentences(summary, made.problem)
+    summary |= {"positions": "any" if design.positions else "cells", "positions_reason": design.reason}
+    summary |= {"plane": domain.plane.words(), "geodesic_epsilon": design.problem.parameters["geodesic_epsilon"]}
+    save(design.mechanism, output, overwrite=overwrite)
+    more = sentences(summary, design.problem)
     words = summary_words(
-        summary, made.mechanism, checked, verbose=verbose, because=made.reason, limit=time_limit, more=more
+        summary, design.mechanism, checked, verbose=verbose, because=design.reason, limit=time_limit, more=more
     )
     show(summary, words, as_json=as_json)
 
@@ -197,14 +197,14 @@ def _elastic(
         least, most = (500.0 / metre, 5000.0 / metre) if radii is None else map(real_number, radii.split(","))
     except ValueError as error:
         raise InputError("must be two lengths, LEAST,MOST", field="radii", value=radii) from error
-    given = {"people": 2000.0 if people is None else people, "least": least, "most": most}
+    rule = {"people": 2000.0 if people is None else people, "least": least, "most": most}
     nats = 2.0 if factor is None else nats_of_factor(factor)
-    density = read_people(path, domain, margin=positive(given["most"], "most"), water=water).density
-    level = provider("elastic").elastic_level(density, nats=nats, **given)
-    return level, density, {**given, "nats": nats}
+    density = read_people(path, domain, margin=positive(rule["most"], "most"), water=water).density
+    level = provider("elastic").elastic_level(density, nats=nats, **rule)
+    return level, density, {**rule, "nats": nats}
 
 
-def area_asked(file: Path | None, box: str | None) -> Area:
+def parse_area(file: Path | None, box: str | None) -> Area:
     """The area of a GeoJSON file, or of --box W,S,E,N."""
     from mechdesign.geo.area import Area
     from mechdesign.geo.areas import read_area
@@ -235,8 +235,8 @@ def level(
 
     Say what a privacy level means: odds within a radius, planar Laplace noise, the cost of several reports.
     """
-    radius = radius_asked(within)
-    eps, _ = epsilon_asked(within=radius, factor=factor, epsilon=epsilon)
+    radius = parse_radius(within)
+    eps, _ = parse_epsilon(within=radius, factor=factor, epsilon=epsilon)
     from mechdesign.geo.level import level_document, level_words
     from mechdesign.output.printing import show
 

@@ -67,14 +67,14 @@ _WORDS = {
 }
 
 
-def check_claim(asked: str | None, program: str) -> None:
+def check_claim(claim: str | None, program: str) -> None:
     """Raises: InputError for another word than any, inside and cells, or another program than optimal beside the first
     two.
     """
-    if asked not in (None, "any", "inside", "cells"):
-        raise InputError("must be any, inside or cells", field="positions", value=asked)
-    if asked in ("any", "inside") and program not in ("auto", "optimal"):
-        raise InputError(f"{asked} is made by the optimal program alone, and not by {program}", field="positions")
+    if claim not in (None, "any", "inside", "cells"):
+        raise InputError("must be any, inside or cells", field="positions", value=claim)
+    if claim in ("any", "inside") and program not in ("auto", "optimal"):
+        raise InputError(f"{claim} is made by the optimal program alone, and not by {program}", field="positions")
 
 
 def cells_instead(domain: Domain, loss: str, *, varies: bool, program: str) -> str | None:
@@ -93,17 +93,17 @@ def cells_instead(domain: Domain, loss: str, *, varies: bool, program: str) -> s
     return None
 
 
-def positions_method(program: Program, *, asked: bool) -> str:
+def positions_method(program: Program, *, explicit: bool) -> str:
     """The method by which any two positions are protected, by the rule of the module; asked, whether however long it
     takes.
     """
     problem, between = program.problem, provider("positions")
     cells, (low, high) = problem.domain.size, level_range(problem.metric)
     symmetric = problem.reports is problem.domain and np.ptp(problem.prior_array) == 0
-    if asked or (cells <= _MOST and (cells / _ORBIT if symmetric else cells) ** 3 <= COLUMNS):
+    if explicit or (cells <= _MOST and (cells / _ORBIT if symmetric else cells) ** 3 <= COLUMNS):
         if between.operations(program, "cones") <= CONES:
             return "cones"
-        if between.operations(program, "columns") <= (np.inf if asked else COLUMNS if low == high else 0.0):
+        if between.operations(program, "columns") <= (np.inf if explicit else COLUMNS if low == high else 0.0):
             return "columns"
     most = 150 if low < high else 10_000 if symmetric else 4_000
     raise SizeError(
@@ -231,18 +231,18 @@ def designed(request: Request, domain: Domain) -> Made:
 
     Raises: what a design raises; InputError for cells wider than the radius within which they are to protect people.
     """
-    asked = request.positions is not None
-    reason = None if asked else cells_instead(domain, request.loss, varies=request.varies, program=request.program)
+    explicit = request.positions is not None
+    reason = None if explicit else cells_instead(domain, request.loss, varies=request.varies, program=request.program)
     if request.positions != "cells" and reason is None:
         problem = request.stated(positions=True)
         try:
             mechanism, method = _between_positions(request, problem)
         except (SizeError, UnsuitableError) as error:
-            if asked:
+            if explicit:
                 raise
             reason = error.message
         else:
-            if request.varies and not asked:
+            if request.varies and not explicit:
                 beside = position_loss(_between_cells(request, request.stated(), "eikonal"))
                 reason = dearer(position_loss(mechanism), beside, problem.loss.unit(domain.unit))
             if reason is None:
@@ -262,7 +262,7 @@ def _between_positions(request: Request, problem: DesignProblem) -> tuple[xr.Dat
     size = problem.domain.size
     require_memory(size, size, tables=HELD, what="any two positions of the area", field="cell")
     program = SOLVERS["positions"].program(problem)
-    method = positions_method(program, asked=request.positions == "any")
+    method = positions_method(program, explicit=request.positions == "any")
     mechanism = solve(
         program,
         gap=request.gap,
@@ -317,15 +317,15 @@ def sentences(summary: Mapping[str, Any], problem: DesignProblem) -> str:
     """What a report is worth, what the level means, why this mechanism was made, and what the other one costs, of the
     document of `area`.
     """
-    told, unit = problem.parameters, problem.domain.unit
-    said = [_little(summary, problem), _coarse(summary, problem)]
-    if "people" in told:
-        within = f"{float(told['least']):.6g} {unit} and {float(told['most']):.6g} {unit}"
-        disc = f"the disc that holds {float(told['people']):.6g} people, its radius between {within}"
-        said.append(f"The level is {float(told['nats']):.6g} nats over the radius of {disc}.")
-    said.append(f"Made by {summary['chosen']}.")
-    said.append(_other(summary, problem))
-    return " ".join(filter(None, said))
+    parameters, unit = problem.parameters, problem.domain.unit
+    parts = [_little(summary, problem), _coarse(summary, problem)]
+    if "people" in parameters:
+        within = f"{float(parameters['least']):.6g} {unit} and {float(parameters['most']):.6g} {unit}"
+        disc = f"the disc that holds {float(parameters['people']):.6g} people, its radius between {within}"
+        parts.append(f"The level is {float(parameters['nats']):.6g} nats over the radius of {disc}.")
+    parts.append(f"Made by {summary['chosen']}.")
+    parts.append(_other(summary, problem))
+    return " ".join(filter(None, parts))
 
 
 def _other(summary: Mapping[str, Any], problem: DesignProblem) -> str:
@@ -349,20 +349,20 @@ def _little(summary: Mapping[str, Any], problem: DesignProblem) -> str:
     constant, loss, domain = summary["constant_position_loss"], summary["position_loss"], problem.domain
     if constant is None or loss is None or problem.loss.name != "distance" or loss <= _USEFUL * constant:
         return ""
-    said = (
+    warning = (
         f"A report says little: always reporting one place in the middle is {length(constant, domain.unit, up=False)} "
         f"off, this report {length(loss, domain.unit, up=True)}."
     )
     level, area = float(problem.parameters["geodesic_epsilon"]), problem.reports.size * domain.spacing**2
     if level * math.sqrt(area) >= _BOX:
-        return said
+        return warning
     wanted = _BOX / math.sqrt(area)
     box = f"a box about {length(_two_digits(_BOX / level), domain.unit)} wide"
     radius = problem.parameters.get("within")
-    asked = f"--epsilon {_two_digits(wanted):g}"
+    option = f"--epsilon {_two_digits(wanted):g}"
     if radius is not None and wanted * float(radius) < 20:
-        asked = f"--factor {_two_digits(math.exp(wanted * float(radius))):g}"
-    return f"{said} In {box}, or with {asked}, a report is about half as far off as one place."
+        option = f"--factor {_two_digits(math.exp(wanted * float(radius))):g}"
+    return f"{warning} In {box}, or with {option}, a report is about half as far off as one place."
 
 
 def _coarse(summary: Mapping[str, Any], problem: DesignProblem) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.base.optional import import_optional
 from mechdesign.base.units import METRES, canonical_unit
 from mechdesign.errors import InputError
@@ -29,7 +29,7 @@ _SAME = 1e-9  # degrees and m: centres and offsets that agree so far are the sam
 _NAMES = ("azimuthal equidistant", "modified azimuthal equidistant")
 
 
-@asked
+@validated
 def raster_on(
     domain: Domain, path: str | Path, *, variable: str | None = None, crs: str | None = None, labels: bool = False
 ) -> Raster:

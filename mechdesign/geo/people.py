@@ -26,8 +26,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import asked, positive
-from mechdesign.base.display import Shown
+from mechdesign.base.arguments import positive, validated
+from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_bytes
 from mechdesign.base.opening import readable
 from mechdesign.base.units import METRES
@@ -48,7 +48,7 @@ _LATITUDE, _LONGITUDE = 2, 3
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class People(Shown):
+class People(ReprMixin):
     """density, a raster of people per square unit at the centres of the cells; points, how many have people in it;
     inside, how many people live there; outside, how many live at points beyond.
     """
@@ -59,7 +59,7 @@ class People(Shown):
     outside: float
 
 
-@asked
+@validated
 def read_people(
     path: str | Path, domain: Domain, *, margin: float = 0.0, reach: float | None = None, water: Area | None = None
 ) -> People:
@@ -190,7 +190,7 @@ def _density(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CheckIns(Shown):
+class CheckIns(ReprMixin):
     """counts (n,), check-ins per place of the domain; outside, how many fell elsewhere; dropped, how many lines had no
     position: an empty field, or one that is no latitude or longitude.
     """
@@ -200,7 +200,7 @@ class CheckIns(Shown):
     dropped: int
 
 
-@asked
+@validated
 def read_checkins(path: str | Path, domain: Domain, *, latitude: float, longitude: float) -> CheckIns:
     """Count the check-ins of a SNAP-format file in the cells of a grid whose origin (0, 0) lies at a position on Earth.
 
@@ -215,8 +215,8 @@ def read_checkins(path: str | Path, domain: Domain, *, latitude: float, longitud
     import pandas as pd
 
     if domain.shape is None or domain.dimension != 2 or domain.unit not in METRES:
-        given = f"{domain.kind}, {domain.dimension} axes, in {domain.unit}"
-        raise InputError("must be a grid of two axes in a unit of length", field="domain", value=given)
+        description = f"{domain.kind}, {domain.dimension} axes, in {domain.unit}"
+        raise InputError("must be a grid of two axes in a unit of length", field="domain", value=description)
     plane = Plane(latitude=latitude, longitude=longitude, unit=domain.unit)
     with readable(path, "checkins"):
         lines = pd.read_csv(

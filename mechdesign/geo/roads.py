@@ -22,9 +22,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.base.descriptions import finites, wholes
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.base.units import canonical_unit, unit_ratio, unit_word
 from mechdesign.errors import InputError, UnitError
 from mechdesign.problem.domain import MOST_PLACES, Domain
@@ -86,7 +86,7 @@ class Streets(PerLength):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Roads(Shown):
+class Roads(ReprMixin):
     """A connected network of n nodes and e streets.
 
     ids (n,), the nodes as their table calls them; points (n, 2), x and y in m; degrees (n, 2), longitude and latitude,
@@ -120,7 +120,7 @@ class Roads(Shown):
         return shortest_paths(Edges(tail=self.tail, head=self.head, length=self.length), len(self.ids))
 
 
-@asked
+@validated
 def read_roads(
     nodes: str | Path, edges: str | Path, *, unit: str | None = None, largest_component: bool = False
 ) -> Roads:
@@ -209,8 +209,8 @@ def _streets(table: Any, names: NDArray[np.str_]) -> tuple[NDArray[np.int64], ND
     order = np.lexsort((length, head, tail))
     order = order[tail[order] != head[order]]
     _, first = np.unique(np.column_stack([tail[order], head[order]]), axis=0, return_index=True)
-    kept = order[first]
-    return tail[kept], head[kept], length[kept]
+    chosen = order[first]
+    return tail[chosen], head[chosen], length[chosen]
 
 
 def _joined(whole: Roads, *, largest: bool) -> Roads:

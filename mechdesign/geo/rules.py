@@ -34,7 +34,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.errors import InputError
 from mechdesign.output.printing import Block, Table
 
@@ -116,11 +116,11 @@ RULES = {
 }
 
 
-@asked
+@validated
 def audit_rule(name: str) -> dict[str, Any]:
     """What a rule says of positions, of one report; lengths in m.
 
-    Returns: rule, grid, deviation, modelled, left_out; smallest_epsilon, which is None, and `why`. distances: for each
+    Returns: rule, grid, deviation, modelled, left_out; effective_epsilon, which is None, and `why`. distances: for each
         distance d along one axis, the supremum of the total variation; `separated`, the share of pairs so far apart
         that every report tells apart; and the largest nats and nats_per_km in `cells`, of reports within so many cells
         of the own one, and in `probabilities`, of reports that probable, both empty without an offset, where nats are 0
@@ -142,7 +142,7 @@ def audit_rule(name: str) -> dict[str, Any]:
         "deviation": rule.deviation,
         "modelled": rule.modelled,
         "left_out": f"{rule.left_out}. {_SIDES}.",
-        "smallest_epsilon": None,
+        "effective_epsilon": None,
         "why": why,
         "distances": [_at(rule, distance) for distance in DISTANCES],
         "mean_distance": mean,
@@ -208,7 +208,7 @@ def rule_words(document: Mapping[str, Any]) -> Iterator[Block]:
             f"{row['distance']} m",
             f"{row['total_variation']:.3g}",
             f"{row['separated']:.0%}",
-            *(f"{held['nats_per_km']:.3g}" for held in (*row["cells"].values(), *row["probabilities"].values())),
+            *(f"{loss['nats_per_km']:.3g}" for loss in (*row["cells"].values(), *row["probabilities"].values())),
         ]
         for row in document["distances"]
     ]

@@ -78,7 +78,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.base.units import METRES
 from mechdesign.maps.certificate import Factors
 from mechdesign.maps.integer_metric import LARGEST, IntegerMetric
@@ -136,7 +136,7 @@ def bounds(bound: tuple[int, ...], potential: NDArray[np.int16]) -> list[int]:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CompactMap(Shown):
+class CompactMap(ReprMixin):
     """cells (n1, n2), the secrets along either axis; frame, cells around them; cell and origin, sides and low corner
     in `unit`; plane, where on Earth; stencil, 8 or 16; level_unit, nats per unit; level, potential and weight (R, C);
     grain and step in 2^-48 nats; cap; bound (g, k); mechanism, the checksum of the design it was made from; problem
@@ -307,7 +307,7 @@ class CompactMap(Shown):
             f"One report satisfies P(y|u) <= exp(d(u,u')) P(y|u') for every report y and all {self.secrets} secrets "
             f"({where}), where d is the shortest-path distance of the {self.stencil}-neighbour graph, every edge as "
             "long as the line integral, rounded down by less than 2^-27 nats, of a privacy level that is bilinear "
-            f"between the centres of cells, and there a whole number of {self.level_unit!r} nats per {self.unit} "
+            f"between the centres of cells, and there an integer multiple of {self.level_unit!r} nats per {self.unit} "
             f"({low:.9g} to {high:.9g}); levels {self.ledger[:16]}. k reports cost k times as much."
         )
 
@@ -330,7 +330,7 @@ class CompactMap(Shown):
 
 def _within(name: str, value: int, least: int, most: int) -> None:
     if not least <= value <= most:
-        raise refused("is out of range", name, value, f"a whole number from {least} to {most}")
+        raise refused("is out of range", name, value, f"an integer from {least} to {most}")
 
 
 def least_bound(potential: NDArray[np.int16], row_sums: list[int]) -> tuple[int, int]:

@@ -49,7 +49,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.arguments import check_whole
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.base.threads import Rng, source
 from mechdesign.errors import InputError, VerificationError
 from mechdesign.maps.compact import LOOSEST, WEIGHTS, CompactMap, bounds
@@ -132,7 +132,7 @@ class Drawing:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MapSampler(Shown, Drawing):
+class MapSampler(ReprMixin, Drawing):
     """Draws from one compact map, which is verified once, here; on_progress, called with where that stands.
 
     Raises: VerificationError for a map that `verify` does not certify. Cost: that of `verify`.

@@ -148,8 +148,8 @@ def make_factored(
         "cost": COST,
         "loss": problem.loss.name,
         "expected_loss": figures.loss,
-        "multiple": 1.0,
-        "effective_epsilon": effective_epsilon(factors, problem.edges, rows.row_sum),
+        "scale": 1.0,
+        "ratio": largest_ratio(factors, problem.edges, rows.row_sum),
         "step": factors.step,
         "cap": metric.cap,
         "versions": versions(),
@@ -207,7 +207,7 @@ def judgement(judged: LossData, rows: RowBlock, domain: Domain) -> Judgement:
     return Judgement(loss=loss, remap=remap, remapped_loss=loss - math.fsum(np.maximum(gain, 0.0)))
 
 
-def effective_epsilon(factors: Factors, edges: Edges, row_sum: NDArray[np.uint64]) -> float:
+def largest_ratio(factors: Factors, edges: Edges, row_sum: NDArray[np.uint64]) -> float:
     """A bound of every log-ratio over length: max over edges of (step q(u, v) + |ln S(u) - ln S(v)|) / d_e, at most 1
     where the integers certify. Attained, before columns of one report are merged, where the edge is a shortest path and
     one of its ends is a column of its own.

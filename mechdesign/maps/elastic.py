@@ -28,7 +28,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import asked, check_epsilon, positive
+from mechdesign.base.arguments import check_epsilon, positive, validated
 from mechdesign.base.memory import require_bytes
 from mechdesign.errors import InputError
 from mechdesign.problem.levels import ROUND_DOWN, PrivacyLevel, Raster, level_raster
@@ -40,7 +40,7 @@ _UNIT = 2.0**-53
 _AREA = 2.0**-45  # of the square of a radius: what a rounded area may be off by
 
 
-@asked
+@validated
 def elastic_level(
     density: Raster, *, people: float = 2000.0, nats: float = 2.0, least: float, most: float
 ) -> PrivacyLevel:

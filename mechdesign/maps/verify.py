@@ -21,7 +21,7 @@ from mechdesign.maps.certificate import Factors
 from mechdesign.maps.compact import CompactMap
 from mechdesign.maps.compact_draw import MapSampler
 from mechdesign.maps.compact_file import KIND, load_compact
-from mechdesign.maps.dataset import Judgement, ProvedBound, effective_epsilon, judge, judgement
+from mechdesign.maps.dataset import Judgement, ProvedBound, judge, judgement, largest_ratio
 from mechdesign.maps.factored import all_rows, row_sums
 from mechdesign.maps.local_bound import WIDEST, proved
 from mechdesign.maps.local_pricing import Places
@@ -50,9 +50,9 @@ def check_factored(
     judged = judge(stored.problem, factors, mechanism["target"].values)
     rows = all_rows(judged, told=counter(reporter(on_progress), "rows", len(judged.prior)))
     reasons += _row_differences(stored, rows)
-    value = effective_epsilon(factors, edges, rows.row_sum)
+    value = largest_ratio(factors, edges, rows.row_sum)
     figures = judgement(judged, rows, stored.domain)
-    derived = {"expected_loss": figures.loss, "effective_epsilon": value, "remapped_loss": figures.remapped_loss}
+    derived = {"expected_loss": figures.loss, "ratio": value, "remapped_loss": figures.remapped_loss}
     reasons += figure_differences(mechanism, derived)
     reasons += _place_differences(stored, figures)
     follows = _check_bound(stored, on_progress) if bound else None
@@ -62,12 +62,11 @@ def check_factored(
         "violations": proof.violations,
         "claim": stored.claim,
         "rebuilt": stored.rebuilt,
-        "effective_epsilon": value,
         "ratio": value,
         "worst": worst_edge(factors, edges, rows.row_sum, mechanism["target"].values),
         "expected_loss": figures.loss,
         "lower_bound_checked": follows,
-        "lower_bound_reason": unchecked_bound(mechanism, follows, asked=bound),
+        "lower_bound_reason": unchecked_bound(mechanism, follows, priced=bound),
         "reasons": reasons,
     }
 
@@ -90,8 +89,8 @@ def _check_bound(stored: Stored, on_progress: Callable[[Progress], None] | None)
 def _place_differences(stored: Stored, figures: Judgement) -> list[str]:
     """What is wrong with the remap, with the curvature excess, and with figures that a factored mechanism has not."""
     mechanism, reasons = stored.mechanism, []
-    if float(mechanism.attrs["multiple"]) != 1:
-        reasons.append("multiple: a factored mechanism is made at its claim")
+    if float(mechanism.attrs["scale"]) != 1:
+        reasons.append("scale: a factored mechanism is made at its claim")
     if figures.remapped_loss is None and "remapped_loss" in mechanism.attrs:
         reasons.append("remapped_loss: is for the squared distance")
     wanted: dict[str, NDArray[Any] | None] = {"remap": figures.remap, "excess": None, "ring": None}
@@ -150,12 +149,11 @@ def check_compact(
     reasons += [f"bound: {over} rows sum to more than their bound"] * bool(over)
     slow = "rows sum to less than a quarter of their bound, so that draws do not end"
     reasons += [f"bound: {under} {slow}"] * bool(under)
-    ratio = effective_epsilon(factors, edges, words)
+    ratio = largest_ratio(factors, edges, words)
     return {
         "violations": bad,
         "claim": compact.claim,
         "rebuilt": OF_A_MAP,
-        "effective_epsilon": ratio,
         "ratio": ratio,
         "worst": worst_edge(factors, edges, words, np.arange(factors.size)),
         "expected_loss": None,
@@ -175,7 +173,7 @@ def protection_of_map(compact: CompactMap) -> Protection:
 COMPACT = Kind(
     check=check_compact,
     protection=protection_of_map,
-    made=CompactMap,
+    source_type=CompactMap,
     holds=partial(is_frame, kind=KIND),
     load=load_compact,
     sampler=MapSampler,

@@ -32,7 +32,7 @@ from mechdesign.output.sentences import joined, protects
 from mechdesign.solvers.design import Progress
 from mechdesign.verification.verify import Verification, certified
 from mechdesign.web.client import folder_contents
-from mechdesign.web.contents import Arrays, exact, protection_contents, said_of
+from mechdesign.web.contents import Arrays, exact, identity_of, protection_contents
 from mechdesign.web.packed import size_words
 from mechdesign.web.page import Page
 
@@ -83,7 +83,7 @@ def _facts(compact: CompactMap, checked: Verification, content: bytes) -> dict[s
     most, least = number(float(levels.max()), up=True), number(float(levels.min()), up=False)
     attrs = xr.Dataset(attrs={"problem": compact.problem, "versions": versions()})
     checksum = hashlib.sha256(content).hexdigest()
-    said = said_of(attrs, "map", checksum=checksum, program=visible(compact.program))
+    said = identity_of(attrs, "map", checksum=checksum, program=visible(compact.program))
     provenance = {name: text for name, text in said["provenance"].items() if name != "made with"}
     side = f" {TIMES} ".join(dict.fromkeys(number(h) for h in compact.cell))
     figures = {

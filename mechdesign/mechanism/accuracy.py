@@ -61,8 +61,8 @@ def accuracy(mechanism: xr.Dataset, reports: ArrayLike | None = None) -> NDArray
             weight = np.concatenate([prior * (rows @ np.outer(*_HALVES[list(part)]).ravel()) for part in parts])
         away = np.sqrt(((centres - places[y]) ** 2).sum(axis=1))
         order = np.argsort(away, kind="stable")
-        held = np.cumsum(weight[order])
-        radii[k] = away[order[np.searchsorted(held, share * held[-1])]]
+        cumulative = np.cumsum(weight[order])
+        radii[k] = away[order[np.searchsorted(cumulative, share * cumulative[-1])]]
     return (radii + beyond) * _UP
 
 

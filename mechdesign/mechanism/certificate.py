@@ -348,4 +348,4 @@ def true_scale(table: NDArray[np.float64], metric: Metric, domain: Domain, ratio
             return scale
         step *= 2
         scale = ratio * (1 + step) + math.ulp(0.0)
-    raise DesignError("no multiple of the metric holds", field="table")
+    raise DesignError("no scale of the metric holds", field="table")

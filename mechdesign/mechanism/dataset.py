@@ -15,7 +15,7 @@ The schema says which variables and attributes a mechanism has, and is compared 
 schema does not name is refused. Whatever passes fits compiled code: arrays over one dimension are equally long, place
 numbers lie inside it, and no dimension has more than 2^31 - 1 entries.
 
-Whole numbers of a file that arithmetic reaches, and why none wraps:
+Integers of a file that arithmetic reaches, and why none wraps:
 
 | expression | where | bound |
 |---|---|---|
@@ -33,7 +33,7 @@ Whole numbers of a file that arithmetic reaches, and why none wraps:
 | q + units | `maps/integer_metric._search`, `_lower` | cap + longest edge <= 65,535, checked by `IntegerMetric` |
 | u n + v | keys of edges and near pairs | u, v < n < 2^31: under 2^62 |
 | 2 e, places | compressed rows of 32 bits | at most 2^30 - 1 edges |
-| (x - origin) / cell | `Domain.from_description` | compared as doubles before it becomes a whole number |
+| (x - origin) / cell | `Domain.from_description` | compared as doubles before it becomes an integer |
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.errors import DesignError, InputError, VerificationError
 from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio, violations
 from mechdesign.problem.domain import AXES, Domain
@@ -119,8 +119,8 @@ class Schema:
 
 DESCRIBED = dict.fromkeys(("schema", "problem", "parameters", "domain", "metric", "versions", "sha256"), str)
 _SAID = DESCRIBED | {
-    "program": str, "claim": str, "cost": str, "loss": str, "expected_loss": float, "multiple": float,
-    "effective_epsilon": float,
+    "program": str, "claim": str, "cost": str, "loss": str, "expected_loss": float, "scale": float,
+    "ratio": float,
 }  # fmt: skip
 
 MECHANISM = Schema(
@@ -145,7 +145,7 @@ MECHANISM = Schema(
     attributes=_SAID,
     optional={
         "lower_bound": float, "lower_bound_of": str, "objective": float, "objective_of": str,
-        "claimed_epsilon": float, "least_epsilon": float, "stopped": str, "problem_metric": str,
+        "claimed_epsilon": float, "epsilon_lower_bound": float, "stopped": str, "problem_metric": str,
         "position_rule": str, "position_claim": str,
     },
 )  # fmt: skip
@@ -372,12 +372,12 @@ def make_mechanism(
         "cost": COST,
         "loss": problem.loss.name,
         "expected_loss": expected_loss(mass, problem.prior_array, loss),
-        "multiple": float(scale),
-        "effective_epsilon": value,
+        "scale": float(scale),
+        "ratio": value,
         "versions": versions(),
     }
     optional = {"lower_bound": lower_bound, "claimed_epsilon": claimed_epsilon, "stopped": stopped}
-    attrs |= {name: given for name, given in optional.items() if given is not None}
+    attrs |= {name: figure for name, figure in optional.items() if figure is not None}
     if scale != 1:
         attrs["problem_metric"] = json.dumps(problem.metric.describe(), sort_keys=True)
     if positions is not None:
@@ -435,20 +435,34 @@ def certified_scale(problem: DesignProblem, mass: NDArray[np.uint64]) -> float:
         if violations(mass, (scale * problem.metric).edges(problem.domain)) == 0:
             return scale
         scale, step = scale * (1 + step) + math.ulp(0.0), 2 * step
-    raise DesignError("no multiple of the metric holds", field="table", remedy="report this mechanism")
+    raise DesignError("no scale of the metric holds", field="table", remedy="report this mechanism")
 
 
-@asked
+@validated
 def probabilities(mechanism: xr.Dataset) -> xr.DataArray:
-    """P(y|u) = mass / 2^62 in floating point, dims (secret, report): for looking at, never for certifying.
+    """The probabilities P(y|u) = mass / 2^62 in floating point: for looking at, never for certifying.
 
-    `probabilities(mechanism).to_dataframe()` has a line for each; that of the whole Dataset crosses them with the edges
-    of the claim.
+    Parameters
+    ----------
+    mechanism : xarray.Dataset
+        A table.
+
+    Returns
+    -------
+    xarray.DataArray
+        Dims (secret, report). Its `to_dataframe()` has a line for each; that of the whole Dataset crosses them with
+        the edges of the claim.
+
+    Examples
+    --------
+    >>> mechanism = md.baselines.randomized_response(md.load_problem("discrete", secrets=3))
+    >>> float(md.probabilities(mechanism).sum())
+    3.0
     """
     return (mechanism["mass"] / float(ROW_SUM)).rename("probability").assign_attrs(units="1")
 
 
-@asked
+@validated
 def on_grid(values: xr.DataArray) -> xr.DataArray:
     """The values over the axes of the grid, secret_y and secret_x (report_y and report_x) in the place of the numbers
     of secrets (reports), NaN where the grid has no place: `md.on_grid(mechanism["prior"]).plot()` draws a map.
@@ -468,7 +482,7 @@ def on_grid(values: xr.DataArray) -> xr.DataArray:
     for dim, names in parts.items():
         if math.prod(len(np.unique(values[name])) for name in names) > _SPARSE * values.sizes[dim]:
             raise InputError("the places are no grid", field="values", value=f"{values.sizes[dim]} places")
-        values = values.set_index({dim: names}).unstack(dim)
+        values = values.set_index(**{dim: names}).unstack(dim)
     for name, attrs in units.items():
         values[name].attrs.update(attrs)
     return values

@@ -13,7 +13,7 @@ Every sum, maximum and minimum of private columns is private, which is why the s
 `round_to_integers` and `round_private` round closed forms, which need no more; `best_reports` is the Bayes remap of a
 table.
 
-Source: paper 000, end of section IV; Chatzikokolakis et al. 2017.
+Source: Koufogiannis & Pappas 2016, end of section IV; Chatzikokolakis et al. 2017.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.base.threads import Rng, source
 from mechdesign.errors import InputError
 from mechdesign.mechanism.certificate import ROW_BITS, ROW_SUM
@@ -28,8 +28,8 @@ _TABLE_BYTES = 1 << 26  # of cumulative masses at once
 _WORDS = 1 << 17  # of bits at once: 1 MB stays in the cache
 
 
-class Rows(Shown, ABC):
-    """P(y|u) = mass / sum, in whole numbers."""
+class Rows(ReprMixin, ABC):
+    """P(y|u) = mass / sum, in integers."""
 
     dataset: xr.Dataset
     placed: ClassVar[str]  # whose coordinates are those of reports

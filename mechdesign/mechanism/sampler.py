@@ -13,8 +13,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import asked
-from mechdesign.base.display import Shown
+from mechdesign.base.arguments import validated
+from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_memory
 from mechdesign.base.registry import Table
 from mechdesign.base.threads import Rng, source
@@ -40,12 +40,30 @@ def rows_of(mechanism: xr.Dataset) -> Rows:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Sampler(Shown):
-    """Draws from one mechanism, a table or a factored one, which is proved once, here, and copied, so that later
-    changes to the Dataset do not reach the draws.
+class Sampler(ReprMixin):
+    """Draws from one mechanism, a table or a factored one, that is verified once.
 
-    Raises: VerificationError for a mechanism that is altered or not private as claimed (`prove` in stored.py).
-    Cost: that of the proof; 8 n m bytes for a table.
+    The mechanism is copied, so that later changes of the Dataset do not reach the draws.
+
+    Parameters
+    ----------
+    mechanism : xarray.Dataset
+        The mechanism.
+
+    Raises
+    ------
+    VerificationError
+        If it was altered or is not private as claimed.
+
+    Notes
+    -----
+    Cost: that of the verification; 8 n m bytes for a table.
+
+    Examples
+    --------
+    >>> sampler = md.Sampler(md.baselines.exponential(md.load_problem("discrete", secrets=3)))
+    >>> sampler.sample([0, 2], size=5, seed=1).shape
+    (2, 5)
     """
 
     mechanism: xr.Dataset = field(kw_only=False)
@@ -83,7 +101,7 @@ class Sampler(Shown):
         """
         cells, points = self._cells(secrets, at)
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
-            raise InputError("must be a whole number, 1 or more", field="size", value=size)
+            raise InputError("must be an integer, 1 or more", field="size", value=size)
         require_memory(int(size), len(cells), tables=4, what="the draws", field="size", remedy="draw fewer at a time")
         _, name = source(rng)
         if points is None:
@@ -181,7 +199,7 @@ class Sampler(Shown):
         return {a: self.mechanism[f"{dim}_{a}"].values for a in AXES if f"{dim}_{a}" in self.mechanism.coords}
 
 
-@asked
+@validated
 def sample(
     mechanism: xr.Dataset,
     secrets: ArrayLike | None = None,
@@ -190,5 +208,37 @@ def sample(
     at: ArrayLike | None = None,
     rng: Rng = None,
 ) -> xr.DataArray:
-    """`Sampler.sample`, the mechanism proved first: keep a `Sampler` to prove it once."""
+    """Reports of secrets: `Sampler.sample`, the mechanism verified first. Keep a `Sampler` to verify it once.
+
+    Parameters
+    ----------
+    mechanism : xarray.Dataset
+        A table or a factored mechanism.
+    secrets : (b,) int array
+        Numbers of secrets.
+    size : int
+        Reports for each.
+    at : (k,) or (b, k) array
+        Positions instead of secrets, in the unit of the domain.
+    rng : int or numpy.random.Generator
+        For simulations alone: whoever knows it knows the reports. By default the operating system's randomness.
+
+    Returns
+    -------
+    xarray.DataArray
+        Numbers of reports, with their coordinates.
+
+    Raises
+    ------
+    InputError
+        For secrets or positions that are not there.
+    VerificationError
+        For a mechanism that is not private as claimed.
+
+    Examples
+    --------
+    >>> mechanism = md.baselines.constant(md.load_problem("line", cells=4))
+    >>> md.sample(mechanism, [0, 3], rng=1).shape
+    (2, 1)
+    """
     return Sampler(mechanism=mechanism).sample(secrets, size, at=at, rng=rng)

@@ -47,7 +47,7 @@ import xarray as xr
 from h5py import h5a, h5d, h5g, h5l, h5o, h5s, h5t, h5z
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.base.memory import require_bytes, within_memory
 from mechdesign.base.opening import open_regular
 from mechdesign.errors import FileFormatError, InputError, MechdesignError, VerificationError
@@ -179,7 +179,7 @@ def _array(name: str, root: h5g.GroupID) -> _Array:
     if root.links.get_info(raw).type != h5l.TYPE_HARD or h5o.get_info(root, raw).type != h5o.TYPE_DATASET:
         raise refused("links, groups and named types are refused", name, "not an array of this file")
     array = h5d.open(root, raw)
-    kind, made = array.get_type(), array.get_create_plist()
+    kind, creation = array.get_type(), array.get_create_plist()
     numeric = kind.get_class() in (h5t.INTEGER, h5t.FLOAT) and kind.dtype in _NUMBERS
     if not numeric:
         raise refused("must be integers or doubles as they are written", name, f"HDF5 class {kind.get_class()}")
@@ -191,13 +191,13 @@ def _array(name: str, root: h5g.GroupID) -> _Array:
     ends = zip(shape, space.get_simple_extent_dims(True), strict=True)
     if any(side and side != most for side, most in ends) or max(shape) >= _LARGEST_SIDE:
         raise refused("axes that grow, or are of 2^31 and more, are refused", name, shape)
-    if made.get_layout() != h5d.CHUNKED:
-        raise refused("values that are not in chunks of the file are refused", name, made.get_layout())
+    if creation.get_layout() != h5d.CHUNKED:
+        raise refused("values that are not in chunks of the file are refused", name, creation.get_layout())
     # filters in this order alone: every other one is one more decoder of bytes that anybody wrote
-    filters = tuple(made.get_filter(k)[0] for k in range(made.get_nfilters()))
+    filters = tuple(creation.get_filter(k)[0] for k in range(creation.get_nfilters()))
     if filters != _FILTERS:
         raise refused("other filters than shuffle and deflate are refused", name, filters)
-    chunk = made.get_chunk()
+    chunk = creation.get_chunk()
     pieces = _pieces(name, array, shape, chunk)
     layout = _Array(shape=shape, dtype=kind.dtype, chunk=chunk, pieces=pieces, taken=sum(p.size for p in pieces))
     inflated = len(pieces) * layout.piece
@@ -332,12 +332,39 @@ def _is_replaced(target: Path) -> bool:
     return True
 
 
-@asked
+@validated
 def save(mechanism: xr.Dataset, path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write a Dataset of this package to `path` (NetCDF-4) atomically: on failure the old file stands, no new one does.
+    """Write a Dataset of this package atomically: on failure the old file stands, no new one does.
 
-    Raises: InputError for an existing file without `overwrite`, a missing folder, or another Dataset; VerificationError
-    for a mechanism that `load` would refuse; FileFormatError if the disk refuses.
+    Parameters
+    ----------
+    mechanism : xarray.Dataset
+        A mechanism, sweep, diagnosis, plan or estimate.
+    path : str or Path
+        The NetCDF-4 file to write.
+    overwrite : bool
+        Replace an existing file.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    InputError
+        For an existing file without `overwrite`, a missing folder, or another Dataset.
+    VerificationError
+        For a mechanism that `md.load` would refuse.
+    FileFormatError
+        If the disk refuses.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     md.save(md.baselines.constant(md.load_problem("discrete", secrets=3)), folder + "/constant.nc").name
+    'constant.nc'
     """
     target = check_target(path, overwrite=overwrite)
     if not str(mechanism.attrs.get("schema")).startswith("mechdesign/"):
@@ -416,11 +443,34 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-@asked
+@validated
 def load(path: str | Path) -> xr.Dataset:
     """Read a mechanism, a table or a factored one, and check its schema; `verify` also proves its claim.
 
-    Raises: InputError if there is no such file; VerificationError if it is damaged or of another schema.
+    Parameters
+    ----------
+    path : str or Path
+        A NetCDF file that `md.save` wrote.
+
+    Returns
+    -------
+    xarray.Dataset
+        The mechanism.
+
+    Raises
+    ------
+    InputError
+        If there is no such file.
+    VerificationError
+        If it is damaged or of another schema.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = md.save(md.baselines.constant(md.load_problem("discrete", secrets=3)), folder + "/constant.nc")
+    ...     dict(md.load(path).sizes)["secret"]
+    3
     """
     return load_sealed(path, *MECHANISMS.values(), what="a mechanism")
 

@@ -117,20 +117,20 @@ class Stored:
         return claim_sentence(self.metric, self.domain, self.edges)
 
     @cached_property
-    def asked(self) -> Metric:
-        """The metric of the problem that the mechanism was made for: that of the claim is `multiple` times it.
+    def problem_metric(self) -> Metric:
+        """The metric of the problem that the mechanism was made for: that of the claim is `scale` times it.
 
-        Raises: VerificationError where multiple, metric and problem_metric do not fit together.
+        Raises: VerificationError where scale, metric and problem_metric do not fit together.
         """
         mechanism, attrs = self.mechanism, self.mechanism.attrs
-        multiple, claimed = float(attrs["multiple"]), float(described(mechanism, "metric")["multiplier"])
+        scale, claimed = float(attrs["scale"]), float(described(mechanism, "metric")["multiplier"])
         if "problem_metric" not in attrs:
-            if multiple != 1:
-                raise refused("must be 1 where no problem_metric is named", "multiple", multiple, "1, or the metric")
+            if scale != 1:
+                raise refused("must be 1 where no problem_metric is named", "scale", scale, "1, or the metric")
             return self.metric
         own = float(described(mechanism, "problem_metric")["multiplier"])
-        if not (math.isfinite(multiple) and multiple >= 0 and own * multiple == claimed):
-            raise refused("is not what the claim is times the metric of the problem", "multiple", multiple, claimed)
+        if not (math.isfinite(scale) and scale >= 0 and own * scale == claimed):
+            raise refused("is not what the claim is times the metric of the problem", "scale", scale, claimed)
         before = None
         if self.listed is not None and "problem_length" in mechanism:
             before = replace(self.listed, length=mechanism["problem_length"].values)
@@ -238,7 +238,7 @@ class Stored:
         if self.rebuilt != "edge list only" and self.listed is not None:
             reasons += _edge_differences(self.listed, self.edges)
         if self.positions is not None:
-            reasons += self.positions.differences(self.mechanism, self.asked, self.domain)
+            reasons += self.positions.differences(self.mechanism, self.problem_metric, self.domain)
         return reasons + _unit_differences(self)
 
 
@@ -388,7 +388,7 @@ def prove(mechanism: xr.Dataset) -> Admission:
         proved = Admission(domain=stored.domain, metric=stored.metric, edges=stored.edges, claim=stored.claim)
         if stored.positions is not None:
             claim = mechanism.attrs["position_claim"]
-            proved = replace(proved, metric=stored.asked, claim=claim, positions=stored.positions)
+            proved = replace(proved, metric=stored.problem_metric, claim=claim, positions=stored.positions)
     if reasons:
         raise unproved(reasons)
     return proved

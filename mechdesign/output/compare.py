@@ -10,17 +10,17 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.base.figures import cell
 from mechdesign.base.memory import require_memory
 from mechdesign.base.progress import verbosely
 from mechdesign.base.registry import PROVIDERS, provider
-from mechdesign.closed_forms.baselines import ANYWHERE, BASELINES, RIVALS
+from mechdesign.closed_forms.baselines import ANYWHERE, BASELINES, FREQUENCY_ORACLES
 from mechdesign.closed_forms.loss import constant_loss, expected_distance, position_loss, remapped_loss
 from mechdesign.errors import InputError, MechdesignError, SizeError, SolverError, UnsuitableError
 from mechdesign.mechanism.dataset import relative_gap
 from mechdesign.output.given import InputMechanisms, input_mechanisms
-from mechdesign.output.matched import matched_makers, smallest_epsilon
+from mechdesign.output.matched import effective_epsilon, matched_makers
 from mechdesign.problem.lattice import check_connected
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.eikonal import EikonalWeights
@@ -38,8 +38,8 @@ COLUMNS = (  # heading, key and format of what people read
     ("remapped loss", "remapped_loss", "up 6"),
     ("distance", "expected_distance", "up 6"),
     ("claimed eps", "claimed_epsilon", "near 6"),
-    ("smallest eps", "smallest_epsilon", "up 6"),
-    ("ratio", "effective_epsilon", "up 5"),
+    ("effective eps", "effective_epsilon", "up 6"),
+    ("ratio", "ratio", "up 5"),
     ("rank", "rank", "near 6"),
     ("asymptotic MSE", "asymptotic_mse", "near 6"),
 )
@@ -56,11 +56,11 @@ Maker = Callable[[], xr.Dataset]
 Row = dict[str, Any]
 """One mechanism: losses in loss units, distance in units of length. None where a figure does not exist.
 
-Claimed epsilon in nats per unit (in nats for randomized response). Smallest epsilon, in the same unit: what the
+Claimed epsilon in nats per unit (in nats for randomized response). Effective epsilon, in the same unit: what the
 mechanism truly has. Where the problem's metric is Euclidean, the largest log-ratio per unit of distance over all
-pairs; elsewhere the claimed epsilon at the scale of the metric that holds. Effective epsilon: that scale, relative
-to the problem's metric, or to the mechanism's own where it is tuned to the problem's `matched_distance`.
-Least epsilon, in nats per unit: no mechanism that is private below it has the matched distance.
+pairs; elsewhere the claimed epsilon times the ratio. Ratio: the largest log-ratio over the distance of the problem's
+metric, or of the mechanism's own where it is tuned to the problem's `matched_distance`.
+Epsilon lower bound, in nats per unit: no mechanism that is private below it has the matched distance.
 Rank of the mechanism as a channel: below the number of secrets, no number of reports identifies their distribution.
 Asymptotic MSE in squared units: the number of reports times the mean squared error of the distribution estimated
 from many of them, in the dual Sobolev norm H^-1 at the prior; None where the rank is too low, both beyond 1,600
@@ -77,11 +77,12 @@ def makers(
     *,
     gap: float = 1e-3,
     time_limit: float = float("inf"),
-    rivals: bool = False,
+    frequency_oracles: bool = False,
     positions: bool = False,
 ) -> dict[str, Maker]:
-    """What `compare` runs, by row name; rivals, with the mechanisms of the literature on estimating distributions,
-    which are tuned to no `matched_distance`; positions, with those that are private between any two positions.
+    """What `compare` runs, by row name; frequency_oracles, with the mechanisms of the literature on frequency
+    estimation, which are tuned to no `matched_distance`; positions, with those that are private between any two
+    positions.
     """
     if problem.matched_distance is not None:
         return matched_makers(problem, gap=gap, time_limit=time_limit)
@@ -91,16 +92,16 @@ def makers(
         """Gets a share of the time that is left when it is made."""
         return lambda: solve(program(problem), time_limit=max(_SHARE * (ends - time.monotonic()), _SHORTEST), **options)
 
-    made = {"optimal": solved(Optimal, gap=gap)}
+    makers_by_name = {"optimal": solved(Optimal, gap=gap)}
     if problem.query is not None:
-        made["query"] = solved(QueryWeights)
+        makers_by_name["query"] = solved(QueryWeights)
     if positions:
         if "positions" in SOLVERS:
-            made["positions"] = solved(SOLVERS["positions"].program, gap=gap)
-        made |= {name: partial(make, problem) for name, make in ANYWHERE.items()}
-    made["eikonal"] = solved(EikonalWeights, method="table")
-    forms = {**BASELINES, **(RIVALS if rivals else {})}
-    return made | {name: partial(make, problem) for name, make in forms.items()}
+            makers_by_name["positions"] = solved(SOLVERS["positions"].program, gap=gap)
+        makers_by_name |= {name: partial(make, problem) for name, make in ANYWHERE.items()}
+    makers_by_name["eikonal"] = solved(EikonalWeights, method="table")
+    forms = {**BASELINES, **(FREQUENCY_ORACLES if frequency_oracles else {})}
+    return makers_by_name | {name: partial(make, problem) for name, make in forms.items()}
 
 
 def each_mechanism(
@@ -109,30 +110,34 @@ def each_mechanism(
     gap: float = 1e-3,
     time_limit: float = float("inf"),
     only: Sequence[str] | None = None,
-    given: InputMechanisms | None = None,
-    rivals: bool = False,
+    mechanisms: InputMechanisms | None = None,
+    frequency_oracles: bool = False,
     positions: bool = False,
     on_progress: Callable[[str], None] | None = None,
 ) -> Iterator[tuple[str, xr.Dataset | MechdesignError]]:
     """Each mechanism with its row name as it is made, or the reason why it does not fit the problem.
 
-    only: the rows to make, rivals among them, all but those by default; rivals, positions: with them; given: mechanisms
-    of the user's own, by name, as `compare` takes them; on_progress: called with "3 of 8: NAME" before each is made. A
-    design that Ctrl-C ended is the last.
+    only: the rows to make, frequency oracles among them, all but those by default; frequency_oracles, positions: with
+    them; mechanisms: those of the user's own, by name, as `compare` takes them; on_progress: called with "3 of 8: NAME"
+    before each is made. A design that Ctrl-C ended is the last.
     Raises: InputError for an unknown row name, a bad target, a metric that does not fit the domain or a mechanism given
         that is none; SizeError.
     """
     check_targets(gap, time_limit)
     known = makers(
-        problem, gap=gap, time_limit=time_limit, rivals=rivals or bool(only), positions=positions or bool(only)
+        problem,
+        gap=gap,
+        time_limit=time_limit,
+        frequency_oracles=frequency_oracles or bool(only),
+        positions=positions or bool(only),
     )
     for name in only or ():
-        if name not in known and name not in (given or ()):
-            others = ", ".join([*known, *(given or ())])
+        if name not in known and name not in (mechanisms or ()):
+            others = ", ".join([*known, *(mechanisms or ())])
             raise InputError(f"unknown mechanism, none of {others}", field="only", value=name)
     require_memory(problem.domain.size, problem.reports.size, tables=TABLES, what="a comparison")
     check_connected(problem.edges, problem.domain.size)  # here, not as a row that is left out
-    own = input_mechanisms(problem, given, known=known)
+    own = input_mechanisms(problem, mechanisms, known=known)
     names = [name for name in (*known, *own) if not only or name in only]
     ends = time.monotonic() + time_limit
     for count, name in enumerate(names, 1):
@@ -141,21 +146,21 @@ def each_mechanism(
         try:
             if count > 1 and time.monotonic() > ends:
                 raise UnsuitableError("left out", field="time_limit", value=time_limit)
-            made = own[name] if name in own else known[name]()
+            mechanism = own[name] if name in own else known[name]()
         except (UnsuitableError, SizeError, SolverError) as error:
             yield name, error
             continue
-        yield name, made
-        if made.attrs.get("stopped") == "interrupt":
+        yield name, mechanism
+        if mechanism.attrs.get("stopped") == "interrupt":
             return
 
 
-@asked
+@validated
 def compare(
     problem: DesignProblem,
     *,
     mechanisms: InputMechanisms | None = None,
-    rivals: bool = False,
+    frequency_oracles: bool = False,
     positions: bool = False,
     gap: float = 1e-3,
     time_limit: float = float("inf"),
@@ -164,64 +169,92 @@ def compare(
 ) -> pd.DataFrame:
     """A row for every program and baseline that fits the problem, and for every mechanism of yours.
 
-    mechanisms: yours by name: tables (n, m) of probabilities, or mechanism Datasets over the same secrets. They are
-    judged as they are, unrepaired, at the smallest scale of the metric that their integers satisfy, by the prior and
-    loss of the problem. rivals: with those of the literature on estimating distributions, each report judged as the
-    best place to read it as, and left out where their reports are too many for a table. positions: with the design
-    that is private between any two positions and not between centres of cells alone. time_limit in seconds, of the
-    whole: solves get a share of what is left, and rows that no time is left for are left out. verbose: a line of
-    progress on standard error. The lower bound is the best one proved for the optimal program; it stands in every row
-    whose mechanism satisfies the problem's claim, so that `gap` = (loss - lower_bound) / loss says how far that
-    mechanism is from optimal.
-    Returns: a DataFrame with the columns of `Row`, missing figures NaN.
-    Raises: InputError for a mechanism that is none, or not over the secrets; what `solve` raises.
+    The lower bound is the best one proved for the optimal program. It stands in every row whose mechanism satisfies
+    the problem's claim, so that `gap` = (loss - lower_bound) / loss says how far that mechanism is from optimal.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+        What every mechanism is made for and judged by.
+    mechanisms : mapping of str to (n, m) array or Dataset
+        Yours by name, over the same secrets. They are judged as they are, unrepaired, at the smallest scale of the
+        metric that their integers satisfy.
+    frequency_oracles : bool
+        Add those of the literature on frequency estimation, each report judged as the best place to read it as; those
+        with too many reports for a table are left out.
+    positions : bool
+        Add the design that is private between any two positions and not between centres of cells alone.
+    gap : float
+        Target of the relative gap of every solve.
+    time_limit : float
+        Seconds for the whole: solves get a share of what is left, and rows that no time is left for are left out.
+    on_progress : callable
+        Called with a line of text before each mechanism is made.
+    verbose : bool
+        Print a line of progress on standard error.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The columns of `mechdesign.output.compare.Row`, missing figures NaN.
+
+    Raises
+    ------
+    InputError
+        For a mechanism that is no table, or not over the secrets; what `md.solve` raises.
+
+    Examples
+    --------
+    >>> table = md.compare(md.load_problem("discrete", secrets=3)).set_index("mechanism")
+    >>> round(float(table.loc["randomized_response", "ratio"]), 6)
+    1.0
     """
     with verbosely(verbose, problem.name, on_progress, limit=time_limit) as report:
-        made = each_mechanism(
+        results = each_mechanism(
             problem,
             gap=gap,
             time_limit=time_limit,
-            given=mechanisms,
-            rivals=rivals,
+            mechanisms=mechanisms,
+            frequency_oracles=frequency_oracles,
             positions=positions,
             on_progress=report,
         )
-        table = pd.DataFrame(rows(dict(made), problem))
+        table = pd.DataFrame(rows(dict(results), problem))
     figures = [name for name in table.columns if name not in ("mechanism", "claim_over")]
     return table.astype({name: "Int64" if name == "rank" else float for name in figures})
 
 
-def rows(made: Mapping[str, xr.Dataset | MechdesignError], problem: DesignProblem) -> list[Row]:
+def rows(results: Mapping[str, xr.Dataset | MechdesignError], problem: DesignProblem) -> list[Row]:
     """The rows of mechanisms that were made for one problem; those that do not fit have none."""
-    tables = {name: mechanism for name, mechanism in made.items() if isinstance(mechanism, xr.Dataset)}
-    return bounded([judged(name, mechanism, problem) for name, mechanism in tables.items()], tables)
+    tables = {name: mechanism for name, mechanism in results.items() if isinstance(mechanism, xr.Dataset)}
+    return bounded([row_of(name, mechanism, problem) for name, mechanism in tables.items()], tables)
 
 
-def bounded(rows: Sequence[Row], made: Mapping[str, xr.Dataset]) -> list[Row]:
-    """The rows of `judged` with the best lower bound that was proved, where it holds, and the least epsilon."""
-    attrs = [made[row["mechanism"]].attrs for row in rows]
+def bounded(rows: Sequence[Row], mechanisms: Mapping[str, xr.Dataset]) -> list[Row]:
+    """The rows of `row_of` with the best lower bound that was proved, where it holds, and that of epsilon."""
+    attrs = [mechanisms[row["mechanism"]].attrs for row in rows]
     of_the_loss = [a for a in attrs if "lower_bound" in a and "objective" not in a]  # not of another objective
     bound = max((float(a["lower_bound"]) for a in of_the_loss), default=None)
-    least = next((float(a["least_epsilon"]) for a in attrs if "least_epsilon" in a), None)
+    epsilon = next((float(a["epsilon_lower_bound"]) for a in attrs if "epsilon_lower_bound" in a), None)
     complete = []
     for row in rows:
-        full = row | {"least_epsilon": least}
+        full = row | {"epsilon_lower_bound": epsilon}
         if bound is not None and private_between_cells(row):
             full |= {"lower_bound": bound}
-            full |= {"gap": relative_gap(row["loss"], bound, constant_loss(made[row["mechanism"]]))}
+            full |= {"gap": relative_gap(row["loss"], bound, constant_loss(mechanisms[row["mechanism"]]))}
         complete.append(full)
     return complete
 
 
-def best_private(rows: Sequence[Row], made: Mapping[str, xr.Dataset]) -> xr.Dataset:
+def best_private(rows: Sequence[Row], mechanisms: Mapping[str, xr.Dataset]) -> xr.Dataset:
     """The mechanism of the row that is private as claimed with the least loss; the first where none is."""
     private = [row for row in rows if private_between_cells(row)] or list(rows[:1])
-    return made[min(private, key=lambda row: row["loss"])["mechanism"]]
+    return mechanisms[min(private, key=lambda row: row["loss"])["mechanism"]]
 
 
 def private_between_cells(row: Mapping[str, Any]) -> bool:
     """Whether the rows of a mechanism satisfy the claim of the problem, and are what is drawn."""
-    return bool(row["claim_over"] != POSITIONS and row["effective_epsilon"] <= AT_CLAIM)
+    return bool(row["claim_over"] != POSITIONS and row["ratio"] <= AT_CLAIM)
 
 
 def columns(rows: Sequence[Mapping[str, Any]]) -> tuple[_Column, ...]:
@@ -234,18 +267,17 @@ def printed(row: Mapping[str, Any], shown: Sequence[_Column] = COLUMNS) -> list[
     return [cell(row[key], form) for _, key, form in shown]
 
 
-def judged(name: str, mechanism: xr.Dataset, problem: DesignProblem) -> Row:
+def row_of(name: str, mechanism: xr.Dataset, problem: DesignProblem) -> Row:
     """The row of one mechanism by itself: without a lower bound, which other mechanisms prove."""
-    rows, over = float(mechanism.attrs["effective_epsilon"]), "cells"
-    effective, row_ratio = rows, None
+    ratio, row_ratio, over = float(mechanism.attrs["ratio"]), None, "cells"
     if "position_claim" in mechanism.attrs:  # of a design of ours: its cones are certified
-        effective, row_ratio, over = 1.0, rows, POSITIONS
+        ratio, row_ratio, over = 1.0, ratio, POSITIONS
     claimed = mechanism.attrs.get("claimed_epsilon")
     channel = provider("channel") if "channel" in PROVIDERS else None
     rank, asymptotic = (None, None) if channel is None else channel.channel_figures(mechanism)
-    smallest = problem.metric.smallest_level if over == POSITIONS else smallest_epsilon(mechanism, problem)
-    if smallest is None and claimed is not None:
-        smallest = float(claimed) * effective
+    effective = problem.metric.smallest_level if over == POSITIONS else effective_epsilon(mechanism, problem)
+    if effective is None and claimed is not None:
+        effective = float(claimed) * ratio
     return dict(
         mechanism=name,
         loss=float(mechanism.attrs["expected_loss"]),
@@ -254,9 +286,9 @@ def judged(name: str, mechanism: xr.Dataset, problem: DesignProblem) -> Row:
         remapped_loss=remapped_loss(mechanism),
         expected_distance=expected_distance(mechanism),
         claimed_epsilon=None if claimed is None else float(claimed),
-        smallest_epsilon=smallest,
         effective_epsilon=effective,
-        least_epsilon=None,
+        ratio=ratio,
+        epsilon_lower_bound=None,
         rank=rank,
         asymptotic_mse=asymptotic,
         position_loss=position_loss(mechanism),

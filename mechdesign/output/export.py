@@ -54,7 +54,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.base.memory import require_memory
 from mechdesign.base.optional import import_optional
 from mechdesign.base.registry import Table
@@ -144,7 +144,7 @@ class Content:
         claim = {
             "metric": self.stored.metric.describe(),
             "domain": self.stored.domain.describe(),
-            "positions": {"metric": self.stored.asked.describe()} if self.patches else None,
+            "positions": {"metric": self.stored.problem_metric.describe()} if self.patches else None,
             "denominator": "row_sum" if self.stored.factored else "2^62",
         }
         return {
@@ -250,7 +250,7 @@ def write_parquet(content: Content, path: Path) -> None:
     axes = len(content.secrets[0]) + len(content.reports[0])
     require_memory(n, m, tables=4 + 2 * axes, what="a Parquet table")
     own, report = np.repeat(np.asarray(content.rows, np.int32), m), np.tile(np.arange(m, dtype=np.int32), n)
-    columns = {}
+    columns: dict[str, NDArray[Any]] = {}
     for dim, index, points in (("secret", own, content.secrets), ("report", report, content.reports)):
         columns[dim] = index
         columns |= {f"{dim}_{a}": np.array(points)[index, k] for k, a in enumerate(content.axes(points))}
@@ -291,7 +291,7 @@ FORMATS: Table[Format] = Table(
 )  # by suffix; a format of another package is added here
 
 
-@asked
+@validated
 def export(
     mechanism: xr.Dataset,
     path: str | Path,
@@ -302,20 +302,54 @@ def export(
     overwrite: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Path:
-    """Write the table as the suffix of `path` says: .csv, .json or .parquet (extra `parquet`); or .compact, a whole
-    factored mechanism of a grid in 5 bytes a place (maps/compact_file.py), which `verify` certifies on its own.
+    """Write the table of a mechanism as the suffix of the path says.
 
-    The mechanism is verified first, and what is said of it are the figures found there. Each file says the claim,
-    units, losses, the edges of the claim, the checksum of the mechanism and that of its own content (of a CSV table in
-    FILE.csv-metadata.json beside it); masses are exact integers, probability = mass / 2^62. Rows of a factored
-    mechanism go to CSV only, with their own sums.
-    Parameters: rows, the secrets to write; all by default, of a factored mechanism at most 1,000; JSON takes all only.
-        degrees adds the longitude and latitude of every place to its coordinates (WGS 84, extra `geo`).
-        with_verifier writes verify_table.py beside a CSV or JSON table. on_progress is called while a compact map is
-        made.
-    Raises: InputError for another suffix, rows that are not there or too many, an existing file without
-        `overwrite`, a missing folder or extra; VerificationError for a mechanism that `verify` does not certify.
+    .csv, .json, .parquet (extra `parquet`), or .compact, a whole factored mechanism of a grid in 5 bytes a place,
+    which `verify` certifies on its own. The mechanism is verified first, and what is said of it are the figures found
+    there. Each file has the claim, units, losses, the edges of the claim, the checksum of the mechanism and that of
+    its own content (of a CSV table in FILE.csv-metadata.json beside it); masses are exact integers, probability =
+    mass / 2^62. Rows of a factored mechanism go to CSV only, with their own sums.
+
+    Parameters
+    ----------
+    mechanism : xarray.Dataset
+        A table or a factored mechanism.
+    path : str or Path
+        The file to write.
+    rows : range
+        Secrets to write; all by default, of a factored mechanism at most 1,000. JSON takes all only.
+    degrees : bool
+        Add the longitude and latitude of every place (WGS 84, extra `geo`).
+    with_verifier : bool
+        Write verify_table.py beside a CSV or JSON table.
+    overwrite : bool
+        Replace an existing file.
+    on_progress : callable
+        Called while a compact map is made.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    InputError
+        For another suffix, rows that are not there or too many, an existing file without `overwrite`, a missing
+        folder or extra.
+    VerificationError
+        For a mechanism that `verify` does not certify.
+
+    Notes
+    -----
     Cost: that of `verify`, and 1 microsecond a mass; of a compact map about ten passes over all rows.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     md.export(md.baselines.constant(md.load_problem("discrete", secrets=3)), folder + "/table.csv").name
+    'table.csv'
     """
     target = check_target(path, overwrite=overwrite)
     kind = FORMATS.get(target.suffix.lower())
@@ -360,7 +394,7 @@ def _figures(mechanism: xr.Dataset) -> dict[str, float]:
     """The figures of a mechanism that `verify` recomputed. Raises: VerificationError where it does not certify it."""
     checked = certified(mechanism)
     proved = {"expected_loss": True, "lower_bound": checked.lower_bound_checked}
-    proved["effective_epsilon"] = checked.effective_epsilon is not None and checked.row_ratio is None
+    proved["ratio"] = checked.ratio is not None and checked.row_ratio is None
     figures = {name: float(mechanism.attrs[name]) for name, holds in proved.items() if holds}
     ratios = {"ratio": checked.ratio, "row_ratio": checked.row_ratio}
     return figures | {name: value for name, value in ratios.items() if value is not None and checked.row_ratio}

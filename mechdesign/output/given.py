@@ -27,12 +27,12 @@ InputMechanisms = Mapping[str, ArrayLike | xr.Dataset]
 
 def read_mechanisms(paths: Iterable[Path]) -> dict[str, ArrayLike | xr.Dataset]:
     """Mechanisms from files, each under the name of its file: .nc, or a table as `read_table` takes it."""
-    made: dict[str, ArrayLike | xr.Dataset] = {}
+    mechanisms: dict[str, ArrayLike | xr.Dataset] = {}
     for path in paths:
-        if path.stem in made:
+        if path.stem in mechanisms:
             raise InputError("two have this name", field="with", value=path)
-        made[path.stem] = load(path) if path.suffix.lower() == ".nc" else read_table(path)
-    return made
+        mechanisms[path.stem] = load(path) if path.suffix.lower() == ".nc" else read_table(path)
+    return mechanisms
 
 
 def input_mechanisms(
@@ -42,19 +42,19 @@ def input_mechanisms(
 
     mechanisms: by name, tables (n, m) of probabilities or of counts, or mechanism Datasets, of which the integers
     alone are taken. Nothing is repaired; entries of a table below 2^-62 are rounded up to that. known: names taken.
-    Raises: InputError for a name that is taken or cannot be one, a table that is none or has no smallest epsilon (a
+    Raises: InputError for a name that is taken or cannot be one, a table that is none or has no effective epsilon (a
     zero meets a positive probability), a Dataset over other secrets or kept as factors; what `read` raises.
     Cost: O(e m) for each.
     """
-    made = {}
+    datasets = {}
     for name, value in (mechanisms or {}).items():
         named = isinstance(name, str) and name.isprintable() and name.strip() == name != "" and "/" not in name
         if not named or name in known:
             raise _refused("is the name of a mechanism of ours" if named else "is no name for a row", name)
-        made[name] = (
+        datasets[name] = (
             _of_dataset(problem, name, value) if isinstance(value, xr.Dataset) else _of_table(problem, name, value)
         )
-    return made
+    return datasets
 
 
 def _of_table(problem: DesignProblem, name: str, value: ArrayLike) -> xr.Dataset:
@@ -65,7 +65,7 @@ def _of_table(problem: DesignProblem, name: str, value: ArrayLike) -> xr.Dataset
     if audited.infinite:
         impossible = f"report {audited.worst['report']} is impossible from secret {audited.worst['other']} alone"
         repairs = "md.baselines.repaired, or mechdesign audit -o, repairs it"
-        raise _refused(f"has no smallest epsilon: {impossible}; {repairs}", name)
+        raise _refused(f"has no effective epsilon: {impossible}; {repairs}", name)
     rows = table / table.sum(axis=1, keepdims=True)
     return closed_form_mechanism(problem, rows, name=name, claimed_epsilon=None)
 

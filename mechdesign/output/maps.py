@@ -6,7 +6,7 @@ rings of its diagnosis; and P(.|u) at a few secrets, all on one logarithmic colo
 largest probability shown. Over one axis the maps are lines. Masked cells are grey. A mechanism along streets is drawn
 on its network, values as dots at the nodes. Headings say how likely the true place is reported, and the radius that
 holds 95 % of the reports. Other reports, answers of queries and released numbers, are in answers.py.
-Source: paper 000, Figures 2 and 3 (density; rows at points of high, medium and low density).
+Source: Koufogiannis & Pappas 2016, Figures 2 and 3 (density; rows at points of high, medium and low density).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.base.figures import percent
 from mechdesign.base.units import unit_word
 from mechdesign.closed_forms.loss import drawn_rows
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 SHARE = 0.95  # of the reports that a radius holds
 
 
-@asked
+@validated
 def plot_mechanism(
     mechanism: xr.Dataset, secrets: Sequence[int] | None = None, *, over: str | Path | None = None
 ) -> Figure:
@@ -195,8 +195,8 @@ def table_sentence(mechanism: xr.Dataset, domain: Domain) -> str:
     likely = prior > 0
     low, high = probability(true[likely].min()), probability(true[likely].max())
     ranged = "" if low == high else f" ({low} to {high})"
-    held = _held(domain.euclidean_to(domain), table * prior[:, None], domain.unit)
-    return f"the true place is reported with probability {probability(float(prior @ true))}{ranged}; {held} of it"
+    radius = _held(domain.euclidean_to(domain), table * prior[:, None], domain.unit)
+    return f"the true place is reported with probability {probability(float(prior @ true))}{ranged}; {radius} of it"
 
 
 def _held(distance: Array, chance: Array, unit: str) -> str:

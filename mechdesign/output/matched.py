@@ -1,4 +1,6 @@
-"""Mechanisms tuned to one expected distance, for `compare`: how paper 001 sets different kinds of eps side by side."""
+"""Mechanisms tuned to one expected distance, for `compare`: how Alvim et al. 2018 sets different kinds of eps side by
+side.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ def family_mechanism(
     return closed_form_mechanism(own, table, name=name, claimed_epsilon=epsilon, parameters=parameters)
 
 
-def smallest_epsilon(mechanism: xr.Dataset, problem: DesignProblem) -> float | None:
+def effective_epsilon(mechanism: xr.Dataset, problem: DesignProblem) -> float | None:
     """Largest log-ratio of a mechanism per unit of Euclidean distance over all pairs of secrets, in nats per unit.
 
     None where the metric of `problem` is not Euclidean. Cost: O(e m) for the e pairs that imply all others.

@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.base.units import unit_word
 from mechdesign.closed_forms.loss import loss_matrix
 from mechdesign.errors import InputError, UnsuitableError
@@ -167,7 +167,7 @@ def tidy(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-@asked
+@validated
 def plot_diagnosis(diagnosis: xr.Dataset) -> Figure:
     """The figure of a diagnosis over a grid of two axes: eps(u) where it varies, and the excess, with the negative
     weights where known.

@@ -19,7 +19,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.base.figures import percent
 from mechdesign.base.optional import import_optional
 from mechdesign.base.units import unit_word
@@ -56,7 +56,7 @@ _FINEST = 1e-6  # relative: gaps are stated as no smaller
 _REACH = 3.0  # the axis goes down to the least scale divided by this: further down lie constant reports
 
 
-@asked
+@validated
 def plot_sweep(curve: xr.Dataset) -> Figure:
     """The figure of a sweep, 9 x 6.4 inches: losses above, distance from the lower bound below.
 
@@ -80,11 +80,11 @@ def plot_sweep(curve: xr.Dataset) -> Figure:
 
 
 def _draw_losses(axes: Axes, curve: xr.Dataset, low: float) -> None:
-    at, loss, bound = (curve[name].values for name in ("multiplier", "loss", "lower_bound"))
+    at, loss, bound = (curve[name].values for name in ("scale", "loss", "lower_bound"))
     axes.axhline(curve.attrs["constant_loss"], color="0.5", linestyle=":", label="best constant report")
     broken = False
     for name in reversed(baselines_of(sweep_rows(curve)[0])):
-        baseline, level = curve[f"{name}_loss"].values, curve[f"{name}_effective_epsilon"].values
+        baseline, level = curve[f"{name}_loss"].values, curve[f"{name}_effective_scale"].values
         breaks = level > at * AT_CLAIM
         broken |= bool(breaks.any())
         style: dict[str, Any] = {**mechanism_style(name), "markersize": 5}
@@ -125,7 +125,7 @@ def _draw_leaving(axes: Axes, level: NDArray[np.float64], loss: NDArray[np.float
 
 
 def _draw_excess(axes: Axes, curve: xr.Dataset) -> None:
-    at, bound = curve["multiplier"].values, curve["lower_bound"].values
+    at, bound = curve["scale"].values, curve["lower_bound"].values
     for name in ("eikonal", "optimal"):
         variable = "loss" if name == "optimal" else f"{name}_loss"
         if variable in curve:
@@ -143,10 +143,10 @@ def _draw_level_axis(axes: Axes, curve: xr.Dataset) -> float:
     """Levels on a logarithmic axis; returns its left end."""
     axes.set_xscale("log", base=2)
     _tick(axes.xaxis, base=2)
-    levels = np.concatenate([curve[name].values for name in curve if str(name).endswith("effective_epsilon")])
-    least, most = float(curve["multiplier"].values.min()), float(np.nanmax(levels))
+    levels = np.concatenate([curve[name].values for name in curve if str(name).endswith("effective_scale")])
+    least, most = float(curve["scale"].values.min()), float(np.nanmax(levels))
     low = max(least / _REACH, float(np.nanmin(levels))) / 1.15
-    axes.set_xlim(low, max(most, float(curve["multiplier"].values.max())) * 1.15)
+    axes.set_xlim(low, max(most, float(curve["scale"].values.max())) * 1.15)
     axes.set_xlabel("privacy level, as a scale of the problem's metric (smaller is more private)")
     return low
 
@@ -185,13 +185,13 @@ def check_plot_target(path: str | Path, *, overwrite: bool = False) -> Path:
     return target
 
 
-@asked
+@validated
 def load_drawable(path: str | Path) -> xr.Dataset:
     """Read a file that `save_plot` draws: a mechanism, a sweep or a diagnosis. Raises what `load` raises."""
     return load_sealed(path, *MECHANISMS.values(), SWEEP, DIAGNOSIS, what="a mechanism, sweep or diagnosis")
 
 
-@asked
+@validated
 def save_plot(
     result: xr.Dataset | Figure | str | Path,
     path: str | Path,

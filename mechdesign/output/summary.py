@@ -35,24 +35,23 @@ from mechdesign.output.sentences import (
 from mechdesign.output.sweep import CurveRow, baselines_of, headings, printed_losses
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import LOSSES
-from mechdesign.problem.metric import Euclidean
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import Minimax
 from mechdesign.verification.verify import Verification, protected, verify
 
 _WORDS = {
     "claimed_epsilon": "claimed eps",
-    "smallest_epsilon": "smallest eps",
+    "effective_epsilon": "effective eps",
     "position_loss": "loss at positions",
     "row_ratio": "ratio of rows",
 }
 _LAST = ("seconds", "peak_mb", "file", "fallback", "diagnosis", "published", "remark")  # of the figures
 _ROWS = 5  # that are printed unless all are asked for
-_FIRST = ("fallback", "published", "remark", "smallest_epsilon", "gap", "position_loss", "loss", "file", "program")
+_FIRST = ("fallback", "published", "remark", "effective_epsilon", "gap", "position_loss", "loss", "file", "program")
 _DOWN = ("lower_bound", "cell_lower_bound")  # figures that are rounded down
 _UP = (
     *("loss", "objective", "remapped_loss", "within_cell_error", "position_loss"),
-    *("smallest_epsilon", "ratio", "row_ratio"),
+    *("effective_epsilon", "ratio", "row_ratio"),
 )
 _FORMS = {"seconds": ".1f", "peak_mb": ".0f"}
 _SEEN, _LEAST = 5e-3, 1e-3  # probability from which a place is named, and from which it counts
@@ -79,13 +78,13 @@ def summarise(mechanism: xr.Dataset, checked: Verification, *, seconds: float, f
     cell_lower_bound, of that loss for mechanisms that are private between centres of cells alone; price, how far the
     objective is above it, relative; method, "columns" where weights of columns stand for the optimal program; peak_mb,
     the largest resident memory of this process in 10^6 bytes; fallback and diagnosis where the program had no solution;
-    claimed_epsilon and smallest_epsilon in nats per unit, where there is one level: the first
+    claimed_epsilon and effective_epsilon in nats per unit, where there is one level: the first
     as `compare` has it, the second what the mechanism truly has.
     """
     attrs = mechanism.attrs
-    effective, claimed = checked.effective_epsilon or 0.0, attrs.get("claimed_epsilon")
-    metric = read(mechanism).asked
-    level = metric.smallest_level if isinstance(metric, Euclidean) else claimed
+    effective, claimed = checked.effective_epsilon, attrs.get("claimed_epsilon")
+    if effective is None and claimed is not None and checked.ratio is not None:
+        effective = float(claimed) * checked.ratio
     loss, bound = float(attrs["expected_loss"]), attrs.get("lower_bound")
     objective = attrs.get("objective")
     value = loss if objective is None else float(objective)
@@ -117,7 +116,6 @@ def summarise(mechanism: xr.Dataset, checked: Verification, *, seconds: float, f
         "price": parameters.get("price"),
         "method": parameters.get("method"),
         "claimed_epsilon": None if claimed is None else float(claimed),
-        "smallest_epsilon": None if level is None else float(level) * effective,
         "effective_epsilon": effective,
         "ratio": checked.ratio,
         "row_ratio": checked.row_ratio,
@@ -159,13 +157,13 @@ def summary_words(
     ]
     if summary.get("method") == "columns":
         parts.append("Made of weights of certified columns: how much better the best is was not found.")
-    parts.append("Proved in whole numbers.")
+    parts.append("Proved in integers.")
     if summary.get("price") is not None:
         parts.append(_price(summary["price"], stored))
     if mechanism.attrs["program"] == Minimax.name and mechanism["multiplier"].values.any():
         parts.append(f"{worst_prior(mechanism)}.")
     yield joined([*parts, more])
-    hidden = {"certified", "chosen", "effective_epsilon", "protects", "within", "factor_within"}
+    hidden = {"certified", "chosen", "protects", "within", "factor_within"}
     if not verbose:
         hidden |= {"claim", "position_claim", "row_ratio", "peak_mb", "objective_of"}
         hidden |= {"objective", "loss", "remapped_loss"} if stored.positions is not None else set()
@@ -200,7 +198,7 @@ def _price(price: float, stored: Stored) -> str:
     if price <= 0:
         return "Between any two positions instead of centres of cells, that costs nothing."
     most = f"Between any two positions instead of centres of cells, that costs at most {percent(price, up=True)}"
-    cell = None if stored.positions is None else stored.positions.advised_cell(stored.asked, price)
+    cell = None if stored.positions is None else stored.positions.advised_cell(stored.problem_metric, price)
     unit = stored.domain.unit
     return f"{most}." if cell is None else f"{most}, and about 1 % with cells of {length(cell, unit, digits=3)}."
 
@@ -256,12 +254,12 @@ def comparison_words(rows: Sequence[Row], problem: DesignProblem) -> Iterator[Bl
             groups=[[1 + shown.index(k) for k in group if k in shown] for group in _GROUPS],
         )
     yield _caption(problem)
-    least = next((row["least_epsilon"] for row in rows if row["least_epsilon"] is not None), None)
+    least = next((row["epsilon_lower_bound"] for row in rows if row["epsilon_lower_bound"] is not None), None)
     if least is not None:
         unit, level = problem.domain.unit, number(least, up=False, digits=6)
         away = length(problem.matched_distance or 0.0, unit)
         yield Note(
-            f"least eps: no mechanism that is private below {level} nats per {unit_word(unit)} has an expected "
+            f"no mechanism that is private below {level} nats per {unit_word(unit)} has an expected "
             f"distance of {away} or less"
         )
 
@@ -273,13 +271,13 @@ def _sentence(rows: Sequence[Row], problem: DesignProblem) -> str:
     anywhere = [row for row in rows if row["claim_over"] == POSITIONS]
     broken = [row["mechanism"] for row in rows if row not in private and row not in anywhere]
     sentences = []
-    levels = [(row["smallest_epsilon"], row["mechanism"]) for row in rows if row["smallest_epsilon"] is not None]
+    levels = [(row["effective_epsilon"], row["mechanism"]) for row in rows if row["effective_epsilon"] is not None]
     if problem.matched_distance is not None and levels:
         epsilon, name = min(levels)
         away = length(problem.matched_distance, problem.domain.unit)
         sentences.append(
-            f"At an expected distance of {away}, {name} has the smallest epsilon, {number(epsilon, up=True)} nats per "
-            f"{unit_word(problem.domain.unit)}."
+            f"At an expected distance of {away}, {name} has the smallest effective epsilon, "
+            f"{number(epsilon, up=True)} nats per {unit_word(problem.domain.unit)}."
         )
     elif private:
         least = min(row["loss"] for row in private)
@@ -306,16 +304,16 @@ def _sentence(rows: Sequence[Row], problem: DesignProblem) -> str:
 
 def _caption(problem: DesignProblem) -> str:
     unit, within = problem.domain.unit, problem.loss.within_cell(problem.domain)
-    snapping, smallest = "", "at its scale"
+    snapping, over = "", "at its scale"
     if within is not None:
         snapping = f" Moving a user to the centre of the cell costs {number(within, up=True)} on top of every loss."
     if problem.metric.kind == "euclidean":
-        smallest = "over the Euclidean distance of any two secrets"
+        over = "over the Euclidean distance of any two secrets"
     return (
         f"{problem.name}: {problem.domain.size} secrets, {_loss_words(problem)}, distance in "
         f"{'units' if unit == '1' else unit}.{snapping} "
         "lower bound: no mechanism with this claim does better; gap = (loss - lower bound) / loss. claimed eps: nats "
-        f"per {unit_word(unit)} (randomized response: nats). smallest eps: what the mechanism truly has, {smallest}. "
+        f"per {unit_word(unit)} (randomized response: nats). effective eps: what the mechanism truly has, {over}. "
         "ratio: largest log-ratio over the claimed distance; above 1 the claim is broken. rank below the number of "
         "secrets: no number of reports tells their distribution; asymptotic MSE: reports times the mean squared error "
         f"of its estimate, in {'squared units' if unit == '1' else f'{unit}^2'}."
@@ -349,7 +347,7 @@ def curve_words(rows: Sequence[CurveRow], problem: DesignProblem) -> Iterator[Bl
     yield Table(
         ["scale", *words],
         [
-            [cell(row["scale"], "near 4"), *(cell(row[f"{name}_effective_epsilon"], "up 5") for name in names)]
+            [cell(row["scale"], "near 4"), *(cell(row[f"{name}_effective_scale"], "up 5") for name in names)]
             for row in rows
         ],
     )

@@ -1,18 +1,18 @@
 """sweep: the privacy-utility curve, the optimal loss against a scale of the metric, with its baselines beside it.
 
-At scale s the claim is s d. A Dataset with one dimension, `multiplier`, and float variables:
+At scale s the claim is s d. A Dataset with one dimension, `scale`, and float variables:
 
 | variable | meaning |
 |---|---|
 | loss, lower_bound, gap | what encloses the optimum at s, in loss units; gap = (loss - lower_bound) / loss |
-| effective_epsilon | the scale of d that the optimal mechanism truly has: at most s |
+| effective_scale | the scale of d that the optimal mechanism truly has: at most s |
 | position_loss, NAME_position_loss | to the true position, uniform in its cell |
-| NAME_loss, NAME_effective_epsilon | the same of the eikonal mechanism and of each baseline made for s d |
+| NAME_loss, NAME_effective_scale | the same of the eikonal mechanism and of each baseline made for s d |
 
-A baseline whose NAME_effective_epsilon exceeds s is not private as claimed: its loss belongs to that level, not to
+A baseline whose NAME_effective_scale exceeds s is not private as claimed: its loss belongs to that level, not to
 s. NaN stands where a mechanism does not fit; one that fits nowhere has no variables. Every figure is that of a
 certified table, but the tables are not kept. A mechanism of the user's own is made for no scale: it has one loss and
-one NAME_effective_epsilon all along.
+one NAME_effective_scale all along.
 Known: the optimum never increases with s, and tends to the loss of the best constant report as s -> 0.
 """
 
@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.base.figures import cell
 from mechdesign.base.memory import require_memory
 from mechdesign.base.progress import verbosely
@@ -48,9 +48,9 @@ from mechdesign.solvers.solve import TABLES, check_targets
 
 SWEEP = Schema(
     name="mechdesign/sweep/1",
-    arrays={"multiplier": Array(dtype="float64", dims=("multiplier",), coordinate=True)},
+    arrays={"scale": Array(dtype="float64", dims=("scale",), coordinate=True)},
     attributes=DESCRIBED | {"secrets": int, "loss": str, "constant_loss": float, "stopped": str},
-    other=Array(dtype="float64", dims=("multiplier",)),
+    other=Array(dtype="float64", dims=("scale",)),
 )
 _MOST = 1000  # points of a sweep
 _SHORTEST = 1e-9  # seconds that a search gets
@@ -73,7 +73,7 @@ def baseline_names() -> list[str]:
     return ["eikonal", *(name for name in BASELINES if name != "constant")]
 
 
-def multiplier_range(first: float = 0.25, last: float = 4.0, points: int = 9) -> list[float]:
+def scale_range(first: float = 0.25, last: float = 4.0, points: int = 9) -> list[float]:
     """`points` scales from `first` to `last`, equally spaced in the logarithm."""
     if not 0 < first < math.inf:
         raise InputError("must be positive and finite", field="scales", value=first)
@@ -84,10 +84,10 @@ def multiplier_range(first: float = 0.25, last: float = 4.0, points: int = 9) ->
     return [float(f"{s:.12g}") for s in np.geomspace(first, last, points)]
 
 
-@asked
+@validated
 def sweep(
     problem: DesignProblem,
-    multipliers: Sequence[float] | None = None,
+    scales: Sequence[float] | None = None,
     *,
     mechanisms: InputMechanisms | None = None,
     gap: float = 1e-3,
@@ -95,19 +95,50 @@ def sweep(
     on_progress: Callable[[CurveRow], None] | None = None,
     verbose: bool = False,
 ) -> xr.Dataset:
-    """The privacy-utility curve of a problem; see the module docstring.
+    """The privacy-utility curve of a problem: the optimal loss along scales of the metric, with baselines beside it.
 
-    Parameters: multipliers (k,), the scales, positive, distinct, in any order, by default 9 from 0.25 to 4; mechanisms,
-    yours by name, as `compare` takes them; gap, target at every scale; time_limit in seconds for each scale;
-    on_progress, called with the row of every scale as it is done; verbose, a line of progress on standard error.
-    Returns: the sealed Dataset, scales ascending; `.to_dataframe()` is its data frame, a row a scale; attr stopped is a
-    JSON list of why each solve ended. They are solved from the largest down, every solve with the one before as its
-    start; Ctrl-C keeps what is done.
-    Raises: InputError for bad scales, targets or mechanisms; what `solve` raises.
+    Scales are solved from the largest down, every solve with the one before as its start; Ctrl-C keeps what is done.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+        The problem at scale 1.
+    scales : (k,) sequence of float
+        Positive, distinct, in any order; by default 9 from 0.25 to 4.
+    mechanisms : mapping of str to (n, m) array or Dataset
+        Yours by name, as `md.compare` takes them.
+    gap : float
+        Target of the relative gap at every scale.
+    time_limit : float
+        Seconds for each scale.
+    on_progress : callable
+        Called with the row of every scale as it is done.
+    verbose : bool
+        Print a line of progress on standard error.
+
+    Returns
+    -------
+    xarray.Dataset
+        Sealed, dimension `scale`, ascending; `.to_dataframe()` is its data frame, a row a scale. Attribute `stopped`
+        is a JSON list of why each solve ended.
+
+    Raises
+    ------
+    InputError
+        For bad scales, targets or mechanisms; what `md.solve` raises.
+
+    Notes
+    -----
     Cost: k solves, and k times the baselines.
+
+    Examples
+    --------
+    >>> curve = md.sweep(md.load_problem("discrete", secrets=3), [0.5, 1.0])
+    >>> bool(curve["loss"][0] > curve["loss"][1])
+    True
     """
     check_targets(gap, time_limit)
-    scales = _checked(multiplier_range() if multipliers is None else multipliers)
+    scales = _checked(scale_range() if scales is None else scales)
     require_memory(problem.domain.size, problem.reports.size, tables=TABLES, what="a sweep")
     own = input_mechanisms(problem, mechanisms, known=["optimal", *baseline_names()])
     rows: list[CurveRow] = []
@@ -128,14 +159,14 @@ def sweep(
 
 def sweep_rows(curve: xr.Dataset) -> list[CurveRow]:
     """One dict per scale, keys as the variables, with the word why the solve stopped; None for NaN."""
-    table = curve.to_dataframe().rename_axis("scale").reset_index().astype(object)
+    table = curve.to_dataframe().reset_index().astype(object)
     return table.where(table.notna(), None).assign(stopped=json.loads(curve.attrs["stopped"])).to_dict("records")
 
 
 def baselines_of(row: CurveRow) -> dict[str, bool | None]:
     """Whether each baseline of a row breaks the claim at its scale; None where it does not fit. Ours come first."""
-    names = [key.removesuffix("_effective_epsilon") for key in row if key.endswith("_effective_epsilon")]
-    levels = {name: row[f"{name}_effective_epsilon"] for name in names if f"{name}_loss" in row}
+    names = [key.removesuffix("_effective_scale") for key in row if key.endswith("_effective_scale")]
+    levels = {name: row[f"{name}_effective_scale"] for name in names if f"{name}_loss" in row}
     ours = [name for name in baseline_names() if name in levels]
     ordered = dict.fromkeys([*ours, *levels])
     return {name: None if levels[name] is None else levels[name] > row["scale"] * AT_CLAIM for name in ordered}
@@ -169,13 +200,13 @@ def _solve(problem: DesignProblem, start: Design | None, *, gap: float, time_lim
     return solve_optimal(problem, Targets(gap=gap, time_limit=left), start=start, floor=floor)
 
 
-def _checked(multipliers: Sequence[float]) -> list[float]:
-    scales = sorted(float(s) for s in multipliers)
-    if not scales or not all(0 < s < math.inf for s in scales):
-        raise InputError("must be positive and finite", field="multipliers", value=scales)
-    if len(set(scales)) < len(scales):
-        raise InputError("must be distinct", field="multipliers", value=scales)
-    return scales
+def _checked(scales: Sequence[float]) -> list[float]:
+    ascending = sorted(float(s) for s in scales)
+    if not ascending or not all(0 < s < math.inf for s in ascending):
+        raise InputError("must be positive and finite", field="scales", value=ascending)
+    if len(set(ascending)) < len(ascending):
+        raise InputError("must be distinct", field="scales", value=ascending)
+    return ascending
 
 
 def _row(problem: DesignProblem, scale: float, design: Design, gap: float) -> CurveRow:
@@ -187,20 +218,20 @@ def _row(problem: DesignProblem, scale: float, design: Design, gap: float) -> Cu
         "position_loss": None if cost is None else total_cost(design.mass, cost),
         "lower_bound": design.lower_bound,
         "gap": relative_gap(design.loss, design.lower_bound, problem.constant_loss),
-        "effective_epsilon": scale * min(max_log_ratio(design.mass, problem.edges).value, 1.0),
+        "effective_scale": scale * min(max_log_ratio(design.mass, problem.edges).value, 1.0),
     }
-    made = dict(each_mechanism(problem, gap=gap, only=baseline_names()))
-    return row | _figures(made, scale=scale) | {"stopped": design.stopped}
+    results = dict(each_mechanism(problem, gap=gap, only=baseline_names()))
+    return row | _figures(results, scale=scale) | {"stopped": design.stopped}
 
 
-def _figures(made: Mapping[str, xr.Dataset | MechdesignError], scale: float = 1.0) -> CurveRow:
+def _figures(results: Mapping[str, xr.Dataset | MechdesignError], scale: float = 1.0) -> CurveRow:
     """Loss and level of each mechanism, made for a problem at `scale`; None for those that do not fit."""
     row: CurveRow = {}
-    for name, mechanism in made.items():
+    for name, mechanism in results.items():
         attrs = mechanism.attrs if isinstance(mechanism, xr.Dataset) else None
         row[f"{name}_loss"] = None if attrs is None else float(attrs["expected_loss"])
         row[f"{name}_position_loss"] = position_loss(mechanism) if isinstance(mechanism, xr.Dataset) else None
-        row[f"{name}_effective_epsilon"] = None if attrs is None else scale * float(attrs["effective_epsilon"])
+        row[f"{name}_effective_scale"] = None if attrs is None else scale * float(attrs["ratio"])
     return row
 
 
@@ -209,7 +240,7 @@ def _dataset(problem: DesignProblem, rows: list[CurveRow], gap: float) -> xr.Dat
     table = {name: np.array([row[name] for row in rows], float) for name in rows[0] if name != "stopped"}
     scales = table.pop("scale")
     variables: dict[str, Any] = {
-        name: ("multiplier", values, {"units": loss_unit if name.endswith(("loss", "lower_bound")) else "1"})
+        name: ("scale", values, {"units": loss_unit if name.endswith(("loss", "lower_bound")) else "1"})
         for name, values in table.items()
         if not np.isnan(values).all()
     }
@@ -225,4 +256,4 @@ def _dataset(problem: DesignProblem, rows: list[CurveRow], gap: float) -> xr.Dat
         "stopped": json.dumps([row["stopped"] for row in rows]),
         "versions": versions(),
     }
-    return seal(xr.Dataset(variables, coords={"multiplier": ("multiplier", scales, {"units": "1"})}, attrs=attrs))
+    return seal(xr.Dataset(variables, coords={"scale": ("scale", scales, {"units": "1"})}, attrs=attrs))

@@ -33,7 +33,7 @@ def verification_words(result: Verification, stored: Stored | None = None, *, ve
         sums = (
             "no row sums to more than its bound" if result.rebuilt == OF_A_MAP else "every row sums to what it should"
         )
-        yield f"Certified. {joined(parts)} Proved in whole numbers: no inequality is broken, and {sums}."
+        yield f"Certified. {joined(parts)} Proved in integers: no inequality is broken, and {sums}."
     else:
         yield f"Not certified: {result.reasons[0]}."
     worst = result.worst
@@ -70,19 +70,19 @@ def _window(cost: Mapping[str, Any]) -> str:
 
 def audit_words(result: Audit, repaired: Mapping[str, Any] | None, *, verbose: bool = False) -> Iterator[Block]:
     """The verdict of an audit, its findings a line each, then what the repair costs; the metric if `verbose`."""
-    at, zeros, sums, infinite = result.worst, result.zeros, result.row_sums, result.effective_epsilon is None
+    at, zeros, sums, infinite = result.worst, result.zeros, result.row_sums, result.ratio is None
     if infinite:
         yield "The table is not private: a report is possible from one secret and impossible from another."
     elif result.verdict == "broken":
-        yield f"The table breaks the claim: it is private at {result.effective_epsilon:.4g} times the metric."
+        yield f"The table breaks the claim: it is private at {result.ratio:.4g} times the metric."
     else:
-        yield f"The table is private as claimed, at {result.effective_epsilon:.4g} times the metric."
+        yield f"The table is private as claimed, at {result.ratio:.4g} times the metric."
     divided = "; every row was divided by its sum" if result.divided else ""
     yield {
         "verdict": f"{result.verdict} ({result.breaches} breaches by exact integers)",
         "claimed eps": _level(result, result.claimed_epsilon),
-        "smallest eps": _level(result, result.smallest_epsilon),
-        "ratio": "infinite: a zero meets a positive probability" if infinite else f"{result.effective_epsilon:.6g}",
+        "effective eps": _level(result, result.effective_epsilon),
+        "ratio": "infinite: a zero meets a positive probability" if infinite else f"{result.ratio:.6g}",
         "without zeros": f"{result.finite_epsilon:.6g}",
         "worst": f"report {at['report']}: {at['probability']:.6g} from secret {at['secret']}, "
         f"{at['other_probability']:.6g} from {at['other']}, {at['distance']:.6g} nats apart",

@@ -66,7 +66,7 @@ _STEP = 1.2  # from one of them to the next, at least
 _ABOVE = 1.05  # times the level at its centre: noise above has a large constant
 _WITHIN = 1 - 1e-7  # of the cones
 _LARGE, _POWERS = 1e-3, 3  # constants beyond this of the mean of a column add powers of it, so many times
-_FLOOR = 2.0**-22  # of the mean row, mixed in: so much is above what rounding to whole numbers changes
+_FLOOR = 2.0**-22  # of the mean row, mixed in: so much is above what rounding to integers changes
 _NEAR = 9  # reports from which that of a column is chosen
 _TOGETHER = 256  # columns at a time
 _TABLES = 7  # of cells by reports that are held at once
@@ -92,7 +92,7 @@ def column_table(
     deadline: float = np.inf,
     on_progress: Callable[[int, float, float, int, int], None] | None = None,
 ) -> tuple[NDArray[np.uint64], str]:
-    """The table of the cheapest weights, in whole numbers and without breaches, (n, m), and why their search ended:
+    """The table of the cheapest weights, in integers and without breaches, (n, m), and why their search ended:
     "columns" where these are the cheapest, to the gap or as near as rounding allows, else "time" or "interrupt".
 
     on_progress is called with the iteration, the primal and the dual objective of the weights, columns and rows.
@@ -108,12 +108,12 @@ def column_table(
     reports, price = _reports(columns, cost, problem)
     reduced = np.asarray(group.sums @ columns)
 
-    def tell(iteration: int, primal: float, dual: float) -> None:
+    def on_iteration(iteration: int, primal: float, dual: float) -> None:
         if on_progress is not None:
             on_progress(iteration, primal, dual, *reduced.shape[::-1])
 
     scale = reduced.mean(axis=0)
-    weighed = weigh((reduced / scale).T.copy(), price / scale, tolerance=gap, deadline=deadline, on_step=tell)
+    weighed = weigh((reduced / scale).T.copy(), price / scale, tolerance=gap, deadline=deadline, on_step=on_iteration)
     weight, stopped = weighed.x / scale, weighed.stopped
     shares = sp.csr_array((weight, (np.arange(len(weight)), reports)), shape=(len(weight), cost.shape[1]))
     table = group.averaged(np.ascontiguousarray((shares.T @ columns.T).T), np.arange(cost.shape[1]))
@@ -181,8 +181,8 @@ def _one_of_each(centres: Centres, group: Orbits, domain: Domain) -> Centres:
     images = [np.rint(at @ np.linalg.lstsq(cells, cells[way, :2], rcond=None)[0]) for way in group.ways]
     width = float(np.abs(images).max()) * 2 + 1
     least = np.min([image[:, 0] * width + image[:, 1] for image in images], axis=0)
-    _, kept = np.unique(np.column_stack([least, centres.level]), axis=0, return_index=True)
-    return Centres(index=centres.index[kept], level=centres.level[kept], nats=centres.nats)
+    _, representatives = np.unique(np.column_stack([least, centres.level]), axis=0, return_index=True)
+    return Centres(index=centres.index[representatives], level=centres.level[representatives], nats=centres.nats)
 
 
 def _columns(centres: Centres, program: Positions) -> Array:

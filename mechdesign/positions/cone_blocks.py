@@ -283,8 +283,8 @@ def _step(
         )
         target[0] += centring * mu
         raised[k] = scaling.inverse(quotient(at, target))
-    kept = 1 - centring
-    dx, dl = algebra.solve(kept * residual[0] - algebra.transposed(raised), kept * residual[1])
+    remaining = 1 - centring
+    dx, dl = algebra.solve(remaining * residual[0] - algebra.transposed(raised), remaining * residual[1])
     dz, longest = ahead(dx, raised)
     length = min(1.0, _STEP * longest)
     return x + length * dx, [own + length * to for own, to in zip(z, dz, strict=True)], dual + length * dl
@@ -378,20 +378,20 @@ def _products(parts: list[sp.csr_array]) -> tuple[sp.csr_array, NDArray[np.int64
     for count in np.unique(size):
         chosen = np.flatnonzero(size == count)
         nodes = pattern.indices[pattern.indptr[chosen][:, None] + np.arange(count)]
-        given = [np.asarray(rows[np.repeat(chosen, count), nodes.ravel()]).reshape(-1, count) for rows in parts]
+        entries = [np.asarray(rows[np.repeat(chosen, count), nodes.ravel()]).reshape(-1, count) for rows in parts]
         for i in range(count):
             for j in range(count):
                 lower = nodes[:, i] >= nodes[:, j]
                 entry = 0
                 for p in range(3):
                     for q in range(p, 3):
-                        weight = given[p][:, i] * given[q][:, j]
+                        weight = entries[p][:, i] * entries[q][:, j]
                         if p != q:
-                            weight = weight + given[q][:, i] * given[p][:, j]
-                        kept = lower & (weight != 0)
-                        keys.append(nodes[kept, i].astype(np.int64) * n + nodes[kept, j])
-                        values.append(weight[kept])
-                        places.append(entry * k + chosen[kept])
+                            weight = weight + entries[q][:, i] * entries[p][:, j]
+                        nonzero = lower & (weight != 0)
+                        keys.append(nodes[nonzero, i].astype(np.int64) * n + nodes[nonzero, j])
+                        values.append(weight[nonzero])
+                        places.append(entry * k + chosen[nonzero])
                         entry += 1
     unique, where = np.unique(np.concatenate(keys), return_inverse=True)
     matrix = sp.csr_array((np.concatenate(values), (where, np.concatenate(places))), shape=(len(unique), 6 * k))

@@ -1,4 +1,4 @@
-r"""Cones: |grad P(y|.)| <= eps P(y|.) on every cell, in whole numbers, and tables repaired to keep it.
+r"""Cones: |grad P(y|.)| <= eps P(y|.) on every cell, in integers, and tables repaired to keep it.
 
 On a cell with masses p_ij of its patch, i, j in {-1, 0, 1}, P is a biquadratic polynomial of Bernstein coefficients
 beta_ij = b_i b_j, b(p) = ((p_- + p_0) / 2, p_0, (p_0 + p_+) / 2) along an axis (b_i b_j stands for b taken along x and
@@ -26,7 +26,7 @@ checked instead. The same spline on cells of half the side has the masses (Chaik
 A quarter has its own conditions, with half the levels of e at its corners; where levels are given at the corners of
 quarters, (n, 16), with half of those, and the conditions of the cell are left out.
 
-In whole numbers. z is rounded down to multiples of 2^-60, in quarters again; a level above 4 nats a cell counts as 4.
+In integers. z is rounded down to multiples of 2^-60, in quarters again; a level above 4 nats a cell counts as 4.
 Masses, at most 2^62, are brought below 2^52 by one power of two for all nine: multiplied by 2^32 where they are below
 2^20, which is exact; divided by 2^10 where one is 2^52 or more. A remainder r / 2^10 in [0, 1) changes a part of the
 sums below by less than 36, which is added to both parts of G, and it only adds to T. Coefficients are taken twice along
@@ -35,7 +35,7 @@ most 2^61, and T, from bit 60 on of sums below 2^123, is below 2^63; squares are
 two is below 2^125. No product wraps whatever the masses and levels are.
 Source: de Boor, A Practical Guide to Splines, chapters IX and XI; the conditions are ours.
 
-Repair. A table whose gradients are nearly within bounds becomes whole numbers that are. Every row is mixed with one
+Repair. A table whose gradients are nearly within bounds becomes integers that are. Every row is mixed with one
 common row c, A = (1 - t) P + t c, and rounded: the gradient of c is 0, so that mixing lowers |grad P| / P wherever
 P(y|.) varies, and at t = 1 all rows are alike. t starts at 2^-42 and is doubled until the integers show no breach, so
 that the repair cannot fail, then halved towards the last that showed one, five times. c is the mean of the rows, mixed
@@ -285,7 +285,7 @@ def repair(table: NDArray[np.float64], patches: Patches) -> NDArray[np.uint64]:
 
 
 def rounded_rows(table: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """Whole numbers (n, m), at least 1, near 2^62 times `table` (n, m), whose rows sum to exactly 2^62."""
+    """Integers (n, m), at least 1, near 2^62 times `table` (n, m), whose rows sum to exactly 2^62."""
     mass = np.maximum((table * 2.0**62).astype(np.uint64), np.uint64(1))
     for row in mass:
         largest = int(row.argmax())

@@ -16,7 +16,7 @@ Claim. The area is the union of the closed cells of the domain. With a level eps
     P(y|x) <= e^{D(x, x')} P(y|x'),  D the least integral of eps along paths from x to x' inside the area,
 
 for all x, x' of one part of it. At constant eps on a full rectangle, D = eps |x - x'|. It follows from
-|grad P(y|.)| <= eps P(y|.) on every cell, by integrating d ln P along the path. The check of that in whole numbers is
+|grad P(y|.)| <= eps P(y|.) on every cell, by integrating d ln P along the path. The check of that in integers is
 in `cones.py`; it takes, for every cell, levels at its corners whose bilinear interpolant nowhere exceeds eps.
 
 Corner levels. A raster eps is linear along each axis between its node lines, and so is the interpolant e of corner
@@ -54,7 +54,7 @@ is e^{z + z^3 / 12 + ...}. By those of quarters that holds of (3 a + c) / 4 and 
 beside them, and rows themselves may differ by more: designs of 20 x 20 cells at one level had up to 1.117 times the
 claim at z = 0.5. So the claim about rows has a multiple of its own, and no report is drawn from a row by its number.
 
-Snapping. The row of a position is drawn in whole numbers, with exactly the weights of the spline. The point of a
+Snapping. The row of a position is drawn in integers, with exactly the weights of the spline. The point of a
 position is a h 2^-16, a in {-2^15, ..., 2^15}, from the centre of its own cell along each axis. With M = 2^15 the
 weights of the steps -1, 0, +1 are (M - a)^2, 6 M^2 - 2 a^2 and (M + a)^2, of 2^33 together: a step is what 33 uniform
 bits say, one number for each axis, and the report is drawn with bits of its own. Which step it was must be kept from
@@ -183,10 +183,10 @@ class Patches:
         Raises: InputError for positions that are not finite, outside or in a masked cell.
         """
         assert domain.index is not None and domain.cell is not None and domain.origin is not None
-        given = positions.tolist()
-        cells = [place_at(domain, at) for at in given]
+        listed = positions.tolist()
+        cells = [place_at(domain, at) for at in listed]
         points = []
-        for at, index in zip(given, domain.index[cells].tolist(), strict=True):
+        for at, index in zip(listed, domain.index[cells].tolist(), strict=True):
             parts = zip(at, index, domain.origin, domain.cell, strict=True)
             shares = [(Fraction(x) - Fraction(low)) / Fraction(h) - i - Fraction(1, 2) for x, i, low, h in parts]
             points.append([math.floor(share * 2 * HALF + Fraction(1, 2)) for share in shares])
@@ -216,7 +216,7 @@ def rounding_length(side: float) -> float:
 
 
 def step_weights(points: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The weights (..., 3) of the steps -1, 0, +1 at points, whole numbers of sum 2^33."""
+    """The weights (..., 3) of the steps -1, 0, +1 at points, integers of sum 2^33."""
     return np.stack([(HALF - points) ** 2, 6 * HALF**2 - 2 * points**2, (HALF + points) ** 2], axis=-1)
 
 
@@ -231,7 +231,7 @@ def stored_claim(stored: Stored) -> Patches:
     there += [name in mechanism.attrs for name in ("position_rule", "position_claim")]
     if not all(there):
         raise refused("is there in part", "position_claim", there, "rule, sentence, rows and levels of positions")
-    return patches(stored.domain, stored.asked, mechanism[levels[0]].values)
+    return patches(stored.domain, stored.problem_metric, mechanism[levels[0]].values)
 
 
 def patches(domain: Domain, metric: Metric, corner_level: NDArray[np.float64] | None = None) -> Patches:

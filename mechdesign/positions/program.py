@@ -53,12 +53,12 @@ class Positions(Program):
     def __post_init__(self) -> None:
         if self.corner_level is None:
             return
-        given = np.asarray(self.corner_level, float)
+        levels = np.asarray(self.corner_level, float)
         n = self.problem.domain.size
         shapes = [(n, 4), (n, 16)]
-        if given.shape not in shapes or not (np.isfinite(given) & (given > 0)).all():
+        if levels.shape not in shapes or not (np.isfinite(levels) & (levels > 0)).all():
             problem = f"must be positive, finite and have shape {' or '.join(map(str, shapes))}"
-            raise InputError(problem, field="corner_level", value=given.shape)
+            raise InputError(problem, field="corner_level", value=levels.shape)
 
     def statement(self) -> cp.Problem:
         import cvxpy as cp
@@ -76,8 +76,8 @@ class Positions(Program):
         """
         domain, metric = self.problem.domain, self.problem.metric
         square_cells(domain)
-        given = self.corner_level
-        return patches(domain, metric, quarter_levels(domain, metric) if given is None else np.asarray(given, float))
+        levels = self.corner_level
+        return patches(domain, metric, quarter_levels(domain, metric) if levels is None else np.asarray(levels, float))
 
     @cached_property
     def cones(self) -> SplineCones:

@@ -35,7 +35,7 @@ _FINE = (4, 2, 1)  # f of the module docstring, the first that is not too much w
 
 def protection(stored: Stored, patches: Patches, within: float | None) -> Protection:
     """What a mechanism with a claim about positions protects; within as in `mechanism.protection.protection`."""
-    domain, metric = stored.domain, stored.asked
+    domain, metric = stored.domain, stored.problem_metric
     assert domain.shape is not None
     largest = Fraction(level_range(metric)[1]) * Fraction(metric.scale)
     if isinstance(metric, Eikonal):  # certified at these levels, which nowhere exceed eps

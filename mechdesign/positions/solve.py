@@ -127,12 +127,14 @@ def _by_cones(program: Positions, targets: Targets, deadline: float) -> tuple[Ma
     _require_room(cones, len(group.reports))
     own = np.ascontiguousarray(cost[:, group.reports])
 
-    def tell(iteration: int, primal: float, dual: float) -> None:
-        _tell(report, "cone blocks", iteration, primal, dual, own.size, cones.size * own.shape[1])
+    def on_iteration(iteration: int, primal: float, dual: float) -> None:
+        _report_iteration(report, "cone blocks", iteration, primal, dual, own.size, cones.size * own.shape[1])
 
     early = targets.time_limit < np.inf
     first = _first_table(program, targets, deadline - targets.time_limit / 2)[0] if early else None
-    point = solve_cone_blocks(cones, own, group.sums, tolerance=targets.gap / 2, deadline=deadline, on_progress=tell)
+    point = solve_cone_blocks(
+        cones, own, group.sums, tolerance=targets.gap / 2, deadline=deadline, on_progress=on_iteration
+    )
     mass = repair(group.averaged(point.table, group.reports), program.patches)
     if point.stopped in ("time", "interrupt"):
         first = _first_table(program, targets, np.inf)[0] if first is None else first
@@ -153,8 +155,8 @@ def _first_table(
     """The table of weights of columns, and why their search ended; where that was early and it is worse, clamped noise
     in its place, and where that is worse too, the best constant report.
     """
-    tell = None if report is None else partial(_tell, report, "weights of columns")
-    mass, stopped = column_table(program, gap=targets.gap / 2, deadline=deadline, on_progress=tell)
+    on_iteration = None if report is None else partial(_report_iteration, report, "weights of columns")
+    mass, stopped = column_table(program, gap=targets.gap / 2, deadline=deadline, on_progress=on_iteration)
     if stopped == "columns":
         return mass, stopped
     cost, problem = program.cost, program.problem
@@ -166,7 +168,7 @@ def _first_table(
     return min(tables, key=lambda table: total_cost(table, cost)), stopped
 
 
-def _tell(
+def _report_iteration(
     report: Callable[..., None], method: str, iteration: int, primal: float, dual: float, variables: int, rows: int
 ) -> None:
     gap = (primal - dual) / primal if primal > 0 else 0.0
@@ -272,9 +274,9 @@ def pair_cones(edges: Edges, size: int) -> SplineCones:
 def check_positions(stored: Stored, program: Positions) -> tuple[list[str], bool | None]:
     """What is wrong with the objective of a stored design, and whether its bound follows; None where there is none."""
     mechanism = stored.mechanism
-    if stored.positions is None or stored.asked is None:
+    if stored.positions is None or stored.problem_metric is None:
         return ["position_claim: the design is for positions, and its file claims nothing about them"], False
-    problem, level = replace(program.problem, metric=stored.asked), stored.positions.corner_level
+    problem, level = replace(program.problem, metric=stored.problem_metric), stored.positions.corner_level
     stated = replace(program, problem=problem, corner_level=level)
     reasons = figure_differences(mechanism, {"objective": total_cost(mechanism["mass"].values, stated.cost)})
     if "lower_bound" not in mechanism.attrs:

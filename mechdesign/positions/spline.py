@@ -15,7 +15,7 @@ coefficients with the same weights >= 0. Where the four levels of a cell are equ
 All weights of slopes are small multiples of a power of two, and exact; those of bounds are sums of terms >= 0.
 Sharpness: a plane wave e^{eps x} exceeds such cones at eps by a relative (eps h)^2 / 6. Those of the four quarters of
 each cell, by de Casteljau, are weaker conditions, four times as many, exceeded by (eps h)^2 / 24: these are taken.
-A level above `HIGHEST` nats a cell counts as that, as in the check of whole numbers (cones.py).
+A level above `HIGHEST` nats a cell counts as that, as in the check of integers (cones.py).
 
 The mechanism: a smoothed kernel, drawn at any position by the quadratic B-spline.
 
@@ -50,7 +50,7 @@ import scipy.sparse as sp
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.closed_forms.build import clamp_to_border, displacements, lattice_problem
 from mechdesign.mechanism.dataset import certified_scale, make_mechanism
 from mechdesign.positions.cones import HIGHEST, repair
@@ -108,13 +108,13 @@ class SplineCones:
 
 def spline_cones(patches: Patches) -> SplineCones:
     """The cones of the quarters of all cells; those that two share stand once. Cost: O(n)."""
-    given = np.clip(patches.corner_level * patches.side, _LEAST, HIGHEST)
+    levels = np.clip(patches.corner_level * patches.side, _LEAST, HIGHEST)
     around, n = patches.around, len(patches.around)
     cells, weights = [], []
     for q, halves in enumerate(product(_HALVES, repeat=2)):
-        level = np.einsum("ik,jl,nkl->nij", halves[0][1], halves[1][1], given[:, :4].reshape(-1, 2, 2)).reshape(-1, 4)
-        if given.shape[1] == 16:
-            level = given[:, 4 * q : 4 * q + 4]
+        level = np.einsum("ik,jl,nkl->nij", halves[0][1], halves[1][1], levels[:, :4].reshape(-1, 2, 2)).reshape(-1, 4)
+        if levels.shape[1] == 16:
+            level = levels[:, 4 * q : 4 * q + 4]
         flat = (level == level[:, :1]).all(axis=1)
         for chosen, coefficients in ((flat, _equal), (~flat, _raised)):
             own = coefficients(level[chosen], *halves)
@@ -125,11 +125,11 @@ def spline_cones(patches: Patches) -> SplineCones:
     parts = [sp.csr_array((weight[:, k].ravel(), (rows, cell.ravel())), shape=(len(cell), n)) for k in range(3)]
     probe = np.random.default_rng(0).random(n)
     prints = np.column_stack([part @ probe for part in parts])
-    _, kept = np.unique(prints.round(_DIGITS), axis=0, return_index=True)
-    kept = np.sort(kept[np.abs(prints[kept, 1:]).max(axis=1) > 10.0**-_DIGITS])
+    _, distinct = np.unique(prints.round(_DIGITS), axis=0, return_index=True)
+    distinct = np.sort(distinct[np.abs(prints[distinct, 1:]).max(axis=1) > 10.0**-_DIGITS])
     for part in parts:
         part.eliminate_zeros()
-    bound, slope_x, slope_y = (part[kept] for part in parts)
+    bound, slope_x, slope_y = (part[distinct] for part in parts)
     return SplineCones(bound=bound, slope_x=slope_x, slope_y=slope_y)
 
 
@@ -160,7 +160,7 @@ def _outer(across: NDArray[np.float64], along: NDArray[np.float64], i: int, j: i
     return np.stack([np.outer(x[i], y[j]).ravel() for x, y in pairs])
 
 
-@asked
+@validated
 def spline_laplace(problem: DesignProblem) -> xr.Dataset:
     """The mechanism at the smallest level of the metric, certified between any two positions.
 

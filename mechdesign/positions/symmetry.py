@@ -93,22 +93,22 @@ def orbits(cost: Array, problem: DesignProblem, limits: Array, image: Image) -> 
     elsewhere: of the cell way[u] where u was, None where there are no such constraints. Cost: O(n^2).
     """
     n, alike, same = problem.domain.size, problem.reports is problem.domain, float(cost.max()) * SAME
-    kept, images = [], []
+    elements, images = [], []
     for turn in turns(problem.domain.shape, n) if alike else ():
         way = turn(np.arange(n).reshape(problem.domain.shape)).ravel()
         seen = image(turn, way)
         if seen is None or not np.allclose(seen, limits.ravel(), rtol=SAME, atol=0.0):
             continue
         if np.allclose(cost[np.ix_(way, way)], cost, rtol=SAME, atol=same):
-            kept.append(way)
+            elements.append(way)
             images.append(seen)
-    if not _is_group(kept):
-        kept, images = [np.arange(n)], [limits.ravel()]
-    reports, number, count = np.unique(np.min(kept, axis=0), return_inverse=True, return_counts=True)
+    if not _is_group(elements):
+        elements, images = [np.arange(n)], [limits.ravel()]
+    reports, number, count = np.unique(np.min(elements, axis=0), return_inverse=True, return_counts=True)
     sums = sp.csr_array((1 / count[number], (number, np.arange(n))), shape=(len(reports), n))
     return Orbits(
-        ways=kept,
-        reports=np.arange(cost.shape[1]) if len(kept) == 1 else reports,
+        ways=elements,
+        reports=np.arange(cost.shape[1]) if len(elements) == 1 else reports,
         sums=sums,
         raised=np.max(images, axis=0).reshape(limits.shape),
     )

@@ -15,9 +15,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.base.descriptions import LARGEST, finites, named, wholes, word
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_memory, require_places
 from mechdesign.base.units import canonical_unit
 from mechdesign.errors import InputError, UnsuitableError
@@ -30,17 +30,41 @@ LATTICE, SPARSEST = 2**22, 2**12  # a lattice has at most 4 million cells, or 40
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Domain(Shown):
-    """n places with coordinates; make one with `Domain.grid`, `Domain.points` or `Domain.nodes`.
+class Domain(ReprMixin):
+    """n places with coordinates; make one with `Domain.grid`, `Domain.points_at` or `Domain.nodes`.
 
-    Fields: kind; points, coordinates of shape (n, k), k = 1..3, in `unit`; for a grid also its shape (cells per
-    axis), cell (size per axis, in `unit`), origin (the low corner, in `unit`) and index (n, k), the position of
-    every place on the lattice. Cells run with the last axis fastest, masked cells left out. plane: where on Earth the
-    cells or points of two axes lie, if anywhere; nodes lie nowhere.
+    Cells run with the last axis fastest, masked cells left out.
 
+    Attributes
+    ----------
+    kind : {"grid", "points", "nodes"}
+        What the places are.
+    points : (n, k) array
+        Coordinates, k = 1 to 3, in `unit`.
+    unit : str
+        Unit of length.
+    shape : tuple of int
+        Cells per axis of a grid.
+    cell, origin : tuple of float
+        Size of a cell and low corner of a grid per axis, in `unit`.
+    index : (n, k) int array
+        Position of every place on the lattice of a grid.
+    plane : Plane
+        Where on Earth the cells or points of two axes lie, if anywhere; nodes lie nowhere.
+
+    Notes
+    -----
     Invariants: at least two places and fewer than 2^31, all distinct, coordinates within 2^500, cell sizes positive,
-    unit known; the lattice of a grid has at most 2^22 cells, or 4096 times its places where that is more; the plane has
-    the unit of the domain, and stretches no length between its places by more than 0.1 %.
+    unit known; the lattice of a grid has at most 2^22 cells, or 4096 times its places where that is more; the plane
+    has the unit of the domain, and stretches no length between its places by more than 0.1 %.
+
+    Examples
+    --------
+    >>> md.Domain.grid((2, 2), 0.5, unit="km").points
+    array([[0.25, 0.25],
+           [0.25, 0.75],
+           [0.75, 0.25],
+           [0.75, 0.75]])
     """
 
     kind: Literal["grid", "points", "nodes"]
@@ -73,12 +97,12 @@ class Domain(Shown):
             raise InputError("two places coincide", field="points", value=ordered[np.argmax(again)])
         if self.plane is not None:
             if self.kind == "nodes" or k != 2 or self.plane.unit != self.unit:
-                given = f"{self.kind} on {k} axes, in {self.unit}; the plane in {self.plane.unit}"
-                raise InputError("is for cells or points of two axes in its own unit", field="plane", value=given)
+                description = f"{self.kind} on {k} axes, in {self.unit}; the plane in {self.plane.unit}"
+                raise InputError("is for cells or points of two axes in its own unit", field="plane", value=description)
             self.plane.excess(self.reach)
 
     @classmethod
-    @asked
+    @validated
     def grid(
         cls,
         shape: int | Sequence[int],
@@ -99,18 +123,18 @@ class Domain(Shown):
         sizes = _per_axis(cell, len(counts), "cell")
         low = _per_axis(origin, len(counts), "origin")
         if not counts or any(not isinstance(c, (int, float, np.integer)) or c < 1 or c % 1 for c in counts):
-            raise InputError("must be positive whole numbers", field="cells", value=counts)
+            raise InputError("must be positive integers", field="cells", value=counts)
         if not min(sizes) > 0:
             raise InputError("must be positive and finite", field="cell", value=sizes)
         _check_axes(len(counts))
         counts = tuple(int(c) for c in counts)
         if mask is None:
             require_places(math.prod(counts))
-        given = None if mask is None else np.asarray(mask)
-        if given is not None and (given.dtype != bool or given.shape != counts):
-            raise InputError(f"must be boolean of shape {counts}", field="mask", value=f"{given.dtype} {given.shape}")
-        _check_lattice(counts, math.prod(counts) if given is None else int(np.count_nonzero(given)))
-        index = np.argwhere(np.ones(counts, bool) if given is None else given)
+        inside = None if mask is None else np.asarray(mask)
+        if inside is not None and (inside.dtype != bool or inside.shape != counts):
+            raise InputError(f"must be boolean of shape {counts}", field="mask", value=f"{inside.dtype} {inside.shape}")
+        _check_lattice(counts, math.prod(counts) if inside is None else int(np.count_nonzero(inside)))
+        index = np.argwhere(np.ones(counts, bool) if inside is None else inside)
         with np.errstate(over="ignore"):
             points = np.asarray(low) + (index + 0.5) * np.asarray(sizes)
         return cls(
@@ -125,13 +149,13 @@ class Domain(Shown):
         )
 
     @classmethod
-    @asked
+    @validated
     def points_at(cls, coordinates: ArrayLike, *, unit: str, plane: Plane | None = None) -> Domain:
         """Arbitrary places: coordinates (n, k) or (n,), in `unit`; plane, where they lie on Earth."""
         return cls(kind="points", points=_as_points(coordinates), unit=canonical_unit(unit), plane=plane)
 
     @classmethod
-    @asked
+    @validated
     def nodes(cls, nodes: int | ArrayLike, *, unit: str = "1") -> Domain:
         """Nodes of a graph: their number (coordinates are then 0..n-1, without meaning), or their coordinates."""
         if isinstance(nodes, (int, np.integer)):
@@ -197,8 +221,10 @@ class Domain(Shown):
     def require_alike(self, other: Domain) -> None:
         """Raises: UnsuitableError where units or dimensions differ."""
         if (self.unit, self.dimension) != (other.unit, other.dimension):
-            given = f"{other.unit}, {other.dimension}-D"
-            raise UnsuitableError("secrets and reports must share unit and dimension", field="reports", value=given)
+            description = f"{other.unit}, {other.dimension}-D"
+            raise UnsuitableError(
+                "secrets and reports must share unit and dimension", field="reports", value=description
+            )
 
     def describe(self) -> dict[str, Any]:
         """What a file keeps so that `from_description` can rebuild the domain from its coordinates."""
@@ -252,7 +278,7 @@ class Domain(Shown):
 
 def _exact_scale(*points: NDArray[np.float64]) -> float:
     """A power of two that keeps squares of coordinates that are all tiny in the normal range of doubles; else 1."""
-    return 2.0**700 if all((np.abs(given) < CLOSE).all() for given in points) else 1.0
+    return 2.0**700 if all((np.abs(coordinates) < CLOSE).all() for coordinates in points) else 1.0
 
 
 def _check_lattice(shape: tuple[int, ...], places: int) -> None:

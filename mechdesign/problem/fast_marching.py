@@ -1,8 +1,8 @@
 """Fast marching, by scikit-fmm (the extra `fmm`): fields made safe by a Lipschitz minorant.
 
-A fast-marching field (the route of paper 000, section III) overshoots the privacy constraint: by 2 % at constant eps,
-by a fifth to a half where eps changes steeply within a cell. It is offered here followed by its largest 1-Lipschitz
-minorant on the graph, which removes the overshoot exactly.
+A fast-marching field (the route of Koufogiannis & Pappas 2016, section III) overshoots the privacy constraint: by 2 %
+at constant eps, by a fifth to a half where eps changes steeply within a cell. It is offered here followed by its
+largest 1-Lipschitz minorant on the graph, which removes the overshoot exactly.
 """
 
 from __future__ import annotations

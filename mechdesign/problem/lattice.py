@@ -117,8 +117,8 @@ def _check_centres(domain: Domain) -> None:
     assert domain.origin is not None and domain.cell is not None
     for low, cell, centres in zip(domain.origin, domain.cell, domain.points.T, strict=True):
         if not max(abs(low), float(np.abs(centres).max())) / cell <= _FARTHEST:
-            given = f"{low:.17g}, for cells of {cell:.17g}"
-            raise InputError("lies too far from zero for the rounding of centres", field="origin", value=given)
+            description = f"{low:.17g}, for cells of {cell:.17g}"
+            raise InputError("lies too far from zero for the rounding of centres", field="origin", value=description)
 
 
 def _nearest_in_their_direction(domain: Domain) -> Pairs:
@@ -239,9 +239,9 @@ def check_connected(edges: Edges, size: int) -> None:
     if parts == 1:
         return
     first = [int(np.argmax(label == k)) for k in range(min(parts, 5))]
-    given = f"{parts} parts, of {np.bincount(label)[:5].tolist()} places, around places {first}"
+    description = f"{parts} parts, of {np.bincount(label)[:5].tolist()} places, around places {first}"
     message = "the domain falls into parts that no edge joins, and between them nothing would be protected"
-    raise InputError(message, field="mask", value=given, remedy="design each part on its own")
+    raise InputError(message, field="mask", value=description, remedy="design each part on its own")
 
 
 def shortest_paths(edges: Edges, size: int) -> NDArray[np.float64]:

@@ -29,7 +29,8 @@ coordinate of the segment there, n the largest |S| / g, rho = largest / smallest
    2 (D / g) min(1, 2 rho (D / g + 3 D / |S|)) of the integral. Where S = 0 nothing is rounded.
 
 Everything else has positive terms and takes 24 u. Where more than 10^-6 is needed the map is refused.
-Source: paper 000, section II-B (Definition 3) and section IV (the affine map); 003, equation (6.18). The bound is ours.
+Source: Koufogiannis & Pappas 2016, section II-B (Definition 3) and section IV (the affine map); Koufogiannis 2017,
+equation (6.18). The bound is ours.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import asked, check_epsilon
+from mechdesign.base.arguments import check_epsilon, validated
 from mechdesign.base.descriptions import LARGEST, SMALLEST, finites, named, word
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.base.units import canonical_unit, unit_ratio, unit_word
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import AXES, Domain
@@ -62,13 +63,30 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Raster(Shown):
-    """f(x, y) or f(x, y, z): linear along each axis between the nodes, constant beyond the outermost ones.
+class Raster(ReprMixin):
+    """A function f(x, y) or f(x, y, z) of space: linear along each axis between nodes, constant beyond them.
 
-    Fields: x (kx,), y (ky,) and z (kz,), coordinates of the nodes, ascending, in `unit`; values (kx, ky) or
-    (kx, ky, kz), in `value_unit`. A single node on an axis means: constant along that axis; so is z where it is left
-    out, and where the values have two axes.
-    Invariants: finite values, ascending nodes within 2^500 with gaps of at least 2^-960, matching shapes.
+    Parameters
+    ----------
+    x, y, z : (kx,), (ky,), (kz,) arrays
+        Coordinates of the nodes, ascending, in `unit`. A single node on an axis means: constant along that axis; so
+        is z where it is left out.
+    values : (kx, ky) or (kx, ky, kz) array
+        Values at the nodes, finite, in `value_unit`.
+    unit, value_unit : str
+        Units of the coordinates and of the values; "1" by default.
+    name : str
+        What it is called in files and messages.
+
+    Notes
+    -----
+    Invariants: coordinates within 2^500 with gaps of at least 2^-960, matching shapes.
+
+    Examples
+    --------
+    >>> raster = md.Raster(x=[0.0, 1.0], y=[0.0, 1.0], values=[[0.0, 1.0], [2.0, 3.0]], unit="km")
+    >>> raster.at(np.array([[0.5, 0.5]]))
+    array([1.5])
     """
 
     x: Array
@@ -149,7 +167,8 @@ class Raster(Shown):
     def stretched(self, *sizes: float, unit: str = "1") -> Raster:
         """The raster re-parametrised so that its cells fill [0, width] x [0, height], one size per axis of `values`.
 
-        Node (c, r) moves to ((c + 1/2) width / kx, (r + 1/2) height / ky), the convention of paper 000 (section IV).
+        Node (c, r) moves to ((c + 1/2) width / kx, (r + 1/2) height / ky), the convention of Koufogiannis & Pappas 2016
+        (section IV).
         """
         if len(sizes) != self.values.ndim:
             raise InputError("one size per axis", field=self.name, value=sizes)
@@ -198,11 +217,31 @@ def _locate(nodes: Array, at: Array) -> tuple[NDArray[np.int64], Array]:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PrivacyLevel(Shown):
-    """eps(u): smaller means more private. Make one with `constant`, `affine` or `from_values`.
+class PrivacyLevel(ReprMixin):
+    """A privacy level eps(u) over space: smaller means more private.
 
-    extend: beyond the raster eps goes on as at its border; else a problem with places there is refused.
-    Invariant: at least 2^-960 and finite at every node of `raster`, hence everywhere; largest <= 2^50 smallest.
+    Make one with `constant`, `affine` or `from_values`.
+
+    Attributes
+    ----------
+    raster : Raster
+        eps at the nodes, in nats per unit of length, linear between them.
+    extend : bool
+        Whether eps goes on beyond the raster as at its border; else a problem with places there is refused.
+
+    Notes
+    -----
+    Invariants: at least 2^-960 and finite at every node of the raster, hence everywhere; largest <= 2^50 smallest.
+
+    References
+    ----------
+    Koufogiannis & Pappas 2016, Definition 3.
+
+    Examples
+    --------
+    >>> level = md.PrivacyLevel.constant(0.5, "km")
+    >>> level.smallest, level.largest
+    (0.5, 0.5)
     """
 
     raster: Raster
@@ -222,16 +261,16 @@ class PrivacyLevel(Shown):
         return {"eps": f"{self.smallest:.6g} to {self.largest:.6g} nats per {unit}", "map": self.raster}
 
     @classmethod
-    @asked
+    @validated
     def constant(cls, epsilon: float, unit: str = "1") -> PrivacyLevel:
         """eps(u) = epsilon, in nats per `unit`."""
         value = check_epsilon(epsilon)
         return cls(raster=level_raster([np.zeros(1)] * 3, np.full((1, 1), value), unit))
 
     @classmethod
-    @asked
+    @validated
     def affine(cls, density: Raster, *, slope: float, floor: float, extend: bool = False) -> PrivacyLevel:
-        """eps(u) = slope * density(u) + floor: looser where more people are (paper 000, section IV).
+        """eps(u) = slope * density(u) + floor: looser where more people are (Koufogiannis & Pappas 2016, section IV).
 
         slope in nats per unit of length per unit of density; floor > 0 in nats per unit of length; extend, beyond the
         raster as at its border.
@@ -246,7 +285,7 @@ class PrivacyLevel(Shown):
         return cls(raster=level_raster([density.x, density.y, density.z], values, density.unit), extend=extend)
 
     @classmethod
-    @asked
+    @validated
     def from_values(cls, domain: Domain, values: ArrayLike) -> PrivacyLevel:
         """Eps given at every cell of an unmasked grid, shape `domain.shape`; linear along each axis between centres."""
         array = np.asarray(values, np.float64)

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.base.units import METRES
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
@@ -50,7 +50,7 @@ def place_at(domain: Domain, location: Sequence[float]) -> int:
     return place
 
 
-@asked
+@validated
 def nearest_node(domain: Domain, location: Sequence[float]) -> int:
     """The place of `domain` with the least straight-line distance to `location` (k,), in its unit; the first of equals.
 
@@ -204,12 +204,12 @@ def _words(location: Sequence[float]) -> str:
 def positions_given(domain: Domain, positions: ArrayLike) -> NDArray[np.float64]:
     """Positions (b, k) from (b, k) or (k,) numbers. Raises: InputError for anything else, and for degrees."""
     try:
-        given = np.atleast_2d(np.asarray(positions, float))
+        array = np.atleast_2d(np.asarray(positions, float))
     except (TypeError, ValueError):
-        given = np.empty((0, 0))
-    if given.ndim != 2 or given.shape[1] != domain.dimension or len(given) == 0:
+        array = np.empty((0, 0))
+    if array.ndim != 2 or array.shape[1] != domain.dimension or len(array) == 0:
         message, alone = f"must be positions on {domain.dimension} axes, in {domain.unit}", domain.dimension == 1
         remedy = "give one number, thousands without a comma: 85000" if alone else None
         raise InputError(message, field="at", value=f"{positions!s:.60}", remedy=remedy)
-    refuse_degrees(domain, given)
-    return given
+    refuse_degrees(domain, array)
+    return array

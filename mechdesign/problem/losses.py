@@ -27,7 +27,8 @@ lies on the ellipse of sum of half axes 1 + sqrt 2 or more, and (1 + sqrt 2)^-40
 Query: a question about the secret with finitely many answers, q(u) = label of the place u. A query problem has one
 report per label. The report y stands at a place of its own label, the one nearest to the mean of q^{-1}(y), so that
 distances and units keep their meaning.
-Source: paper 000, Problem 1: given secrets, a privacy level and a query q, design a mechanism that approximates q.
+Source: Koufogiannis & Pappas 2016, Problem 1: given secrets, a privacy level and a query q, design a mechanism that
+approximates q.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.base.descriptions import SMALLEST
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.levels import Raster
@@ -67,7 +68,7 @@ _LARGEST = 2.0**53  # labels beyond are no exact doubles
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Loss(Shown, ABC):
+class Loss(ReprMixin, ABC):
     """A loss function l(u, y) >= 0 of two places.
 
     A class of its own is a frozen dataclass without fields, of which an instance has a row in `LOSSES`: a file keeps
@@ -181,7 +182,7 @@ class TableLoss(Loss):
 LOSSES: dict[str, Loss] = {loss.name: loss for loss in (SquaredDistance(), Distance(), ZeroOne())}
 
 
-@asked
+@validated
 def named_loss(name: str) -> Loss:
     """The loss of that name. Raises: InputError for a name that is not in `LOSSES`."""
     if name not in LOSSES:
@@ -205,13 +206,13 @@ def check_distance(distance: float | None) -> float:
     return float(distance)
 
 
-@asked
+@validated
 def uniform(domain: Domain) -> Array:
     """1/n at each of the n places."""
     return np.full(domain.size, 1.0 / domain.size)
 
 
-@asked
+@validated
 def proportional(weights: ArrayLike, *, field: str = "prior") -> Array:
     """Weights divided by their sum."""
     values = np.asarray(weights, float)
@@ -232,9 +233,10 @@ def _check_entries(values: Array, field: str) -> None:
         raise InputError("must not be negative", field=field, value=f"{values.min():.6g}")
 
 
-@asked
+@validated
 def from_density(density: Raster, domain: Domain, *, extend: bool = False) -> Array:
-    """Proportional to the density at the places of the domain, as pi(u) ~ d(u) in paper 000 (section IV).
+    """Proportional to the density at the places of the domain, as pi(u) ~ d(u) in Koufogiannis & Pappas 2016 (section
+    IV).
 
     extend: beyond the raster the density goes on as at its border. Nodes in another unit of length are converted.
     """
@@ -355,8 +357,8 @@ def _spline(step: int | None, s: Array) -> Array:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Query(Shown):
-    """q(u) over n places: labels (n,), whole numbers; the m answers are the distinct ones, in ascending order."""
+class Query(ReprMixin):
+    """q(u) over n places: labels (n,), integers; the m answers are the distinct ones, in ascending order."""
 
     labels: ArrayLike = field(kw_only=False)
 
@@ -365,14 +367,14 @@ class Query(Shown):
         numbers = labels.ndim == 1 and labels.dtype.kind in "iuf"
         odd = labels[~((labels == np.rint(labels)) & (np.abs(labels) <= _LARGEST))] if numbers else labels.ravel()
         if not numbers or len(odd):
-            given = f"{odd[0]} ({len(odd)} such)" if numbers else f"{labels.dtype} {labels.shape}"
-            raise InputError("must be whole numbers, one per place; NODATA is none", field="labels", value=given)
+            description = f"{odd[0]} ({len(odd)} such)" if numbers else f"{labels.dtype} {labels.shape}"
+            raise InputError("must be integers, one per place; NODATA is none", field="labels", value=description)
         object.__setattr__(self, "labels", labels.astype(np.int64))
         if len(self.values) < 2:
             raise InputError("needs at least two answers", field="labels", value=self.values.tolist())
 
     @classmethod
-    @asked
+    @validated
     def from_raster(cls, raster: Raster, domain: Domain) -> Query:
         """The labels of a raster: at every place the value of the nearest node, never one between two nodes."""
         converted = raster.in_unit(domain.unit)
@@ -420,8 +422,8 @@ class Query(Shown):
         """Refuse secrets or reports in other numbers than places or answers, with an InputError."""
         self._check_size(domain)
         if reports.size != len(self.values):
-            given = f"{reports.size} reports, {len(self.values)} labels"
-            raise InputError("needs one report per label", field="reports", value=given)
+            description = f"{reports.size} reports, {len(self.values)} labels"
+            raise InputError("needs one report per label", field="reports", value=description)
 
     def _check_size(self, domain: Domain) -> None:
         if len(self.answer) != domain.size:

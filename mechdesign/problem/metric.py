@@ -10,7 +10,7 @@ the root and two factors take u each. A factor times ROUND_DOWN = 1 - 512 u, and
 u each. So (1 - 512 u) (1 + 6 u) < 1 and, for every factor more, (1 - 512 u) (1 + u)^2 < 1. This holds for products of
 at least 2^-960 (`base/descriptions.py`); smaller ones are rounded down to 0, and edges that short are refused. What
 is not multiplied is exact: the lengths of a graph, and epsilon of the discrete metric, at scale 1.
-Source: d-privacy, paper 001 section III; locally Lipschitz privacy, paper 000 Definition 3.
+Source: d-privacy, Alvim et al. 2018 section III; locally Lipschitz privacy, Koufogiannis & Pappas 2016 Definition 3.
 
 Metrics: discrete, local differential privacy; Euclidean, geo-indistinguishability; eikonal, a privacy level that varies
 over the places, as shortest paths of a stencil graph; graph, shortest paths over edges that are given in nats.
@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.arguments import check_epsilon
 from mechdesign.base.descriptions import SMALLEST, Reader, finite, named, whole, word, written
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.base.registry import Table
 from mechdesign.base.units import canonical_unit, rounded_down, unit_ratio, unit_word
 from mechdesign.errors import InputError, UnitError, UnsuitableError
@@ -48,7 +48,7 @@ Rebuilt = Literal["geometry", "streets", "edge list only"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Metric(Shown, ABC):
+class Metric(ReprMixin, ABC):
     """A distance in nats. `0.9 * metric` is the same metric with every length multiplied: scale times 0.9.
 
     Invariants of `edges`: lengths finite and rounded down, positive at scale 1, the graph connected. A multiple of
@@ -182,7 +182,25 @@ def _check_lengths(edges: Edges, *, positive: bool) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Discrete(Metric):
-    """d(u, u') = epsilon for all u != u', in nats: local differential privacy (paper 001, section I)."""
+    """The discrete metric: d(u, u') = epsilon for all u != u', as in local differential privacy.
+
+    Parameters
+    ----------
+    epsilon : float
+        Distance of any two secrets, in nats.
+    scale : float
+        Factor of every distance; 1 by default.
+
+    References
+    ----------
+    Alvim et al. 2018, section I.
+
+    Examples
+    --------
+    >>> problem = md.DesignProblem(md.Domain.nodes(4), md.Discrete(1.0), [0.25] * 4, md.losses.ZeroOne())
+    >>> problem.distances[0]
+    array([0., 1., 1., 1.])
+    """
 
     epsilon: float = field(kw_only=False)
     kind = "discrete"
@@ -234,9 +252,28 @@ class PerLength(Metric):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Euclidean(PerLength):
-    """d(u, u') = epsilon |u - u'|, epsilon in nats per `unit`: geo-indistinguishability (paper 004, Definition 3.1).
+    """The Euclidean metric: d(u, u') = epsilon |u - u'|, as in geo-indistinguishability.
 
     Checked on all pairs; on a lattice the pairs with a cell of the domain between them are implied and left out.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy level, in nats per `unit`.
+    scale : float
+        Factor of every distance; 1 by default.
+    unit : str
+        Unit of length that epsilon is per; "1" by default.
+
+    References
+    ----------
+    Andrés et al. 2013, Definition 3.1.
+
+    Examples
+    --------
+    >>> metric = md.Euclidean(1.5, unit="km")
+    >>> metric.edges(md.Domain.grid((3,), 1.0, unit="km")).length.round(6)
+    array([1.5, 1.5])
     """
 
     kind = "euclidean"
@@ -271,13 +308,34 @@ def _stencil(value: object, field: str) -> int:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Eikonal(Metric):
-    """Shortest-path distance of a stencil graph whose edges have the line integral of eps as their length.
+    """The shortest-path distance of a stencil graph: an edge is as long as the line integral of eps.
 
-    d discretizes |grad d| = eps(u) (paper 000, section III-A). stencil is the number of neighbours: 4, 8, 16, 32 or 64
-    on one or two axes, 6, 18 or 26 on three (`lattice.stencil_pairs`). On unmasked square cells at constant eps the
-    graph distance exceeds the Euclidean one by up to 41.4, 8.24, 2.75, 1.31 or 0.755 % for 4, 8, 16, 32 or 64
-    neighbours, and by up to 73.2, 39.4 or 12.8 % for 6, 18 or 26 on three axes (18: 22.5 % between places far apart):
-    the claim is the graph metric.
+    d discretizes |grad d| = eps(u).
+
+    Parameters
+    ----------
+    level : PrivacyLevel
+        eps(u), in nats per unit of length.
+    scale : float
+        Factor of every distance; 1 by default.
+    stencil : int
+        Neighbours of a cell: 4, 8, 16, 32 or 64 on one or two axes, 6, 18 or 26 on three.
+
+    Notes
+    -----
+    On unmasked square cells at constant eps the graph distance exceeds the Euclidean one by up to 41.4, 8.24, 2.75,
+    1.31 or 0.755 % for 4, 8, 16, 32 or 64 neighbours, and by up to 73.2, 39.4 or 12.8 % for 6, 18 or 26 on three axes
+    (18: 22.5 % between places far apart): the claim is the graph metric.
+
+    References
+    ----------
+    Koufogiannis & Pappas 2016, section III-A.
+
+    Examples
+    --------
+    >>> metric = md.Eikonal(md.PrivacyLevel.constant(0.5, "km"))
+    >>> metric.edges(md.Domain.grid((3,), 2.0, unit="km")).length.round(6)
+    array([1., 1.])
     """
 
     level: PrivacyLevel = field(kw_only=False)
@@ -321,10 +379,27 @@ class Eikonal(Metric):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Graph(Metric):
-    """Shortest-path distance of given edges: tail, head (e,) place numbers, length (e,) in nats.
+    """The shortest-path distance of given edges.
 
-    Invariants: no self-loop, no repeated pair, lengths positive and finite. A domain has fewer than 2^31 places, so
-    that the number place * n + place of a pair is a 64-bit integer.
+    Parameters
+    ----------
+    tail, head : (e,) int arrays
+        Place numbers of the ends of each edge: no self-loop, no repeated pair.
+    length : (e,) float array
+        Length of each edge in nats, positive and finite.
+    scale : float
+        Factor of every length; 1 by default.
+
+    Notes
+    -----
+    A domain has fewer than 2^31 places, so that the number place * n + place of a pair is a 64-bit integer.
+
+    Examples
+    --------
+    >>> metric = md.Graph(tail=[0, 1], head=[1, 2], length=[0.5, 0.25])
+    >>> problem = md.DesignProblem(md.Domain.nodes(3), metric, [1 / 3] * 3, md.losses.ZeroOne())
+    >>> round(float(problem.distances[0, 2]), 6)
+    0.75
     """
 
     tail: ArrayLike

@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.base.descriptions import finite, named
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.base.optional import import_optional
 from mechdesign.base.units import METRES, canonical_unit
 from mechdesign.errors import InputError
@@ -39,7 +39,7 @@ _MINOR_AXIS = 6_356_752.314245  # b of WGS 84, in m
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plane(Shown):
+class Plane(ReprMixin):
     """latitude and longitude of the centre in degrees (WGS 84), unit of x and y. Projecting needs the extra `geo`.
 
     Invariants: latitude within 85 and longitude within 180 degrees, unit one of length.
@@ -61,7 +61,7 @@ class Plane(Shown):
             raise InputError("is no unit of length", field="unit", value=self.unit, remedy="use " + ", ".join(METRES))
         object.__setattr__(self, "unit", unit)
 
-    @asked
+    @validated
     def forward(self, longitude: NDArray[np.float64], latitude: NDArray[np.float64]) -> NDArray[np.float64]:
         """Points (n, 2), x east and y north in `unit`, of degrees (n,). Raises: InputError where pyproj is missing."""
         east, north = self._projection(np.asarray(longitude, float), np.asarray(latitude, float))

@@ -21,9 +21,9 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.base.descriptions import real_number, whole_number
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_memory
 from mechdesign.base.opening import readable
 from mechdesign.errors import InputError, MechdesignError
@@ -55,7 +55,7 @@ SETTINGS = {
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DesignProblem(Shown):
+class DesignProblem(ReprMixin):
     """Secrets, what must be indistinguishable, who is likely, and what a report costs. Two of equal fields are equal.
 
     Fields: domain, the n secrets; metric, the claim; prior (n,), sums to 1; loss; reports, the m possible reports
@@ -155,13 +155,13 @@ class DesignProblem(Shown):
         return int(np.argmin(self.weighted_loss.sum(axis=0)))
 
 
-@asked
+@validated
 def query_problem(
     *, domain: Domain, metric: Metric, prior: ArrayLike, query: Query | ArrayLike, loss: QueryLoss = "zero-one"
 ) -> DesignProblem:
     """The design problem whose reports are the answers of a query.
 
-    Parameters: domain, the n secrets; metric, the claim; prior (n,); query, or labels (n,) as whole numbers; loss,
+    Parameters: domain, the n secrets; metric, the claim; prior (n,); query, or labels (n,) as integers; loss,
     "zero-one" or "distance", see `Query.loss`.
     """
     query = query if isinstance(query, Query) else Query(labels=query)
@@ -170,7 +170,7 @@ def query_problem(
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProblemFile(Shown):
+class ProblemFile(ReprMixin):
     """A problem file: its name, path, first docstring line, the module and the defaults of its parameters."""
 
     name: str
@@ -179,9 +179,9 @@ class ProblemFile(Shown):
     module: ModuleType
     parameters: dict[str, Parameter]
 
-    def build(self, /, **given: Parameter | str) -> DesignProblem:
+    def build(self, /, **values: Parameter | str) -> DesignProblem:
         """The design problem for these parameters; strings are converted to the type of the default."""
-        parameters = {**self.parameters, **{name: self._convert(name, value) for name, value in given.items()}}
+        parameters = {**self.parameters, **{name: self._convert(name, value) for name, value in values.items()}}
         with redirect_stdout(sys.stderr):
             built = self.module.problem(**parameters)
         if not isinstance(built, DesignProblem):
@@ -220,9 +220,32 @@ class ProblemFile(Shown):
         return converted
 
 
-@asked
+@validated
 def load_problem(name: str | Path, /, **parameters: Parameter | str) -> DesignProblem:
-    """The design problem of a file, or of a shipped problem by name, with these parameters."""
+    """The design problem of a file, or of a shipped problem by name.
+
+    Parameters
+    ----------
+    name : str or Path
+        A problem file (.py) or the name of a shipped problem.
+    **parameters : int, float or str
+        Parameters of its `problem()`; texts are converted to the type of the default.
+
+    Returns
+    -------
+    DesignProblem
+        The problem.
+
+    Raises
+    ------
+    InputError
+        For an unknown name or parameter, and a file that is no problem.
+
+    Examples
+    --------
+    >>> md.load_problem("line", cells=4).domain.size
+    4
+    """
     return read_problem_file(name).build(**parameters)
 
 

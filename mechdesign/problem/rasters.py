@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.base.opening import readable
 from mechdesign.base.optional import import_optional
 from mechdesign.base.units import canonical_unit, require_unit
@@ -64,8 +64,8 @@ class GeoTiff:
         with readable(self.source, "raster"), _opened(self.source) as data:
             grid = data.transform
             if data.count != 1 or grid.b != 0 or grid.d != 0 or grid.a <= 0 or grid.e >= 0:
-                given = f"{data.count} band(s), {tuple(grid)[:6]}"
-                raise FileFormatError("must be one band with north up", field="raster", value=given)
+                description = f"{data.count} band(s), {tuple(grid)[:6]}"
+                raise FileFormatError("must be one band with north up", field="raster", value=description)
             columns, rows = (0, data.width), (0, data.height)
             if within is not None:
                 columns = _span((within[0] - grid.c) / grid.a, (within[2] - grid.c) / grid.a, data.width, self.source)
@@ -91,16 +91,46 @@ def _opened(source: Path) -> Any:
         return rasterio.open(source.resolve(strict=True), driver="GTiff")
 
 
-@asked
+@validated
 def read_raster(path: str | Path, *, unit: str, variable: str | None = None) -> Raster:
-    """A raster from an ESRI ASCII grid (.asc, .txt) or a NetCDF file (.nc, .nc4, .cdf) or a GeoTIFF (.tif), in `unit`.
+    r"""A raster from an ESRI ASCII grid (.asc, .txt), a NetCDF file (.nc, .nc4, .cdf) or a GeoTIFF (.tif).
 
     ESRI ASCII files name no unit, so `unit` is taken at your word, unless a .prj file beside them declares geographic
-    coordinates. The others say their own. A source that declares degrees, or has axes named latitude and longitude, is
-    never taken for lengths, nor is the Mercator plane of web maps, whose metres are 1 / cos(latitude) times too long.
-    `raster_on` reads both.
-    Raises: UnitError where the declared unit is another, or lengths are not those on the ground; FileFormatError for a
-    missing, cut-short or malformed file; InputError for NODATA inside.
+    coordinates. The others say their own. A source that declares degrees, or has axes named latitude and longitude,
+    is never taken for lengths, nor is the Mercator plane of web maps, whose metres are 1 / cos(latitude) times too
+    long. `md.geo.raster_on` reads both.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    unit : str
+        Unit of length of its coordinates.
+    variable : str
+        Of a NetCDF file of several variables.
+
+    Returns
+    -------
+    Raster
+        Values at the nodes.
+
+    Raises
+    ------
+    UnitError
+        Where the declared unit is another, or lengths are not those on the ground.
+    FileFormatError
+        For a missing, cut-short or malformed file.
+    InputError
+        For NODATA inside.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "density.asc"
+    ...     _ = path.write_text("ncols 2\nnrows 1\nxllcorner 0\nyllcorner 0\ncellsize 100\n5 7\n")
+    ...     md.read.raster(path, unit="m").values.ravel()
+    array([5., 7.])
     """
     return read_nodes(path, unit=unit, variable=variable, on_ground=True)
 
@@ -155,8 +185,8 @@ def _read_ascii(source: Path, unit: str) -> Raster:
     columns, rows = int(number("ncols")), int(number("nrows"))
     numbers = np.array(" ".join(lines).split(), float)
     if numbers.size != rows * columns or rows < 1 or columns < 1:
-        given = f"{source}: {numbers.size} values"
-        raise FileFormatError(f"header announces {rows} x {columns} values", field="raster", value=given)
+        description = f"{source}: {numbers.size} values"
+        raise FileFormatError(f"header announces {rows} x {columns} values", field="raster", value=description)
     values = numbers.reshape(rows, columns)[::-1].T
     values = np.where(values == header.get("nodata_value", np.nan), np.nan, values)
     axes: list[NDArray[np.float64]] = []

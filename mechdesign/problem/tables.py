@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.base.memory import require_memory
 from mechdesign.base.opening import readable
 from mechdesign.base.optional import import_optional
@@ -119,12 +119,38 @@ def refuse_line(odd: NDArray[np.bool_], frame: Any, columns: list[str], field: s
         raise InputError(message, field=field, value=f"{shown} in line {frame.index[at]}{more}")
 
 
-@asked
+@validated
 def read_table(path: str | Path) -> NDArray[np.float64]:
-    """The table (n, m) of a file as doubles, neither checked nor normalised.
+    r"""The table (n, m) of a file as doubles, neither checked nor normalised.
 
-    Raises: FileFormatError for a missing or malformed file, InputError for a field that is no number, naming row and
-        column; SizeError where the table of a long form would not fit.
+    Parameters
+    ----------
+    path : str or Path
+        A .csv, .npy, .npz, .nc, .json or .parquet file of a table.
+
+    Returns
+    -------
+    (n, m) array
+        The entries.
+
+    Raises
+    ------
+    FileFormatError
+        For a missing or malformed file.
+    InputError
+        For a field that is no number, with row and column.
+    SizeError
+        Where the table of a long form would not fit.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "table.csv"
+    ...     _ = path.write_text("0.5,0.5\n0.25,0.75\n")
+    ...     md.read.table(path)
+    array([[0.5 , 0.5 ],
+           [0.25, 0.75]])
     """
     source = Path(path)
     suffix = source.suffix.lower()
@@ -139,9 +165,35 @@ def read_table(path: str | Path) -> NDArray[np.float64]:
     raise FileFormatError(message, field="table", value=source.name)
 
 
-@asked
+@validated
 def read_places(path: str | Path) -> NDArray[np.float64]:
-    """Coordinates (n, k), k = 1 to 3, of a text file with one place a line; a header line is skipped."""
+    r"""Coordinates of a text file with one place a line; a header line is skipped.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    (n, k) array
+        Coordinates, k = 1 to 3, in the unit of the file.
+
+    Raises
+    ------
+    FileFormatError
+        For a missing or malformed file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "places.csv"
+    ...     _ = path.write_text("x,y\n0,0\n1,2\n")
+    ...     md.read.places(path)
+    array([[0., 0.],
+           [1., 2.]])
+    """
     with readable(path, "places"):
         places = _numbers(_without_header(_fields(Path(path), "places")))
     if not 1 <= places.shape[1] <= 3:
@@ -267,7 +319,7 @@ def _long_form(frame: Any) -> NDArray[np.float64]:
 
 
 def _place_numbers(labels: Any) -> NDArray[np.int64]:
-    """The place numbers of a column: whole numbers from 0 without a gap, or texts in the order in which they appear."""
+    """The place numbers of a column: integers from 0 without a gap, or texts in the order in which they appear."""
     import pandas as pd
 
     numbers = pd.to_numeric(labels, errors="coerce")

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_cdt, maximum_filter
 
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.fast_marching import fast_marching_kernel
@@ -43,10 +43,27 @@ CAUSES = ("boundary", "curvature", "unknown")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EikonalWeights(Program):
-    """The weight system of a design problem whose reports are its secrets; see the module docstring.
+    """The weight system of a design problem whose reports are its secrets.
 
-    distances: "graph", shortest paths of the metric (symmetric, exactly 1-Lipschitz), or "fast-marching", the paper's
-    route through scikit-fmm followed by the Lipschitz minorant (2-D grids with an eikonal metric).
+    Its statement is in `mechdesign.programs.eikonal`.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+        Secrets, metric, prior and loss.
+    distances : {"graph", "fast-marching"}
+        "graph", shortest paths of the metric (symmetric, exactly 1-Lipschitz), or "fast-marching" by scikit-fmm
+        followed by the Lipschitz minorant (grids of two axes with an eikonal metric).
+
+    References
+    ----------
+    Koufogiannis & Pappas 2016, Algorithm 1 and Theorem 6; Koufogiannis 2017, Algorithm 3.
+
+    Examples
+    --------
+    >>> mechanism = md.solve(md.EikonalWeights(md.load_problem("line", cells=4)))
+    >>> mechanism.attrs["program"]
+    'eikonal'
     """
 
     distances: Distances = "graph"
@@ -81,7 +98,7 @@ class EikonalWeights(Program):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Diagnosis(Shown):
+class Diagnosis(ReprMixin):
     """Where and why the weight system has no solution.
 
     weights (n,): the signed solution of K w = 1; cells: places with a negative weight; cause: one word per such place,

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.base.units import unit_word
 from mechdesign.closed_forms import build
 from mechdesign.closed_forms.build import TAIL_NATS
@@ -71,7 +71,7 @@ FAMILIES = {family.name: family for family in _READY}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MatchedDistance(Shown):
+class MatchedDistance(ReprMixin):
     """One family at one expected distance (in units, positive) under the prior of a problem; see the module docstring.
 
     Raises: InputError for a distance that is not positive and finite; UnsuitableError where places have no distance.

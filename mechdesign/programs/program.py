@@ -24,7 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.errors import InputError
 from mechdesign.problem.problem import DesignProblem
 
@@ -59,7 +59,7 @@ def cone_rows(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Program(Shown, ABC):
+class Program(ReprMixin, ABC):
     """A program over a design problem. Subclasses are final; their module docstring states the program."""
 
     problem: DesignProblem = field(kw_only=False)
@@ -121,7 +121,25 @@ def expected_loss(table: cp.Variable, problem: DesignProblem) -> cp.Expression:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Optimal(Program):
-    """The optimal program of a design problem; see the module docstring."""
+    """The optimal program: the mechanism of least expected loss under the claim of a problem.
+
+    Its statement is in `mechdesign.programs.program`.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+        Secrets, metric, prior and loss.
+
+    References
+    ----------
+    Koufogiannis & Pappas 2016, section IV; Koufogiannis 2017, equations (6.22)-(6.24).
+
+    Examples
+    --------
+    >>> program = md.Optimal(md.load_problem("discrete", secrets=3))
+    >>> round(float(program.statement().solve(solver="HIGHS")), 6)
+    0.308562
+    """
 
     name = "optimal"
 

@@ -11,7 +11,7 @@ x = (v - a) m that is m^2 E2(x) = 1/2, E2(x) = (e^x - 1 - x) / x^2, so the pairs
 a falls in x; x = 0 is the inflection a = v = 1, where nothing cancels, and a = 0 is x = 1.2564..., the root of
 e^x = 1 + 2x. The slope of ln kappa falls from 0.6308 at a = 0 to 0 at a = 1; beyond, its size rises to 0.36334 at
 a = 2.52847 and falls again.
-Source: paper 002, section 4.3 (Claim 4.4 and Lemma 4.5: all chords that count lie on the ray from the centre).
+Source: Liang & Yi 2024, section 4.3 (Claim 4.4 and Lemma 4.5: all chords that count lie on the ray from the centre).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ r"""Growth: how fast a smooth upper bound may change with distance.
 with g(0) = 1, g non-decreasing and g(a + b) <= g(a) g(b). Two are named: exponential, g(d) = e^{gamma d}, which the
 pure mechanisms take, and linear, g(d) = 1 + gamma d, which the approximate one takes; the least bound for exponential
 growth is none for linear growth. gamma is per unit of the distance that g is given.
-Source: paper 002, section 3.1.2 and Definition 8.
+Source: Liang & Yi 2024, section 3.1.2 and Definition 8.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.arguments import positive
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.errors import InputError
 
 Function = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -27,7 +27,7 @@ _ROUNDING = 1e-9  # relative; a given g may be rounded this much
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Growth(Shown):
+class Growth(ReprMixin):
     """g; name is exponential, linear or given; gamma per unit of distance, nan for a given function.
 
     `log(d)` is ln g(d) for distances of any shape. Make one with `growth_of`.

@@ -5,7 +5,7 @@ r"""Input perturbation: every user reports y_i = x_i + Lap(1 / eps) and the quer
 
 The mean of n answers has bias (1/n) sum (E_i - f(x_i)) and mean squared error (1/n^2) sum Var_i + bias^2; a count n
 times and n^2 times that. The bias depends on the secrets, so it cannot be removed, and does not fall with n.
-Source: paper 002, section 4.1.1 (hard rule) and section 5 (the soft one is simulated there; its formula is ours).
+Source: Liang & Yi 2024, section 4.1.1 (hard rule) and section 5 (the soft one is simulated there; its formula is ours).
 """
 
 from __future__ import annotations

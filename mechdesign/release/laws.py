@@ -8,7 +8,7 @@ where B is a gamma-smooth bound of the pointwise Lipschitz constant: |f(x) - f(x
 B(x) <= e^{gamma d(x, x')} B(x'). eps, gamma and eta are per unit of d; B(x) / eta is in the unit of f. With density q,
 h = -(ln q)', c = sup |z h - 1| and s = sup |h|,
 
-    separate (paper 002)   eps = gamma c + eta s
+    separate (Liang & Yi 2024)   eps = gamma c + eta s
     joint                  eps = sup_z [gamma |z h(z) - 1| + eta |h(z)|]  <=  the separate one, tight as d -> 0
 
 Proof of the joint form. With d = d(x, x') join (f, ln B)(x) to (f, ln B)(x') by the straight line over [0, d]. Along it
@@ -16,16 +16,16 @@ Proof of the joint form. With d = d(x, x') join (f, ln B)(x) to (f, ln B)(x') by
 derivative h(w) eta f' / B + (w h(w) - 1) (ln B)', at most eps in absolute value; integrate. Both signs and both bounds
 can be attained at once, so nothing smaller holds for all f and B.
 
-Source: paper 002, section 3.2: Lemma 3.3 and Corollary 3.2 (generalized Cauchy), Lemma 3.5 (Student), for p >= 2 and
-nu >= 1; the joint form and its closed forms are ours. Linear growth 1 + gamma d <= e^{gamma d} is gamma-smooth too.
+Source: Liang & Yi 2024, section 3.2: Lemma 3.3 and Corollary 3.2 (generalized Cauchy), Lemma 3.5 (Student), for p >= 2
+and nu >= 1; the joint form and its closed forms are ours. Linear growth 1 + gamma d <= e^{gamma d} is gamma-smooth too.
 
 Approximate privacy. Laplace noise has a fixed scale K / eps, K the global Lipschitz constant, or the scale B(x) / eta:
 
     y = f(x) + (B(x) / eta) Z,  B(x) >= K(x),  B(x) <= (1 + gamma |x - x'|) B(x')
     P(y in E | x) <= e^{eps |x - x'|} P(y in E | x') + delta,   eps = eta + gamma max(1, ln(1 / delta))
 
-Source: paper 002, Lemma 2.3, Corollary 3.1 (fixed scale) and Lemma 3.6 (linear growth). Why: with d = |x - x'| the
-loss is at most eta d + ln(1 + gamma d) where B(x) <= B(x'), and at most eta d + |Z| gamma d where B(x) > B(x');
+Source: Liang & Yi 2024, Lemma 2.3, Corollary 3.1 (fixed scale) and Lemma 3.6 (linear growth). Why: with d = |x - x'|
+the loss is at most eta d + ln(1 + gamma d) where B(x) <= B(x'), and at most eta d + |Z| gamma d where B(x) > B(x');
 P(|Z| > ln(1 / delta)) = delta. With exponential growth the second term is |Z| (e^{gamma d} - 1), which no multiple of
 d bounds: gamma = 0.36, eta = 0.67, d = 4, delta = 5.3e-4 has a true delta of 1.0e-2. Hence it is refused.
 
@@ -48,7 +48,7 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.arguments import check_epsilon
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.errors import InputError, UnsuitableError
 
 __all__ = [
@@ -69,7 +69,7 @@ _NARROW = 4.0  # an interval whose half width is this many times below the dista
 
 
 @dataclass(frozen=True)
-class NoiseLaw(Shown, ABC):
+class NoiseLaw(ReprMixin, ABC):
     """A symmetric law with a density that falls off from 0; z is in multiples of the scale of the noise."""
 
     @property
@@ -217,7 +217,7 @@ class GeneralizedCauchy(SmoothLaw):
         p < 2    z^p = p - 1 - p (gamma / eta) z,   eps = gamma + eta z^{p-1}
 
     where the derivative vanishes with z h > 1 or z h < 1: comparing z with 1 / z decides by the sign of p - 2.
-    Source: paper 002, section 2.1, Lemma 3.3, Claim 3.4. Raises: InputError for p <= 1.
+    Source: Liang & Yi 2024, section 2.1, Lemma 3.3, Claim 3.4. Raises: InputError for p <= 1.
     """
 
     p: float
@@ -282,7 +282,7 @@ class StudentT(SmoothLaw):
 
     h = (nu + 1) z / (nu + z^2), z h - 1 = nu (z^2 - 1) / (nu + z^2). With z = sqrt(nu) tan(phi / 2) the joint form is a
     sine wave: eps = gamma |nu - 1| / 2 + ((nu + 1) / 2) sqrt(gamma^2 + eta^2 / nu), for every nu > 0.
-    Source: paper 002, section 2.1, Lemma 3.5. Raises: InputError for nu <= 0.
+    Source: Liang & Yi 2024, section 2.1, Lemma 3.5. Raises: InputError for nu <= 0.
     """
 
     nu: float

@@ -5,8 +5,8 @@ r"""The least smooth upper bound of pointwise Lipschitz constants on finitely ma
     subject to  S(x) >= L(x)                                    for every place x
                 S(x) <= g(d(x, x')) S(x')                       for all ordered pairs of places
 
-Source: paper 002, Definition 8 and Lemma 3.2: the bounds are closed under minima, so the least one minimises every sum
-with positive weights.
+Source: Liang & Yi 2024, Definition 8 and Lemma 3.2: the bounds are closed under minima, so the least one minimises
+every sum with positive weights.
 Known: the solution is the max-plus transform S(x) = max over x' of L(x') / g(d(x, x')). Neighbouring pairs imply all
 only where g is exponential and d the shortest-path distance of the neighbours.
 """
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.errors import InputError
 from mechdesign.release.growth import Growth
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SmoothSensitivity(Shown):
+class SmoothSensitivity(ReprMixin):
     """The program of the module docstring: lipschitz (n,), L per unit of distance, not negative, not all 0; distances
     (n, n), symmetric, in that unit or in nats; growth, with gamma per unit of `distances`.
 

@@ -11,8 +11,8 @@ r"""Soft queries of a place and their pointwise Lipschitz constants K(x) = sup o
 K is the slope of the steepest chord from x, out per unit of distance: not |f'(x)|, but at least that. A horizon
 leaves out pairs further apart. tau is the full width of the band in which an answer is between 0 and 1, in the unit of
 x. Places of a line are arrays of any shape; of a plane or a space, the last axis holds the coordinates.
-Source: paper 002, sections 4.1 (one-way), 4.2 (two-way), 4.3 (kernel density), 4.4 (ridge and radial), appendix C.3
-(bounded range).
+Source: Liang & Yi 2024, sections 4.1 (one-way), 4.2 (two-way), 4.3 (kernel density), 4.4 (ridge and radial), appendix
+C.3 (bounded range).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def threshold(x: ArrayLike, threshold: float, width: float) -> Array:
 def band_width(threshold: ArrayLike, epsilon: float) -> float:
     """The full width of the band, min(0.2 |T|, 2 / epsilon), in the unit of the threshold or thresholds (k,).
 
-    Raises: InputError where it is not positive. Source: paper 002, section 5.
+    Raises: InputError where it is not positive. Source: Liang & Yi 2024, section 5.
     """
     size = float(np.linalg.norm(finite(threshold, "threshold")))
     return positive(min(_SOFTNESS * size, _BAND / check_epsilon(epsilon)), "threshold")

@@ -7,13 +7,13 @@ Noise.
 
     y = f(x) + (B(x) / eta) Z,    Z generalized Cauchy or Student
 
-With `laws.Laplace` and one scale for all secrets `table` makes the baselines of paper 002: K / eps for a global
+With `laws.Laplace` and one scale for all secrets `table` makes the baselines of Liang & Yi 2024: K / eps for a global
 Lipschitz constant K, range / eps_L for local privacy at eps_L nats.
 y is moved to the nearest output (end cells take everything beyond), so that the probability of an output is the mass of
 its cell. This is post-processing: the guarantee of the continuous mechanism carries over. A table becomes integers
 unrepaired and is certified at the smallest multiple of the metric that holds, so its level does not rest on this
 argument, nor on the floating-point masses. Live reports are drawn from it with integers (mechanism/sampler.py).
-Source: paper 002, sections 3.2, 4.1 and 5; the grid is ours.
+Source: Liang & Yi 2024, sections 3.2, 4.1 and 5; the grid is ours.
 
 The squared error of one private answer, and of the mean of many: where a bias that one user cannot feel decides.
 
@@ -23,7 +23,7 @@ The squared error of one private answer, and of the mean of many: where a bias t
 with users drawn independently from the population. As n grows the mean bias E b is all that stays. A least expected
 squared error (programs/program.py) makes every report the posterior mean of f where outputs are fine enough, so
 that E b = 0 under the prior it was designed for, and under no other. Source: the variance and bias of a sum of
-independent errors; paper 002, section 4.1.1, has it for input perturbation.
+independent errors; Liang & Yi 2024, section 4.1.1, has it for input perturbation.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import asked, check_whole
+from mechdesign.base.arguments import check_whole, validated
 from mechdesign.base.memory import require_memory
 from mechdesign.closed_forms.build import closed_form_mechanism, level_or_default
 from mechdesign.errors import InputError, UnsuitableError
@@ -48,7 +48,7 @@ from mechdesign.release.laws import Array, NoiseLaw, SmoothLaw
 _ROUNDING = 1e-9  # relative; smooth bounds are computed in floating point, often by a root search
 
 
-@asked
+@validated
 def release_problem(
     *, domain: Domain, metric: Metric, prior: ArrayLike, values: ArrayLike, outputs: ArrayLike, unit: str = "1"
 ) -> DesignProblem:
@@ -87,7 +87,7 @@ def check_outputs(outputs: ArrayLike) -> NDArray[np.float64]:
     return numbers
 
 
-@asked
+@validated
 def release_mechanism(
     problem: DesignProblem,
     values: ArrayLike,
@@ -113,9 +113,11 @@ def release_mechanism(
     eta = law.eta(level, gamma, tight)
     true = check_values(values, problem.domain.size)
     bound = check_bound(problem.domain, true, sensitivity, gamma)
-    kept: dict[str, Any] = {"law": repr(law), "gamma": float(gamma), "eta": eta, "tight": tight}
+    parameters: dict[str, Any] = {"law": repr(law), "gamma": float(gamma), "eta": eta, "tight": tight}
     probabilities = table(true, bound / eta, problem.reports.points[:, 0], law=law)
-    return closed_form_mechanism(problem, probabilities, name="smooth_release", claimed_epsilon=level, parameters=kept)
+    return closed_form_mechanism(
+        problem, probabilities, name="smooth_release", claimed_epsilon=level, parameters=parameters
+    )
 
 
 def table(values: ArrayLike, scale: ArrayLike, outputs: ArrayLike, *, law: NoiseLaw) -> Array:
@@ -150,7 +152,7 @@ def check_bound(domain: Domain, values: Array, bound: ArrayLike, gamma: float) -
     return smooth
 
 
-@asked
+@validated
 def error_of_mean(
     mechanism: xr.Dataset, values: ArrayLike, users: int = 1, *, population: ArrayLike | None = None
 ) -> float:

@@ -11,9 +11,9 @@ the kink of K where K falls as fast as g grows, or the kink. Kernel density. S =
 u between a and 1, where kappa peaks; where the maximum lies inside, one crossing on the curve of steepest chords
 gives it (`gaussian_chord`).
 Every value is K(x') / g at some x', or 1 / tau at the band: rounding apart, none exceeds S.
-Source: paper 002, Definition 9, Lemmas 4.1, 4.3, 4.5 to 4.8, appendix C.3. Linear growth, horizons, ranges narrower
-than their bands and regions are not in the paper, and its first case for kernel densities (Lemmas 4.6 and 4.7), the
-stationary point of |f'| instead of that of the chord, is not a smooth bound and not used.
+Source: Liang & Yi 2024, Definition 9, Lemmas 4.1, 4.3, 4.5 to 4.8, appendix C.3. Linear growth, horizons, ranges
+narrower than their bands and regions are not in the paper, and its first case for kernel densities (Lemmas 4.6 and
+4.7), the stationary point of |f'| instead of that of the chord, is not a smooth bound and not used.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def threshold(
 ) -> Array:
     """S of the soft threshold `queries.threshold`, shape of x.
 
-    Without a horizon max(1 / (r + tau), 1 / (tau g(r))), r the distance to the band (paper 002, Lemma 4.1). With one,
-    pairs further apart are not protected and S may be smaller.
+    Without a horizon max(1 / (r + tau), 1 / (tau g(r))), r the distance to the band (Liang & Yi 2024, Lemma 4.1). With
+    one, pairs further apart are not protected and S may be smaller.
     Raises: InputError for width, gamma or horizon not positive, x not finite, or a growth without a name.
     """
     tau = positive(width, "width")
@@ -56,7 +56,7 @@ def threshold(
 def bounded_range(
     x: ArrayLike, low: float, high: float, width: float, gamma: float, growth: str = "exponential"
 ) -> Array:
-    """S of the soft interval `queries.bounded_range`, shape of x (paper 002, appendix C.3; narrow ranges too).
+    """S of the soft interval `queries.bounded_range`, shape of x (Liang & Yi 2024, appendix C.3; narrow ranges too).
 
     Raises: as `threshold`, and InputError unless low < high.
     """
@@ -66,7 +66,7 @@ def bounded_range(
 
 
 def two_way(x: ArrayLike, thresholds: ArrayLike, width: float, gamma: float, growth: str = "exponential") -> Array:
-    """S of the soft quadrant `queries.two_way`; x (..., 2), result (...) (paper 002, Lemma 4.3).
+    """S of the soft quadrant `queries.two_way`; x (..., 2), result (...) (Liang & Yi 2024, Lemma 4.3).
 
     Raises: as `threshold`, and InputError for thresholds that are not two numbers.
     """
@@ -86,7 +86,7 @@ def region(signed_distance: ArrayLike, width: float, gamma: float, growth: str =
 
 
 def kde(x: ArrayLike, center: ArrayLike, bandwidth: float, gamma: float, growth: str = "exponential") -> Array:
-    """S of the Gaussian kernel `queries.kde`; x (..., k), result (...) (paper 002, Lemma 4.5; both growths).
+    """S of the Gaussian kernel `queries.kde`; x (..., k), result (...) (Liang & Yi 2024, Lemma 4.5; both growths).
 
     All chords count: with a horizon S would be smaller, and this is still a smooth upper bound. Cost: 130 vector
     operations of a bisection. Raises: as `threshold`, and InputError for bandwidth not positive or another center.
@@ -102,7 +102,7 @@ def ridge(x: ArrayLike, direction: ArrayLike, gamma: float, profile: BoundOfProf
     """S of phi(<direction, x>): |direction| times the S of phi at gamma / |direction|; x (..., k), result (...).
 
     profile(t, gamma) is the S of phi on the line: `lambda t, g: threshold(t, 3.0, 1.0, g)`.
-    Source: paper 002, Lemma 4.8.
+    Source: Liang & Yi 2024, Lemma 4.8.
     """
     t, length = queries.along(x, direction)
     return length * profile(t, positive(gamma, "gamma") / length)
@@ -112,7 +112,7 @@ def radial(x: ArrayLike, center: ArrayLike, gamma: float, profile: BoundOfProfil
     """S of phi(|x - center|): the S of phi on the half-line of radii at gamma; x (..., k), result (...).
 
     A profile(r, gamma) that takes all of the line into account is a smooth upper bound, and S where the chords that
-    count stay at radii of 0 and more. Source: paper 002, section 4.4.
+    count stay at radii of 0 and more. Source: Liang & Yi 2024, section 4.4.
     """
     return profile(queries.scaled_radius(x, center, 1.0), positive(gamma, "gamma"))
 

@@ -28,8 +28,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import asked, finite, positive
-from mechdesign.base.display import Shown
+from mechdesign.base.arguments import finite, positive, validated
+from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
@@ -47,7 +47,7 @@ _ROWS = 64  # of the table of all pairs at a time
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SmoothBound(Shown):
+class SmoothBound(ReprMixin):
     """A smooth upper bound S (n,) of pointwise Lipschitz constants, in their unit.
 
     method, how it was made; safe, "least" where S is the least bound up to rounding, "above" where it is a smooth bound
@@ -60,7 +60,7 @@ class SmoothBound(Shown):
     gap: float
 
 
-@asked
+@validated
 def least_smooth_bound(
     domain: Domain,
     *,
@@ -112,7 +112,7 @@ def least_smooth_bound(
     return SmoothBound(S=np.maximum(raised, local), method=chosen, safe="above" if gap > 1 else "least", gap=gap)
 
 
-@asked
+@validated
 def cell_smooth_bound(
     domain: Domain,
     x: ArrayLike,
@@ -268,9 +268,9 @@ def _reach(domain: Domain, metric: Metric | None) -> float:
     return float(np.linalg.norm(np.ptp(domain.points, axis=0)))
 
 
-def _per_place(domain: Domain, given: ArrayLike | None, name: str, *, negative: bool = True) -> Array:
+def _per_place(domain: Domain, values: ArrayLike | None, name: str, *, negative: bool = True) -> Array:
     """Finite numbers (n,), one a place, or an InputError."""
-    array = finite(np.nan if given is None else given, name)
+    array = finite(np.nan if values is None else values, name)
     if array.shape != (domain.size,) or (not negative and array.min() < 0):
         raise InputError(
             f"must have shape ({domain.size},)" + ("" if negative else " and not be negative"),

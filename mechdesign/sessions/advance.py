@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import asked
-from mechdesign.base.display import Shown
+from mechdesign.base.arguments import validated
+from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_memory
 from mechdesign.base.threads import source
 from mechdesign.mechanism.certificate import ROW_BITS
@@ -109,7 +109,7 @@ def simulated(design: SessionDesign, seed: int) -> Draw:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Smoothed(Shown):
+class Smoothed(ReprMixin):
     """For ticks 0..k-1: probabilities (k, n) of the places, the place (k,) with the least expected loss, and that loss
     (k,), in the unit of the loss.
     """
@@ -119,7 +119,7 @@ class Smoothed(Shown):
     error: NDArray[np.float64]
 
 
-@asked
+@validated
 def smoothed(design: SessionDesign, transcript: Transcript, *, ticks: int | None = None) -> Smoothed:
     """Where somebody was at ticks 0..ticks-1, by default up to the last one, given the whole transcript.
 

@@ -14,14 +14,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.sessions.movement import Chain
 
 LONGEST = 10_000  # ticks without a call after which the filter begins anew
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Belief(Shown):
+class Belief(ReprMixin):
     """Fields: chain, the model; loss (n, n) of naming a place (across) when another (down) is true; weights (s,),
     sum 1; tick, at which.
     """

@@ -40,8 +40,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from mechdesign.base.arguments import asked
-from mechdesign.base.display import Shown
+from mechdesign.base.arguments import validated
+from mechdesign.base.display import ReprMixin
 from mechdesign.errors import BudgetError, InputError
 from mechdesign.mechanism.sampler import Sampler
 from mechdesign.sessions.ledger import DIGITS, Content, PrivateLedger, fraction, whole_number
@@ -68,8 +68,8 @@ class Paid(Content):
     remembered: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        kept = 0 <= self.spent <= self.limit and 0 < self.limit <= sys.float_info.max
-        if not kept or (self.spent > 0) != (self.spends > 0) or len(self.remembered) > self.spends:
+        within = 0 <= self.spent <= self.limit and 0 < self.limit <= sys.float_info.max
+        if not within or (self.spent > 0) != (self.spends > 0) or len(self.remembered) > self.spends:
             raise ValueError(f"{self.spent} of {self.limit} in {self.spends} reports")
 
     @property
@@ -95,7 +95,7 @@ class Paid(Content):
     def document(self) -> dict[str, Any]:
         parts = (part for each in (self.limit, self.spent) for part in each.as_integer_ratio())
         if max(parts) >= 10**DIGITS:
-            raise InputError("sum of too many digits", field="budget", remedy="pay in whole numbers or doubles")
+            raise InputError("sum of too many digits", field="budget", remedy="pay in integers or doubles")
         amounts = {"limit": str(self.limit), "spent": str(self.spent)}
         return {**amounts, "spends": self.spends, "unit": self.unit, "remembered": dict(self.remembered)}
 
@@ -113,7 +113,7 @@ class Paid(Content):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Budget(Shown):
+class Budget(ReprMixin):
     """The ledger at `path`, shared by all processes that open it; `Budget.create` makes one.
 
     What is counted are multiples of a metric at scale 1: a report by a mechanism for 2 * metric costs 2. What is
@@ -136,7 +136,7 @@ class Budget(Shown):
         object.__setattr__(self, "path", self._ledger.path)
 
     @classmethod
-    @asked
+    @validated
     def create(cls, path: str | Path, *, limit: float) -> Budget:
         """A ledger of nothing spent, with a limit in multiples of the metric.
 
@@ -165,7 +165,7 @@ class Budget(Shown):
         Raises: BudgetError where less is left, InputError for an amount that is not positive and finite.
         """
         cost = amount_of(amount, "amount")
-        with self._ledger.held():
+        with self._ledger.locked():
             paid = self._ledger.read().charged(cost)
             self._ledger.write(paid)
         return paid.left
@@ -180,7 +180,7 @@ class Budget(Shown):
             remembers a report which the mechanism does not have.
         """
         admission, place = sampler.admission, sampler.place(secret, at)
-        with self._ledger.held():
+        with self._ledger.locked():
             paid = self._ledger.read()
             if paid.unit not in (None, admission.unit):
                 raise InputError(
@@ -204,8 +204,8 @@ class Budget(Shown):
 
 def amount_of(value: float | Fraction, name: str) -> Fraction:
     """An amount as an exact fraction. Raises: InputError unless it is positive and finite."""
-    given = value.item() if isinstance(value, np.generic) else value
-    known = isinstance(given, (int, float, Fraction)) and not isinstance(given, bool)
-    if not known or not 0 < given <= sys.float_info.max:
+    amount = value.item() if isinstance(value, np.generic) else value
+    known = isinstance(amount, (int, float, Fraction)) and not isinstance(amount, bool)
+    if not known or not 0 < amount <= sys.float_info.max:
         raise InputError("must be positive and finite", field=name, value=value)
-    return Fraction(given)
+    return Fraction(amount)

@@ -78,14 +78,14 @@ def _model(chain: Chain) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         return {"kind": "home-away", "rates": rates.tolist()}, {"initial": initial, "far": far, "near": near}
     if type(chain) is not Chain:
         raise UnsuitableError("is not supported by the client", field="movement", value=type(chain).__name__)
-    held = chain.matrices
-    header = {"kind": "matrices", "states": len(chain.place), "entries": [int(each.nnz) for each in held]}
+    matrices = chain.matrices
+    header = {"kind": "matrices", "states": len(chain.place), "entries": [int(each.nnz) for each in matrices]}
     return header, {
         "initial": initial,
         "place": chain.place.astype(np.uint32),
-        "start": np.concatenate([each.indptr for each in held]).astype(np.uint32),
-        "state": np.concatenate([each.indices for each in held]).astype(np.uint32),
-        "probability": np.concatenate([each.data for each in held]).astype(float),
+        "start": np.concatenate([each.indptr for each in matrices]).astype(np.uint32),
+        "state": np.concatenate([each.indices for each in matrices]).astype(np.uint32),
+        "probability": np.concatenate([each.data for each in matrices]).astype(float),
     }
 
 

@@ -10,9 +10,9 @@ import typer
 
 from mechdesign.cli.groups import add_commands
 from mechdesign.cli.options import BoxOption, JsonOption, LimitOption, OverwriteOption, real, whole
-from mechdesign.cli.parsing import place_asked
+from mechdesign.cli.parsing import parse_place
 from mechdesign.errors import InputError
-from mechdesign.geo.commands import area_asked
+from mechdesign.geo.commands import parse_area
 
 if TYPE_CHECKING:
     pass
@@ -54,7 +54,7 @@ def design(
     from mechdesign.sessions.terminal import proposal_document, proposal_words
 
     check_target(output, overwrite=overwrite)
-    region = area_asked(area, box)
+    region = parse_area(area, box)
     left_out = None if forbidden is None else read_area(forbidden)
     printing.note_compiling()
     with printing.progress("simulating sessions", limit=time_limit) as on_progress:
@@ -109,8 +109,10 @@ def report(
 
     Report at a tick: draws if the rule asks for it, pays, and prints what may be released.
     """
-    location = place_asked(at, context.args)
-    if sum(given is not None for given in (location, secret, lon)) + no_fix != 1 or (lon is None) != (lat is None):
+    location = parse_place(at, context.args)
+    if sum(argument is not None for argument in (location, secret, lon)) + no_fix != 1 or (lon is None) != (
+        lat is None
+    ):
         remedy = "pass --at X Y, --lon E --lat N, --secret N, or --no-fix"
         raise InputError("one place is needed", field="at", remedy=remedy)
     import numpy as np

@@ -16,7 +16,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mechdesign.base.descriptions import json_sha256
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
 from mechdesign.mechanism.sampler import Sampler
@@ -32,7 +32,7 @@ from mechdesign.sessions.windows import MOST_TICKS, Window
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SessionDesign(Shown):
+class SessionDesign(ReprMixin):
     """Certified tables over one domain, for multiples of one metric, and the rule that chooses among them.
 
     Fields: tables, mechanisms, proved here; rule, `Clock` or `Risk`; ticks, how many a day has; movement, the public
@@ -53,9 +53,9 @@ class SessionDesign(Shown):
 
     def __post_init__(self) -> None:
         if type(self.ticks) is not int or not 1 <= self.ticks <= MOST_TICKS:
-            raise InputError("must be a whole number, 1 or more", field="ticks", value=self.ticks)
-        given = [self.tables] if isinstance(self.tables, xr.Dataset) else list(self.tables)
-        samplers = tuple(Sampler(mechanism=each) for each in given)
+            raise InputError("must be an integer, 1 or more", field="ticks", value=self.ticks)
+        tables = [self.tables] if isinstance(self.tables, xr.Dataset) else list(self.tables)
+        samplers = tuple(Sampler(mechanism=each) for each in tables)
         if len(samplers) < self.rule.tables():
             raise InputError(f"the rule names {self.rule.tables()} of them", field="tables", value=len(samplers))
         for number, sampler in enumerate(samplers):
@@ -98,8 +98,8 @@ class SessionDesign(Shown):
     @cached_property
     def metric(self) -> Metric:
         """The metric that charges are multiples of."""
-        found = self.admission.metric
-        return found if found.listed else replace(found, scale=1.0)
+        metric = self.admission.metric
+        return metric if metric.listed else replace(metric, scale=1.0)
 
     @cached_property
     def charges(self) -> tuple[Fraction, ...]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import xarray as xr
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.base.descriptions import json_sha256, read_json
 from mechdesign.base.opening import open_regular, read_bytes
 from mechdesign.errors import InputError, MechdesignError, VerificationError
@@ -35,7 +35,7 @@ _FIELDS = {"schema", "claim", "worst", "tables", "rule", "ticks", "movement", "l
 _NAME = re.compile(r"[^/\\\x00-\x1f]{1,255}")
 
 
-@asked
+@validated
 def save_design(design: SessionDesign, path: str | Path, *, overwrite: bool = False) -> Path:
     """Write a design: FILE.json, say, and its tables beside it as FILE-0.nc, FILE-1.nc and so on.
 
@@ -85,7 +85,7 @@ def is_design(path: str | Path) -> bool:
         return False
 
 
-@asked
+@validated
 def load_design(path: str | Path) -> SessionDesign:
     """Read a design and its tables, all of which are proved; `verify` also sums its windows and compares its claim.
 

@@ -43,7 +43,7 @@ class Content(ABC):
     @property
     @abstractmethod
     def count(self) -> int:
-        """A whole number that rises whenever something is paid or released."""
+        """An integer that rises whenever something is paid or released."""
 
     @abstractmethod
     def document(self) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class PrivateLedger(Generic[C]):
             raise self._refused("is no regular file")
         if taken:
             raise self._taken()
-        with self.held():
+        with self.locked():
             if new is None:
                 self._remove_left_over()
                 self.read()
@@ -94,7 +94,7 @@ class PrivateLedger(Generic[C]):
                 self.write(new)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Keep every other process and thread out of the file, waiting for them first.
 
         The lock file goes where there is no file in the end. Raises: InputError where it cannot be made.
@@ -110,7 +110,7 @@ class PrivateLedger(Generic[C]):
 
     def current(self) -> C:
         """The content at this moment."""
-        with self.held():
+        with self.locked():
             return self.read()
 
     def read(self) -> C:
@@ -218,7 +218,7 @@ def fraction(text: object) -> Fraction:
 
 
 def whole_number(value: object) -> int:
-    """A whole number >= 0. Raises: ValueError."""
+    """An integer >= 0. Raises: ValueError."""
     if type(value) is not int or value < 0:
-        raise ValueError("no whole number")
+        raise ValueError("no integer")
     return value

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.arguments import positive
 from mechdesign.base.descriptions import Reader, finite, finites, named, whole, wholes, written
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.errors import InputError, SizeError, UnsuitableError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import stencil_pairs
@@ -34,7 +34,7 @@ _Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Chain(Shown):
+class Chain(ReprMixin):
     """s hidden states, each at one of n places, that move at every tick.
 
     Fields: size, the number n of places; initial (s,), the distribution at the first tick; place (s,), where each state
@@ -66,7 +66,7 @@ class Chain(Shown):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Movement(Shown, ABC):
+class Movement(ReprMixin, ABC):
     """A model that any domain makes a `Chain` of. A class of its own is a frozen dataclass with a row in `MOVEMENTS`;
     kind, its name there and in files; described, the fields that files keep, and what reads each of them.
     """
@@ -147,8 +147,8 @@ class Transitions(Movement):
         listed = isinstance(self.matrices, (list, tuple))
         try:
             several = listed and all(sp.issparse(each) or np.ndim(each) == 2 for each in self.matrices)
-            given = self.matrices if several else [self.matrices]
-            sparse = [sp.csr_array(each, dtype=float, copy=True) for each in given]
+            matrices = self.matrices if several else [self.matrices]
+            sparse = [sp.csr_array(each, dtype=float, copy=True) for each in matrices]
         except (TypeError, ValueError) as error:
             raise InputError("must be a matrix, or a list of matrices", field="matrices", value=str(error)) from error
         if not sparse or len({each.shape for each in sparse}) != 1:
@@ -163,9 +163,9 @@ class Transitions(Movement):
         if place.shape != (states,) or place.min() < 0 or place.max() >= domain.size:
             problem = f"every one of {states} states needs one of the {domain.size} places"
             raise InputError(problem, field="place")
-        given = prior if self.initial is None else np.asarray(self.initial, float)
+        initial = prior if self.initial is None else np.asarray(self.initial, float)
         matrices = tuple(stochastic(each, "matrices") for each in self.matrices)
-        return Chain(size=domain.size, initial=check_prior(given, states), place=place, matrices=matrices)
+        return Chain(size=domain.size, initial=check_prior(initial, states), place=place, matrices=matrices)
 
     def describe(self) -> dict[str, Any]:
         listed = [

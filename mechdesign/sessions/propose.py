@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import asked, check_whole, positive
-from mechdesign.base.display import Shown
+from mechdesign.base.arguments import check_whole, positive, validated
+from mechdesign.base.display import ReprMixin
 from mechdesign.errors import SizeError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import Distance
@@ -42,22 +42,22 @@ _CHOOSING, _SHORTLISTING = 0.5, 0.6  # of the time left, for the rule of a point
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Point(Shown):
-    """A total and the best rule at it: error, the mean distance in units to the true positions; found, the share of
-    homes that each attack names to within the radius after `DAYS` days; nats, certified: no attack on two weeks changes
-    odds of homes that far apart by more than e^nats.
+class Point(ReprMixin):
+    """A total and the best rule at it: error, the mean distance in units to the true positions; identified, the share
+    of homes that each attack names to within the radius after `DAYS` days; nats, certified: no attack on two weeks
+    changes odds of homes that far apart by more than e^nats.
     """
 
     total: float
     rule: TimingRule
     error: float
     reports: float
-    found: dict[str, float]
+    identified: dict[str, float]
     nats: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Proposal(Shown):
+class Proposal(ReprMixin):
     """design, for the limit; points, of the curve, one at the limit; constant, the error of the best single place;
     stopped, "time" where a time limit left out rules or points.
     """
@@ -76,7 +76,7 @@ class Proposal(Shown):
         return next(point for point in self.points if point.total == self.limit)
 
 
-@asked
+@validated
 def propose(
     domain: Domain,
     *,
@@ -181,7 +181,7 @@ def _point(
         rule=chosen,
         error=mean_error(setting, traces, released),
         reports=float((released.nats > 0).sum() / (traces.size / setting.ticks)),
-        found=homes_found(setting, released, measured.homes),
+        identified=homes_found(setting, released, measured.homes),
         nats=DAYS * total,
     )
     return point, in_time

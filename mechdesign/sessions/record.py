@@ -17,7 +17,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Self
 
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.sessions.ledger import Content, fraction, whole_number
 from mechdesign.sessions.windows import MOST_TICKS, Window
 
@@ -36,7 +36,7 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Transcript(Shown):
+class Transcript(ReprMixin):
     """The steps of a session in the order of their ticks, and the last tick that was asked for (-1 before the first).
 
     ticks: of a day. Ticks at which nothing was released have no step.

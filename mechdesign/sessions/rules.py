@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Self
 
 from mechdesign.base.arguments import check_whole
 from mechdesign.base.descriptions import named
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.errors import InputError
 from mechdesign.sessions.belief import Belief
 from mechdesign.sessions.record import Transcript
@@ -33,7 +33,7 @@ _HOURS = 24.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule(Shown, ABC):
+class Rule(ReprMixin, ABC):
     """A class of its own is a frozen dataclass with a row in `RULES`; kind, its name there and in files.
 
     Raises: InputError for a field that is no number, no word and no tuple of them.
@@ -169,7 +169,7 @@ class Risk(_Numbered):
         if not 0 <= self.above < float("inf"):
             raise InputError("must be 0 or more", field="above", value=self.above)
         if type(self.most) is not int or not 1 <= self.most <= MOST_TICKS:
-            raise InputError("must be a whole number, 1 or more", field="most", value=self.most)
+            raise InputError("must be an integer, 1 or more", field="most", value=self.most)
         object.__setattr__(self, "above", float(self.above))
         super().__post_init__()
         if self.number and (len(self.number) != self.most or not Window.of(self.per, int(_HOURS)).calendar):

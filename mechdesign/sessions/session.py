@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mechdesign.base.arguments import asked
-from mechdesign.base.display import Shown
+from mechdesign.base.arguments import validated
+from mechdesign.base.display import ReprMixin
 from mechdesign.errors import BudgetError, InputError
 from mechdesign.problem.domain import AXES, Domain
 from mechdesign.problem.locate import nearest_node
@@ -25,7 +25,7 @@ from mechdesign.sessions.windows import Window
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estimate(Shown):
+class Estimate(ReprMixin):
     """What may be released at a tick: place, the number of the place with the least expected loss, at `location` in
     `unit`; error, that expected loss; drawn, whether a report was drawn, and which; charge, what was paid at this tick,
     and left, what is left in the window that ends with it, exact multiples of the metric.
@@ -43,7 +43,7 @@ class Estimate(Shown):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Account(Shown):
+class Account(ReprMixin):
     """What a session paid, exact multiples of the metric: limit of every window; spent, in all; worst, the most in one
     window so far, which begins at tick `first`; left, in the window that ends with the last tick; promised, the most
     that the design can reach in a window, for every transcript.
@@ -61,7 +61,7 @@ class Account(Shown):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Session(Shown):
+class Session(ReprMixin):
     """The session at `path`, shared by all processes that open it; `Session.create` makes one.
 
     Claim. With C = limit, P(reports|x) <= e^{C d_inf(x, x')} P(reports|x') for all traces x, x' that differ in one
@@ -101,7 +101,7 @@ class Session(Shown):
         self._require_sound(record)
 
     @classmethod
-    @asked
+    @validated
     def create(
         cls, path: str | Path, *, design: SessionDesign | str | Path, limit: float, window: str | int = "1d"
     ) -> Session:
@@ -113,12 +113,12 @@ class Session(Shown):
             BudgetError where the design can pay more than the limit in a window: too small for one report, say.
         """
         most = amount_of(limit, "limit")
-        given = design if isinstance(design, SessionDesign) else load_design(design)
+        plan = design if isinstance(design, SessionDesign) else load_design(design)
         named = None if isinstance(design, SessionDesign) else str(Path(design).resolve())
-        worst = given.worst(window)
+        worst = plan.worst(window)
         if worst > most:
-            name = Window.of(window, given.ticks).name()
-            unpaid = "one report" if min(given.charges) > most else f"what the rule can pay in {name}"
+            name = Window.of(window, plan.ticks).name()
+            unpaid = "one report" if min(plan.charges) > most else f"what the rule can pay in {name}"
             raise BudgetError(
                 f"is too small for {unpaid}",
                 field="limit",
@@ -126,11 +126,11 @@ class Session(Shown):
                 remedy="raise the limit, or design for fewer or cheaper reports",
             )
         words = window if isinstance(window, str) else int(window)
-        released = Transcript(ticks=given.ticks)
-        record = Record(design=given.sha256, path=named, limit=most, window=words, transcript=released)
-        return cls(path=PrivateLedger(path, Record, record).path, design=given)
+        released = Transcript(ticks=plan.ticks)
+        record = Record(design=plan.sha256, path=named, limit=most, window=words, transcript=released)
+        return cls(path=PrivateLedger(path, Record, record).path, design=plan)
 
-    @asked
+    @validated
     def report(self, cell: int | None = None, *, at: Sequence[float] | None = None, tick: int) -> Estimate:
         """What may be released at `tick`: a report is drawn if the rule asks for one, else the filter goes on alone.
 
@@ -144,9 +144,9 @@ class Session(Shown):
         Cost: a step of the model for every tick since the last call, a scan of a table, and a write to the disk.
         """
         if isinstance(tick, bool) or not isinstance(tick, (int, np.integer)) or not 0 <= tick < MOST_TICK:
-            raise InputError("must be a whole number, 0 or more", field="tick", value=tick)
+            raise InputError("must be an integer, 0 or more", field="tick", value=tick)
         tick, place = int(tick), self._place(cell, at)
-        with self._ledger.held():
+        with self._ledger.locked():
             record = self._ledger.read()
             if tick <= record.transcript.last:
                 problem = "is not after the last one: a clock was set back, or ticks are out of order"
@@ -218,10 +218,10 @@ class Session(Shown):
             return int(place)
         if at is None:
             return None
-        given = [float(x) for x in at]
-        if len(given) != domain.dimension:
-            raise InputError(f"needs {domain.dimension} numbers, in {domain.unit}", field="at", value=given)
-        return nearest_node(domain, given) if all(math.isfinite(x) for x in given) else None
+        coordinates = [float(x) for x in at]
+        if len(coordinates) != domain.dimension:
+            raise InputError(f"needs {domain.dimension} numbers, in {domain.unit}", field="at", value=coordinates)
+        return nearest_node(domain, coordinates) if all(math.isfinite(x) for x in coordinates) else None
 
     def _state(self, record: Record) -> State:
         """The state before the next tick: what is in memory, gone on with where other processes wrote more."""

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.mechanism.dataset import probabilities
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.metric import Euclidean
@@ -25,7 +25,7 @@ _Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Released(Shown):
+class Released(ReprMixin):
     """What a mechanism made of the traces of N people over L ticks.
 
     estimates (N, L), places; nats (N, L) within the radius that were paid at each tick, 0 without a report; home
@@ -38,7 +38,7 @@ class Released(Shown):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Setting(Shown):
+class Setting(ReprMixin):
     """domain and model, public; within, the radius in the unit of the domain for which costs are counted; exact,
     whether filters run the chain of the model, as a session does, or factor it (`Beliefs`); made, certified tables
     and their probabilities by cost, as they are asked for.
@@ -48,7 +48,7 @@ class Setting(Shown):
     model: HomeAway
     within: float
     exact: bool = False
-    made: dict[float, tuple[xr.Dataset, _Floats]] = field(default_factory=dict, repr=False)
+    designs: dict[float, tuple[xr.Dataset, _Floats]] = field(default_factory=dict, repr=False)
 
     @property
     def ticks(self) -> int:
@@ -95,10 +95,10 @@ class Setting(Shown):
 
     def _entry(self, nats: float) -> tuple[xr.Dataset, _Floats]:
         key = round(float(nats), _DIGITS)
-        if key not in self.made:
+        if key not in self.designs:
             mechanism = report_table(self.domain, nats, within=self.within)
-            self.made[key] = mechanism, probabilities(mechanism).values
-        return self.made[key]
+            self.designs[key] = mechanism, probabilities(mechanism).values
+        return self.designs[key]
 
     def beliefs(self, people: int) -> Beliefs | ExactBeliefs:
         """The filter before anything is released."""

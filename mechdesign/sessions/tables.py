@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import asked, positive
+from mechdesign.base.arguments import positive, validated
 from mechdesign.closed_forms import planar_laplace
 from mechdesign.closed_forms.build import exponential_mechanism
 from mechdesign.errors import UnsuitableError
@@ -32,7 +32,7 @@ _SLACK = 1e-6  # relative, of a level, for the rounding of tables that are made 
 _FAINT = 1e-9  # of a belief, spread over all places, so that none is ruled out
 
 
-@asked
+@validated
 def report_table(domain: Domain, nats: float, *, within: float) -> xr.Dataset:
     """A certified table for one report that costs at most `nats` within the radius: nats times Euclidean(1 / within).
 
@@ -52,7 +52,7 @@ def report_table(domain: Domain, nats: float, *, within: float) -> xr.Dataset:
         return exponential_mechanism(replace(problem, metric=(1 - _SLACK) * problem.metric))
 
 
-@asked
+@validated
 def state_table(
     domain: Domain, belief: ArrayLike, nats: float, *, within: float, gap: float = 0.02, time_limit: float = 20.0
 ) -> xr.Dataset:
@@ -71,7 +71,7 @@ def state_table(
     return best if loss_after(best, prior, domain) < loss_after(usual, prior, domain) else usual
 
 
-@asked
+@validated
 def loss_after(mechanism: xr.Dataset, belief: ArrayLike, domain: Domain) -> float:
     """The expected distance, in units, between a position ~ belief (n,) and the best estimate after a report.
 

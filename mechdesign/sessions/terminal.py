@@ -30,12 +30,12 @@ def show_estimate(estimate: Estimate, domain: Domain, *, as_json: bool) -> None:
     as JSON exact fractions.
     """
     digits = identifying_digits(domain.points)
-    location = {axis: rounded(x, kept) for axis, x, kept in zip(AXES, estimate.location, digits, strict=False)}
+    location = {axis: rounded(x, decimals) for axis, x, decimals in zip(AXES, estimate.location, digits, strict=False)}
     degrees: dict[str, float] = {}
     if domain.plane is not None:
-        kept = domain.plane.decimals(domain.spacing)
+        decimals = domain.plane.decimals(domain.spacing)
         east, north = domain.plane.backward(np.array([estimate.location]))
-        degrees = {"longitude": round(float(east[0]), kept), "latitude": round(float(north[0]), kept)}
+        degrees = {"longitude": round(float(east[0]), decimals), "latitude": round(float(north[0]), decimals)}
     document = {
         "tick": estimate.tick,
         "place": estimate.place,
@@ -103,13 +103,13 @@ def proposal_words(proposal: Proposal, file: Path) -> list[Block]:
     """The same in words."""
     unit, own, design = proposal.design.domain.unit, proposal.own, proposal.design
     day, any_day, weeks = (f"{float(design.worst(words)):.9g}" for words in ("1d", "24h", f"{DAYS}d"))
-    attacks = list(own.found)
+    attacks = list(own.identified)
     homes = [f"home by {name}" for name in attacks]
     head = ["nats a day", f"mean error, {unit}", "reports a day", "rule", *homes, "certified odds"]
     rows = []
     for point in proposal.points:
         measured = [f"{point.error:.0f}", f"{point.reports:.1f}", _short(point)]
-        shares = [f"{point.found[name]:.0%}" for name in attacks]
+        shares = [f"{point.identified[name]:.0%}" for name in attacks]
         rows.append([f"{point.total:g}{' *' if point is own else ''}", *measured, *shares, _odds(point.nats)])
     return [
         f"Proposed for {proposal.limit:g} nats within {proposal.within:g} {unit} a day: {_rule(own, unit)}. Simulated, "
@@ -134,7 +134,7 @@ def _described(point: Point) -> dict[str, Any]:
         "rule": {"kind": point.rule.kind, **asdict(point.rule)},
         "error": point.error,
         "reports_a_day": point.reports,
-        "homes_found": point.found,
+        "homes_found": point.identified,
         "certified_nats": point.nats,
     }
 

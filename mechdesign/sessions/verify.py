@@ -29,7 +29,7 @@ def check_design(source: Path | SessionDesign, **options: object) -> dict[str, A
     design = source if isinstance(source, SessionDesign) else rebuilt(content or {}, source.parent)
     reasons = [] if content is None else _differences(content, design)
     proved = [verify(table) for table in design.tables]
-    reasons += [f"table {k}: {reason}" for k, found in enumerate(proved) for reason in found.reasons]
+    reasons += [f"table {k}: {reason}" for k, verification in enumerate(proved) for reason in verification.reasons]
     windows = [Window.of(words, design.ticks) for words in WINDOWS]
     reached, count = exhausted(design, windows)
     bounds = [design.worst(words) for words in WINDOWS]
@@ -37,10 +37,10 @@ def check_design(source: Path | SessionDesign, **options: object) -> dict[str, A
         if most > bound:
             reasons.append(f"worst: a transcript costs {most} in {words}, which the rule bounds by {bound}")
     return {
-        "violations": sum(found.violations or 0 for found in proved),
+        "violations": sum(verification.violations or 0 for verification in proved),
         "claim": design.claim,
         "rebuilt": proved[0].rebuilt,
-        "effective_epsilon": None,
+        "ratio": None,
         "worst": None,
         "expected_loss": None,
         "lower_bound_checked": None,
@@ -88,4 +88,4 @@ def _differences(content: Mapping[str, Any], design: SessionDesign) -> list[str]
     ] + [f"{name}: not part of such a design" for name in sorted(set(content) - set(again))]
 
 
-DESIGN = Kind(check=check_design, made=SessionDesign, holds=is_design, opened=load_design)
+DESIGN = Kind(check=check_design, source_type=SessionDesign, holds=is_design, opened=load_design)

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from mechdesign.base.arguments import asked, check_whole
-from mechdesign.base.display import Shown
+from mechdesign.base.arguments import check_whole, validated
+from mechdesign.base.display import ReprMixin
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.problem.domain import Domain
 from mechdesign.sessions.movement import HomeAway, jumping
@@ -46,7 +46,7 @@ _Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Walks(Shown):
+class Walks(ReprMixin):
     """Where people were: places (people, days, T), numbers of places of the domain; homes (people, 2) in its unit."""
 
     domain: Domain
@@ -59,7 +59,7 @@ class Walks(Shown):
         return self.places.shape[2]
 
 
-@asked
+@validated
 def walks(domain: Domain, *, people: int, days: int, ticks: int, seed: int, late: float = 0.0) -> Walks:
     """Draw synthetic days; see the module docstring. One seed draws the same people and days at every number of ticks.
 
@@ -146,7 +146,7 @@ def _positions(when: _Floats, where: _Floats, at: _Floats) -> _Floats:
     return points
 
 
-@asked
+@validated
 def fit_home_away(seen: Walks) -> HomeAway:
     """The model of everybody whose days are in `seen`. Cost: 0.1 s for 2,800 days of 50 ticks on 144 places."""
     domain, places, n, ticks = seen.domain, seen.places, seen.domain.size, seen.ticks

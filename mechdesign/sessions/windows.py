@@ -14,7 +14,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.errors import InputError
 
 _WORDS = re.compile(r"([1-9][0-9]{0,4})([dh])")
@@ -23,7 +23,7 @@ MOST_TICKS = 1 << 20  # of a window
 
 
 @dataclass(frozen=True, kw_only=True)
-class Window(Shown):
+class Window(ReprMixin):
     """`length` ticks: with `calendar` those that begin at its multiples, else any that follow one another."""
 
     length: int
@@ -31,26 +31,26 @@ class Window(Shown):
     words: str
 
     @classmethod
-    def of(cls, given: str | int, ticks: int) -> Window:
+    def of(cls, window: str | int, ticks: int) -> Window:
         """The window of a word: "1d", "14d", days from midnight; "24h", any so many hours; a number, any so many ticks.
 
-        ticks: of a day. Raises: InputError for anything else, hours that are no whole number of ticks, and more than
+        ticks: of a day. Raises: InputError for anything else, hours that are no integer number of ticks, and more than
         2^20 ticks.
         """
-        match = _WORDS.fullmatch(given) if isinstance(given, str) else None
+        match = _WORDS.fullmatch(window) if isinstance(window, str) else None
         length = Fraction(-1)
         if match is not None:
             length = Fraction(int(match[1]) * ticks, 1 if match[2] == "d" else _HOURS)
-        elif isinstance(given, (int, np.integer)) and not isinstance(given, bool):
-            length = Fraction(int(given))
+        elif isinstance(window, (int, np.integer)) and not isinstance(window, bool):
+            length = Fraction(int(window))
         if length.denominator != 1 or not 1 <= length <= MOST_TICKS:
             raise InputError(
                 f"must be days, hours or ticks, whole, of {ticks} ticks a day",
                 field="window",
-                value=given,
+                value=window,
                 remedy='use "1d" for days, "24h" for any 24 hours, or a number of ticks',
             )
-        return cls(length=int(length), calendar=match is not None and match[2] == "d", words=str(given))
+        return cls(length=int(length), calendar=match is not None and match[2] == "d", words=str(window))
 
     def starting(self, tick: int) -> int:
         """The first tick of the window that ends with `tick`, or, of days, that `tick` is in."""

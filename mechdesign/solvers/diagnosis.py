@@ -31,7 +31,7 @@ import numpy as np
 import scipy.linalg
 import xarray as xr
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.errors import UnsuitableError
 from mechdesign.mechanism.dataset import DESCRIBED, Array, Schema, coordinates, seal, versions
 from mechdesign.problem.problem import DesignProblem
@@ -59,13 +59,35 @@ DIAGNOSIS = Schema(
 DENSE = 5000  # secrets up to which K is factorised: 200 MB twice, some seconds
 
 
-@asked
+@validated
 def diagnosis(problem: DesignProblem) -> xr.Dataset:
-    """The sealed Dataset of the module docstring.
+    """Where the eikonal weight system of a problem has negative weights, and where the curvature rule says so.
 
+    Parameters
+    ----------
+    problem : DesignProblem
+        A problem whose reports are its secrets.
+
+    Returns
+    -------
+    xarray.Dataset
+        Excess of the curvature rule and weights, as `mechdesign.solvers.diagnosis` states them.
+
+    Raises
+    ------
+    UnsuitableError
+        For more than 5,000 secrets without an eikonal metric on a grid, where no rule is known, and for reports apart
+        from the secrets.
+
+    Notes
+    -----
     Cost: O(n) for the rule; up to 5,000 secrets O(n^3) for the solve.
-    Raises: UnsuitableError for more than 5,000 secrets without an eikonal metric on a grid, where no rule is known, and
-    for reports apart from the secrets.
+
+    Examples
+    --------
+    >>> found = md.diagnosis(md.load_problem("line", cells=4))
+    >>> bool((found["weight"] > 0).all())
+    True
     """
     domain, metric = problem.domain, problem.metric
     program = EikonalWeights(problem=problem)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import asked
-from mechdesign.base.display import Shown
+from mechdesign.base.arguments import validated
+from mechdesign.base.display import ReprMixin
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import SUM_TOLERANCE
@@ -25,7 +25,7 @@ from mechdesign.solvers.transport import transport
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Kantorovich(Shown):
+class Kantorovich(ReprMixin):
     """A certified Kantorovich distance; all lengths in `unit`.
 
     value: what the plan costs, within [lower, upper]; lower <= K(p, q) <= upper, rounding included; gap, (upper -
@@ -48,7 +48,7 @@ class Kantorovich(Shown):
     method: str
 
 
-@asked
+@validated
 def kantorovich(
     p: ArrayLike,
     q: ArrayLike,

@@ -3,7 +3,7 @@
 `match_distance`, the program of programs/matched_distance.py: the eps at which a family has an expected distance, by
 bracketing and Brent's method on the logarithm of eps.
 
-`match_smallest_epsilon`: the eps at which the largest log-ratio of a family per unit of distance is a level.
+`match_effective_epsilon`: the eps at which the largest log-ratio of a family per unit of distance is a level.
 
     largest eps > 0  with  ln P_eps(y|u) - ln P_eps(y|u') <= level |u - u'|   for all secrets u, u' and reports y
 
@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from mechdesign.base.arguments import asked, check_epsilon
-from mechdesign.base.display import Shown
+from mechdesign.base.arguments import check_epsilon, validated
+from mechdesign.base.display import ReprMixin
 from mechdesign.errors import InputError, SolverError, UnsuitableError
 from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio, worst_ratio
 from mechdesign.mechanism.dataset import total_cost
@@ -60,7 +60,7 @@ _ROUNDED = 1 - 2.0**-40  # levels that a bound rules out are lowered by this: ed
 
 
 @dataclass(frozen=True, kw_only=True)
-class Matched(Shown):
+class Matched(ReprMixin):
     """family; epsilon, relative accuracy 1e-10, in `unit` ("nats", or "nats per" unit of length); distance, what it
     gives under the prior, in units of length.
     """
@@ -71,7 +71,7 @@ class Matched(Shown):
     distance: float
 
 
-@asked
+@validated
 def match_distance(
     problem: DesignProblem,
     family: str | Family | Callable[[DesignProblem, float], NDArray[np.float64]],
@@ -130,8 +130,8 @@ def crossing(
     return float(brentq(excess, low, high, xtol=accuracy)) if low < high else low
 
 
-@asked
-def match_smallest_epsilon(
+@validated
+def match_effective_epsilon(
     problem: DesignProblem,
     family: str | Family | Callable[[DesignProblem, float], NDArray[np.float64]],
     level: float,
@@ -163,7 +163,7 @@ def solve_matched_optimal(program: MatchedOptimal, targets: Targets) -> Design:
     """Enclose the least eps to about twice the gap, or the excess of the graph metric where that is more.
 
     Returns: the design at its claimed_epsilon, nats per unit, certified over all pairs; loss, its expected distance in
-        units; least_epsilon: no mechanism that is private at this or less has the target distance, left out where
+        units; epsilon_lower_bound: no mechanism that is private at this or less has the target distance, left out where
         none was proved; constant_share, of the constant report that was mixed in.
     Raises: SolverError where the time ends before a mechanism comes as near as the target.
     Cost: two or three optimal designs, each started from the one before, and some pricings; where these prove nothing,
@@ -183,7 +183,7 @@ def solve_matched_optimal(program: MatchedOptimal, targets: Targets) -> Design:
         mass=mass,
         loss=total_cost(mass, program.at(epsilon).weighted_loss),
         claimed_epsilon=epsilon,
-        figures={} if ruled_out is None else {"least_epsilon": ruled_out * _ROUNDED},
+        figures={} if ruled_out is None else {"epsilon_lower_bound": ruled_out * _ROUNDED},
         parameters={"constant_share": share},
         stopped=stopped,
     )

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from mechdesign.base.arguments import asked
+from mechdesign.base.arguments import validated
 from mechdesign.base.memory import require_memory
 from mechdesign.base.progress import compiled, note_compiling, verbosely
 from mechdesign.base.registry import PROVIDERS, Table, provider
@@ -76,7 +76,7 @@ def compile_kernels(program: Program, *, verbose: bool = False) -> None:
     _compiled = True
 
 
-@asked
+@validated
 def solve(
     program: Program | DesignProblem,
     *,
@@ -90,34 +90,67 @@ def solve(
     bound: bool | None = None,
     verbose: bool = False,
 ) -> xr.Dataset:
-    """Solve a program, for a problem its optimal program, and return the mechanism: repaired, certified, sealed.
+    """Solve a program, for a problem its optimal program, and return the certified mechanism.
 
-    Certified at the claim of the problem's metric. `SOLVERS` names the solver of each program,
+    It is repaired and certified at the claim of the problem's metric. `SOLVERS` names the solver of each program,
     solvers/choose.py the routes that "auto" takes for `Optimal`.
 
-    Parameters: gap, target of (loss - lower_bound) / loss, not used for weights; time_limit in seconds; method, for
-    `Optimal`: "auto" or a route of solvers/choose.py, for
-    `EikonalWeights`: "auto", "table" or "factored"; on_progress, called with where the solve stands, after every round,
-    iteration or block; verbose, a line of that on standard error. For the factored form of weights: rounds of weights
-    and lengths, 24 by default; work, a folder for this run alone that keeps finished blocks, so that the same call goes
-    on where a run ended, and at last mechanism.nc: delete it once the mechanism is saved; scheduler, the address of a
-    dask scheduler whose workers compute the blocks; bound, whether a lower bound is computed, by default from 1,601 to
-    50,000 secrets.
-    Returns: the mechanism Dataset; attrs expected_loss and lower_bound enclose the optimum, stopped says why it ended:
-        "gap", "time", "interrupt" (a Ctrl-C; what was found by then is certified), "precision" (the accuracy of every
-        method is exhausted), "relaxation" (`Constrained`, the bound leaves constraints
-        out), "columns" (`Positions` by weights of columns, the cheapest to `gap`) or "search" (`StatisticalDesign`: no
-        ray was found that gains more than `gap`, which proves nothing); for the factored form "kappa" (the weights keep
-        the claim to 2e-5) or "rounds" (all are done) instead of "gap". Where attrs hold an objective, that and
-        lower_bound enclose the optimum, and objective_of says what it is.
-    The time limit is counted from after compilation, and time for the last certificate is kept. The optimal program,
-    and those with limits of their own that it keeps, starts from the best closed form
-    (closed_forms/best.py): the mechanism is that where no better table was found, its name the parameter
-    closed_form.
-    Raises: SolverError, with an estimate, where the time limit is too short for any certified table; InputError for a
-        gap or limit that is not positive, or a method or option that the program has no use for;
-        UnsuitableError for a program without a factored form, or a route that does not accept the problem;
-        SizeError before allocating a table that does not fit.
+    Parameters
+    ----------
+    program : Program or DesignProblem
+        What to solve.
+    gap : float
+        Target of (loss - lower_bound) / loss; not used for weights.
+    time_limit : float
+        Seconds, counted from after compilation; time for the last certificate is kept.
+    method : str
+        For `Optimal`: "auto" or a route of solvers/choose.py; for `EikonalWeights`: "auto", "table" or "factored".
+    on_progress : callable
+        Called with where the solve stands, after every round, iteration or block.
+    rounds : int
+        Of the factored form of weights: rounds of weights and lengths, 24 by default.
+    work : str or Path
+        Of the factored form: a folder for this run alone that keeps finished blocks, so that the same call goes on
+        where a run ended, and at last mechanism.nc. Delete it once the mechanism is saved.
+    scheduler : str
+        Of the factored form: the address of a dask scheduler whose workers compute the blocks.
+    bound : bool
+        Of the factored form: whether a lower bound is computed, by default from 1,601 to 50,000 secrets.
+    verbose : bool
+        Print a line of progress on standard error.
+
+    Returns
+    -------
+    xarray.Dataset
+        The mechanism. Attributes expected_loss and lower_bound enclose the optimum; where there is an `objective`,
+        that and lower_bound do, and `objective_of` says what it is. `stopped` says why the solve ended: "gap",
+        "time", "interrupt" (Ctrl-C; what was found by then is certified), "precision" (the accuracy of every method
+        is exhausted), "relaxation" (`Constrained`, the bound leaves constraints out), "columns" (`Positions` by
+        weights of columns, the cheapest to `gap`), "search" (`StatisticalDesign`: no ray was found that gains more
+        than `gap`, which proves nothing); of the factored form "kappa" (the weights keep the claim to 2e-5) or
+        "rounds" (all are done) instead of "gap".
+
+    Raises
+    ------
+    SolverError
+        With an estimate, where the time limit is too short for any certified table.
+    InputError
+        For a gap or limit that is not positive, or a method or option that the program has no use for.
+    UnsuitableError
+        For a program without a factored form, or a route that does not accept the problem.
+    SizeError
+        Before allocating a table that does not fit.
+
+    Notes
+    -----
+    The optimal program, and those with limits of their own that it keeps, starts from the best closed form
+    (closed_forms/best.py): the mechanism is that where no better table was found, its name the parameter closed_form.
+
+    Examples
+    --------
+    >>> mechanism = md.solve(md.load_problem("discrete", secrets=3))
+    >>> round(mechanism.attrs["expected_loss"], 6), mechanism.attrs["stopped"]
+    (0.308562, 'gap')
     """
     check_targets(gap, time_limit)
     if isinstance(program, DesignProblem):

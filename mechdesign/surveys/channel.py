@@ -21,7 +21,7 @@ Where pi has zeros this is the error of the estimate that may turn negative ther
 Rank. A distribution of secrets shows in reports only up to the null space of P^T; with rank < n different ones give the
 same reports, however many, the criterion is infinite and no estimate converges. A mechanism of the least expected loss
 can have few reports, and such a rank.
-Source: background paper 001; van der Vaart, Asymptotic Statistics, section 5.5.
+Source: Alvim et al. 2018; van der Vaart, Asymptotic Statistics, section 5.5.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ import scipy.linalg
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import asked
-from mechdesign.base.display import Shown
+from mechdesign.base.arguments import validated
+from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_memory
 from mechdesign.closed_forms.loss import drawn_rows
 from mechdesign.errors import InputError, SizeError, UnsuitableError
@@ -56,7 +56,7 @@ _Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Channel(Shown):
+class Channel(ReprMixin):
     """tables, P_j (n, m_j) of every mechanism, rows summing to 1; shares, w (J,), positive, summing to 1."""
 
     tables: tuple[_Floats, ...]
@@ -155,7 +155,7 @@ def information(table: _Floats, truth: _Floats) -> _Floats:
     return np.asarray(scaled @ scaled.T)
 
 
-@asked
+@validated
 def channel_rank(mechanism: xr.Dataset | ArrayLike) -> int:
     """The rank of a mechanism, or of a table (n, m), as a channel: the number of directions that reports transmit.
 
@@ -185,7 +185,7 @@ def criterion(table: _Floats, truth: _Floats, norm: _Floats) -> float:
     return float(np.trace(scipy.linalg.cho_solve(factor, norm)) - truth @ norm @ truth)
 
 
-@asked
+@validated
 def asymptotic_mse(
     mechanism: xr.Dataset | ArrayLike, problem: DesignProblem | None = None, *, truth: ArrayLike | None = None
 ) -> float:

@@ -15,7 +15,7 @@ v(u) <= 1 / sum_w pi(w) e^{-d(u, w)}. Minimising tr(L^+ I^-1) + s <G_+, I> over 
     tr(L^+ I^-1) >= T^2 / S,   T = tr((R^T G_+ R)^{1/2}),  L^+ = R R^T:
 
 a bound that rests on no convergence. The relaxation is exact on some lines; on small squares at 0.6 nats a cell it is a
-third below the best designs known. Source: products of constraints as in Sherali and Adams 1990; background paper 001.
+third below the best designs known. Source: products of constraints as in Sherali and Adams 1990; Alvim et al. 2018.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def check_kind(kind: str, areas: ArrayLike | None, n: int) -> NDArray[np.int64] 
         return None
     labels = np.asarray(areas)
     if labels.shape != (n,) or labels.dtype.kind not in "iu" or labels.min() < NOWHERE:
-        message = f"must be {n} whole numbers, one label for each secret, or -1 for a secret in no area"
+        message = f"must be {n} integers, one label for each secret, or -1 for a secret in no area"
         raise InputError(message, field="areas", value=f"{labels.dtype} {labels.shape}")
     if len(np.unique(labels)) < 2:
         raise InputError("needs at least two labels", field="areas", value=f"label {labels[0]} everywhere")

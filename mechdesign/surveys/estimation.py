@@ -1,7 +1,7 @@
 """The distribution of secrets estimated from reports: maximum likelihood, expectation maximization, or neither.
 
 Every estimate carries a proved bound on what its log-likelihood lacks (surveys/likelihood.py), in nats per report.
-Source: paper 001, section II. Given the secrets, reports are independent draws of P(y|u).
+Source: Alvim et al. 2018, section II. Given the secrets, reports are independent draws of P(y|u).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import asked, positive
-from mechdesign.base.display import Shown
+from mechdesign.base.arguments import positive, validated
+from mechdesign.base.display import ReprMixin
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.dataset import probabilities, stored_points
 from mechdesign.surveys.likelihood import CertifiedPoint, Likelihood, as_numbers
@@ -28,7 +28,7 @@ LIMIT = 100_000  # steps of expectation maximization where none are counted
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Estimate(Shown):
+class Estimate(ReprMixin):
     """A distribution of secrets estimated from reports.
 
     distribution (n,), sums to 1. gap, a proved upper bound on L* - L, infinite where a report that was made is
@@ -64,11 +64,11 @@ class _Rule:
     support: int | None = None
 
 
-@asked
+@validated
 def maximum_likelihood(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike, *, gap: float = 1e-9) -> Estimate:
     """The distribution p that maximises sum_y counts(y) ln sum_u p(u) P(y|u).
 
-    Parameters: counts (m,), whole numbers, how often each report was made; mechanism, a mechanism Dataset or the table
+    Parameters: counts (m,), integers, how often each report was made; mechanism, a mechanism Dataset or the table
     P(y|u) (n, m); gap, in nats per report.
     Newton steps, and where these stall accelerated expectation maximization. Where several distributions are equally
     likely, Newton steps return one far from the border of their set.
@@ -89,7 +89,7 @@ def maximum_likelihood(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike, *, 
     )
 
 
-@asked
+@validated
 def expectation_maximization(
     counts: ArrayLike,
     mechanism: xr.Dataset | ArrayLike,
@@ -97,7 +97,7 @@ def expectation_maximization(
     stop: float | str = "deviance",
     maximum: Estimate | None = None,
 ) -> Estimate:
-    """The iterative Bayesian update of paper 001, from the uniform distribution to a rule.
+    """The iterative Bayesian update of Alvim et al. 2018, from the uniform distribution to a rule.
 
     stop: "deviance", the first step with N (L* - L) <= SHARE |support of p*|, L* and p* of the maximum-likelihood
     solution; a float, the first step with a proved gap of at most so many nats per report; an int, so many steps.
@@ -130,7 +130,7 @@ def expectation_maximization(
     )
 
 
-@asked
+@validated
 def empirical(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike) -> Estimate:
     """The reports taken as if they were the secrets: counts / N, without inverting the mechanism.
 

@@ -83,8 +83,8 @@ def check_estimate(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset] = ()) 
     shown = expectation_maximization(numbers, channel.table, maximum=best) if stopped else best
     _same("method", shown.method, attrs["method"])
     _same("stop", shown.stop, attrs["stop"])
-    made = numbers > 0
-    likelihood = float(numbers[made] @ np.log(distribution @ channel.table[:, made])) / float(numbers.sum())
+    observed = numbers > 0
+    likelihood = float(numbers[observed] @ np.log(distribution @ channel.table[:, observed])) / float(numbers.sum())
     _near("log_likelihood", likelihood, float(attrs["log_likelihood"]), SHARE)
     lacking = best.log_likelihood + best.gap - likelihood
     _require("gap", float(attrs["gap"]) >= best.log_likelihood - likelihood - SHARE, attrs["gap"])

@@ -73,10 +73,10 @@ def save_shares(result: xr.Dataset, path: str | Path, *, overwrite: bool = False
 def _provenance(result: xr.Dataset) -> dict[str, Any]:
     attrs = result.attrs
     names = ("schema", "problem", "reports", "confidence", "simultaneous", "fit_p", "reports_sha256")
-    told = {name: plain(attrs[name]) for name in names if name in attrs}
+    provenance = {name: plain(attrs[name]) for name in names if name in attrs}
     if "mechanisms" in attrs:
-        told["mechanism_seals"] = [each["sha256"] for each in json.loads(attrs["mechanisms"])]
-    return told
+        provenance["mechanism_seals"] = [each["sha256"] for each in json.loads(attrs["mechanisms"])]
+    return provenance
 
 
 def _features(estimate: xr.Dataset, domain: Domain) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def subset_selection(problem: DesignProblem, epsilon: float | None = None) -> xr
 
         P(S|u) = e^eps / C  where u is in S, 1 / C elsewhere,    C = C(n-1, k-1) e^eps + C(n-1, k)
 
-    k is the better of the two whole numbers around n / (e^eps + 1), at least 1, by the error below; k = 1 is randomized
+    k is the better of the two integers around n / (e^eps + 1), at least 1, by the error below; k = 1 is randomized
     response.
     Known: at the uniform truth N times the mean squared error is
     (n-1)^2 (k e^eps + n - k)^2 / (n k (n-k) (e^eps - 1)^2), to leading order the least of all eps-locally private
@@ -102,7 +102,7 @@ def subset_exponential(problem: DesignProblem, *, subset: int = 1) -> xr.Dataset
     d-private for the metric itself, in place of a local privacy that knows no distances: e^{-d(u, S)} is, and C is the
     least divisor for which the empty report is. For k = 1 the law is a table of n + 1 reports.
     Source: Wang et al., Local private ordinal data distribution estimation, INFOCOM 2017, for subsets and the divisor
-    as in its public code; a rival in arXiv 2412.06541.
+    as in its public code; a baseline in arXiv 2412.06541.
     Raises: UnsuitableError for more than 5,000 sets; `subset_exponential_inclusions` takes any number.
     """
     table = subset_exponential_table(problem.distances, subset)
@@ -180,9 +180,9 @@ def _estimating(
     **parameters: Any,
 ) -> xr.Dataset:
     """As `closed_form_mechanism`, of a table (n, m) judged by estimates, which the parameters keep."""
-    judged, estimates = judged_by_estimates(problem, table)
+    by_estimates, estimates = judged_by_estimates(problem, table)
     stored = {**parameters, "estimates": estimates.tolist(), "loss_of_estimates": problem.loss.name}
-    return closed_form_mechanism(judged, table, name=name, claimed_epsilon=claimed_epsilon, parameters=stored)
+    return closed_form_mechanism(by_estimates, table, name=name, claimed_epsilon=claimed_epsilon, parameters=stored)
 
 
 def subset_size(size: int, epsilon: float) -> int:
@@ -376,9 +376,9 @@ def _alike(
 
 def _share(size: NDArray[np.int64] | int, chosen: int, total: int, most: int) -> _Floats:
     """C(size, chosen) / C(total, most), in floating point, 0 where size < chosen; any shape of size."""
-    given = np.asarray(size)
-    log = _log_binomial(np.maximum(given, chosen), chosen) - _log_binomial(np.array(total), most)
-    return np.asarray(np.where((given >= chosen) & (chosen >= 0), np.exp(log), 0.0))
+    sizes = np.asarray(size)
+    log = _log_binomial(np.maximum(sizes, chosen), chosen) - _log_binomial(np.array(total), most)
+    return np.asarray(np.where((sizes >= chosen) & (chosen >= 0), np.exp(log), 0.0))
 
 
 def _log_binomial(size: NDArray[np.int64], chosen: int) -> _Floats:

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.display import Shown
+from mechdesign.base.display import ReprMixin
 from mechdesign.surveys.channel import Channel
 from mechdesign.surveys.estimation import Estimate, maximum_likelihood
 
@@ -45,7 +45,7 @@ _Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FitTest(Shown):
+class FitTest(ReprMixin):
     """statistic, x in nats; freedom, the number of reports that are free, m - 1; p_all and p_halves, the bounds of the
     two p values; p_value, twice the smaller, at most 1.
     """
@@ -67,8 +67,8 @@ def fit_test(channel: Channel, counts: _Floats, best: Estimate, *, seed: int = 0
     Cost: another maximum-likelihood solution.
     """
     total = float(counts.sum())
-    made = counts[counts > 0]
-    own = float(made @ np.log(made / total))
+    observed = counts[counts > 0]
+    own = float(observed @ np.log(observed / total))
     statistic = max(own - total * (best.log_likelihood + best.gap), 0.0)
     return FitTest(
         statistic=statistic,

@@ -100,13 +100,13 @@ def linear_intervals(
         value = f"{reports} reports, of which at most {most:.3g} are effective"
         remedy = f"collect more: an interval takes {fewest_effective(z):.3g} effective ones"
         raise InputError("are too few for any interval", field="reports", value=value, remedy=remedy)
-    given = np.array([reason is None for reason in reasons])
+    bounded = np.array([reason is None for reason in reasons])
     raw = np.where(weights.identifiable, estimate.mean, np.nan)
     return Intervals(
         share=np.clip(raw, 0, 1),
         raw=raw,
-        low=np.where(given, np.clip(raw - away, 0, 1), np.nan),
-        high=np.where(given, np.clip(raw + away, 0, 1), np.nan),
+        low=np.where(bounded, np.clip(raw - away, 0, 1), np.nan),
+        high=np.where(bounded, np.clip(raw + away, 0, 1), np.nan),
         standard_error=estimate.standard_error,
         effective=estimate.effective,
         bias=weights.bias,

@@ -4,8 +4,8 @@ r"""The maximum-likelihood distribution of secrets, given how often each report 
     over        p (n,)
     subject to  p >= 0,  sum_u p_u = 1
 
-L is the mean log-likelihood in nats per report; only reports that were made enter. Source: paper 001, section II (the
-fixed point of expectation maximization, there also called iterative Bayesian update).
+L is the mean log-likelihood in nats per report; only reports that were made enter. Source: Alvim et al. 2018, section
+II (the fixed point of expectation maximization, there also called iterative Bayesian update).
 Certificate. For any p of the simplex with q = P^T p and g_u = sum_y w_y P(y|u) / q_y, and any p* of the simplex,
 
     L(p*) - L(p) = sum_y w_y ln(q*_y / q_y) <= ln sum_y w_y q*_y / q_y      (the logarithm is concave, sum_y w_y = 1)
@@ -52,7 +52,7 @@ class CertifiedPoint:
 class Likelihood:
     """The maximum-likelihood program; see the module docstring.
 
-    table: P(y|u) (n, m). counts: N_y (m,), how often each report was made, whole numbers.
+    table: P(y|u) (n, m). counts: N_y (m,), how often each report was made, integers.
     Raises: InputError for a table that is none of probabilities, counts that are none or do not fit it, no report at
         all, and a report that was made but that no secret can make.
     """
@@ -79,24 +79,24 @@ class Likelihood:
         return int(self.counts.sum())
 
     @cached_property
-    def made(self) -> NDArray[np.int64]:
+    def observed(self) -> NDArray[np.int64]:
         """The reports that were made, (k,)."""
         return np.flatnonzero(self.counts)
 
     @cached_property
     def share(self) -> NDArray[np.float64]:
         """Their shares w, (k,), which sum to 1."""
-        return self.counts[self.made] / self.counts.sum()
+        return self.counts[self.observed] / self.counts.sum()
 
     @cached_property
     def largest(self) -> NDArray[np.float64]:
         """max_u P(y|u) of the reports that were made, (k,)."""
-        return np.asarray(self.table[:, self.made].max(axis=0))
+        return np.asarray(self.table[:, self.observed].max(axis=0))
 
     @cached_property
     def columns(self) -> NDArray[np.float64]:
         """P(y|u) / max_v P(y|v) of the reports that were made, (n, k): L up to a constant, well scaled."""
-        return np.ascontiguousarray(self.table[:, self.made] / self.largest)
+        return np.ascontiguousarray(self.table[:, self.observed] / self.largest)
 
     def judge(self, distribution: NDArray[np.float64]) -> CertifiedPoint:
         """The certificate of weights p (n,) >= 0, divided by their sum first.
@@ -126,7 +126,7 @@ class Likelihood:
         import cvxpy as cp
 
         distribution = cp.Variable(self.size, name="p")
-        reported = self.table[:, self.made].T @ distribution
+        reported = self.table[:, self.observed].T @ distribution
         likelihood = cp.sum(cp.multiply(self.share, cp.log(reported)))
         return cp.Problem(cp.Maximize(likelihood), [distribution >= 0, cp.sum(distribution) == 1])
 
@@ -162,14 +162,14 @@ def _checked_table(table: ArrayLike) -> NDArray[np.float64]:
 
 
 def checked_counts(counts: ArrayLike, size: int, what: str = "report") -> NDArray[np.float64]:
-    """The counts (m,) of `size` reports, or of what else, if whole numbers and not all zero; else InputError."""
+    """The counts (m,) of `size` reports, or of what else, if integers and not all zero; else InputError."""
     values = as_numbers(counts, "counts")
     if values.shape != (size,):
         remedy = f"count every {what}, those that do not occur as 0 (np.bincount with minlength)"
         raise InputError(f"must have shape ({size},)", field="counts", value=values.shape, remedy=remedy)
     wrong = np.flatnonzero(~((values >= 0) & (values == np.floor(values)) & np.isfinite(values)))
     if len(wrong):
-        message = f"must be whole numbers, not negative: how often each {what} occurs, not its share"
+        message = f"must be integers, not negative: how often each {what} occurs, not its share"
         raise InputError(message, field="counts", value=f"{values[wrong[0]]:g} at {what} {wrong[0]}")
     if not values.any():
         raise InputError(f"the dataset is empty: give at least one {what}", field="counts", value="sum 0")

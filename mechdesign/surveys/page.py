@@ -25,7 +25,7 @@ from mechdesign.surveys.evidence import check_estimate, in_order
 from mechdesign.surveys.goodness_of_fit import REFUSED
 from mechdesign.surveys.tables import share_rows
 from mechdesign.verification.verify import certified
-from mechdesign.web.contents import MOST_LISTED, exact, said_of
+from mechdesign.web.contents import MOST_LISTED, exact, identity_of
 from mechdesign.web.page import Page
 
 _LONGEST = 60  # characters of an area's name in a sentence
@@ -72,9 +72,9 @@ def board_saying(estimate: xr.Dataset, mechanisms: Sequence[Protection | None]) 
         which = "this mechanism" if len(json.loads(attrs["mechanisms"])) == 1 else "these mechanisms"
         first = f"Do not trust these shares, the reports cannot have come from {which}. {first}"
     promises = [protects(protection) for protection in mechanisms if protection is not None]
-    made = [f"{each['made']:,}" for each in json.loads(attrs["mechanisms"])]
+    totals = [f"{each['made']:,}" for each in json.loads(attrs["mechanisms"])]
     who = (
-        [f"Mechanism {k + 1} ({count} reports)" for k, count in enumerate(made)]
+        [f"Mechanism {k + 1} ({count} reports)" for k, count in enumerate(totals)]
         if len(promises) > 1
         else ["Every report"]
     )
@@ -100,7 +100,7 @@ def _facts(estimate: xr.Dataset, sentence: str, *, proved: bool) -> dict[str, An
     made_by = {name: f"{visible(each['program'])}, {visible(each['sha256'])}" for name, each in by_name.items()}
     rows = share_rows(estimate)
     rows.sort(key=lambda row: -1.0 if row["share"] is None else row["share"], reverse=True)
-    return said_of(estimate, "estimate", **made_by) | {
+    return identity_of(estimate, "estimate", **made_by) | {
         "sentence": visible(sentence),
         "subtitle": f"{int(attrs['reports']):,} reports, {domain.size:,} places"
         + (f", {estimate.sizes['area']:,} areas" if "area" in estimate.sizes else ""),
@@ -193,8 +193,8 @@ def _bars(rows: list[dict[str, Any]], confidence: float) -> dict[str, Any] | Non
     heads += ["other period", "difference"] * compared
     body = []
     for row in rows:
-        given = row["reason"] is None
-        columns = [_percent(row["share"]), _range(row, "low", "high") if given else "none"]
+        bounded = row["reason"] is None
+        columns = [_percent(row["share"]), _range(row, "low", "high") if bounded else "none"]
         columns += [_percent(row["standard_error"]), number(row["effective"], up=False, digits=3)]
         columns.append(_percent(row["likelihood_share"]))
         if compared:
@@ -202,7 +202,7 @@ def _bars(rows: list[dict[str, Any]], confidence: float) -> dict[str, Any] | Non
             known = row["difference_low"] is not None
             between = f"{_percent(row['difference'])} ({_range(row, 'difference_low', 'difference_high')})"
             columns.append(between if known else "none")
-        ends = {"low": 100 * row["low"] / end, "high": 100 * row["high"] / end} if given else {}
+        ends = {"low": 100 * row["low"] / end, "high": 100 * row["high"] / end} if bounded else {}
         bar = {"share": 100 * min(max(row["share"] or 0.0, 0.0), end) / end} | ends
         body.append({"name": visible(row["area"]), "columns": columns, "bar": {k: f"{v:.4g}%" for k, v in bar.items()}})
     return {"heads": heads, "rows": body, "end": _percent(end)}

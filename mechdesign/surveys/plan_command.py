@@ -23,9 +23,9 @@ from mechdesign.cli.options import (
     real,
     whole,
 )
-from mechdesign.cli.parsing import as_options, parameter_values, problem_asked
+from mechdesign.cli.parsing import as_options, parameter_values, parse_problem
 from mechdesign.errors import InputError
-from mechdesign.geo.commands import area_asked
+from mechdesign.geo.commands import parse_area
 
 if TYPE_CHECKING:
     from mechdesign.geo.area import Area
@@ -80,9 +80,9 @@ def plan(
     if on_earth:
         within = RADIUS if within is None else within
         given = parameter_values("an area", ("cell",), context.args)
-        problem = _of_area(area_asked(None if source is None else Path(source), box), given, within)
+        problem = _of_area(parse_area(None if source is None else Path(source), box), given, within)
     elif not file:
-        problem_file, parameters = problem_asked(str(source), context)
+        problem_file, parameters = parse_problem(str(source), context)
         problem = problem_file.build(**parameters)
     from mechdesign.geo.areas import read_areas
     from mechdesign.output import printing
@@ -107,10 +107,10 @@ def plan(
         domain, truth = problem.domain, problem.prior_array
         numbers = _numbers(levels)
         if on_earth:
-            made, more = _of_levels(problem, numbers or _of_odds(within), "epsilon", share=1 / _lengthened(domain))
+            designed, more = _of_levels(problem, numbers or _of_odds(within), "epsilon", share=1 / _lengthened(domain))
         else:
-            made, more = _of_levels(problem, numbers or [problem.metric.smallest_level], FAMILY)
-        tables, described = made | tables, more | described
+            designed, more = _of_levels(problem, numbers or [problem.metric.smallest_level], FAMILY)
+        tables, described = designed | tables, more | described
     assert domain is not None
     parted = read_areas(areas, domain, name_field=name_field, on_note=lambda told: printing.note(as_options(told)))
     options: dict[str, Any] = {"people": respondents, "confidence": confidence, "simultaneous": simultaneous}

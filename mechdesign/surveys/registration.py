@@ -1,7 +1,7 @@
 """What `surveys` adds to the core. Needs: geo. With: web."""
 
 TABLES = {
-    "baselines of the literature": {
+    "frequency oracles": {
         "subset_selection": "mechdesign.surveys.frequency_estimation:subset_selection",
         "unary_encoding": "mechdesign.surveys.frequency_estimation:unary_encoding",
         "hadamard_response": "mechdesign.surveys.frequency_estimation:hadamard_response",

@@ -60,7 +60,7 @@ def read_reports(
     if "count" in frame.columns:
         times = number_column(frame, ("count",), "reports")
         odd = ~((times >= 0) & (times == np.floor(times)) & (times <= _MOST))
-        refuse_line(odd, frame, ["count"], "reports", "counts are whole numbers, not negative")
+        refuse_line(odd, frame, ["count"], "reports", "counts are integers, not negative")
     if not 0 < times.sum() <= _MOST:
         raise InputError("must hold from 1 to 2^53 reports", field="reports", value=f"{times.sum():.6g} in {source}")
     maker = _makers(frame, places, named)

@@ -71,7 +71,7 @@ def estimate_shares(
 ) -> xr.Dataset:
     """The distribution of secrets and the shares of areas, from how often each report of each mechanism was made.
 
-    Parameters: mechanisms, of one collection, over the same secrets; counts (m_j,) of each, whole numbers; areas, of
+    Parameters: mechanisms, of one collection, over the same secrets; counts (m_j,) of each, integers; areas, of
         these secrets; seed, which splits the reports of the test of fit; confidence, of every interval, or, if
         `simultaneous`, of all of them together (Bonferroni); method, of the distribution: "maximum-likelihood" or
         "stopped" (expectation maximization to a quarter of the support); against, the counts of another period from
@@ -90,7 +90,7 @@ def estimate_shares(
         raise InputError("unknown method", field="method", value=method, remedy="use " + " or ".join(METHODS))
     check_whole(seed, "seed", least=0)
     domain = shared_domain(mechanisms)
-    channel, made, numbers = collected(mechanisms, counts)
+    channel, each_count, numbers = collected(mechanisms, counts)
     prior = np.asarray(mechanisms[0]["prior"].values, float)
     best = maximum_likelihood(numbers, channel.table)
     shown = best if method == METHODS[0] else expectation_maximization(numbers, channel.table, maximum=best)
@@ -98,17 +98,17 @@ def estimate_shares(
     variables: dict[str, Any] = {
         "distribution": ("secret", shown.distribution, {"units": "1"}),
         "prior": ("secret", prior, {"units": "1"}),
-        "count": ("report", np.concatenate(made).astype(np.int64)),
+        "count": ("report", np.concatenate(each_count).astype(np.int64)),
     }
     attrs: dict[str, Any] = {
         "schema": ESTIMATE.name,
         "problem": mechanisms[0].attrs["problem"],
         "domain": domain.describe_json(),
-        "mechanisms": json.dumps([_described(*pair) for pair in zip(mechanisms, made, strict=True)]),
+        "mechanisms": json.dumps([_described(*pair) for pair in zip(mechanisms, each_count, strict=True)]),
         "method": shown.method,
         "stop": shown.stop,
         "stopped": shown.stopped,
-        "reports_sha256": reports_digest(mechanisms, made),
+        "reports_sha256": reports_digest(mechanisms, each_count),
         "versions": versions(),
         "log_likelihood": shown.log_likelihood,
         "gap": shown.gap,
@@ -151,8 +151,8 @@ def load_estimate(path: Any) -> xr.Dataset:
 def reports_digest(mechanisms: Sequence[xr.Dataset], counts: Sequence[NDArray[Any]]) -> str:
     """SHA-256 of the counts of reports and the checksums of the mechanisms that made them."""
     digest = hashlib.sha256()
-    for mechanism, made in zip(mechanisms, counts, strict=True):
-        digest.update(str(mechanism.attrs["sha256"]).encode() + np.ascontiguousarray(made, "<i8").tobytes())
+    for mechanism, reports in zip(mechanisms, counts, strict=True):
+        digest.update(str(mechanism.attrs["sha256"]).encode() + np.ascontiguousarray(reports, "<i8").tobytes())
     return digest.hexdigest()
 
 
@@ -170,15 +170,15 @@ def collected(
     arrays = [np.asarray(each, float) for each in counts]
     if not any(each.any() for each in arrays):
         raise InputError("holds no report", field="counts")
-    made = [
+    checked = [
         np.zeros(table.shape[1]) if not each.any() else checked_counts(each, table.shape[1])
         for table, each in zip(tables, arrays, strict=True)
     ]
-    used = [k for k, each in enumerate(made) if each.any()]
-    numbers = np.concatenate([made[k] for k in used])
-    shares = np.array([made[k].sum() for k in used]) / numbers.sum()
+    used = [k for k, each in enumerate(checked) if each.any()]
+    numbers = np.concatenate([checked[k] for k in used])
+    shares = np.array([checked[k].sum() for k in used]) / numbers.sum()
     channel = Channel(tables=tuple(tables[k] for k in used), shares=shares)
-    return channel, [each.astype(np.int64) for each in made], numbers
+    return channel, [each.astype(np.int64) for each in checked], numbers
 
 
 def _per_area(intervals: Intervals, likelihood_share: _Floats) -> dict[str, Any]:
@@ -199,19 +199,19 @@ def _differences(
     """Shares of this period less those of another, with intervals from both standard errors."""
     other, _, others = collected(mechanisms, against)
     now, then = (
-        linear_intervals(held, made, linear_weights(held, areas.indicator, prior), z, strict=False)
-        for held, made in ((channel, numbers), (other, others))
+        linear_intervals(channel_of, reports, linear_weights(channel_of, areas.indicator, prior), z, strict=False)
+        for channel_of, reports in ((channel, numbers), (other, others))
     )
     away = z * np.hypot(now.standard_error, then.standard_error) + now.bias + then.bias
     reasons = [first or second for first, second in zip(now.reasons, then.reasons, strict=True)]
-    given = np.array([reason is None for reason in reasons])
+    bounded = np.array([reason is None for reason in reasons])
     known = np.isfinite(now.share) & np.isfinite(then.share)
     difference = np.where(known, now.raw - then.raw, np.nan)
     columns = {
         "against_share": then.share,
         "difference": difference,
-        "difference_low": np.where(given, np.maximum(difference - away, -1.0), np.nan),
-        "difference_high": np.where(given, np.minimum(difference + away, 1.0), np.nan),
+        "difference_low": np.where(bounded, np.maximum(difference - away, -1.0), np.nan),
+        "difference_high": np.where(bounded, np.minimum(difference + away, 1.0), np.nan),
     }
     fit = fit_test(other, others, maximum_likelihood(others, other.table))
     attributes = {
@@ -222,6 +222,6 @@ def _differences(
     return {name: ("area", values, {"units": "1"}) for name, values in columns.items()}, attributes
 
 
-def _described(mechanism: xr.Dataset, made: NDArray[np.int64]) -> dict[str, Any]:
+def _described(mechanism: xr.Dataset, reports: NDArray[np.int64]) -> dict[str, Any]:
     described = {name: str(mechanism.attrs[name]) for name in ("sha256", "program", "claim")}
-    return {**described, "reports": len(made), "made": int(made.sum())}
+    return {**described, "reports": len(reports), "made": int(reports.sum())}

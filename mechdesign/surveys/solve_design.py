@@ -69,15 +69,15 @@ def solve_statistical(program: StatisticalDesign, targets: Targets) -> Design:
     """
     with _BLAS.limit(limits=1):
         design = (design_on_grid if program.problem.domain.size > LARGEST else _search)(program, targets)
-    judged, estimates = judged_by_estimates(program.problem, design.table)
-    mass = repair(design.table, judged.edges, judged.weighted_loss)
-    loss = expected_loss(mass, judged.prior_array, judged.loss_matrix)
+    by_estimates, estimates = judged_by_estimates(program.problem, design.table)
+    mass = repair(design.table, by_estimates.edges, by_estimates.weighted_loss)
+    loss = expected_loss(mass, by_estimates.prior_array, by_estimates.loss_matrix)
     proof: dict[str, Any] = {}
     if design.bound is not None:
         proof = {"dual": design.bound.dual, "multipliers": design.bound.multipliers, "lower_bound": design.bound.value}
         proof["lower_bound_of"] = "any mechanism with this claim"
     return Design(
-        problem=judged,
+        problem=by_estimates,
         mass=mass,
         objective=program.objective(mass / float(ROW_SUM), loss),
         objective_of=program.objective_of,

@@ -19,7 +19,7 @@ Expectation maximization, plain and accelerated.
 
     p_u -> p_u g_u,     g_u = sum_y w_y P(y|u) / sum_v p_v P(y|v)
 
-is the iterative Bayesian update of paper 001 (section II); its log-likelihood never falls. Accelerated: squared
+is the iterative Bayesian update of Alvim et al. 2018 (section II); its log-likelihood never falls. Accelerated: squared
 extrapolation (SQUAREM, Varadhan and Roland 2008) over two updates p -> p' -> p'', with r = p' - p, v = p'' - 2 p' + p,
 
     p - 2 a r + a^2 v,      a = -|r| / |v| at most -1,
@@ -186,8 +186,8 @@ def _extrapolated(program: Likelihood, now: CertifiedPoint, after: CertifiedPoin
     factor = -float(np.linalg.norm(first)) / bend if bend > 0 else -1.0
     while factor < _PLAIN:
         point = now.distribution - 2 * factor * first + factor**2 * second
-        judged = program.judge(np.maximum(point, _FLOOR * twice))
-        if judged.log_likelihood >= after.log_likelihood:
-            return program.judge(judged.distribution * judged.ratio)
+        likelihood = program.judge(np.maximum(point, _FLOOR * twice))
+        if likelihood.log_likelihood >= after.log_likelihood:
+            return program.judge(likelihood.distribution * likelihood.ratio)
         factor = (factor - 1) / 2
     return program.judge(twice)

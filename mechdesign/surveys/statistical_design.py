@@ -20,7 +20,7 @@ In P the program is not convex. Written with rays it is: P_y = theta_y v_y with 
 is an A-optimal experiment: convex in theta, and exact once the rays hold the extreme ones that are needed, of which
 there are at most n (n + 1) / 2 + n. charge_y = c min_z sum_u pi(u) v_y(u) l(u, z). `statement` is this program over
 `rays`.
-Source: background paper 001; Kairouz, Oh and Viswanath 2016 for extreme rays as reports under local privacy;
+Source: Alvim et al. 2018; Kairouz, Oh and Viswanath 2016 for extreme rays as reports under local privacy;
 Pukelsheim, Optimal Design of Experiments, for A-optimality.
 Known: a mechanism that tells the truth attains tr(W diag(pi)) - pi^T W pi, the criterion of the secrets themselves,
 below which none gets; a larger multiple of the metric never does worse.

@@ -5,7 +5,7 @@ r"""The statistical utility loss of mechanisms, by simulation over growing datas
 D is a multiset of secrets, each reported once by the mechanism M; p is the distribution estimated from the reports, as
 random as they are, Delta its law; K is the Kantorovich distance over the ground distance of the secrets. It is the
 largest error of the expectation of a 1-Lipschitz statistic, averaged over the reports.
-Source: paper 001, section II, equations (1)-(3); Figure 2 draws it for nested datasets.
+Source: Alvim et al. 2018, section II, equations (1)-(3); Figure 2 draws it for nested datasets.
 
 A repetition draws all secrets of the dataset in random order and one report for each; a dataset of size N is the first
 N secrets with their reports, so that datasets and reports are nested. Repetition r of seed s uses the random numbers of
@@ -26,8 +26,8 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
-from mechdesign.base.arguments import asked, check_whole
-from mechdesign.base.display import Shown
+from mechdesign.base.arguments import check_whole, validated
+from mechdesign.base.display import ReprMixin
 from mechdesign.closed_forms.loss import drawn_rows
 from mechdesign.errors import InputError
 from mechdesign.mechanism.dataset import stored_points
@@ -45,12 +45,12 @@ SPREAD = (0.05, 0.95)  # quantiles over the repetitions
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Study(Shown):
+class Study(ReprMixin):
     """What is simulated: mechanisms by name, over one domain; counts (n,), the whole dataset; sizes of the nested
     datasets, ascending; estimators out of `ESTIMATORS`; seed.
 
     Estimators: "stopped", expectation maximization stopped where the likelihood cannot tell the estimate from the
-    truth; "maximum_likelihood", as paper 001; "empirical", the reports as they are.
+    truth; "maximum_likelihood", as Alvim et al. 2018; "empirical", the reports as they are.
     """
 
     mechanisms: Mapping[str, xr.Dataset]
@@ -75,7 +75,7 @@ class Study(Shown):
         total = int(checked_counts(self.counts, first.size, "secret").sum())
         steps = [0, *self.sizes]
         if len(steps) == 1 or steps[-1] > total or any(a >= b or b != int(b) for a, b in pairwise(steps)):
-            message = f"must be whole numbers, ascending, from 1 to the {total} of the dataset"
+            message = f"must be integers, ascending, from 1 to the {total} of the dataset"
             raise InputError(message, field="sizes", value=list(self.sizes))
         own = {name: mechanism.copy(deep=True) for name, mechanism in self.mechanisms.items()}
         object.__setattr__(self, "mechanisms", own)
@@ -86,7 +86,7 @@ class Study(Shown):
         return stored_domain(next(iter(self.mechanisms.values())))
 
 
-@asked
+@validated
 def utility_study(
     study: Study,
     *,
@@ -125,7 +125,7 @@ def utility_study(
     ).transpose("mechanism", "estimator", "size", "repetition")
 
 
-@asked
+@validated
 def bands(simulated: xr.Dataset) -> xr.Dataset:
     """The utility loss of a simulated study with its uncertainty, per mechanism, estimator and size.
 
@@ -141,7 +141,7 @@ def bands(simulated: xr.Dataset) -> xr.Dataset:
     return xr.Dataset(figures, attrs=simulated.attrs | {"repetitions": count})
 
 
-@asked
+@validated
 def utility_loss(
     mechanism: xr.Dataset,
     counts: ArrayLike,
@@ -189,12 +189,12 @@ def _estimates(
 ) -> list[NDArray[np.float64]]:
     """The distributions (n,) that the estimators make of reports counted (m,)."""
     maximum = maximum_likelihood(counts, table)
-    made = {"maximum_likelihood": maximum}
+    estimates = {"maximum_likelihood": maximum}
     if "stopped" in estimators:
-        made["stopped"] = expectation_maximization(counts, table, maximum=maximum)
+        estimates["stopped"] = expectation_maximization(counts, table, maximum=maximum)
     if "empirical" in estimators:
-        made["empirical"] = empirical(counts, table)
-    return [made[name].distribution for name in estimators]
+        estimates["empirical"] = empirical(counts, table)
+    return [estimates[name].distribution for name in estimators]
 
 
 _SIMULATION: list[_Simulation] = []  # of a worker process

@@ -1,10 +1,10 @@
-"""audit: the true epsilon of a table that somebody else made, in a named metric, and the table repaired.
+"""audit: the effective epsilon of a table that somebody else made, in a named metric, and the table repaired.
 
-    multiple = max over u != u', y of ln(P[u, y] / P[u', y]) / d(u, u'),    infinite where a zero is below a positive
+    ratio = max over u != u', y of ln(P[u, y] / P[u', y]) / d(u, u'),    infinite where a zero is below a positive
 
 The doubles of the table are taken as the exact numbers they are. The figure is rounded up, by 2^-46 of itself and
 twice that until exact integers find no triple above it (mechanism/certificate.py): the table is private
-for that multiple. It is a statement about the table as given, not about the program that samples from it.
+at that scale. It is a statement about the table as given, not about the program that samples from it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import asked
-from mechdesign.base.display import Shown
+from mechdesign.base.arguments import validated
+from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
 from mechdesign.mechanism.certificate import breaches, true_scale, worst_ratio
@@ -36,16 +36,16 @@ Verdict = Literal["holds", "holds up to rounding", "broken"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Audit(Shown):
+class Audit(ReprMixin):
     """What a table is, beside what is claimed for it. Keys of the JSON form; infinite figures are null there.
 
     secrets, reports: n, m. metric: the metric in words. divided: "counts" or "rows" where rows were divided by their
     sums before the audit, else None.
     verdict: "holds", "holds up to rounding" (broken by less than 2^-40 of the claim) or "broken"; breaches: (pair,
     direction, report) triples above the claim, by exact integers, over the pairs that imply all others.
-    infinite: True where a zero meets a positive entry. effective_epsilon: the multiple of the metric that the table
-    satisfies, rounded up, null where infinite; finite_epsilon: the largest ratio that meets no zero, in floating point.
-    claimed_epsilon, smallest_epsilon: level of the metric, and effective_epsilon times it, in epsilon_unit; null for
+    infinite: True where a zero meets a positive entry. ratio: the scale of the metric at which the table is
+    private, rounded up, null where infinite; finite_epsilon: the largest ratio that meets no zero, in floating point.
+    claimed_epsilon, effective_epsilon: level of the metric, and ratio times it, in epsilon_unit; null for
     metrics without a single level. worst: secret, other, report, probability, other_probability, log_ratio (nats, null
     where infinite) and distance (nats) of the triple that comes first.
     zeros: entries that are 0; empty_columns, all 0; mixed_columns, with a 0 and a positive entry: each of these rules
@@ -61,10 +61,10 @@ class Audit(Shown):
     verdict: Verdict
     breaches: int
     infinite: bool
-    effective_epsilon: float | None
+    ratio: float | None
     finite_epsilon: float
     claimed_epsilon: float | None
-    smallest_epsilon: float | None
+    effective_epsilon: float | None
     epsilon_unit: str | None
     worst: dict[str, Any]
     zeros: dict[str, int]
@@ -77,7 +77,7 @@ class Audit(Shown):
     def facts(self) -> Mapping[str, object]:
         return {
             "verdict": f"{self.verdict} ({self.breaches} breaches)",
-            "effective_epsilon": self.effective_epsilon,
+            "ratio": self.ratio,
             "metric": self.metric,
             "loss": self.loss,
         }
@@ -87,15 +87,43 @@ class Audit(Shown):
         return asdict(self)
 
 
-@asked
+@validated
 def audit(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: bool = False) -> Audit:
-    """Audit a table (n, m), or the file of one, against the metric of `problem`, whose secrets are its rows in order.
+    """Audit a table of probabilities against the metric of a problem, whose secrets are its rows in order.
 
-    Whole numbers above 1 are counts and are divided by their row sums; `normalise` divides other rows too. What is
-    audited then are the quotients, rounded to doubles.
-    Raises: InputError naming row, column and value for a negative or non-finite entry, for a row that does not sum to 1
-        within 1e-6, and where rows and secrets differ in number; what `read_table` raises.
+    Integers above 1 are counts and are divided by their row sums. What is audited then are the quotients, rounded to
+    doubles.
+
+    Parameters
+    ----------
+    table : (n, m) array, str or Path
+        The table, or the file of one.
+    problem : DesignProblem
+        Metric, and prior and loss for the expected loss.
+    normalise : bool
+        Divide rows that do not sum to 1 by their sums.
+
+    Returns
+    -------
+    Audit
+        Verdict, ratio, effective epsilon and the worst triple.
+
+    Raises
+    ------
+    InputError
+        For a negative or non-finite entry or a row that does not sum to 1 within 1e-6, with row, column and value;
+        where rows and secrets differ in number; what `md.read.table` raises.
+
+    Notes
+    -----
     Cost: O(e m), e the edges of the metric: 10 s for 900 secrets and all pairs.
+
+    Examples
+    --------
+    >>> problem = md.DesignProblem(md.Domain.nodes(2), md.Discrete(1.0), [0.5, 0.5], md.losses.ZeroOne())
+    >>> found = md.audit([[0.75, 0.25], [0.25, 0.75]], problem)
+    >>> found.verdict, round(found.effective_epsilon, 4)
+    ('broken', 1.0986)
     """
     rows, divided, sums = _checked(table, problem, normalise=normalise)
     n, m = rows.shape
@@ -103,7 +131,7 @@ def audit(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: b
     at = worst_ratio(rows, edges)
     broken = breaches(rows, edges)
     infinite = math.isinf(at.value)
-    effective = None if infinite else true_scale(rows, problem.metric, problem.domain, at.value)
+    ratio = None if infinite else true_scale(rows, problem.metric, problem.domain, at.value)
     level, unit = problem.metric.stated_level(problem.domain.unit) or (None, None)
     positive = (rows > 0).sum(axis=0)
     placed = m == problem.reports.size
@@ -113,13 +141,13 @@ def audit(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: b
         reports=m,
         metric=problem.metric.claim(problem.domain),
         divided=divided,
-        verdict=_verdict(broken, effective),
+        verdict=_verdict(broken, ratio),
         breaches=broken,
         infinite=infinite,
-        effective_epsilon=effective,
+        ratio=ratio,
         finite_epsilon=at.finite,
         claimed_epsilon=level,
-        smallest_epsilon=None if effective is None or level is None else effective * level,
+        effective_epsilon=None if ratio is None or level is None else ratio * level,
         epsilon_unit=unit,
         worst={
             "secret": at.secret,
@@ -143,12 +171,37 @@ def audit(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: b
     )
 
 
-@asked
+@validated
 def repaired(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: bool = False) -> xr.Dataset:
-    """The certified mechanism nearest to a table that the repair finds: private for the metric of `problem`.
+    """The certified mechanism nearest to a table that the repair finds, private for the metric of a problem.
 
-    table and normalise as in `audit`. Its expected loss beside that of the audit is what the repair costs.
-    Raises: as `audit`; InputError where the table has other reports than the problem.
+    Its expected loss beside that of the audit is what the repair costs.
+
+    Parameters
+    ----------
+    table : (n, m) array, str or Path
+        The table, or the file of one.
+    problem : DesignProblem
+        The claim, and prior and loss, which decide where slack goes.
+    normalise : bool
+        Divide rows that do not sum to 1 by their sums.
+
+    Returns
+    -------
+    xarray.Dataset
+        The certified mechanism.
+
+    Raises
+    ------
+    InputError
+        As `md.audit`, and where the table has other reports than the problem.
+
+    Examples
+    --------
+    >>> problem = md.DesignProblem(md.Domain.nodes(2), md.Discrete(1.0), [0.5, 0.5], md.losses.ZeroOne())
+    >>> mechanism = md.baselines.repaired([[0.9, 0.1], [0.1, 0.9]], problem)
+    >>> round(float(md.probabilities(mechanism)[0, 0]), 4)
+    0.7311
     """
     rows, _, _ = _checked(table, problem, normalise=normalise)
     if rows.shape[1] != problem.reports.size:
@@ -178,7 +231,7 @@ def _checked(
     sums = np.array([math.fsum(row) for row in rows])
     row = int(np.argmax(abs(sums - 1)))
     deviation = {"largest_deviation": float(sums[row] - 1), "row": row}
-    # whole numbers above 1 are counts of draws, which are divided without being asked to
+    # integers above 1 are counts of draws, which are divided without being asked to
     counts = bool(rows.max() > 1 and (rows == np.floor(rows)).all())
     off = abs(sums[row] - 1) > ROW_SUM_TOLERANCE and not (counts or normalise)
     if off or not sums.min() > 0:
@@ -190,7 +243,7 @@ def _checked(
     return np.ascontiguousarray(rows), "counts" if counts else "rows" if normalise else None, deviation
 
 
-def _verdict(broken: int, effective: float | None) -> Verdict:
+def _verdict(broken: int, ratio: float | None) -> Verdict:
     if broken == 0:
         return "holds"
-    return "holds up to rounding" if effective is not None and effective <= UP_TO_ROUNDING else "broken"
+    return "holds up to rounding" if ratio is not None and ratio <= UP_TO_ROUNDING else "broken"

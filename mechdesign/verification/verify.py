@@ -19,8 +19,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import asked
-from mechdesign.base.display import Shown
+from mechdesign.base.arguments import validated
+from mechdesign.base.display import ReprMixin
 from mechdesign.base.registry import Table
 from mechdesign.closed_forms.loss import loss_matrix, mechanism_loss
 from mechdesign.errors import InputError
@@ -97,13 +97,13 @@ def figure_differences(mechanism: xr.Dataset, figures: Mapping[str, float | None
     ]
 
 
-def unchecked_bound(mechanism: xr.Dataset, follows: bool | None, *, asked: bool = True) -> str | None:
+def unchecked_bound(mechanism: xr.Dataset, follows: bool | None, *, priced: bool = True) -> str | None:
     """Why the lower bound of a file is not to be shown as proved; None where it is proved, or there is none."""
     if follows or "lower_bound" not in mechanism.attrs:
         return None
     if follows is False:
         return "it does not follow from the stored multipliers"
-    return "it rests on constraints that a file cannot hold" if asked else "its pricing was left out"
+    return "it rests on constraints that a file cannot hold" if priced else "its pricing was left out"
 
 
 def bound_reasons(mechanism: xr.Dataset, follows: bool | None, loss: float) -> list[str]:
@@ -119,15 +119,16 @@ def bound_reasons(mechanism: xr.Dataset, follows: bool | None, loss: float) -> l
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verification(Shown):
+class Verification(ReprMixin):
     """What was proved.
 
     certified: rows sum to exactly 2^62, no edge is violated and everything the file says was recomputed; violations:
     (edge, direction, report) triples that break the claim; claim: the claim as rebuilt; rebuilt: "geometry", "streets",
     "edge list only" or "levels of the map"; ratio: what the mechanism truly has over what it claims, largest log-ratio
     over length, and 1 where the claim about positions is certified; row_ratio: there, that of the rows of the table,
-    which may exceed 1, since only means of them are drawn (positions/patches.py); effective_epsilon: `ratio`
-    under the name of the file, relative to the metric of the problem; worst: the secret, other and report that attain
+    which may exceed 1, since only means of them are drawn (positions/patches.py); effective_epsilon:
+    `ratio` times the level of the problem's metric, in nats per unit (of a discrete metric: nats), None where that has
+    no single level; worst: the secret, other and report that attain
     it, of rows; protection: what is protected, None where it is not certified, and of a session design; expected_loss,
     recomputed, None where the file has no prior; lower_bound_checked: True if the stored bound follows from the stored
     multipliers, None if there is none, or if it rests on constraints that a file cannot hold, or if that was not asked;
@@ -142,7 +143,7 @@ class Verification(Shown):
     violations: int | None
     claim: str | None
     rebuilt: str | None
-    effective_epsilon: float | None
+    ratio: float | None
     worst: dict[str, int] | None
     expected_loss: float | None
     lower_bound_checked: bool | None
@@ -152,7 +153,7 @@ class Verification(Shown):
     position_breaches: int | None = None
     windows: dict[str, dict[str, Any]] | None = None
     sha256: str | None = None
-    ratio: float | None = None
+    effective_epsilon: float | None = None
     row_ratio: float | None = None
     protection: Protection | None = None
 
@@ -188,31 +189,55 @@ class Kind:
     """How a kind of mechanism is verified.
 
     check(source, bound=, on_progress=), the fields of a `Verification`; protection(source), what is protected where it
-    is certified. The source is a `Stored` of Datasets; else made, its class in memory, holds(path), whether a file is
-    of this kind, load(path), what is checked of a file, opened(path), where that is another, what it holds, and
+    is certified. The source is a `Stored` of Datasets; else source_type, its class in memory, holds(path), whether a
+    file is of this kind, load(path), what is checked of a file, opened(path), where that is another, what it holds, and
     sampler(source, on_progress=), what draws reports.
     """
 
     check: Callable[..., Checked]
     protection: Callable[[Any], Protection | None] = lambda source: None
-    made: type | None = None
+    source_type: type | None = None
     holds: Callable[[str | Path], bool] = lambda path: False
     load: Callable[[str | Path], Any] = Path
     opened: Callable[[str | Path], Any] | None = None
     sampler: Callable[..., Any] | None = None
 
 
-@asked
+@validated
 def verify(source: Any, *, bound: bool = True, on_progress: OnProgress = None) -> Verification:
-    """Verify a file, or a mechanism in memory; or what capabilities make beside tables: a session design or a compact
-    map, or the file of one.
+    """Verify a file or a mechanism in memory, a session design or a compact map, or the file of one.
 
-    bound: whether the lower bound of a factored mechanism is recomputed, which may take longer than all else;
-    on_progress, called with where that stands.
-    Raises: InputError if there is no such file, or it is an export; VerificationError if it is damaged (cut short,
-    altered, not a mechanism, not what its schema says). Everything else that is wrong is returned: certified False,
-    with reasons.
+    What a file says is rebuilt and recomputed. Everything that is wrong is returned: certified False, with reasons.
+
+    Parameters
+    ----------
+    source : str, Path, Dataset, SessionDesign or CompactMap
+        What to verify.
+    bound : bool
+        Whether the lower bound of a factored mechanism is recomputed, which may take longer than all else.
+    on_progress : callable
+        Called with where the verification stands.
+
+    Returns
+    -------
+    Verification
+        `certified`, `ratio`, `effective_epsilon`, `claim`, `reasons` and more.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or it is an export.
+    VerificationError
+        If it is damaged: cut short, altered, not a mechanism, not what its schema says.
+
+    Notes
+    -----
     Cost: O(e m) integer comparisons, plus the pricing of every report where there is a lower bound.
+
+    Examples
+    --------
+    >>> md.verify(md.baselines.exponential(md.load_problem("discrete", secrets=3))).certified
+    True
     """
     path = source if isinstance(source, (str, Path)) else None
     kind = kind_of(source)
@@ -236,7 +261,11 @@ def _verified(kind: Kind, source: Any, sha256: str | None, bound: bool, on_progr
     with rebuilding():
         fields = kind.check(source, bound=bound, on_progress=on_progress)
         protects = None if fields["reasons"] else kind.protection(source)
-    return Verification(**fields, certified=not fields["reasons"], protection=protects, sha256=sha256)
+        stated = source.problem_metric.stated_level(source.domain.unit) if isinstance(source, Stored) else None
+    effective = None if stated is None or fields["ratio"] is None else fields["ratio"] * stated[0]
+    return Verification(
+        **fields, certified=not fields["reasons"], effective_epsilon=effective, protection=protects, sha256=sha256
+    )
 
 
 def loaded(path: str | Path) -> Any:
@@ -258,12 +287,12 @@ def _check_table(stored: Stored, *, bound: bool = True, on_progress: OnProgress 
     mechanism, proof = stored.mechanism, examined(stored)
     mass = np.ascontiguousarray(mechanism["mass"].values)
     at = max_log_ratio(np.maximum(mass, np.uint64(1)), stored.edges)
-    stored.asked  # noqa: B018  the metric that `multiple` is of fits that of the claim
-    effective = float(mechanism.attrs["multiple"]) * (min(at.value, 1.0) if proof.violations == 0 else at.value)
+    stored.problem_metric  # noqa: B018  the metric that `scale` is of fits that of the claim
+    row_ratio = float(mechanism.attrs["scale"]) * (min(at.value, 1.0) if proof.violations == 0 else at.value)
     check_prior(mechanism["prior"].values, stored.domain.size)
     check_loss(loss_matrix(mechanism))
     loss = mechanism_loss(mechanism)
-    reasons = proof.reasons + figure_differences(mechanism, {"expected_loss": loss, "effective_epsilon": effective})
+    reasons = proof.reasons + figure_differences(mechanism, {"expected_loss": loss, "ratio": row_ratio})
     if "objective" in mechanism.attrs:
         differences, follows = check_objective(stored)
         reasons += differences
@@ -271,14 +300,13 @@ def _check_table(stored: Stored, *, bound: bool = True, on_progress: OnProgress 
         follows = _check_bound(stored)
     reasons += bound_reasons(mechanism, follows, loss)
     placed = stored.positions is not None
-    ratio = effective if not placed else None if reasons else 1.0
+    ratio = row_ratio if not placed else None if reasons else 1.0
     return {
         "violations": proof.violations,
         "claim": stored.claim,
         "rebuilt": stored.rebuilt,
-        "effective_epsilon": ratio,
         "ratio": ratio,
-        "row_ratio": effective if placed else None,
+        "row_ratio": row_ratio if placed else None,
         "worst": {"secret": at.secret, "other": at.other, "report": at.report},
         "expected_loss": loss,
         "lower_bound_checked": follows,
@@ -318,7 +346,10 @@ def kind_of(source: Any) -> Kind | None:
     if isinstance(source, xr.Dataset):
         return None
     if not isinstance(source, (str, Path)):
-        return next((kind for kind in KINDS.values() if kind.made is not None and isinstance(source, kind.made)), None)
+        return next(
+            (kind for kind in KINDS.values() if kind.source_type is not None and isinstance(source, kind.source_type)),
+            None,
+        )
     place = Path(source)
     if place.is_file():
         with place.open("rb") as stream:

@@ -28,7 +28,7 @@ the levels listed for the corners of a cell, or of its four quarters,
     P(y|x) <= e^D P(y|x'),    D the least integral of eps along paths from x to x' inside the cells,
 
 because |grad P| <= e P on every cell. Both sides are polynomials; the coefficients of grad P by Bernstein's are at most
-those of e P, on the cell or on its four quarters, in whole numbers; on the quarters where levels are listed for them.
+those of e P, on the cell or on its four quarters, in integers; on the quarters where levels are listed for them.
 
 Trusted: coordinates, unit, place on Earth; that lengths are integrals, and a level that varies nowhere below e;
 neighbours if cells are masked; lengths that are the claim themselves: `mechdesign verify` rebuilds these. Losses, names
@@ -59,7 +59,7 @@ ROW_SUM, MOST_BYTES = 1 << 62, 1 << 31
 BOUND_BITS = 62  # kept of the bound of e^d
 SQUARINGS = 140  # (1 + d / 2^140)^(2^140) falls short of e^d by less than 2^-126 of it, for d <= 128
 WORKING_BITS = 320  # the roundings of 140 squarings add up to less than 2^-179
-DIGITS = 40  # of a whole number: rows sum to less than 2^128
+DIGITS = 40  # of an integer: rows sum to less than 2^128
 LONGEST = 128.0  # nats: a longer edge is held to this; no two probabilities are further apart than 10^40 = e^92.2
 FORMAT, BESIDE = "mechdesign/table/1", "-metadata.json"  # after the name of a CSV table
 SAID, DEGREES = ("unit", "problem", "program"), "x, y, longitude, latitude"
@@ -75,7 +75,7 @@ CHAIKIN, HALVES = ((3, 1, 0), (1, 3, 0), (0, 3, 1), (0, 1, 3)), ((2, 0), (1, 1),
 SHARED = ((0, 1), (1, 0), (1, 2), (2, 1))  # the parts of CHAIKIN: that of weight 3, that of weight 1
 SPARE = 2.0**-40  # of levels, for rounding
 HIGHEST = 1e150  # of levels and sides whose products with coordinates are numbers
-ONE = 1 << 60  # of whole numbers for levels times the side of a cell, rounded down
+ONE = 1 << 60  # of integers for levels times the side of a cell, rounded down
 VALUE, SLOPE = ((1, 1, 0), (0, 4, 0), (0, 1, 1)), ((-2, 2, 0), (-2, 0, 2), (0, -2, 2))
 SLOPES = ((SLOPE, VALUE), (VALUE, SLOPE), (VALUE, VALUE))
 ROUNDED = 1.01 * math.sqrt(2) / 65536  # sides by which rounding to 2^-16 of a cell parts two positions, and a percent
@@ -95,9 +95,9 @@ class Refused(Exception):
 
 
 class Table(NamedTuple):
-    """told, comments by name; rows (n, m); sums (n,); edges, (tail, head, nats); points (n, 1..3) of the secrets."""
+    """header, comments by name; rows (n, m); sums (n,); edges, (tail, head, nats); points (n, 1..3) of the secrets."""
 
-    told: dict[str, Any]
+    header: dict[str, Any]
     rows: list[list[int]]
     sums: list[int]
     edges: list[Edge]
@@ -113,12 +113,12 @@ def read(path: str | Path) -> Table:
     if data[start:] != b'"content_sha256": "%s"}\n' % hashlib.sha256(data[:start]).hexdigest().encode():
         raise Refused("the last line is not the checksum of the lines before it: altered, or cut short")
     try:
-        told = _json(data.decode())
-        if kind == ".csv" and told["table_sha256"] != hashlib.sha256(table).hexdigest():
+        header = _json(data.decode())
+        if kind == ".csv" and header["table_sha256"] != hashlib.sha256(table).hexdigest():
             raise Refused(f"the table is not the one that its {BESIDE} tells of: altered, or cut short")
         if any(re.search(rb"[\x00-\x09\x0b-\x1f\x7f]", part) for part in (data, table)):
             raise BadInput("holds control characters")
-        return _from_csv(told, table.decode()) if kind == ".csv" else _from_json(told)
+        return _from_csv(header, table.decode()) if kind == ".csv" else _from_json(header)
     except BROKEN as error:
         raise BadInput(f"not a mechanism table ({type(error).__name__}: {error})") from error
 
@@ -132,14 +132,14 @@ def _bytes(path: str | Path) -> bytes:
     raise BadInput(f"{str(path)[-60:]} is not a regular file of at most {MOST_BYTES} bytes")
 
 
-def _from_csv(told: dict[str, Any], text: str) -> Table:
-    header, body = (lines := text[:-1].split("\n"))[0].split(","), lines[1:]
-    r, m, sums = header.index("report"), header.index("probability"), header[-1] == "row_sum"  # sums: of factors
-    axes = told.get("coordinates", "x, y, z").split(", ")
+def _from_csv(header: dict[str, Any], text: str) -> Table:
+    columns, body = (lines := text[:-1].split("\n"))[0].split(","), lines[1:]
+    r, m, sums = columns.index("report"), columns.index("probability"), columns[-1] == "row_sum"  # sums: of factors
+    axes = header.get("coordinates", "x, y, z").split(", ")
     named = ["secret", *(f"secret_{a}" for a in axes[: r - 1]), "report", *(f"report_{a}" for a in axes[: m - r - 1])]
-    if header != [*named, "probability", "mass", *["row_sum"] * sums] or told["format"] != FORMAT:
+    if columns != [*named, "probability", "mass", *["row_sum"] * sums] or header["format"] != FORMAT:
         raise BadInput("another format, or the columns are not secret, ..., report, ..., probability, mass")
-    n, width = told["secrets"], told["reports"]
+    n, width = header["secrets"], header["reports"]
     if len(body) != n * width:
         raise BadInput(f"some rows only: not every report of every secret is there, {len(body)} of {n} x {width} lines")
     rows, points, places = [], [], [[str(y), *line.split(",")[r + 1 : m]] for y, line in enumerate(body[:width])]
@@ -153,14 +153,14 @@ def _from_csv(told: dict[str, Any], text: str) -> Table:
         points.append(list(map(_number, start[1:])))
         rows.append([*masses, total])
     divided, at = "row_sum" if sums else "2^62", [list(map(_number, place[1:])) for place in places]
-    return _table(told, divided, rows, told.pop("edge"), points, at)
+    return _table(header, divided, rows, header.pop("edge"), points, at)
 
 
-def _from_json(told: dict[str, Any]) -> Table:
-    lists = masses, edges, points, places = [told.pop(k) for k in ("mass", "edge", "secret_points", "report_points")]
-    if told["format"] != FORMAT or any(type(given) is not list for given in lists):
+def _from_json(header: dict[str, Any]) -> Table:
+    lists = masses, edges, points, places = [header.pop(k) for k in ("mass", "edge", "secret_points", "report_points")]
+    if header["format"] != FORMAT or any(type(each) is not list for each in lists):
         raise BadInput("another format, or no lists of masses, edges and coordinates")
-    return _table(told, "2^62", [[*map(_whole, row.split(" ")), ROW_SUM] for row in masses], edges, points, places)
+    return _table(header, "2^62", [[*map(_whole, row.split(" ")), ROW_SUM] for row in masses], edges, points, places)
 
 
 def _json(text: str) -> Any:
@@ -175,10 +175,10 @@ def _once(pairs: list[Any]) -> dict[str, Any]:
 
 
 def _whole(text: str) -> int:
-    """A whole number in plain decimal: no plus, blank or leading zero that another reader could take otherwise."""
+    """An integer in plain decimal: no plus, blank or leading zero that another reader could take otherwise."""
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= DIGITS and (digits[0] != "0" or digits == "0")):
-        raise BadInput(f"{text[:50]!r} is not a plain whole number")
+        raise BadInput(f"{text[:50]!r} is not a plain integer")
     return int(text)
 
 
@@ -188,20 +188,20 @@ def _number(text: str) -> float:
     raise BadInput(f"{text[:50]!r} is not a plain finite number")
 
 
-def _table(told: dict[str, Any], divided: str, rows: list[list[int]], edges: list[Any], *places: list[Any]) -> Table:
+def _table(header: dict[str, Any], divided: str, rows: list[list[int]], edges: list[Any], *places: list[Any]) -> Table:
     """The table of rows (n, m + 1), the last column their sums. places are coordinates of secrets and of reports."""
-    if told["claim"]["denominator"] != divided:
+    if header["claim"]["denominator"] != divided:
         raise BadInput("the claim does not say what masses are divided by")
-    if missing := [name for name in SAID if not isinstance(told.get(name), str)]:
+    if missing := [name for name in SAID if not isinstance(header.get(name), str)]:
         raise BadInput(f"{missing[0]} is not said")
-    if not re.fullmatch("[A-Za-z0-9]{1,20}", told["unit"]):
+    if not re.fullmatch("[A-Za-z0-9]{1,20}", header["unit"]):
         raise BadInput("the unit is no word")
-    n, m, e = counts = [told[name] for name in ("secrets", "reports", "edges")]
+    n, m, e = counts = [header[name] for name in ("secrets", "reports", "edges")]
     if any(type(count) is not int or count < 1 for count in counts):
         raise BadInput(f"{counts} are not numbers of secrets, reports and edges")
     if (len(rows), len(edges), *map(len, places)) != (n, e, n, m) or any(len(row) != m + 1 for row in rows):
         raise BadInput(f"not the {n} x {m} masses and {e} edges that it speaks of, or not as many coordinates")
-    degrees = told.get("coordinates")
+    degrees = header.get("coordinates")
     for points in places:
         axes, kind = {len(point) for point in points}, {type(at) for point in points for at in point}
         if len(axes) > 1 or not axes <= {None: {1, 2, 3}, DEGREES: {4}}.get(degrees, set()) or not kind <= {int, float}:
@@ -209,13 +209,13 @@ def _table(told: dict[str, Any], divided: str, rows: list[list[int]], edges: lis
     listed: dict[tuple[int, int], Edge] = {}
     for tail, head, digits in edges:
         if [type(tail), type(head), type(digits)] != [int, int, str] or digits != float.fromhex(digits).hex():
-            raise BadInput(f"an edge is two whole numbers and an exact float in hex, not {[tail, head, digits]!r}")
+            raise BadInput(f"an edge is two integers and an exact float in hex, not {[tail, head, digits]!r}")
         length, pair = float.fromhex(digits), (min(tail, head), max(tail, head))
         if not 0 <= pair[0] < pair[1] < n or digits[0] != "0" or pair in listed:  # no sign, inf, nan
             raise BadInput(f"no edge can go from {tail} to {head} over {length} nats, or a second one")
         listed[pair] = (tail, head, length)
     sums, points = [row.pop() for row in rows], [tuple(point[:2] if degrees else point) for point in places[0]]
-    return Table(told, rows, sums, list(listed.values()), points)
+    return Table(header, rows, sums, list(listed.values()), points)
 
 
 def lower_bound(length: float) -> tuple[int, int]:
@@ -232,7 +232,7 @@ def breaches(rows: list[list[int]], sums: list[int], edges: list[Edge]) -> list[
     """The (secret, other, report) with P(report|secret) > e^length P(report|other), over edges both ways.
     a / S(u) <= R 2^-s b / S(v) is checked as a S(v) 2^s <= R b S(u). Cost: 0.2 microseconds a triple.
     """
-    found, bounds = [], {length: lower_bound(length) for length in {length for _, _, length in edges}}
+    breaches, bounds = [], {length: lower_bound(length) for length in {length for _, _, length in edges}}
     for tail, head, length in edges:
         factor, shift = bounds[length]
         for u, v in ((tail, head), (head, tail)):
@@ -240,8 +240,8 @@ def breaches(rows: list[list[int]], sums: list[int], edges: list[Edge]) -> list[
             left = (sums[v] // shared) << max(shift, 0)
             right = (factor * (sums[u] // shared)) << max(-shift, 0)
             over = list(map(gt, map(left.__mul__, rows[u]), map(right.__mul__, rows[v])))
-            found += [(u, v, y) for y, breach in enumerate(over) if breach] if any(over) else []
-    return found
+            breaches += [(u, v, y) for y, breach in enumerate(over) if breach] if any(over) else []
+    return breaches
 
 
 def connected(n: int, edges: list[Edge]) -> bool:
@@ -290,7 +290,7 @@ def _flat(values: Any) -> list[Any]:
 
 def lattice(table: Table) -> list[tuple[int, ...]] | None:
     """The places of the secrets on the grid of the claim; None where they are not those of different cells of it."""
-    shape, sides, origin = (table.told["claim"]["domain"][name] for name in ("shape", "cell", "origin"))
+    shape, sides, origin = (table.header["claim"]["domain"][name] for name in ("shape", "cell", "origin"))
     if (
         len({*map(len, (shape, sides, origin, table.points[0]))}) > 1
         or min(sides) < 1 / HIGHEST
@@ -308,7 +308,7 @@ def lattice(table: Table) -> list[tuple[int, ...]] | None:
 
 def sentence(table: Table) -> str:
     """The claim of the rows, put together from the data of the file."""
-    claim = table.told["claim"]
+    claim = table.header["claim"]
     where = f"cells of a {_grid(claim['domain'])}" if claim["domain"]["kind"] == "grid" else "places"
     distance = Claim(claim["metric"]).words("", claim["domain"]["unit"])
     return (
@@ -324,10 +324,10 @@ def _grid(domain: dict[str, Any]) -> str:
 
 def claim_faults(table: Table) -> list[str]:
     """Where unit, grid, a length or a pair of secrets is not as the claim says."""
-    data, n = table.told["claim"], len(table.points)
+    data, n = table.header["claim"], len(table.points)
     claim, domain = Claim(data["metric"]), data["domain"]
-    if domain["unit"] != table.told["unit"]:
-        return [f"the claim is in nats per {domain['unit']}, and the coordinates are in {table.told['unit']}"]
+    if domain["unit"] != table.header["unit"]:
+        return [f"the claim is in nats per {domain['unit']}, and the coordinates are in {table.header['unit']}"]
     cells = lattice(table) if domain["kind"] == "grid" else [(u,) for u in range(n)]
     if cells is None:
         return [f"the coordinates are not those of different cells of a {_grid(domain)}"]
@@ -379,7 +379,7 @@ def _apart(cells: list[Any], listed: list[dict[int, int]], over: Any) -> list[st
 def faults_of(table: Table) -> list[str]:
     """Why the claims of a table are not proved; empty where they are."""
     faults = claim_faults(table)
-    if table.told["claim"]["positions"] is not None:
+    if table.header["claim"]["positions"] is not None:
         faults += position_faults(table)
     for u, (row, total) in enumerate(zip(table.rows, table.sums, strict=True)):
         if min(row) < 1:
@@ -394,7 +394,7 @@ def faults_of(table: Table) -> list[str]:
 
 def position_sentence(table: Table) -> str:
     """The claim about positions, put together from the data of the file."""
-    data = table.told["claim"]
+    data = table.header["claim"]
     claim, domain = Claim(data["positions"]["metric"]), data["domain"]
     side, unit = domain["cell"][0], "unit" if domain["unit"] == "1" else domain["unit"]
     distance = claim.words("paths inside the cells", domain["unit"])
@@ -410,8 +410,8 @@ def position_sentence(table: Table) -> str:
 
 def position_faults(table: Table) -> list[str]:
     """Where the claim about positions is not about this table, or a gradient is not proved to be small enough."""
-    data: dict[str, Any] = table.told["claim"]
-    patches: Any = table.told.get("patch")
+    data: dict[str, Any] = table.header["claim"]
+    patches: Any = table.header.get("patch")
     claim, cells = Claim(data["positions"]["metric"]), lattice(table)
     sides = set(data["domain"]["cell"])
     if not cells or len(cells[0]) != 2 or len(sides) > 1 or claim.kind not in ("euclidean", "eikonal"):
@@ -430,7 +430,7 @@ def position_faults(table: Table) -> list[str]:
 def _levels(patches: list[Any]) -> list[list[float]]:
     """The levels of patches, four of each or sixteen of each. Raises: BadInput for what is no list of patches."""
     if not any(all(list(map(type, patch)) == [int] * 9 + [str] * k for patch in patches) for k in (4, 16)):
-        raise BadInput("a patch is nine whole numbers and four or sixteen exact floats in hex")
+        raise BadInput("a patch is nine integers and four or sixteen exact floats in hex")
     return [[float.fromhex(level) for level in patch[9:]] for patch in patches]
 
 
@@ -448,7 +448,7 @@ def steep_pairs(
     masses: list[list[int]], rows: list[list[int]], levels: list[list[float]], side: float
 ) -> list[tuple[int, int]]:
     """The cells and reports for which neither the coefficients of the cell nor those of all four quarters of it prove
-    the claim, those of the quarters alone by levels (n, 16): in whole numbers, where `unsure` does not decide.
+    the claim, those of the quarters alone by levels (n, 16): in integers, where `unsure` does not decide.
     """
     broken, seen, fine = [], {}, Fine(masses)
     for u, (around, level) in enumerate(zip(rows, levels, strict=True)):
@@ -536,8 +536,8 @@ def gentle(p: list[list[int]], z: list[list[int]], one: int) -> bool:
     for i, j in product(range(3), repeat=2):
         parts = [sum(f[i][k] * g[j][m] * p[k][m] for k, m in product(range(3), repeat=2)) for f, g in SLOPES]
         for k, m in ENDS:
-            held = sums.setdefault((i + k, j + m), [0, 0, 0])
-            sums[i + k, j + m] = list(map(add, held, (parts[0], parts[1], parts[2] * z[k][m])))
+            sums_at = sums.setdefault((i + k, j + m), [0, 0, 0])
+            sums[i + k, j + m] = list(map(add, sums_at, (parts[0], parts[1], parts[2] * z[k][m])))
     return all((x * x + y * y) * one**2 <= t * t for x, y, t in sums.values())
 
 
@@ -554,13 +554,13 @@ def say(line: str) -> None:
     print(shown.encode(encoding, "backslashreplace").decode(encoding), flush=True)
 
 
-def _told(table: Table) -> list[str]:
-    placed = table.told["claim"]["positions"] is not None
+def _summary(table: Table) -> list[str]:
+    placed = table.header["claim"]["positions"] is not None
     if placed:
         say(f"claim:    {position_sentence(table)}")
     say(f"{'of rows:' if placed else 'claim:':10}{sentence(table)}")
     for name in (*SAID, "sha256"):
-        say(f"{name + ':':10}{table.told.get(name)}")
+        say(f"{name + ':':10}{table.header.get(name)}")
     n, m, e = len(table.rows), len(table.rows[0]), len(table.edges)
     say(f"checked:  {n} x {m} masses, {n} row sums, {e} edges both ways: {2 * e * m} inequalities, in integers")
     ends = [Decimal(end(length for _, _, length in table.edges)) for end in (min, max)]
@@ -581,7 +581,7 @@ def main(arguments: list[str]) -> int:
         say("usage: python verify_table.py TABLE.json or TABLE.csv")
         return 2
     try:
-        lines = _told(read(arguments[0]))
+        lines = _summary(read(arguments[0]))
     except (BadInput, MemoryError, *BROKEN) as error:
         broken = f"not a mechanism table ({type(error).__name__}: {error})"
         say(f"no table: {arguments[0]}: {error if isinstance(error, BadInput) else broken}")

@@ -207,7 +207,7 @@ def package_name(problem: str) -> str:
 
 def _package(words: dict[str, str]) -> str:
     entry = {"types": "./report.d.mts", "node": {"types": "./node.d.mts", "default": "./node.mjs"}}
-    told = {
+    package = {
         "name": words["name"],
         "version": "1.0.0",
         "description": f"Private location reports. {words['promise']}",
@@ -226,7 +226,7 @@ def _package(words: dict[str, str]) -> str:
         "sideEffects": ["./report.js"],
         "engines": {"node": ">=20"},
     }
-    return json.dumps(told, indent=2) + "\n"
+    return json.dumps(package, indent=2) + "\n"
 
 
 CLIENTS: Table[Callable[..., dict[str, bytes]]] = Table(

@@ -16,8 +16,8 @@ def _write_page(
     from mechdesign.web.page import check_page_target, load_shown, save_page
 
     check_page_target(output, overwrite=overwrite)
-    made = [load(path) for path in mechanisms]
-    save_page(load_shown(file), output, mechanisms=made, title=title, overwrite=overwrite, on_progress=on_progress)
+    datasets = [load(path) for path in mechanisms]
+    save_page(load_shown(file), output, mechanisms=datasets, title=title, overwrite=overwrite, on_progress=on_progress)
 
 
 def _write_client(file: Path, output: Path, *, overwrite: bool, on_progress: Any) -> tuple[dict[str, Any], str]:

@@ -68,13 +68,13 @@ class Arrays:
         self._parts: list[bytes] = []
         self._size = 0
 
-    def place(self, values: NDArray[Any], **said: Any) -> dict[str, Any]:
-        """Append an array; its dtype, shape and start, beside what is `said` of it."""
+    def place(self, values: NDArray[Any], **attributes: Any) -> dict[str, Any]:
+        """Append an array; its dtype, shape and start, and its further attributes."""
         data = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()
         start = self._size + -self._size % 8
         self._parts += [bytes(start - self._size), data]
         self._size = start + len(data)
-        return {"dtype": values.dtype.str.lstrip("<>|="), "shape": list(values.shape), "start": start, **said}
+        return {"dtype": values.dtype.str.lstrip("<>|="), "shape": list(values.shape), "start": start, **attributes}
 
     def packed(self, contents: dict[str, Any]) -> bytes:
         """The length of `contents` (uint32), these in JSON, and from the next multiple of 8 bytes on the arrays.
@@ -123,10 +123,10 @@ def mechanism_contents(stored: Stored, checked: Verification, facts: dict[str, A
     elif mechanism["mass"].size > MOST_MASSES:
         carried = near_rows(stored, MOST_MASSES // mechanism.sizes["report"])
         edges = stored.edges
-        kept = np.isin(edges.tail, carried) & np.isin(edges.head, carried)
+        inside = np.isin(edges.tail, carried) & np.isin(edges.head, carried)
         beside |= {"carried": carried, "mass": mechanism["mass"].values[carried]}
-        beside |= {"claim_tail": edges.tail[kept].astype(np.int64), "claim_head": edges.head[kept].astype(np.int64)}
-        beside["claim_length"] = edges.length[kept]
+        beside |= {"claim_tail": edges.tail[inside].astype(np.int64), "claim_head": edges.head[inside].astype(np.int64)}
+        beside["claim_length"] = edges.length[inside]
     degrees = degrees_of(stored.domain, stored_points(mechanism, "secret"))
     if degrees is not None:
         beside["degrees"] = degrees
@@ -201,13 +201,13 @@ def mechanism_facts(stored: Stored, checked: Verification) -> dict[str, Any]:
     """Texts of the page of a mechanism; every one is one line that shows what it is."""
     mechanism = stored.mechanism
     attrs, domain = mechanism.attrs, stored.domain
-    judged = readable(stored.loss.unit(domain.unit))
+    loss_unit = readable(stored.loss.unit(domain.unit))
     placed = checked.position_claim is not None
     bound = attrs["lower_bound"] if checked.lower_bound_checked else None
-    told = {
-        "expected_loss": ("loss between centres" if placed else "expected loss", checked.expected_loss, judged),
+    figures = {
+        "expected_loss": ("loss between centres" if placed else "expected loss", checked.expected_loss, loss_unit),
         "objective": ("objective", attrs.get("objective"), ""),
-        "lower_bound": ("lower bound", bound, judged),
+        "lower_bound": ("lower bound", bound, loss_unit),
         "ratio": ("ratio", checked.ratio, "of the claim"),
         "violations": ("violations", checked.violations, ""),
         "position_breaches": ("gradients too steep", checked.position_breaches, ""),
@@ -218,17 +218,17 @@ def mechanism_facts(stored: Stored, checked: Verification) -> dict[str, Any]:
         "row_ratio": ("ratio of rows, which are not drawn alone", checked.row_ratio, "of the claim of rows"),
     }
     claims = {"claim": checked.claim, "position_claim": checked.position_claim}
-    return said_of(mechanism, "mechanism", parameters=_parameters(mechanism)) | {
+    return identity_of(mechanism, "mechanism", parameters=_parameters(mechanism)) | {
         **{name: visible(claim) for name, claim in claims.items() if claim is not None},
         "sentence": headline(stored, checked),
         "subtitle": f"{_places(stored)} · {visible(attrs['program']).replace('_', ' ')} mechanism",
         "unit": lengths(domain.unit),
-        "loss_unit": judged,
+        "loss_unit": loss_unit,
         "report_unit": lengths(stored.report_unit),
         "same_places": stored.same_places,
         "figures": [
             {"key": key, "name": name, "text": exact(value), "unit": unit}
-            for key, (name, value, unit) in told.items()
+            for key, (name, value, unit) in figures.items()
             if value is not None
         ],
         "listed": _listed(stored),
@@ -248,11 +248,11 @@ def curve_facts(curve: xr.Dataset) -> dict[str, Any]:
             )
     unit = json.loads(attrs["domain"])["unit"]
     loss = LOSSES.get(attrs["loss"])
-    judged = readable("1" if loss is None else loss.unit(unit))
+    loss_unit = readable("1" if loss is None else loss.unit(unit))
     first, last = rows[0], rows[-1]
-    ends = _ends(attrs["loss"], [float(first["loss"]), float(last["loss"])], judged, unit)
+    ends = _ends(attrs["loss"], [float(first["loss"]), float(last["loss"])], loss_unit, unit)
     sentence = f"From {number(first['scale'])} to {number(last['scale'])} times the privacy level, {ends}."
-    return said_of(curve, "sweep", parameters=_parameters(curve)) | {
+    return identity_of(curve, "sweep", parameters=_parameters(curve)) | {
         "sentence": visible(sentence),
         "subtitle": f"{attrs['secrets']} secrets · sweep of {len(rows)} levels",
         "unit": lengths(unit),
@@ -281,7 +281,7 @@ def _curve_picture(curve: xr.Dataset) -> str | None:
     return base64.b64encode(stream.getvalue()).decode()
 
 
-def _ends(loss: str, values: list[float], judged: str, unit: str) -> str:
+def _ends(loss: str, values: list[float], loss_unit: str, unit: str) -> str:
     """What becomes of the best loss from one end of a sweep to the other."""
     if loss in ("squared", "distance"):
         values = [math.sqrt(value) for value in values] if loss == "squared" else values
@@ -291,19 +291,19 @@ def _ends(loss: str, values: list[float], judged: str, unit: str) -> str:
     if loss == "zero-one":
         high, low = (number(100 * (1 - value), up=False) for value in values)
         return f"the best mechanism's reports are right with probability {high} to {low} %"
-    high, low = (f"{number(value, up=True)} {judged}".strip() for value in values)
+    high, low = (f"{number(value, up=True)} {loss_unit}".strip() for value in values)
     return f"the least loss falls from {high} to {low}"
 
 
 def comparison_facts(rows: Sequence[Row], unit: str) -> dict[str, Any]:
     """Rows of a comparison as a page shows them; unit, that of losses."""
-    names = ("loss", "claimed_epsilon", "smallest_epsilon", "effective_epsilon")
+    names = ("loss", "claimed_epsilon", "effective_epsilon", "ratio")
     return {
-        "heads": [f"loss ({unit})" if unit else "loss", "claimed epsilon", "smallest epsilon", "ratio"],
+        "heads": [f"loss ({unit})" if unit else "loss", "claimed epsilon", "effective epsilon", "ratio"],
         "rows": [
             {
                 "name": mechanism_words(visible(row["mechanism"])),
-                "broken": not row["effective_epsilon"] <= AT_CLAIM,
+                "broken": not row["ratio"] <= AT_CLAIM,
                 "figures": [cell(row[name], "near 3") for name in names],
             }
             for row in rows
@@ -311,15 +311,15 @@ def comparison_facts(rows: Sequence[Row], unit: str) -> dict[str, Any]:
     }
 
 
-def said_of(held: xr.Dataset, kind: str, *, checksum: str | None = None, **beside: str) -> dict[str, Any]:
+def identity_of(dataset: xr.Dataset, kind: str, *, checksum: str | None = None, **beside: str) -> dict[str, Any]:
     """Name, provenance and how to cite a file of this kind; checksum, that of the file where it is no Dataset; beside,
     more of the provenance, by name.
     """
-    attrs = held.attrs
-    name, digest = visible(attrs["problem"]), known_checksum(held) if checksum is None else checksum
-    made, now = json.loads(attrs["versions"]), json.loads(versions())
-    with_ = ", ".join(f"{visible(key)} {visible(value)}" for key, value in made.items())
-    version = visible(made.get("mechdesign", "?"))
+    attrs = dataset.attrs
+    name, digest = visible(attrs["problem"]), known_checksum(dataset) if checksum is None else checksum
+    recorded, now = json.loads(attrs["versions"]), json.loads(versions())
+    with_ = ", ".join(f"{visible(key)} {visible(value)}" for key, value in recorded.items())
+    version = visible(recorded.get("mechdesign", "?"))
     key, short, note = "mechdesign", "", ""
     if digest is not None:
         key, short = f"mechdesign-{digest[:8]}", f", SHA-256 {digest[:16]}…"
@@ -342,10 +342,10 @@ def said_of(held: xr.Dataset, kind: str, *, checksum: str | None = None, **besid
     }
 
 
-def _parameters(held: xr.Dataset) -> str:
+def _parameters(dataset: xr.Dataset) -> str:
     """The parameters of the problem, then what the program kept beside them, without figures that nobody recomputes."""
-    kept = {name: value for name, value in json.loads(held.attrs["parameters"]).items() if name not in _UNPROVED}
-    both = {**kept.pop("knobs", {}), **kept}
+    stored = {name: value for name, value in json.loads(dataset.attrs["parameters"]).items() if name not in _UNPROVED}
+    both = {**stored.pop("knobs", {}), **stored}
     return ", ".join(f"{visible(key)} {visible(value)}" for key, value in both.items())[:2000]
 
 

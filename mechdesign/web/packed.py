@@ -53,16 +53,18 @@ def packed(stored: Stored, admission: Admission, about: dict[str, str | float]) 
     Cost: 0.1 microseconds a mass; for `verify`'s part of it, see there.
     """
     domain = stored.domain
-    held = stored.mechanism
+    mechanism = stored.mechanism
     header: dict[str, Any] = {
         "cells": domain.size,
-        "reports": domain.size if stored.factored else held.sizes["report"],
+        "reports": domain.size if stored.factored else mechanism.sizes["report"],
         "claim": stored.claim,
         "cost": COST,
         "unit": domain.unit,
         "report_unit": stored.report_unit,
-        "digits": identifying_digits(stored.domain.points if stored.same_places else stored_points(held, "report")),
-        "mechanism": held.attrs["sha256"],
+        "digits": identifying_digits(
+            stored.domain.points if stored.same_places else stored_points(mechanism, "report")
+        ),
+        "mechanism": mechanism.attrs["sha256"],
         "ledger": admission.unit,
         "charge": float(admission.charge),
         "domain": _domain(domain),
@@ -70,38 +72,38 @@ def packed(stored: Stored, admission: Admission, about: dict[str, str | float]) 
     }
     arrays = _places(domain)
     if not stored.same_places:
-        points = stored_points(held, "report")
+        points = stored_points(mechanism, "report")
         header["report_axes"] = points.shape[1]
         arrays["report_points"] = points
-    radii = accuracy(held)
+    radii = accuracy(mechanism)
     if radii is not None:
         header["accuracy"] = SHARE
         arrays["accuracy"] = np.array(rounded_up(radii))
     positions = None if stored.factored else stored.positions
     if positions is not None:
-        header["position_claim"] = str(held.attrs["position_claim"])
+        header["position_claim"] = str(mechanism.attrs["position_claim"])
         arrays["around"] = positions.around.astype(np.uint32)
     if stored.factored:
         header |= _factor_numbers(stored)
         arrays |= _factors(stored)
     else:
-        arrays |= _masses(held["mass"].values)
+        arrays |= _masses(mechanism["mass"].values)
     return framed("factors" if stored.factored else "table", header, arrays, differences=DIFFERENCES)
 
 
 def _domain(domain: Domain) -> dict[str, Any]:
-    told: dict[str, Any] = {"kind": domain.kind, "axes": domain.dimension}
+    described: dict[str, Any] = {"kind": domain.kind, "axes": domain.dimension}
     if domain.kind == "grid":
-        told |= {"shape": domain.shape, "cell": domain.cell, "origin": domain.origin}
+        described |= {"shape": domain.shape, "cell": domain.cell, "origin": domain.origin}
     if domain.plane is not None:
-        told["plane"] = {
+        described["plane"] = {
             "longitude": domain.plane.longitude,
             "latitude": domain.plane.latitude,
             "metres": METRES[domain.unit],
             "decimals": max(0, domain.plane.decimals(domain.spacing)),
             **({"margin": reach_margin(domain)} if domain.kind == "points" else {}),
         }
-    return told
+    return described
 
 
 def _places(domain: Domain) -> dict[str, NDArray[Any]]:

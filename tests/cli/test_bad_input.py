@@ -132,7 +132,7 @@ COMMANDS = {
     "too many points of a sweep": ("compare line --scales 1:2:99999999999", "scales", "input"),
     "too many cells for a table": (
         audit("euclidean --epsilon 1 --unit km --cell 1 --grid 100000x100000"), "grid", "input"),
-    **{f"whole number {value}, {option}": (f"{command} {option} {value}", option.lstrip("-"), "input")
+    **{f"integer {value}, {option}": (f"{command} {option} {value}", option.lstrip("-"), "input")
        for command, option in (("solve line", "--cells"), ("solve line", "--rounds"))
        for value in ("1_0", "\uff11\uff10", "\u0663", "0x10", "1e3", "3.0", "9223372036854775808", "9" * 5000)},
     **{f"number {value}, {option}": (f"{command} {option} {value}", option.lstrip("-"), "input")

@@ -180,7 +180,7 @@ def test_where_no_level_is_small_enough():
 def test_the_grid_of_central_paris_is_private_and_true_to_the_plane_away_from_the_border():
     problem = on_grid((30, 30), epsilon=EPSILON, cell=CELL)
     mechanism = laplace.mechanism(problem)
-    assert mechanism.attrs["effective_epsilon"] <= 1
+    assert mechanism.attrs["ratio"] <= 1
     assert violations(mechanism["mass"].values, problem.edges) == 0
     table = probabilities(mechanism).values
     logs, away = np.log(table), problem.domain.euclidean_to(problem.domain)
@@ -211,7 +211,7 @@ def test_truncated_tables_are_certified_below_the_level_and_so_is_the_machine(ma
     assert kept["angle_precision"] == CIRCLE / angles
     assert mechanism.attrs["claimed_epsilon"] == epsilon
     assert verify(mechanism).certified
-    assert mechanism.attrs["multiple"] <= running / epsilon * (1 + RATIO)
+    assert mechanism.attrs["scale"] <= running / epsilon * (1 + RATIO)
     assert violations(mechanism["mass"].values, problem.edges) == 0
 
     points, mass = polar_points(running, angles, 0.9 * far * CIRCLE / angles, 40.0)

@@ -58,9 +58,9 @@ def test_independent_reports_cost_n_epsilon_and_no_less(shape, count):
     single = build.mechanism(problem)
     together = tuples.independent(problem, [single] * count)
     assert verify(together).certified
-    assert together.attrs["multiple"] == pytest.approx(count * single.attrs["multiple"], rel=RATIO)
+    assert together.attrs["scale"] == pytest.approx(count * single.attrs["scale"], rel=RATIO)
     built = tuples.tuple_problem(problem, count)
-    most = count * single.attrs["multiple"] * built.metric
+    most = count * single.attrs["scale"] * built.metric
     assert violations(together["mass"].values, ((1 + RATIO) * most).edges(built.domain)) == 0
     assert violations(together["mass"].values, (0.999 * most).edges(built.domain)) > 0
     exact = single["mass"].values.tolist()
@@ -76,7 +76,7 @@ def test_different_mechanisms_add_their_levels():
     problem = on_grid((4,))
     single, half = build.mechanism(problem), build.mechanism(problem, 0.4)
     together = tuples.independent(problem, [single, half])
-    assert together.attrs["multiple"] == pytest.approx(1.5, rel=RATIO)
+    assert together.attrs["scale"] == pytest.approx(1.5, rel=RATIO)
     p, q = probabilities(single).values, probabilities(half).values
     assert probabilities(together).values == pytest.approx(np.kron(p, q), abs=1e-16, rel=FLOAT)
 
@@ -122,6 +122,6 @@ def test_mechanisms_with_other_worst_pairs_are_tight_too():
     together = np.log(np.kron(*(probabilities(m).values for m in pair)))
     apart = tuples.tuple_distances(problem, 2) + np.diag(np.full(9, np.inf))
     expected = (abs(together[:, None] - together[None]).max(axis=2) / apart).max()
-    shown = tuples.independent(problem, pair).attrs["multiple"]
+    shown = tuples.independent(problem, pair).attrs["scale"]
     assert shown == pytest.approx(expected, rel=RATIO)
     assert shown <= sum((abs(l[:, None] - l[None]).max(axis=2) / d).max() for l in logs) * (1 + RATIO)

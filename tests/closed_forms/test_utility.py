@@ -104,7 +104,7 @@ def test_remapping_never_raises_the_loss_and_keeps_the_certificate(name, seed):
     remapped = bayes_remap(mechanism)
     assert mechanism_loss(remapped) <= mechanism_loss(mechanism) * (1 + FLOAT)
     assert remapped_loss(mechanism) == pytest.approx(remapped.attrs["expected_loss"], rel=FLOAT)
-    assert remapped.attrs["effective_epsilon"] <= mechanism.attrs["effective_epsilon"] * (1 + FLOAT)
+    assert remapped.attrs["ratio"] <= mechanism.attrs["ratio"] * (1 + FLOAT)
     checked = verify(remapped)
     assert (checked.certified, checked.reasons) == (True, [])
     assert "lower_bound" not in remapped.attrs

@@ -482,20 +482,20 @@ def stated(shape, nats, *, prior=None, mask=None):
     [((10, 10), "cones"), ((25, 23), "cones"), ((30, 30), "cones"), ((40, 30), "columns"), ((60, 40), "columns")],
 )
 def test_the_rule_of_methods_goes_by_operations(shape, method):
-    assert positions_method(stated(shape, 0.7), asked=False) == method
+    assert positions_method(stated(shape, 0.7), explicit=False) == method
 
 
 def test_an_area_without_symmetry_takes_columns_earlier():
     mask = np.ones((25, 23), bool)
     mask[3, 5:7] = False
-    assert positions_method(stated((25, 23), 0.7, mask=mask), asked=False) == "columns"
+    assert positions_method(stated((25, 23), 0.7, mask=mask), explicit=False) == "columns"
 
 
 def test_too_many_cells_for_any_position_are_told_before_anything_is_made():
     """Sizes by arithmetic alone: no table, no cost."""
     program = stated((200, 190), 0.7)
     with pytest.raises(md.errors.SizeError, match=r"38,000 cells are too many .*--cell 4\d\d makes fewer"):
-        positions_method(program, asked=False)
+        positions_method(program, explicit=False)
     assert "cost" not in vars(program)
 
 

@@ -152,7 +152,7 @@ def test_labels_of_a_raster(tmp_path):
     assert found.names == ("1", "3", "9")
     assert found.label.tolist() == [0, 2, 2] * 2 + [0, 1, 1] * 2
     path.write_text(path.read_text().replace("9 9 3 3", "9 9 3.5 3"))
-    with pytest.raises(InputError, match="whole numbers"):
+    with pytest.raises(InputError, match="integers"):
         read_areas(path, FLAT)
 
 

@@ -298,7 +298,7 @@ def test_a_file_keeps_streets_units_and_places(tmp_path):
     ratio = np.abs(np.log(table[:, None] / table[None])).max(axis=2)
     assert (ratio <= 0.01 * walks * (1 + DESIGN_MARGIN)).all()
     result = md.audit(table, problem)
-    assert result.smallest_epsilon == pytest.approx(0.01, rel=DESIGN_MARGIN)
+    assert result.effective_epsilon == pytest.approx(0.01, rel=DESIGN_MARGIN)
     assert (result.epsilon_unit, result.loss_unit) == ("nats per m", "m")
     for suffix in (".csv", ".json"):
         exported = md.export(stored, tmp_path / f"streets{suffix}")
@@ -417,7 +417,7 @@ def test_a_comparison_leaves_out_what_does_not_fit():
     assert {"optimal", "exponential", "randomized_response", "constant"} <= set(rows)
     assert not {"geometric_clamped", "planar_laplace"} & set(rows)
     best = rows["optimal"]["lower_bound"]
-    assert all(row["loss"] >= best for row in rows.values() if row["effective_epsilon"] <= 1)
+    assert all(row["loss"] >= best for row in rows.values() if row["ratio"] <= 1)
     assert all(row["expected_distance"] > 0 for row in rows.values())
 
 

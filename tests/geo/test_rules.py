@@ -109,7 +109,7 @@ def test_draws_of_the_rule_have_the_error_and_the_masses():
 @pytest.mark.parametrize("name", RULES)
 def test_no_epsilon_is_finite(name):
     result = audit_rule(name)
-    assert result["smallest_epsilon"] is None
+    assert result["effective_epsilon"] is None
     assert [row["distance"] for row in result["distances"]] == list(DISTANCES)
     json.dumps(result, allow_nan=False)
     if name == "webkit-grid":
@@ -150,7 +150,7 @@ def test_probabilities_of_a_vector_add_up():
 
 def test_the_command_says_it(run, run_json):
     code, said = run_json("audit", "android-coarse")
-    assert (code, said["smallest_epsilon"]) == (0, None)
+    assert (code, said["effective_epsilon"]) == (0, None)
     assert said["vectors"] == vectors("android-coarse")
     code, printed, _ = run("audit", "android-coarse")
     words = " ".join(printed.split())

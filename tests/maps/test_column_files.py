@@ -107,7 +107,7 @@ def test_the_worst_edge_and_report_are_where_a_large_ratio_is() -> None:
     edges = mechanism.stored.edges
     length = {frozenset(pair): d for *pair, d in zip(edges.tail, edges.head, edges.length, strict=True)}
     spent = np.log(near / far)[worst["report"]] / length[frozenset((worst["secret"], worst["other"]))]
-    assert 0.5 < spent <= made(CASE).attrs["effective_epsilon"] <= 1
+    assert 0.5 < spent <= made(CASE).attrs["ratio"] <= 1
 
 
 def test_samples_follow_the_exact_row() -> None:

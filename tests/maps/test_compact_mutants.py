@@ -95,8 +95,8 @@ def test_the_figures_of_a_map() -> None:
     found, own = md.verify(made()), md.verify(design())
     assert (found.certified, found.violations, found.expected_loss) == (True, 0, None)
     assert found.rebuilt == "levels of the map"
-    assert 0.99 < found.effective_epsilon <= 1.0
-    assert abs(found.effective_epsilon - own.effective_epsilon) < 0.01
+    assert 0.99 < found.ratio <= 1.0
+    assert abs(found.ratio - own.ratio) < 0.01
 
 
 def test_reports_come_from_certified_maps_alone() -> None:

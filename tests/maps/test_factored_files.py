@@ -57,7 +57,7 @@ def altered(name: str) -> tuple[xr.Dataset, str]:
         return seal(mechanism.assign_attrs(claim=mechanism.attrs["claim"].replace("16", "64", 1))), "claim"
     if name == "remapped":
         return seal(mechanism.assign_attrs(expected_loss=mechanism.attrs["expected_loss"] * 0.9)), "expected_loss"
-    return seal(mechanism.assign_attrs(effective_epsilon=0.5)), "effective_epsilon"
+    return seal(mechanism.assign_attrs(ratio=0.5)), "ratio"
 
 
 @pytest.mark.parametrize(

@@ -332,7 +332,7 @@ def test_positions_on_both_banks_of_a_river(within):
 def test_what_was_asked_for_stands_first_in_files_of_positions():
     document = md.verify(river()).as_dict()
     assert (document["protects"], document["within"], document["ratio"]) == ("any two positions", 150.0, 1.0)
-    assert document["row_ratio"] == pytest.approx(river().attrs["effective_epsilon"], rel=1e-9)
+    assert document["row_ratio"] == pytest.approx(river().attrs["ratio"], rel=1e-9)
     assert document["row_ratio"] > 1.4
     assert 2.5 < document["factor_within"] < 3
 

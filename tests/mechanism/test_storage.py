@@ -294,7 +294,7 @@ CHANGES = {
     "a further attribute": lambda m: m.assign_attrs(note="x"),
     "a further variable": lambda m: m.assign(note=("secret", np.zeros(4))),
     "a coordinate no more": lambda m: m.reset_coords("secret_x"),
-    "a whole number for a float": lambda m: m.assign_attrs(lower_bound=0),
+    "an integer for a float": lambda m: m.assign_attrs(lower_bound=0),
 }
 
 

@@ -84,7 +84,7 @@ def overflowing() -> xr.Dataset:
     mechanism["row_sum"].values[:] = split_words([total] * 3)
     mechanism["row_loss"].values[:] = loss
     mechanism["remap"].values[:] = np.arange(3)
-    figures = {"expected_loss": loss.mean(), "remapped_loss": loss.mean(), "effective_epsilon": 1.0}
+    figures = {"expected_loss": loss.mean(), "remapped_loss": loss.mean(), "ratio": 1.0}
     return seal(mechanism.assign_attrs(step=step, cap=1, **figures))
 
 
@@ -242,35 +242,35 @@ def test_a_bound_above_the_loss_is_refused_whatever_it_follows_from() -> None:
     assert "which it should bound" in said
 
 
-MULTIPLES = [0.01, 0.0, -5.0, 3.0, math.nan, math.inf, 1 + 2.0**-52]
+SCALES = [0.01, 0.0, -5.0, 3.0, math.nan, math.inf, 1 + 2.0**-52]
 
 
-@pytest.mark.parametrize("multiple", MULTIPLES)
+@pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("make", [table, normalised, lambda: minimax(2.0), lambda: factored(FACTORED_CASE)])
-def test_a_multiple_is_recomputed(make, multiple: float) -> None:
+def test_a_scale_is_recomputed(make, scale: float) -> None:
     mechanism = make()
-    times = multiple / mechanism.attrs["multiple"]
-    effective = float(mechanism.attrs["effective_epsilon"]) * times
-    said = said_of(mechanism.assign_attrs(multiple=multiple, effective_epsilon=effective))
-    assert "multiple: " in said
+    times = scale / mechanism.attrs["scale"]
+    effective = float(mechanism.attrs["ratio"]) * times
+    said = said_of(mechanism.assign_attrs(scale=scale, ratio=effective))
+    assert "scale: " in said
 
 
 def test_the_metric_of_the_problem_is_rebuilt() -> None:
     mechanism = normalised()
-    assert md.verify(mechanism).effective_epsilon == pytest.approx(mechanism.attrs["effective_epsilon"], rel=1e-9)
-    assert mechanism.attrs["multiple"] > 1
+    assert md.verify(mechanism).ratio == pytest.approx(mechanism.attrs["ratio"], rel=1e-9)
+    assert mechanism.attrs["scale"] > 1
     other = described(mechanism, "problem_metric", epsilon=2.0)
     assert "problem_metric: is not the metric" in said_of(other)
     half = described(mechanism, "problem_metric", multiplier=0.5)
-    assert "multiple: " in said_of(half)
+    assert "scale: " in said_of(half)
     kept = {name: value for name, value in mechanism.attrs.items() if name != "problem_metric"}
-    assert "multiple: must be 1" in said_of(mechanism.drop_attrs(deep=False).assign_attrs(kept))
+    assert "scale: must be 1" in said_of(mechanism.drop_attrs(deep=False).assign_attrs(kept))
 
 
 def test_the_lengths_of_a_graph_before_its_multiple_are_rebuilt() -> None:
     mechanism = exponential.exponential_mechanism(ring(2.0))
-    assert mechanism.attrs["multiple"] != 1
-    assert md.verify(mechanism).effective_epsilon == pytest.approx(mechanism.attrs["effective_epsilon"], rel=1e-9)
+    assert mechanism.attrs["scale"] != 1
+    assert md.verify(mechanism).ratio == pytest.approx(mechanism.attrs["ratio"], rel=1e-9)
     longer = mechanism.assign(problem_length=mechanism["problem_length"] * 1.5)
     assert "problem_length: does not give the lengths" in said_of(longer)
     assert "problem_length: must be there" in said_of(mechanism.drop_vars("problem_length"))
@@ -317,8 +317,8 @@ def test_a_multiplier_is_printed_in_full(times: float) -> None:
 
 def test_a_sentence_of_twelve_digits_is_refused() -> None:
     mechanism = normalised()
-    exact = repr(float(mechanism.attrs["multiple"]))
-    short = mechanism.attrs["claim"].replace(exact, f"{mechanism.attrs['multiple']:.12g}")
+    exact = repr(float(mechanism.attrs["scale"]))
+    short = mechanism.attrs["claim"].replace(exact, f"{mechanism.attrs['scale']:.12g}")
     assert short != mechanism.attrs["claim"]
     assert "claim: " in said_of(mechanism.assign_attrs(claim=short))
 

@@ -55,24 +55,24 @@ def test_a_data_frame_with_a_row_for_every_mechanism(compared, problem):
 def test_a_table_of_ones_own_has_the_smallest_scale_that_holds(compared, problem):
     mine = compared.set_index("mechanism").loc["mine"]
     assert mine["loss"] == pytest.approx(0.5 * 3 / 4, rel=EXACT)
-    assert mine["effective_epsilon"] == pytest.approx(lazy_epsilon(4) / 0.9, rel=EXACT)
+    assert mine["ratio"] == pytest.approx(lazy_epsilon(4) / 0.9, rel=EXACT)
     assert np.isnan(compared["gap"].iloc[-2])
 
 
 @needs("surveys")
 def test_a_dataset_is_judged_as_the_closed_form_is(compared):
     rows = compared.set_index("mechanism")
-    for name in ("loss", "remapped_loss", "effective_epsilon", "gap", "rank", "asymptotic_mse"):
+    for name in ("loss", "remapped_loss", "ratio", "gap", "rank", "asymptotic_mse"):
         assert rows.loc["theirs", name] == pytest.approx(rows.loc["exponential", name], rel=EXACT)
 
 
 def test_a_dataset_is_judged_by_the_problem_and_not_by_what_it_says(problem):
     other = replace(problem, metric=0.5 * problem.metric, loss=md.losses.Distance())
-    made = md.baselines.exponential(other).assign_attrs(expected_loss=0.0, effective_epsilon=0.1)
+    made = md.baselines.exponential(other).assign_attrs(expected_loss=0.0, ratio=0.1)
     [given] = compare(problem, mechanisms={"theirs": made}).query("mechanism == 'theirs'").to_dict("records")
     again = md.baselines.from_table(problem, md.probabilities(made).values, name="again", claimed_epsilon=None)
     assert given["loss"] == pytest.approx(again.attrs["expected_loss"], rel=EXACT)
-    assert given["effective_epsilon"] == pytest.approx(again.attrs["effective_epsilon"], rel=EXACT)
+    assert given["ratio"] == pytest.approx(again.attrs["ratio"], rel=EXACT)
 
 
 def test_counts_are_tables_too(problem):
@@ -114,16 +114,16 @@ def test_what_is_no_mechanism_is_refused_before_any_work(case, command, problem,
     assert caught.value.field == field
 
 
-def test_smallest_epsilon_in_every_kind_of_metric():
+def test_effective_epsilon_in_every_kind_of_metric():
     euclidean = compare(CASES["euclidean lattice"]()).set_index("mechanism")
-    assert (euclidean["smallest_epsilon"] > 0).drop("constant").all()
+    assert (euclidean["effective_epsilon"] > 0).drop("constant").all()
     eikonal = compare(md.load_problem("line", cells=4)).set_index("mechanism")
     claimed = eikonal["claimed_epsilon"].notna()
     assert claimed.any()
     assert not claimed.all()
-    expected = (eikonal["claimed_epsilon"] * eikonal["effective_epsilon"])[claimed]
-    assert eikonal["smallest_epsilon"][claimed].to_numpy() == pytest.approx(expected.to_numpy(), rel=EXACT)
-    assert eikonal["smallest_epsilon"][~claimed].isna().all()
+    expected = (eikonal["claimed_epsilon"] * eikonal["ratio"])[claimed]
+    assert eikonal["effective_epsilon"][claimed].to_numpy() == pytest.approx(expected.to_numpy(), rel=EXACT)
+    assert eikonal["effective_epsilon"][~claimed].isna().all()
 
 
 def test_a_baseline_from_outside_the_package(problem, monkeypatch, tmp_path):
@@ -143,16 +143,16 @@ def test_a_baseline_from_outside_the_package(problem, monkeypatch, tmp_path):
 def test_a_table_of_ones_own_has_one_level_all_along_a_sweep(problem):
     curve = sweep(problem, [0.5, 1.0, 4.0], mechanisms={"mine": lazy(4)})
     assert curve["mine_loss"].values.tolist() == [curve["mine_loss"].values[0]] * 3
-    assert curve["mine_effective_epsilon"].values == pytest.approx([lazy_epsilon(4) / 0.9] * 3, rel=EXACT)
+    assert curve["mine_effective_scale"].values == pytest.approx([lazy_epsilon(4) / 0.9] * 3, rel=EXACT)
     assert [baselines_of(row)["mine"] for row in sweep_rows(curve)] == [True, True, False]
     frame = curve.to_dataframe()
-    assert frame.index.name == "multiplier"
+    assert frame.index.name == "scale"
     assert frame["mine_loss"].tolist() == curve["mine_loss"].values.tolist()
 
 
 def test_scales_that_nobody_names():
     curve = sweep(CASES["discrete"]())
-    assert curve["multiplier"].values == pytest.approx([2 ** (k / 2) for k in range(-4, 5)])
+    assert curve["scale"].values == pytest.approx([2 ** (k / 2) for k in range(-4, 5)])
 
 
 def test_tables_as_files(problem, tmp_path):
@@ -184,7 +184,7 @@ def test_curves_as_files(problem, tmp_path):
 
 
 def test_latex_escapes_what_it_must(problem, tmp_path):
-    table = rows(dict(each_mechanism(problem, only=["x & 50 %_"], given={"x & 50 %_": lazy(4)})), problem)
+    table = rows(dict(each_mechanism(problem, only=["x & 50 %_"], mechanisms={"x & 50 %_": lazy(4)})), problem)
     assert r"x \& 50 \%\_ & " in write_rows(table, tmp_path / "t.tex").read_text()
 
 
@@ -213,8 +213,8 @@ def test_both_kinds_of_claim_stand_in_one_table(capsys):
     broken = said.partition("Not private as claimed: ")[2].partition(".")[0]
     assert not {"positions", "spline_laplace"} & set(broken.split(", "))
     anywhere = found[found["claim_over"] == "positions"]
-    assert (anywhere["effective_epsilon"] == 1).all()  # of the claim about positions; that of the rows stands beside it
-    assert (anywhere["smallest_epsilon"] == 0.8).all()
+    assert (anywhere["ratio"] == 1).all()  # of the claim about positions; that of the rows stands beside it
+    assert (anywhere["effective_epsilon"] == 0.8).all()
     assert anywhere.loc["positions", "row_ratio"] > 1
     assert centres["row_ratio"].isna().all()
     assert {"position", "over"} <= set(said.split())

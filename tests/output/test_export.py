@@ -39,7 +39,7 @@ def in_space():
     return DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=Distance(), reports=reports)
 
 
-COMMENTS = ("problem", "program", "loss", "expected_loss", "lower_bound", "effective_epsilon")
+COMMENTS = ("problem", "program", "loss", "expected_loss", "lower_bound", "ratio")
 MECHANISMS = {
     "line": lambda: solve(Optimal(problem=load_problem("line", cells=5))),
     "plane": lambda: exponential.exponential_mechanism(load_problem("flat", cells=3)),

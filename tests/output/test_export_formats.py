@@ -56,7 +56,7 @@ def test_json_reads_back_exactly(tmp_path, name):
     assert found["report_points"] == points_of(mechanism, "report")
     assert found["unit"] == mechanism["secret_x"].attrs["units"]
     assert found["claim"] == claim_of(mechanism)
-    kept = ("problem", "program", "loss", "expected_loss", "effective_epsilon")
+    kept = ("problem", "program", "loss", "expected_loss", "ratio")
     assert found["sha256"] == digest
     assert {key: found[key] for key in kept} == {key: mechanism.attrs[key] for key in kept}
     assert found.get("lower_bound") == mechanism.attrs.get("lower_bound")

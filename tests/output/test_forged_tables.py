@@ -165,7 +165,7 @@ def fewer(f):
     f.masses.pop()
 
 
-HEX = "an edge is two whole numbers and an exact float in hex"
+HEX = "an edge is two integers and an exact float in hex"
 NONE = "no table: "
 LOOSE = {
     HEX: [
@@ -185,7 +185,7 @@ LOOSE = {
         *map(edge, ["{}", "[TAIL, HEAD]", "7", "null", '{"a": 1}', "["]),
         *(told("loss", text) for text in ("01", "1_0", "'a'", "[" * 10**5, "", "1 2")),
     ],
-    "plain whole number": [
+    "plain integer": [
         *map(as_ends, [f"0, {HUGE}", f"-{HUGE}, 1"]),
         *map(mass, ["0MASS", "+MASS", "--MASS", "0_MASS", "0xMASS", "MASS.", " MASS", "\u00a0MASS"]),
         *map(mass, ["", "\uff11", "\u0663", HUGE]),
@@ -304,8 +304,8 @@ def test_a_claim_about_another_table_is_refused(parts, judged, suffix, forge, na
     [
         (lambda f: f.sums.__setitem__(0, "0"), "ZeroDivisionError"),
         (lambda f: f.sums.__setitem__(0, "1" + f.sums[0]), "secret 0: the masses sum to"),
-        (lambda f: f.sums.__setitem__(0, "1_0"), "plain whole number"),
-        (lambda f: f.sums.__setitem__(0, ""), "plain whole number"),
+        (lambda f: f.sums.__setitem__(0, "1_0"), "plain integer"),
+        (lambda f: f.sums.__setitem__(0, ""), "plain integer"),
         (lambda f: setattr(f, "sums", None), "what masses are divided by"),
     ],
 )

@@ -157,13 +157,13 @@ def test_a_graph_has_no_level_above():
 
 def test_a_baseline_that_leaves_the_axis_has_an_arrow_with_its_level():
     curve = sweep(CASES["euclidean lattice"](), [0.5, 1.0, 2.0])
-    gone = curve.assign(exponential_effective_epsilon=("multiplier", [0.01, 0.05, 1.0]))
-    assert not arrows(curve.assign(exponential_effective_epsilon=("multiplier", curve["multiplier"].values)))
+    gone = curve.assign(exponential_effective_scale=("scale", [0.01, 0.05, 1.0]))
+    assert not arrows(curve.assign(exponential_effective_scale=("scale", curve["scale"].values)))
     (arrow,) = arrows(gone)
     axes = plot_sweep(gone).axes[0]
     (x, y), low = arrow, axes.get_xlim()[0]
     assert x == pytest.approx(low)
-    levels, losses = gone["exponential_effective_epsilon"].values, gone["exponential_loss"].values
+    levels, losses = gone["exponential_effective_scale"].values, gone["exponential_loss"].values
     inside = int(np.flatnonzero(levels >= low)[0])
     share = math.log(low / levels[inside - 1]) / math.log(levels[inside] / levels[inside - 1])
     between = math.log(losses[inside - 1]) * (1 - share) + math.log(losses[inside]) * share

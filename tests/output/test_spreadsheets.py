@@ -96,4 +96,4 @@ def test_an_export_says_its_problem_and_runs_none(tmp_path: Path) -> None:
     path = md.export(seal(made("line").assign_attrs(problem=name)), tmp_path / "t.csv")
     assert starts_formulas(path) == []
     assert verify_table.main([str(path)]) == 0
-    assert verify_table.read(path).told["problem"] == name
+    assert verify_table.read(path).header["problem"] == name

@@ -21,12 +21,12 @@ from mechdesign.mechanism.dataset import checksum
 from mechdesign.mechanism.storage import load, save
 from mechdesign.output import sweep as module
 from mechdesign.output.plot import load_drawable, plot_sweep, save_plot
-from mechdesign.output.sweep import baseline_names, baselines_of, multiplier_range, sweep, sweep_rows
+from mechdesign.output.sweep import baseline_names, baselines_of, scale_range, sweep, sweep_rows
 from mechdesign.problem.problem import DesignProblem, load_problem, read_problem_file
 from mechdesign.programs.program import Optimal
 from mechdesign.solvers.solve import solve
 
-MULTIPLIERS = (2.0, 0.25, 0.5, 1.0)
+SCALES = (2.0, 0.25, 0.5, 1.0)
 CURVES = {  # and what the picture says of the metric
     "line, zero-one": "eikonal metric, 2 neighbours, eps = 0.9 nats per cell",
     "discrete": "discrete metric, eps = 1.5 nats",
@@ -46,24 +46,24 @@ def problem_of(case: str) -> DesignProblem:
 
 @cache
 def curve_of(case: str) -> xr.Dataset:
-    return sweep(problem_of(case), MULTIPLIERS, gap=SOLVED)
+    return sweep(problem_of(case), SCALES, gap=SOLVED)
 
 
-def optimum_at(problem: DesignProblem, multiplier: float) -> float:
-    there = replace(problem, metric=multiplier * problem.metric)
+def optimum_at(problem: DesignProblem, scale: float) -> float:
+    there = replace(problem, metric=scale * problem.metric)
     return float(solve(Optimal(problem=there), gap=SOLVED).attrs["lower_bound"])
 
 
 @ALL
 def test_every_point_encloses_the_optimum(case: str) -> None:
     curve = curve_of(case)
-    assert curve["multiplier"].values.tolist() == sorted(MULTIPLIERS)
+    assert curve["scale"].values.tolist() == sorted(SCALES)
     assert (curve["lower_bound"] <= curve["loss"]).all()
     assert (curve["gap"] <= SOLVED).all()
-    assert (curve["effective_epsilon"] <= curve["multiplier"]).all()
-    for k, multiplier in enumerate(sorted(MULTIPLIERS)):
-        assert optimum_at(problem_of(case), multiplier) <= curve["loss"].values[k]
-    assert json.loads(curve.attrs["stopped"]) == ["gap"] * len(MULTIPLIERS)
+    assert (curve["effective_scale"] <= curve["scale"]).all()
+    for k, scale in enumerate(sorted(SCALES)):
+        assert optimum_at(problem_of(case), scale) <= curve["loss"].values[k]
+    assert json.loads(curve.attrs["stopped"]) == ["gap"] * len(SCALES)
 
 
 @ALL
@@ -78,11 +78,11 @@ def test_no_baseline_beats_the_optimum_at_the_level_it_truly_has(case: str) -> N
     found = 0
     for row in sweep_rows(curve_of(case)):
         for name, broken in baselines_of(row).items():
-            level, loss = row[f"{name}_effective_epsilon"], row[f"{name}_loss"]
+            level, loss = row[f"{name}_effective_scale"], row[f"{name}_loss"]
             bound = row["lower_bound"] if not broken else optimum_at(problem_of(case), level)
             assert loss >= bound * (1 - DESIGN_MARGIN)
             found += 1
-    assert found >= 3 * len(MULTIPLIERS)
+    assert found >= 3 * len(SCALES)
 
 
 def test_a_baseline_that_breaks_its_claim_shows() -> None:
@@ -91,7 +91,7 @@ def test_a_baseline_that_breaks_its_claim_shows() -> None:
     }
     assert broken == {"geometric_normalised"}
     curve = curve_of("line, zero-one")
-    assert (curve["geometric_normalised_effective_epsilon"] > 1.05 * curve["multiplier"]).all()
+    assert (curve["geometric_normalised_effective_scale"] > 1.05 * curve["scale"]).all()
 
 
 @pytest.mark.parametrize("case", ["line, zero-one", "euclidean lattice", "graph, table loss"])
@@ -103,9 +103,9 @@ def test_a_vanishing_multiplier_leaves_the_best_constant(case: str) -> None:
 
 
 def test_the_curve_of_a_line_is_the_closed_form() -> None:
-    multipliers = multiplier_range(0.2, 5.0, 5)
-    curve = sweep(load_problem("line"), multipliers, gap=SOLVED)
-    published = [read_problem_file("line").module.published(epsilon=0.9 * s)["optimal"] for s in multipliers]
+    scales = scale_range(0.2, 5.0, 5)
+    curve = sweep(load_problem("line"), scales, gap=SOLVED)
+    published = [read_problem_file("line").module.published(epsilon=0.9 * s)["optimal"] for s in scales]
     assert curve["loss"].values == pytest.approx(published, rel=SOLVED)
     assert curve["eikonal_loss"].values == pytest.approx(published, rel=SOLVED)
     assert curve["geometric_clamped_loss"].values == pytest.approx(published, rel=SOLVED)
@@ -116,8 +116,8 @@ def test_multiples_of_a_multiple() -> None:
     there = replace(problem, metric=0.5 * problem.metric)
     one, other = sweep(there, [2.0], gap=SOLVED), sweep(problem, [1.0], gap=SOLVED)
     assert one["loss"].item() == pytest.approx(other["loss"].item(), rel=2 * SOLVED)
-    assert one["exponential_effective_epsilon"].item() == pytest.approx(
-        2 * other["exponential_effective_epsilon"].item(), rel=1e-9
+    assert one["exponential_effective_scale"].item() == pytest.approx(
+        2 * other["exponential_effective_scale"].item(), rel=1e-9
     )
 
 
@@ -132,7 +132,7 @@ def test_solves_run_downwards_each_started_from_the_one_before(monkeypatch: pyte
 
     monkeypatch.setattr(module, "_solve", spy)
     sweep(problem_of("discrete"), [1.0, 4.0, 2.0], on_progress=lambda row: reported.append(row["scale"]))
-    assert [multiplier for multiplier, _, _ in seen] == reported == [4.0, 2.0, 1.0]
+    assert [scale for scale, _, _ in seen] == reported == [4.0, 2.0, 1.0]
     assert [start for _, start, _ in seen] == [None, seen[0][2], seen[1][2]]
 
 
@@ -145,23 +145,23 @@ def test_an_interrupt_keeps_the_points_that_are_done(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(module, "_solve", stop)
     curve = sweep(problem_of("discrete"), [1.0, 2.0, 4.0])
-    assert curve["multiplier"].values.tolist() == [2.0, 4.0]
+    assert curve["scale"].values.tolist() == [2.0, 4.0]
     assert json.loads(curve.attrs["stopped"]) == ["interrupt", "gap"]
 
 
 @pytest.mark.parametrize(
-    ("multipliers", "given", "field"),
+    ("scales", "given", "field"),
     [
-        ([], {}, "multipliers"),
-        ([0.0, 1.0], {}, "multipliers"),
-        ([1.0, float("nan")], {}, "multipliers"),
-        ([1.0, 1.0], {}, "multipliers"),
+        ([], {}, "scales"),
+        ([0.0, 1.0], {}, "scales"),
+        ([1.0, float("nan")], {}, "scales"),
+        ([1.0, 1.0], {}, "scales"),
         ([1.0], {"gap": -1.0}, "gap"),
     ],
 )
-def test_bad_requests(multipliers: list[float], given: dict[str, float], field: str) -> None:
+def test_bad_requests(scales: list[float], given: dict[str, float], field: str) -> None:
     with pytest.raises(InputError) as caught:
-        sweep(problem_of("discrete"), multipliers, **given)
+        sweep(problem_of("discrete"), scales, **given)
     assert caught.value.field == field
 
 
@@ -197,7 +197,7 @@ def test_the_picture_states_problem_metric_and_units(case: str) -> None:
     assert above.get_ylabel().endswith(unit)
     assert above.get_xscale() == below.get_xscale() == "log"
     drawn = {line.get_label(): line for line in above.lines}
-    assert drawn["exponential"].get_xdata().tolist() == curve["exponential_effective_epsilon"].values.tolist()
+    assert drawn["exponential"].get_xdata().tolist() == curve["exponential_effective_scale"].values.tolist()
     (optimal,) = (line for label, line in drawn.items() if str(label).startswith("optimal"))
     assert optimal.get_ydata().tolist() == curve["loss"].values.tolist()
     losses = np.concatenate([curve[name].values for name in curve if str(name).endswith("loss")])
@@ -210,7 +210,7 @@ def test_the_picture_states_problem_metric_and_units(case: str) -> None:
 )
 def test_the_legend_rounds_the_certified_gap_up(gap: float, printed: str) -> None:
     curve = curve_of("discrete")
-    widened = curve.assign(gap=("multiplier", np.full(len(MULTIPLIERS), gap)))
+    widened = curve.assign(gap=("scale", np.full(len(SCALES), gap)))
     labels = [line.get_label() for line in plot_sweep(widened).axes[0].lines]
     assert f"optimal, certified within {printed}" in labels
 

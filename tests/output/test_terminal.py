@@ -23,7 +23,7 @@ from mechdesign.solvers.design import Progress
 from mechdesign.verification.verify import verify
 
 NAMES = ["optimal", "geometric_normalised", "randomized_response"]
-HEAD = ["mechanism", "loss", "lower bound", "remapped loss", "claimed eps", "smallest eps", "asymptotic MSE"]
+HEAD = ["mechanism", "loss", "lower bound", "remapped loss", "claimed eps", "effective eps", "asymptotic MSE"]
 WORDS = ["a" * 12, "b" * 30]
 
 
@@ -35,8 +35,8 @@ def show_words(blocks):
 def row(name: str, figure: float, bound: float | None = 0.123456) -> Row:
     return Row(
         mechanism=name, loss=figure, lower_bound=bound, gap=figure / 7, remapped_loss=figure / 3,
-        expected_distance=figure / 11, claimed_epsilon=0.400024, smallest_epsilon=1.2345678,
-        effective_epsilon=1.0 if bound else 1.52, least_epsilon=None, rank=225, asymptotic_mse=9759.3911,
+        expected_distance=figure / 11, claimed_epsilon=0.400024, effective_epsilon=1.2345678,
+        ratio=1.0 if bound else 1.52, epsilon_lower_bound=None, rank=225, asymptotic_mse=9759.3911,
         position_loss=figure / 13, claim_over="cells", row_ratio=None,
     )  # fmt: skip
 
@@ -88,8 +88,8 @@ def test_columns_without_figures_are_left_out(capsys):
 def test_a_sweep_fits(columns, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", str(columns))
     names = ("eikonal", "exponential", "geometric_clamped", "geometric_normalised", "planar_laplace", "another_one")
-    figures = {f"{name}_loss": 123.456 for name in names} | {f"{name}_effective_epsilon": 0.5443 for name in names}
-    own = {"loss": 8.4624, "lower_bound": 8.4624, "gap": 2e-7, "effective_epsilon": 0.5, "stopped": "gap"}
+    figures = {f"{name}_loss": 123.456 for name in names} | {f"{name}_effective_scale": 0.5443 for name in names}
+    own = {"loss": 8.4624, "lower_bound": 8.4624, "gap": 2e-7, "ratio": 0.5, "stopped": "gap"}
     curve = [{"scale": s, **own, **figures} for s in (0.5, 2.0)]
     show_words(curve_words(curve, CASES["discrete"]()))
     assert "position loss" not in capsys.readouterr().out  # there are no positions
@@ -165,7 +165,7 @@ def test_no_rows_are_no_table(capsys):
 
 SUMMARY = {
     "problem": "p", "program": "optimal", "claim": "the whole claim", "loss": 0.769355, "objective": None,
-    "objective_of": None, "lower_bound": 0.7693546, "gap": 5.25e-7, "effective_epsilon": 1.0, "certified": True,
+    "objective_of": None, "lower_bound": 0.7693546, "gap": 5.25e-7, "ratio": 1.0, "certified": True,
     "peak_mb": 300.0, "seconds": 1.234, "file": "x.nc", "remedy": None, "position_loss": None, "stopped": "gap",
 }  # fmt: skip
 
@@ -173,13 +173,13 @@ SUMMARY = {
 @pytest.mark.parametrize(
     ("case", "changed", "sentence"),
     [
-        ("line, zero-one", {}, "A report is the true one with probability 30.47 %. Proved in whole numbers."),
+        ("line, zero-one", {}, "A report is the true one with probability 30.47 %. Proved in integers."),
         ("line, zero-one", {"stopped": "time", "gap": 0.1199}, "A report is the true one with probability 30.47 %."),
         ("euclidean lattice", {"position_loss": 2.25},
-         "Reports are 1.5 cells off the true position (root mean square). Proved in whole numbers."),
-        ("graph, table loss", {}, "Reports have a loss of 0.6435 on average. Proved in whole numbers."),
+         "Reports are 1.5 cells off the true position (root mean square). Proved in integers."),
+        ("graph, table loss", {}, "Reports have a loss of 0.6435 on average. Proved in integers."),
         ("scattered points", {"objective_of": "the largest loss over the secrets", "objective": 2.5003},
-         "The largest loss over the secrets is 2.501 km. Proved in whole numbers."),
+         "The largest loss over the secrets is 2.501 km. Proved in integers."),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("verbose", [False, True])

@@ -146,8 +146,8 @@ def test_every_exported_table_is_proved(tmp_path, name, suffix):
     table = verify_table.read(str(md.export(mechanism, tmp_path / f"t.{suffix}")))
     assert table.rows == mechanism["mass"].values.tolist()
     described = json.loads(mechanism.attrs["metric"])
-    assert table.told["claim"]["metric"] == described | ({"multiplier": 1.0} if name == "graph" else {})
-    assert table.told["claim"]["domain"] == json.loads(mechanism.attrs["domain"])
+    assert table.header["claim"]["metric"] == described | ({"multiplier": 1.0} if name == "graph" else {})
+    assert table.header["claim"]["domain"] == json.loads(mechanism.attrs["domain"])
     named = (mechanism[f"edge_{name}"].values.tolist() for name in ("tail", "head", "length"))
     assert table.edges == list(zip(*named, strict=True))
     assert verify_table.faults_of(table) == []
@@ -219,7 +219,7 @@ IN_CSV = [
     ("\n1,1.5,1,1.5", "\n1,1.5,1,1.25", "not at the same places"),
     ("\n1,1.5,1,", "\n1,1.25,1,", "not at the same places"),
     ("\n1,1.5,1,1.5,0.", "\n1,1.5,1,1.5,1.", "another probability"),
-    ("\n1,1.5,1,1.5,0.", "\n1,1.5,1,1.5,0.,0", "plain whole number"),
+    ("\n1,1.5,1,1.5,0.", "\n1,1.5,1,1.5,0.,0", "plain integer"),
     ("\n", "\r\n", "control characters"),
 ]
 IN_JSON = [
@@ -229,7 +229,7 @@ IN_JSON = [
     ('"reports": 5', '"reports": 4', "as many coordinates"),
     ('"secrets": 5', '"secrets": 6', "as many coordinates"),
     ("mechdesign/table/1", "mechdesign/table/2", "another format"),
-    ('"mass": ["', '"mass": ["+', "plain whole number"),
+    ('"mass": ["', '"mass": ["+', "plain integer"),
     ('"mass": ["', '"mass": ["1 ', "masses and 4 edges that it speaks of"),
     ('"mass": ["', '"mass": [7, "', "not a mechanism table"),
     ('"mass": [', '"mass": "", "more": [', "no lists of masses"),

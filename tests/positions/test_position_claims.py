@@ -84,7 +84,7 @@ def worst_share(name, pairs, rows=None):
         else:
             first, second = rows[cell], rows[other]
         ratio = max(abs(a - b) / min(a, b) for a, b in zip(first, second, strict=True))
-        rise = math.log1p(ratio)  # of whole numbers, divided once
+        rise = math.log1p(ratio)  # of integers, divided once
         worst = max(worst, rise / d if d else (math.inf if ratio > 0 else 0.0))
         over += rise > d
     return worst, over

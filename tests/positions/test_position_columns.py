@@ -1,4 +1,4 @@
-"""Weights of certified columns: each column within the cones, in whole numbers; designs beside the optimum, the clamped
+"""Weights of certified columns: each column within the cones, in integers; designs beside the optimum, the clamped
 kernel and one changed number; weights and noise by another solver.
 """
 
@@ -35,7 +35,7 @@ from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.design import Targets
 
 GAP = 1e-5
-ROUNDED = 1e-5  # of an objective: what weights to the gap and repair to whole numbers change
+ROUNDED = 1e-5  # of an objective: what weights to the gap and repair to integers change
 
 
 def problem(shape, epsilon: float, loss: str = "squared", *, prior=None, **given) -> DesignProblem:

@@ -176,7 +176,7 @@ def test_what_positions_cost_on_twenty_by_twenty_cells(epsilon: float, most: flo
 
 
 def test_levels_above_four_nats_a_cell_count_as_four() -> None:
-    """The check of whole numbers takes them for four: cones beyond would lose all of what they gain, and more."""
+    """The check of integers takes them for four: cones beyond would lose all of what they gain, and more."""
     wide, four = (
         solve_positions(Positions(square(4, epsilon)), Targets(gap=GAP, options={"bound": False}))
         for epsilon in (9.0, 4.0)

@@ -103,7 +103,7 @@ def by_interpolation(p, whole):
 
 
 def named_cones(p, z):
-    """The nine conditions of a constant level as the module names them: corners, edges and node, in whole numbers."""
+    """The nine conditions of a constant level as the module names them: corners, edges and node, in integers."""
     sw, w, nw, s, c, n, se, e, ne = (int(x) for x in p)
 
     def corner(c, e, n, ne):

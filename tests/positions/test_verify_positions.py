@@ -87,9 +87,9 @@ def test_levels_and_masses_that_do_not_prove_the_claim_are_refused(tmp_path):
     sums = [sum(row) for row in rows]
     (fault,) = verify_table.position_faults(table._replace(rows=rows, sums=sums))
     assert "rows that sum to 2^62" in fault
-    patches = [list(patch) for patch in table.told["patch"]]
+    patches = [list(patch) for patch in table.header["patch"]]
     patches[3][10] = (9.0).hex()
-    (fault,) = verify_table.position_faults(table._replace(told=table.told | {"patch": patches}))
+    (fault,) = verify_table.position_faults(table._replace(header=table.header | {"patch": patches}))
     assert "lower levels" in fault
 
 

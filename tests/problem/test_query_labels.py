@@ -72,7 +72,7 @@ def test_rasters_that_give_no_labels(tmp_path: Path) -> None:
     assert len(Query.from_raster(Raster(x=x, y=y, values=values, unit="m"), domain).values) == 9
     with pytest.raises(InputError, match="NODATA") as caught:
         read_raster(write_map(tmp_path, ".asc", values - 1, x, y), unit="m")
-    with pytest.raises(InputError, match="whole numbers") as caught:
+    with pytest.raises(InputError, match="integers") as caught:
         Query.from_raster(Raster(x=x, y=y, values=values + 0.5, unit="m"), domain)
     assert (caught.value.field, caught.value.value) == ("labels", "0.5 (9 such)")
     with pytest.raises(UnitError):
@@ -89,11 +89,11 @@ def test_rasters_that_give_no_labels(tmp_path: Path) -> None:
     [
         ([0, 1, 2], "must have shape"),
         ([4] * 8, "at least two answers"),
-        ([0, 1, 0, 1, 0, 1, 0, 0.5], "whole numbers"),
-        ([0, 1, 0, 1, 0, 1, 0, float("nan")], "whole numbers"),
-        ([0, 1, 0, 1, 0, 1, 0, 1e300], "whole numbers"),
-        ([[0, 1, 0, 1, 0, 1, 0, 1]], "whole numbers"),
-        ([], "whole numbers|at least two"),
+        ([0, 1, 0, 1, 0, 1, 0, 0.5], "integers"),
+        ([0, 1, 0, 1, 0, 1, 0, float("nan")], "integers"),
+        ([0, 1, 0, 1, 0, 1, 0, 1e300], "integers"),
+        ([[0, 1, 0, 1, 0, 1, 0, 1]], "integers"),
+        ([], "integers|at least two"),
     ],
 )
 def test_bad_labels(labels: list[object], message: str) -> None:

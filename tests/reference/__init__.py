@@ -1,6 +1,6 @@
 """A second verifier, in plain Python: is a small file true to the claim and the figures that are printed of it?
 
-It shares no code with the package and no arithmetic with NumPy: whole numbers, fractions and integer square roots, the
+It shares no code with the package and no arithmetic with NumPy: integers, fractions and integer square roots, the
 statements of the docstrings taken up again. It puts the claim together from metric and domain as a
 mathematician would, compares the printed sentence with it word by word, and asks nothing of how the file came about.
 

@@ -172,7 +172,7 @@ def epsilon_untruths(file, claim, mass, lengths, lists, printed):
     rows = printed.get("row_ratio")  # of a file with a claim about positions, whose own ratio is 1
     if rows is not None and printed["ratio"] not in (None, 1.0):
         yield f"ratio {printed['ratio']!r} of certified positions"
-    said, multiple = printed["effective_epsilon"] if rows is None else rows, file.attribute("multiple", float)
+    said, multiple = printed["ratio"] if rows is None else rows, file.attribute("scale", float)
     if said is None:
         return
     own = figures.problem_metric(file)
@@ -185,13 +185,13 @@ def epsilon_untruths(file, claim, mass, lengths, lists, printed):
         asked = lengths
     else:
         if not said >= 0:
-            yield f"effective_epsilon {said!r}"
+            yield f"ratio {said!r}"
         return
     most = multiple * largest
     true = steepest if asked is lengths else figures.steepest(mass, sums, asked)
-    for shown in (said, file.attrs.get("effective_epsilon", said)):
+    for shown in (said, file.attrs.get("ratio", said)):
         if not figures.between(true, shown, max(most, true)):
-            yield f"effective_epsilon {shown!r}, which is {true!r}, by the listed lengths {most!r}"
+            yield f"ratio {shown!r}, which is {true!r}, by the listed lengths {most!r}"
 
 
 def described_lengths(file: File, metric: Mapping[str, Any], size: int) -> Lengths:

@@ -1,4 +1,4 @@
-"""An independent reader of compact maps: Python's own whole numbers and fractions, and nothing of the package.
+"""An independent reader of compact maps: Python's own integers and fractions, and nothing of the package.
 
 Written from the text of maps/compact.py, file.py and draw.py. Slow: a heap, a place at a time.
 """

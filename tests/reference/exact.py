@@ -49,7 +49,7 @@ def square_root(x: Fraction, bits: int) -> tuple[Fraction, Fraction]:
 
 @lru_cache(maxsize=4096)
 def exponential(x: Fraction, bits: int) -> tuple[int, int]:
-    """Whole numbers L and U with L <= 2^bits e^x <= U, for 0 <= x <= 400.
+    """Integers L and U with L <= 2^bits e^x <= U, for 0 <= x <= 400.
 
     Taylor's series of e^{x / 2^k}, x / 2^k <= 2^-8, every term rounded outwards and the rest of the series, at most
     twice its first term, added above; then k squarings.
@@ -80,7 +80,7 @@ def _up(numerator: int, denominator: int) -> int:
 
 
 def within(first: int, second: int, length: Length) -> bool:
-    """Whether first <= e^length second, for whole numbers >= 1; true where 1000 bits leave it open."""
+    """Whether first <= e^length second, for integers >= 1; true where 1000 bits leave it open."""
     if first <= second:
         return True
     for bits in PRECISIONS:
@@ -95,7 +95,7 @@ def within(first: int, second: int, length: Length) -> bool:
 
 
 def log_ratio(first: int, second: int) -> float:
-    """ln(first / second) of whole numbers >= 1, to a relative 1e-15 where the ratio is near 1 too."""
+    """ln(first / second) of integers >= 1, to a relative 1e-15 where the ratio is near 1 too."""
     share = Fraction(first - second, second)
     if abs(share) < Fraction(1, 1000):
         x = float(share)
@@ -104,7 +104,7 @@ def log_ratio(first: int, second: int) -> float:
 
 
 def lower_ratio(x: Fraction) -> tuple[int, int]:
-    """Whole numbers R and s with R = floor(2^s e^x) and 2^61 <= R < 2^62, x in [0, 80] (longer lengths count as 80)."""
+    """Integers R and s with R = floor(2^s e^x) and 2^61 <= R < 2^62, x in [0, 80] (longer lengths count as 80)."""
     low, high = exponential(min(max(x, Fraction(0)), Fraction(80)), 300)
     drop = low.bit_length() - 62
     if x < 0 or low >> drop != high >> drop:

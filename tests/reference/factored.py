@@ -66,7 +66,7 @@ class Built:
 
 
 def parts(file: File) -> Parts:
-    """The whole numbers of a file, each in its range."""
+    """The integers of a file, each in its range."""
     weight, target = file.values("weight", ("column",), "uint32"), file.values("target", ("column",), "int64")
     inner = file.values("inner", ("secret",), "int64")
     step, cap = file.attribute("step", int), file.attribute("cap", int)
@@ -88,7 +88,7 @@ def parts(file: File) -> Parts:
 
 
 def build(file: File) -> Built:
-    """The probabilities of a file as whole numbers."""
+    """The probabilities of a file as integers."""
     held = parts(file)
     mass = [held.row(u) for u in range(len(held.inner))]
     number = {place: secret for secret, place in enumerate(held.inner)}
@@ -166,7 +166,7 @@ def figure_untruths(
     The effective epsilon is the largest (units * step + |ln S(u) - ln S(v)|) / d over the edges, at most 1: no
     log-ratio exceeds it, and on edges that are shortest paths it is attained.
     """
-    said = printed["effective_epsilon"]
+    said = printed["ratio"]
     if said is not None:
         steep = figures.steepest(built.mass, built.sums, lengths)
         shares = [
@@ -175,9 +175,9 @@ def figure_untruths(
             for pair, length in lengths.items()
         ]
         most = min(1.0, max(shares))
-        for shown in (said, file.attrs.get("effective_epsilon", said)):
+        for shown in (said, file.attrs.get("ratio", said)):
             if not (figures.between(most, shown, most * (1 + ROUNDED_DOWN)) and shown * (1 + figures.AGREE) >= steep):
-                yield f"effective_epsilon {shown!r}, log-ratios over lengths reach {steep!r}"
+                yield f"ratio {shown!r}, log-ratios over lengths reach {steep!r}"
     if "remapped_loss" in file.attrs:
         best = remapped_loss(file, built, prior)
         if not figures.close(file.attrs["remapped_loss"], best):

@@ -38,8 +38,8 @@ def position_untruths(file: File, sentence: object) -> Iterator[str]:
     low = tuple(Fraction(x) for x in grid["origin"])
     cells = {_cell(place, tuple(zip(shape, (side, side), low, strict=True))): u for u, place in enumerate(places)}
     metric = file.described("problem_metric" if "problem_metric" in file.attrs else "metric")
-    if "problem_metric" not in file.attrs and file.attribute("multiple", float) != 1:
-        metric["multiplier"] = 1.0  # that of the claim about rows is `multiple` times it
+    if "problem_metric" not in file.attrs and file.attribute("scale", float) != 1:
+        metric["multiplier"] = 1.0  # that of the claim about rows is `scale` times it
     said = Sentence(sentence)
     said.says(
         "One report satisfies P(y|x) <= exp(D(x,x') + r) P(y|x') for every report y and all positions x, x' in the "
@@ -179,7 +179,7 @@ def _bounded(p: list[int], z: list[int], one: int, first: tuple[Fraction, ...], 
 
 @cache
 def _coefficients(first: tuple[Fraction, ...], second: tuple[Fraction, ...], flat: bool) -> list[Any]:
-    """Of every coefficient on a rectangle, times one whole number: what nine masses add to the derivatives, and, for
+    """Of every coefficient on a rectangle, times one integer: what nine masses add to the derivatives, and, for
     each corner of the cell, to the product with its level; of degree 2 where the level is `flat`, else 3.
     """
     if flat:

@@ -31,7 +31,7 @@ class File:
         return list(variable["values"])
 
     def attribute(self, name: str, kind: type) -> Any:
-        """An attribute of this type; a whole number passes for a float, a boolean for nothing."""
+        """An attribute of this type; an integer passes for a float, a boolean for nothing."""
         value = self.attrs.get(name)
         if isinstance(value, bool) or not isinstance(value, (int, float) if kind is float else kind):
             raise Unreadable(f"attribute {name} is {value!r}")

@@ -153,7 +153,7 @@ def test_eta_inverts_epsilon(law, tight):
 
 
 def test_published_figures():
-    """Noise relative to S / eps at the splits of paper 002, and levels at gamma = eta = 1."""
+    """Noise relative to S / eps at the splits of Liang & Yi 2024, and levels at gamma = eta = 1."""
     student, cauchy = StudentT(3), GeneralizedCauchy(4)
     sd = {tight: math.sqrt(3) / student.eta(1, 1 / 9, tight) for tight in (True, False)}
     assert sd[False] == pytest.approx(3, rel=IDENTITY, abs=0)

@@ -29,7 +29,7 @@ LAWS = [StudentT(3), StudentT(0.8), GeneralizedCauchy(4), GeneralizedCauchy(1.5)
 
 
 def soft(x, gamma):
-    """A soft threshold and its gamma-smooth sensitivity (paper 002, Lemma 4.1)."""
+    """A soft threshold and its gamma-smooth sensitivity (Liang & Yi 2024, Lemma 4.1)."""
     away = np.maximum(np.abs(x - THRESHOLD) - WIDTH / 2, 0)
     values = np.clip((x - THRESHOLD) / WIDTH + 0.5, 0, 1)
     return values, np.maximum(1 / (away + WIDTH), np.exp(-gamma * away) / WIDTH)
@@ -81,7 +81,7 @@ def test_masses_are_differences_of_the_cdf_with_the_rest_at_the_ends():
 def test_smooth_releases_are_certified_within_the_claim(law, tight):
     gamma = 0.3 * EPSILON / law.scale_rate
     found = smooth(law, gamma, tight)
-    assert found.attrs["multiple"] <= 1 + RATIO
+    assert found.attrs["scale"] <= 1 + RATIO
     assert found.attrs["claimed_epsilon"] == EPSILON
     assert md.verify(found).certified
     kept = json.loads(found.attrs["parameters"])
@@ -101,15 +101,15 @@ def test_the_joint_constant_is_attained(law, flip):
         domain=domain, metric=md.Euclidean(epsilon=EPSILON, unit="km"), prior=[0.5, 0.5], values=values, outputs=outputs
     )
     found = release.release_mechanism(problem, values, bound, law=law, gamma=gamma)
-    assert 0.99 <= found.attrs["multiple"] <= 1 + 1e-7  # the loss is 0.005 nats: masses are rounded to 1e-9 of it
+    assert 0.99 <= found.attrs["scale"] <= 1 + 1e-7  # the loss is 0.005 nats: masses are rounded to 1e-9 of it
     looser = release.release_mechanism(problem, values, bound, law=law, gamma=gamma, tight=False)
-    assert looser.attrs["multiple"] < 0.97
+    assert looser.attrs["scale"] < 0.97
 
 
 def test_baselines_have_the_multiples_that_theory_gives():
     made = baselines()
-    assert made["lipschitz"].attrs["multiple"] == pytest.approx(1, rel=RATIO)
-    assert made["local"].attrs["multiple"] == pytest.approx(1.0 / (WIDTH * EPSILON), rel=RATIO)
+    assert made["lipschitz"].attrs["scale"] == pytest.approx(1, rel=RATIO)
+    assert made["local"].attrs["scale"] == pytest.approx(1.0 / (WIDTH * EPSILON), rel=RATIO)
     for mechanism in made.values():
         assert md.verify(mechanism).certified
 
@@ -120,7 +120,7 @@ def test_the_optimum_is_below_every_baseline():
     assert (loss - bound) / loss <= 1e-3
     assert md.verify(best).lower_bound_checked
     for name, baseline in baselines().items():
-        assert baseline.attrs["multiple"] <= 1 + RATIO, name
+        assert baseline.attrs["scale"] <= 1 + RATIO, name
         assert bound <= baseline.attrs["expected_loss"] * (1 + SOLVED), name
         assert loss <= baseline.attrs["expected_loss"], name
     student = [baselines()[f"student, tight {tight}"].attrs["expected_loss"] for tight in (True, False)]
@@ -176,7 +176,7 @@ def test_exports_name_the_unit_of_the_outputs_and_their_axis(tmp_path):
     assert made["report_x"].attrs["units"] == "USD"
     for name in ("table.csv", "table.json"):
         md.export(made, tmp_path / name)
-        told = verify_table.read(tmp_path / name).told
+        told = verify_table.read(tmp_path / name).header
         assert (told["unit"], told["report_unit"]) == ("km", "USD")
     header = (tmp_path / "table.csv").read_text().splitlines()[0]
     assert header == "secret,secret_x,secret_y,report,report_x,probability,mass"

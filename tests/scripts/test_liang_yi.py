@@ -134,7 +134,7 @@ def test_orders_of_the_paper():
 def test_no_release_beats_the_bound():
     given = argparse.Namespace(thresholds=[500_000.0], inverse=20_000.0, cells=60)
     [(_, table)] = liang_yi.answer(given)
-    private = table[table["multiple"] <= (1 + 2.0**-40)]
+    private = table[table["ratio"] <= (1 + 2.0**-40)]
     assert set(private.index) >= {"optimal", "smooth", "smooth_tight", "lipschitz", "input_perturbation", "constant"}
     assert (private["error"] >= table.loc["optimal", "lower_bound"]).all()
     assert table.loc["smooth_tight", "error"] < table.loc["smooth", "error"] < table.loc["lipschitz", "error"] / 1.5

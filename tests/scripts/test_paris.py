@@ -20,7 +20,7 @@ from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.dataset import probabilities
 from mechdesign.output.compare import compare, each_mechanism, rows
 from mechdesign.output.files import write_rows
-from mechdesign.output.matched import matched_family, smallest_epsilon
+from mechdesign.output.matched import effective_epsilon, matched_family
 from mechdesign.output.printing import show
 from mechdesign.output.summary import comparison_words
 from mechdesign.output.sweep import sweep
@@ -62,8 +62,8 @@ def test_the_levels_of_the_paper_at_450_m(name: str) -> None:
     [row] = rows({name: made}, problem)
     true, effective = LEVELS[name]
     assert row["expected_distance"] == pytest.approx(450, rel=MATCHED)
-    assert row["smallest_epsilon"] == pytest.approx(true, rel=PRINTED)
-    assert round(row["effective_epsilon"], 3) == effective
+    assert row["effective_epsilon"] == pytest.approx(true, rel=PRINTED)
+    assert round(row["ratio"], 3) == effective
 
 
 def test_randomized_response_tells_the_truth_of_neighbours() -> None:
@@ -71,8 +71,8 @@ def test_randomized_response_tells_the_truth_of_neighbours() -> None:
     problem = load_problem("paris", cells=6, distance=200.0)
     made = matched_family(problem, "randomized_response")
     claimed = made.attrs["claimed_epsilon"]
-    assert made.attrs["effective_epsilon"] == pytest.approx(1, abs=1e-9)
-    assert smallest_epsilon(made, problem) == pytest.approx(claimed / 150, rel=1e-9)
+    assert made.attrs["ratio"] == pytest.approx(1, abs=1e-9)
+    assert effective_epsilon(made, problem) == pytest.approx(claimed / 150, rel=1e-9)
 
 
 def test_every_row_stands_at_one_distance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,21 +85,21 @@ def test_every_row_stands_at_one_distance(tmp_path: Path, capsys: pytest.Capture
         log = np.log(probabilities(made[row["mechanism"]]).values)  # type: ignore[arg-type]
         apart = problem.domain.euclidean_to(problem.domain) + np.diag(np.full(16, np.inf))
         rise = (abs(log[:, None, :] - log).max(axis=2) / apart).max()
-        assert row["smallest_epsilon"] == pytest.approx(rise, rel=1e-9)
-        assert row["least_epsilon"] is not None
-        assert row["least_epsilon"] < row["smallest_epsilon"]
+        assert row["effective_epsilon"] == pytest.approx(rise, rel=1e-9)
+        assert row["epsilon_lower_bound"] is not None
+        assert row["epsilon_lower_bound"] < row["effective_epsilon"]
         if row["mechanism"] != "randomized_response":
-            assert row["smallest_epsilon"] == pytest.approx(row["effective_epsilon"] * row["claimed_epsilon"], rel=1e-9)
-    assert min(table, key=lambda row: row["smallest_epsilon"])["mechanism"] == "optimal"
+            assert row["effective_epsilon"] == pytest.approx(row["ratio"] * row["claimed_epsilon"], rel=1e-9)
+    assert min(table, key=lambda row: row["effective_epsilon"])["mechanism"] == "optimal"
     with write_rows(table, tmp_path / "rows.csv").open(newline="") as stream:
         written = list(csv.DictReader(stream))
-    assert [float(row["smallest_epsilon"]) for row in written] == [row["smallest_epsilon"] for row in table]
+    assert [float(row["effective_epsilon"]) for row in written] == [row["effective_epsilon"] for row in table]
     show([], comparison_words(table, problem), as_json=False)
     shown = capsys.readouterr()
     for row in table:
-        assert cell(row["smallest_epsilon"], "up 6") in shown.out
+        assert cell(row["effective_epsilon"], "up 6") in shown.out
         assert row["mechanism"] in shown.out
-    assert f"{table[0]['least_epsilon']:.6g} nats per m" in shown.err
+    assert f"{table[0]['epsilon_lower_bound']:.6g} nats per m" in shown.err
 
 
 def test_a_given_epsilon_is_the_metric_and_the_default_that_of_clamped_noise() -> None:
@@ -197,7 +197,7 @@ def test_figure_2_is_drawn_and_written(tmp_path: Path, monkeypatch: pytest.Monke
     level = problem.metric.smallest_level
     for line in lines:
         equal, at = (
-            ("expected_distance", 150.0) if line["equal"] == "expected distance" else ("smallest_epsilon", level)
+            ("expected_distance", 150.0) if line["equal"] == "expected distance" else ("effective_epsilon", level)
         )
         assert float(line[equal]) == pytest.approx(at, rel=MATCHED)
         assert float(line["low"]) <= float(line["mean"]) <= float(line["high"])

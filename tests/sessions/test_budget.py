@@ -111,7 +111,7 @@ def test_multiples_of_one_metric_add_up(path: Path) -> None:
     budget.report(sampler(), 5)
     budget.report(sampler(1.5), 5)
     assert budget.spent == Fraction(5, 2)
-    assert steep.admission.charge == Fraction(2 * steep.mechanism.attrs["multiple"]) > 1
+    assert steep.admission.charge == Fraction(2 * steep.mechanism.attrs["scale"]) > 1
     with pytest.raises(BudgetError, match="costs more than is left"):
         budget.report(steep, 5)
     assert budget.spent == Fraction(5, 2)

@@ -66,7 +66,7 @@ def test_the_curve_is_told_at_any_width(columns, monkeypatch, capsys) -> None:
         Point(
             total=3 * share,
             rule=Clocked(hours=(9.5, 19.0), costs=split(3 * share, 2)) if share > 1 else RISKY,
-            error=300 / share, reports=2.0, found={"mean": 0.5, "mode": 0.25, "filter": 1.0}, nats=42 * share,
+            error=300 / share, reports=2.0, identified={"mean": 0.5, "mode": 0.25, "filter": 1.0}, nats=42 * share,
         )
         for share in TIMES
     )  # fmt: skip

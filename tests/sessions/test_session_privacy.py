@@ -1,4 +1,4 @@
-"""The theorem of a session by exhaustion in whole numbers: five places, three ticks, all traces, all transcripts.
+"""The theorem of a session by exhaustion in integers: five places, three ticks, all traces, all transcripts.
 
 P(transcript | trace) is a product of the tables' integers, computed here from the rows one by one;
 what a rule asks for is taken from the code that runs. The same check fails for a memory that is keyed on secrets.
@@ -69,7 +69,7 @@ def below(value: Fraction) -> float:
 def breaches(laws: list[list[int]], costs: list[Fraction]) -> int:
     """(transcript, trace, trace) triples whose odds exceed e^{C d_inf}, cells being 1 nat apart; C of each transcript.
 
-    In whole numbers: the largest that a trace's value allows is found among the sorted values, then ranks are compared.
+    In integers: the largest that a trace's value allows is found among the sorted values, then ranks are compared.
     """
     apart, bad = np.abs(np.array(TRACES)[:, None] - np.array(TRACES)[None]).max(axis=2), 0
     for values, cost in zip(laws, costs, strict=True):

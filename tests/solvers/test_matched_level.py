@@ -10,7 +10,7 @@ import pytest
 from mechdesign.errors import InputError
 from mechdesign.problem.problem import load_problem
 from mechdesign.programs.matched_distance import FAMILIES
-from mechdesign.solvers.matched import match_smallest_epsilon
+from mechdesign.solvers.matched import match_effective_epsilon
 
 MATCHED = 1e-6  # asked of distances and levels
 
@@ -30,7 +30,7 @@ def max_log_ratio(table, problem):
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_matched_level_is_that_of_all_pairs(name, level):
     problem = paris()
-    found = match_smallest_epsilon(problem, name, level)
+    found = match_effective_epsilon(problem, name, level)
     table = FAMILIES[name].table(problem, found.epsilon)
     assert max_log_ratio(table, problem) == pytest.approx(level, rel=MATCHED)
     assert found.distance == pytest.approx(float(np.sum(table * problem.weighted_loss)), rel=1e-12)
@@ -43,7 +43,7 @@ def test_a_matched_level_is_that_of_all_pairs(name, level):
 @pytest.mark.parametrize("level", [0.0, -1.0, math.nan, math.inf])
 def test_levels_that_are_none_are_refused(level):
     with pytest.raises(InputError) as caught:
-        match_smallest_epsilon(paris(), "geometric_normalised", level)
+        match_effective_epsilon(paris(), "geometric_normalised", level)
     assert caught.value.field == "level"
 
 
@@ -52,5 +52,5 @@ def test_a_family_without_such_a_level_is_refused():
         return np.full((16, 16), 1 / 16) + 0 * epsilon + 1e-9 * np.eye(16)
 
     with pytest.raises(InputError) as caught:
-        match_smallest_epsilon(paris(), constant, 0.01)
+        match_effective_epsilon(paris(), constant, 0.01)
     assert caught.value.field == "level"

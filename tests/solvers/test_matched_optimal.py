@@ -43,7 +43,7 @@ def test_the_interval_encloses_the_least_epsilon(direct: int, monkeypatch: pytes
     monkeypatch.setattr(matched_optimal, "DIRECT", direct)
     asked, gap = program(), 1e-3
     found = solve_matched_optimal(asked, Targets(gap=gap))
-    epsilon, least = found.claimed_epsilon, found.figures["least_epsilon"]
+    epsilon, least = found.claimed_epsilon, found.figures["epsilon_lower_bound"]
     assert epsilon is not None
     assert found.stopped == "gap"
     assert float(least) <= least_by_statement() * (1 + ROOT)

@@ -195,7 +195,7 @@ def test_certified_at_the_claim_with_a_bound_that_is_checked(kind):
     assert found.certified, found.reasons
     assert found.lower_bound_checked
     assert reference_violations(mechanism["mass"].values, program.problem.edges) == 0
-    assert 1 - DESIGN_MARGIN <= attrs["effective_epsilon"] <= 1
+    assert 1 - DESIGN_MARGIN <= attrs["ratio"] <= 1
     assert attrs["lower_bound"] <= attrs["objective"]
     assert attrs["objective"] == pytest.approx(asymptotic_mse(mechanism), rel=REORDERED)
     best = optimal_weights(program.rays, program.norm).value - program.offset
@@ -211,7 +211,7 @@ def test_no_mechanism_with_the_claim_is_below_the_bound(kind):
     if problem.reports is problem.domain:
         baselines.append(md.baselines.randomized_response(problem))
     for baseline in baselines:
-        assert baseline.attrs["effective_epsilon"] <= 1 + DESIGN_MARGIN
+        assert baseline.attrs["ratio"] <= 1 + DESIGN_MARGIN
         assert asymptotic_mse(baseline) >= bound
 
 
@@ -326,7 +326,7 @@ def test_sixteen_cells_beside_what_else_there_is():
     problem, attrs = square(4, 0.6), design().attrs
     assert attrs["objective"] <= 33
     assert attrs["lower_bound"] >= 22.6
-    assert attrs["effective_epsilon"] <= 1
+    assert attrs["ratio"] <= 1
     assert md.verify(design()).certified
     geometric = md.baselines.geometric(problem)
     response = md.baselines.randomized_response(problem)

@@ -84,12 +84,14 @@ def test_the_bits_of_a_sum_depend_on_the_secret():
 
     mechanism = planar_laplace.mechanism(city())
     assert mechanism["mass"].dtype == np.uint64
-    assert mechanism["mass"].values.min() >= 1  # the same set of reports from everywhere, drawn as whole numbers
+    assert mechanism["mass"].values.min() >= 1  # the same set of reports from everywhere, drawn as integers
 
 
 @pytest.mark.parametrize("rows", ["normalised", "drawn again"])
 def test_dividing_rows_at_the_border_breaks_the_claim(rows):
-    """Attack: reports at the border tell corner from centre. Source: paper 001, section III; PrivKit draws again."""
+    """Attack: reports at the border tell corner from centre. Source: Alvim et al. 2018, section III; PrivKit draws
+    again.
+    """
     problem = city(20, epsilon=0.00404249)
     if rows == "normalised":
         table = geometric.normalised_table(problem, 0.00404249)
@@ -99,23 +101,25 @@ def test_dividing_rows_at_the_border_breaks_the_claim(rows):
         table = inside / inside.sum(axis=1, keepdims=True)
     found = audit(table, problem)
     assert found.verdict == "broken"
-    assert found.effective_epsilon > 1.25
+    assert found.ratio > 1.25
     assert found.worst["log_ratio"] > 1.25 * found.worst["distance"]
 
     for form in (geometric.mechanism(problem), planar_laplace.mechanism(problem)):
         assert violations(form["mass"].values, stored_edges(form)) == 0
-        assert form.attrs["multiple"] <= 1 + DESIGN_MARGIN
+        assert form.attrs["scale"] <= 1 + DESIGN_MARGIN
 
 
 def test_neighbour_edges_are_not_the_euclidean_distance():
-    """Attack: pairs off the eight directions are up to 8.24 % easier to tell apart. Source: spanners, paper 001."""
+    """Attack: pairs off the eight directions are up to 8.24 % easier to tell apart. Source: spanners, Alvim et al.
+    2018.
+    """
     design = load_problem("flat", cells=6, epsilon=0.6)
     mechanism = solve(Optimal(problem=design))
     metric = Euclidean(epsilon=0.6, unit=design.domain.unit)
     claimed = DesignProblem(domain=design.domain, metric=metric, prior=design.prior, loss=design.loss)
     found = audit(probabilities(mechanism).values, claimed)
     assert found.verdict == "broken"
-    assert 1.05 < found.effective_epsilon <= math.sqrt(TILTED) * UP_TO_ROUNDING
+    assert 1.05 < found.ratio <= math.sqrt(TILTED) * UP_TO_ROUNDING
 
     assert "8-neighbour graph" in mechanism.attrs["claim"]
     ours = solve(Optimal(problem=claimed))
@@ -161,7 +165,7 @@ def test_a_seeded_sampler_is_predicted(monkeypatch):
 
 
 def test_the_mean_of_many_reports_is_the_place():
-    """Attack: average repeated reports. Source: paper 004, section 4.2; composition is what privacy costs."""
+    """Attack: average repeated reports. Source: Andrés et al. 2013, section 4.2; composition is what privacy costs."""
     users, repeats = 200, (1, 10, 100)
     steps = noise(users * max(repeats), 3).reshape(users, -1, 2)
     error = [np.median(np.hypot(*steps[:, :k].mean(axis=1).T)) for k in repeats]
@@ -174,7 +178,7 @@ def test_the_mean_of_many_reports_is_the_place():
     table = probabilities(mechanism).values
     pairs = np.einsum("uy,uz->uyz", table, table).reshape(len(table), -1)
     for k, repeated in ((1, table), (2, pairs), (3, np.einsum("uy,uz->uyz", table, pairs).reshape(len(table), -1))):
-        spent = audit(repeated, problem, normalise=True).effective_epsilon
+        spent = audit(repeated, problem, normalise=True).ratio
         assert k * (1 - 1e-9) < spent <= k * UP_TO_ROUNDING
 
 
@@ -189,5 +193,5 @@ def test_solver_tolerance_breaks_the_claim(method):
 
     ours = repaired(table, problem)
     assert violations(ours["mass"].values, stored_edges(ours)) == 0
-    assert audit(probabilities(ours).values, problem).effective_epsilon <= UP_TO_ROUNDING
+    assert audit(probabilities(ours).values, problem).ratio <= UP_TO_ROUNDING
     assert ours.attrs["expected_loss"] < found.loss * (1 + 1e-8)

@@ -37,7 +37,7 @@ RATIO = 1e-12  # logarithms of one table in two orders
 
 
 def paper_problem(cells: int = 30) -> DesignProblem:
-    """150 m cells at eps = 0.00404249 per m, as in paper 001."""
+    """150 m cells at eps = 0.00404249 per m, as in Alvim et al. 2018."""
     domain = Domain.grid((cells, cells), cell=150.0, unit="m")
     metric = Euclidean(epsilon=0.00404249, unit="m")
     return DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=Distance())
@@ -95,9 +95,9 @@ def test_normalised_geometric_is_half_again_its_claim():
     problem = paper_problem()
     table = geometric.normalised_table(problem, 0.00404249)
     found = audit(table, problem)
-    assert round(found.effective_epsilon, 4) == 1.5227
+    assert round(found.ratio, 4) == 1.5227
     assert (found.verdict, found.infinite, found.divided) == ("broken", False, None)
-    assert found.smallest_epsilon == pytest.approx(0.00404249 * found.effective_epsilon)
+    assert found.effective_epsilon == pytest.approx(0.00404249 * found.ratio)
     assert found.loss == pytest.approx(float((problem.weighted_loss * table).sum()))
 
 
@@ -108,7 +108,7 @@ def test_planar_laplace_of_libqif():
     with pytest.raises(InputError, match=r"row \d+ does not sum to 1 .*1\.0000178"):
         audit(table, problem)
     found = audit(table, problem, normalise=True)
-    assert round(found.effective_epsilon, 3) == 2.167
+    assert round(found.ratio, 3) == 2.167
     assert found.divided == "rows"
 
 
@@ -117,7 +117,7 @@ def test_verdict_agrees_with_the_integer_certificate(border, verdict):
     problem = load_problem("euclidean", cells=6)
     mechanism = geometric.mechanism(problem, border=border)
     found = audit(probabilities(mechanism).values, problem)
-    assert found.effective_epsilon == pytest.approx(mechanism.attrs["effective_epsilon"], rel=1e-9)
+    assert found.ratio == pytest.approx(mechanism.attrs["ratio"], rel=1e-9)
     assert found.verdict == verdict or (verdict == "holds" and found.verdict == "holds up to rounding")
 
 
@@ -126,7 +126,7 @@ def test_simplex_solutions_have_infinite_ratios_and_the_repair_costs_nothing():
     table = raw_optimum(problem)
     found = audit(table, problem)
     assert found.infinite
-    assert found.effective_epsilon is found.smallest_epsilon is found.worst["log_ratio"] is None
+    assert found.ratio is found.effective_epsilon is found.worst["log_ratio"] is None
     assert found.zeros["mixed_columns"] > 0
     assert found.worst["other_probability"] == 0 < found.worst["probability"]
     fixed = repaired(table, problem)
@@ -134,11 +134,11 @@ def test_simplex_solutions_have_infinite_ratios_and_the_repair_costs_nothing():
     assert fixed.attrs["expected_loss"] == pytest.approx(found.loss, rel=1e-7)
 
 
-def test_metrics_without_one_level_have_no_smallest_epsilon():
+def test_metrics_without_one_level_have_no_effective_epsilon():
     problem = load_problem("philadelphia", cells=4)
     found = audit(probabilities(exponential.exponential_mechanism(problem)).values, problem)
     assert found.verdict == "holds"
-    assert found.smallest_epsilon is found.claimed_epsilon is found.epsilon_unit is None
+    assert found.effective_epsilon is found.claimed_epsilon is found.epsilon_unit is None
     assert found.prior == "given"
 
 
@@ -155,7 +155,7 @@ def test_zeros_are_counted():
 def test_counts_are_divided_and_rounding_is_not_refused():
     problem = named_problem("discrete", {"epsilon": "1"}, secrets=3)
     counts = audit(8 * TABLE, problem)
-    assert (counts.divided, counts.effective_epsilon) == ("counts", audit(TABLE, problem).effective_epsilon)
+    assert (counts.divided, counts.ratio) == ("counts", audit(TABLE, problem).ratio)
     off = audit(TABLE * (1 + 1e-8), problem)
     assert off.row_sums["largest_deviation"] == pytest.approx(1e-8)
     assert off.divided is None
@@ -253,7 +253,7 @@ def test_the_export_of_a_mechanism_is_a_table(tmp_path):
     mechanism = geometric.mechanism(problem)
     found = audit(export(mechanism, tmp_path / "line.csv"), problem)
     assert found.divided == "counts"
-    assert found.effective_epsilon == pytest.approx(mechanism.attrs["effective_epsilon"], rel=1e-9)
+    assert found.ratio == pytest.approx(mechanism.attrs["ratio"], rel=1e-9)
 
 
 BAD_FILES = {
@@ -376,7 +376,7 @@ def test_levels_that_are_none(run, table, words, field):
 def test_metrics_of_the_command_line(run_json, table, words):
     code, found = run_json("audit", table, *words.split())
     assert code == 0
-    assert found["effective_epsilon"] > 0
+    assert found["ratio"] > 0
 
 
 def test_a_graph_in_a_mechanism_file_is_its_metric(run_json, tmp_path, monkeypatch):
@@ -394,4 +394,4 @@ def test_a_graph_in_a_mechanism_file_is_its_metric(run_json, tmp_path, monkeypat
 
 def test_a_constant_table_reveals_nothing():
     found = audit(np.full((4, 3), 1 / 3), named_problem("discrete", {"epsilon": "1"}, secrets=4), normalise=True)
-    assert (found.effective_epsilon, found.verdict, found.breaches) == (0, "holds", 0)
+    assert (found.ratio, found.verdict, found.breaches) == (0, "holds", 0)

@@ -86,7 +86,7 @@ def test_a_mixture_keeps_the_certificate(seed, share):
         assert all(a <= b * np.exp(length) * (1 + 2.0**-40) for a, b in zip(mixed[u], mixed[v], strict=True))
     chosen = np.concatenate([one // np.uint64(2), two // np.uint64(2)], axis=1)  # which table was used is said too
     chosen[:, 0] += np.uint64(ROW_SUM) - chosen.sum(axis=1, dtype=np.uint64)
-    assert audit(chosen / ROW_SUM, problem).effective_epsilon < 1 + 1e-9
+    assert audit(chosen / ROW_SUM, problem).ratio < 1 + 1e-9
 
 
 @given(seed=SEEDS)
@@ -158,4 +158,4 @@ def test_audit_scales_with_the_metric(seed, factor):
     table = np.random.default_rng(seed).dirichlet(np.ones(3), problem.domain.size)
     scaled = dataclasses.replace(problem, metric=factor * problem.metric)
     found, other = audit(table, problem), audit(table, scaled)
-    assert other.effective_epsilon * factor == pytest.approx(found.effective_epsilon, rel=1e-9)
+    assert other.ratio * factor == pytest.approx(found.ratio, rel=1e-9)

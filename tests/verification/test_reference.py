@@ -120,7 +120,7 @@ def test_neighbours_around_masks_are_those_of_the_package(stencil: int, shape: t
 
 def printed(mechanism: xr.Dataset) -> dict[str, Any]:
     """What would be printed of a file that is believed."""
-    figures = {name: mechanism.attrs[name] for name in ("claim", "expected_loss", "effective_epsilon")}
+    figures = {name: mechanism.attrs[name] for name in ("claim", "expected_loss", "ratio")}
     figures |= {"position_claim": mechanism.attrs.get("position_claim")}
     bound = {"lower_bound_checked": "dual" in mechanism, "lower_bound_reason": "not asked"}
     return figures | bound | {"worst": None, "rebuilt": None}
@@ -182,7 +182,7 @@ def in_unit(unit: str) -> xr.Dataset:
 
 
 def wrapped_step() -> xr.Dataset:
-    """40 nats a unit and 8192 units an edge: the product of the whole numbers is a multiple of 2^64."""
+    """40 nats a unit and 8192 units an edge: the product of the integers is a multiple of 2^64."""
     honest = made("factored, graph")
     units = np.full(honest.sizes["edge"], 8192, np.uint16)
     weight = np.full(honest.sizes["place"], 2**28, np.uint32)
@@ -192,7 +192,7 @@ def wrapped_step() -> xr.Dataset:
     own = zip(built.mass, built.sums, built.target, strict=True)
     losses = np.array([float(Fraction(total - row[u], total)) for row, total, u in own])
     mechanism = with_values(mechanism, row_sum=words, row_loss=losses)
-    return mechanism.assign_attrs(expected_loss=float(losses @ honest["prior"].values), effective_epsilon=1.0)
+    return mechanism.assign_attrs(expected_loss=float(losses @ honest["prior"].values), ratio=1.0)
 
 
 def columns_stretched() -> xr.Dataset:
@@ -273,7 +273,7 @@ BREACHES: dict[str, tuple[Callable[[], xr.Dataset], str]] = {
     "another objective": (lambda: figure("robust", "objective", 1 - 1e-6), "objective"),
     "a smaller loss": (lambda: figure("eikonal", "expected_loss", 1 - 1e-6), "expected_loss"),
     "a smaller loss, factored": (lambda: figure("factored, distance", "expected_loss", 1 - 1e-6), "expected_loss"),
-    "a smaller ratio": (lambda: figure("graph, table loss", "effective_epsilon", 1 - 1e-6), "effective_epsilon"),
+    "a smaller ratio": (lambda: figure("graph, table loss", "ratio", 1 - 1e-6), "ratio"),
     "a smaller remapped loss": (lambda: figure("factored, framed", "remapped_loss", 1 - 1e-6), "remapped_loss"),
 }
 EACH = pytest.mark.parametrize("breach", BREACHES)

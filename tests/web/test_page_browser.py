@@ -65,7 +65,7 @@ def test_every_page_proves_itself_and_asks_for_nothing(folder, opened, name):
 def test_900_cells_are_proved(tmp_path, opened):
     save_page(md.solve(md.EikonalWeights(md.load_problem("flat", cells=30)), method="table"), tmp_path / "p.html")
     shown = opened(tmp_path / "p.html")
-    assert shown.page.inner_text("#saying") == "900 rows, 6,159,600 inequalities, in whole numbers."
+    assert shown.page.inner_text("#saying") == "900 rows, 6,159,600 inequalities, in integers."
     assert "proved" in shown.page.get_attribute("#proof", "class")
 
 

@@ -73,8 +73,8 @@ def test_figures_are_those_of_verify(outcomes, name):
     verified = json.loads(honest(name).contents)["verification"]
     found = outcomes[name]["found"]
     assert found["violations"] == verified["violations"] == 0
-    verified["effective_epsilon"] = verified["row_ratio"] or verified["effective_epsilon"]  # a page proves rows
-    for key in ("expected_loss", "effective_epsilon"):
+    verified["ratio"] = verified["row_ratio"] or verified["ratio"]  # a page proves rows
+    for key in ("expected_loss", "ratio"):
         if verified[key] is not None:
             assert found[key] == pytest.approx(verified[key], rel=LINEAR_ALGEBRA)
 
@@ -168,7 +168,7 @@ FORGED = {
     "another prior": (lambda: forged("plane", prior=made("plane")["prior"].values[::-1] * 1.1), "the prior sums to"),
     "coordinates": (lambda: forged("holes", secret_x=made("holes")["secret_x"].values / 3), "the coordinates are not"),
     "a loss": (lambda: forged_words("line", expected_loss=0.1), "expected_loss"),
-    "an epsilon": (lambda: forged_words("all pairs", effective_epsilon=0.5), "effective_epsilon"),
+    "an epsilon": (lambda: forged_words("all pairs", ratio=0.5), "ratio"),
     "a bound": (lambda: forged_words("line", lower_bound=0.9), "lower_bound"),
     "a loss of verify": (lambda: honest("line").changed(said={"verification/expected_loss": 0.1}), "expected_loss"),
     "a verdict": (lambda: honest("line").changed(said={"verification/certified": False}), "not certified"),
@@ -405,9 +405,9 @@ def test_claims_are_refused_as_the_other_verifier_refuses_them(tmp_path, name):
     given = claims(name)
     wanted = []
     for part, changes in given:
-        claim = table.told["claim"] | {part: table.told["claim"][part] | changes}
+        claim = table.header["claim"] | {part: table.header["claim"][part] | changes}
         try:
-            wanted.append(bool(verify_table.claim_faults(table._replace(told=table.told | {"claim": claim}))))
+            wanted.append(bool(verify_table.claim_faults(table._replace(header=table.header | {"claim": claim}))))
         except verify_table.BadInput:
             wanted.append(True)
     texts = [honest(name), *(forged_metric(name, part, **changes) for part, changes in given)]

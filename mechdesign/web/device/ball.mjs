@@ -1,5 +1,5 @@
 // Draw from the compact map of a region: places are settled around a cell, nearest first, until the report is found.
-// Lengths, weights and bounds follow from five bytes a place as they are needed, in whole numbers, so that a million
+// Lengths, weights and bounds follow from five bytes a place as they are needed, in integers, so that a million
 // places are ready at once. maps/compact.py and compact_draw.py of the package state them, and what is drawn.
 
 import { kernelOf } from "./draw.mjs";
@@ -219,7 +219,7 @@ export class RegionRows {
   }
 
   /** Units of an edge, from its length d in 2^-48 nats less what the potential takes. Every number is below 2^53, where
-   * quotients of whole numbers round to no whole number above them. */
+   * quotients of integers round to no integer above them. */
   #units(place, other, step, framed) {
     const { potential, grain, cap } = this.#map;
     const d = this.lengthOf(step.sign > 0 ? place : other, step);
@@ -250,7 +250,7 @@ function counts(down, right, columns) {
   return { ...long, aside: side, outer: columns, further: 2 * side };
 }
 
-/** The whole number of bytes, little-endian. */
+/** The integer of bytes, little-endian. */
 function wholeOf(bytes) {
   let whole = 0n;
   for (let k = bytes.length - 1; k >= 0; k--) whole = (whole << 8n) | BigInt(bytes[k]);

@@ -138,7 +138,7 @@ export class Client {
 export async function openClient(options = {}) {
   checkOptions(options, OPTIONS);
   const { perDay = 10, outside = "refuse", answerAfter, now = Date.now, bits = randomBytes } = options;
-  if (!Number.isSafeInteger(perDay) || perDay < 1) throw new ReportError("option", "perDay is a whole number from 1");
+  if (!Number.isSafeInteger(perDay) || perDay < 1) throw new ReportError("option", "perDay is an integer from 1");
   if (!OUTSIDE.includes(outside)) throw new ReportError("option", `outside is ${OUTSIDE.join(" or ")}`);
   const timed = Number.isFinite(answerAfter) && answerAfter >= 0 && answerAfter <= MOST_AFTER;
   if (answerAfter !== undefined && !timed) {

@@ -1,4 +1,4 @@
-// Draw a report with exactly the probability of its whole numbers, from random bits. Nothing is rounded.
+// Draw a report with exactly the probability of its integers, from random bits. Nothing is rounded.
 
 import { HALF, POINT_BITS } from "./places.mjs";
 
@@ -72,7 +72,7 @@ export class PositionRows extends TableRows {
   }
 }
 
-/** The weights of the steps -1, 0, 1 at a, whole numbers. */
+/** The weights of the steps -1, 0, 1 at a, integers. */
 function stepWeights(a) {
   return [(HALF - a) ** 2, 6 * HALF ** 2 - 2 * a ** 2, (HALF + a) ** 2];
 }

@@ -27,7 +27,7 @@ export class Places {
   /** A cell, by its number. Throws ReportError "position" for anything else. */
   checked(cell) {
     if (Number.isInteger(cell) && cell >= 0 && cell < this.count) return cell;
-    throw new ReportError("position", `cells are whole numbers 0 to ${this.count - 1}`);
+    throw new ReportError("position", `cells are integers 0 to ${this.count - 1}`);
   }
 
   /** Coordinates of a cell (its centre on a grid), in `unit`. */
@@ -84,7 +84,7 @@ export class Places {
   /** The cell of a position in `unit`, or -1 for one outside.
    *
    * On a grid the cell around it; on the border of two the higher one, on the upper border of the grid the last:
-   * decided in whole numbers, for the exact values of the doubles. Among points, those of a position on Earth take the
+   * decided in integers, for the exact values of the doubles. Among points, those of a position on Earth take the
    * nearest place (`near`), others the place with exactly these coordinates. */
   cellAt(position, near = false) {
     if (position.length !== this.axes || !position.every(Number.isFinite)) {
@@ -97,7 +97,7 @@ export class Places {
   }
 
   /** The point [a, b] of a cell that a position in it is rounded to: 2^-16 of a side from its centre each, rounded as
-   * the package does, in whole numbers. */
+   * the package does, in integers. */
   pointIn(cell, position) {
     const { shape, cell: sides, origin } = this.#domain;
     const steps = [Math.floor(this.#index[cell] / shape[1]), this.#index[cell] % shape[1]];
@@ -173,7 +173,7 @@ function latticeStep(x, low, side, count) {
   return Math.min(Number(across / c), count - 1);
 }
 
-/** Whole numbers in the ratio of doubles, exactly. */
+/** Integers in the ratio of doubles, exactly. */
 function aligned(...values) {
   const parts = values.map(binary);
   const least = Math.min(...parts.map(([, exponent]) => exponent));

@@ -48,8 +48,8 @@ function checkedRegion(told) {
   says(isObject(about) && Object.values(about).every((text) => typeof text === "string"), "about", "texts", about);
   const whole = (value, least, most) => Number.isInteger(value) && value >= least && value <= most;
   const pair = (list, fits) => Array.isArray(list) && list.length === 2 && list.every(fits);
-  says(pair(cells, (count) => whole(count, 2, MOST_AREA)), "cells", "two whole numbers from 2", cells);
-  says(whole(frame, 0, MOST_AREA), "frame", "a whole number from 0", frame);
+  says(pair(cells, (count) => whole(count, 2, MOST_AREA)), "cells", "two integers from 2", cells);
+  says(whole(frame, 0, MOST_AREA), "frame", "an integer from 0", frame);
   const shape = cells.map((count) => count + 2 * frame);
   says(shape[0] * shape[1] <= MOST_AREA, "cells", "at most 2^24 with the frame", shape);
   says(pair(cell, (side) => Number.isFinite(side) && side > 0), "cell", "two sides", cell);
@@ -61,7 +61,7 @@ function checkedRegion(told) {
   const advances = Array.isArray(advance) && advance.length === kinds;
   says(advances && advance.every((value) => whole(value, 1, 2 ** 32 - 1)), "advance", `${kinds} below 2^32`, advance);
   for (const [name, least, most] of REGION_WHOLE) {
-    says(whole(told[name], least, most), name, `a whole number from ${least} to ${most}`, told[name]);
+    says(whole(told[name], least, most), name, `an integer from ${least} to ${most}`, told[name]);
   }
   const digits = /^[0-9]{19}$/.test(ratio) && BigInt(ratio) >> 61n === 1n;
   says(digits, "ratio", "digits of a number from 2^61 to 2^62", ratio);

@@ -20,7 +20,7 @@ const DAY_LENGTH = 24 * 60 * 60 * 1000;
 /** The session of one person; `openSession` makes one. claim, ticks (a day) and unit are those of the design.
  *
  * What a rule decides follows from doubles of the filter: another program that follows the same transcript decides alike,
- * but for an expected error within rounding of a threshold. What is drawn, and what it costs, are whole numbers. */
+ * but for an expected error within rounding of a threshold. What is drawn, and what it costs, are integers. */
 export class Session {
   #header;
   #digits;
@@ -122,7 +122,7 @@ export class Session {
   }
 
   #reported(place, tick) {
-    if (!Number.isSafeInteger(tick) || tick < 0) throw new ReportError("tick", "a tick is a whole number, 0 or more");
+    if (!Number.isSafeInteger(tick) || tick < 0) throw new ReportError("tick", "a tick is an integer, 0 or more");
     return this.#ledger.alone(async () => {
       const { steps: before, last } = await this.#read();
       if (tick <= last) {
@@ -230,7 +230,7 @@ export async function openSession(options = {}) {
   const limit = fraction(options.limit);
   if (!limit || limit[0] === 0n) throw new ReportError("option", "limit is a positive number, or a fraction as text");
   if (!Number.isInteger(minutes) || Math.abs(minutes) > 1440) {
-    throw new ReportError("option", "minutes are a whole number, ahead of UTC");
+    throw new ReportError("option", "minutes are an integer, ahead of UTC");
   }
   const storage = options.storage ?? localStorageHere();
   const read = await readSession(await bytesOf((await options.table) ?? (await defaultTable())));

@@ -28,7 +28,7 @@ export function commonDenominator(fractions) {
 }
 
 /** The window of a word, of `ticks` a day: "1d", "14d", days from midnight; "24h", any so many hours. length, in ticks;
- * calendar; name, in words. Null for anything else, and for hours that are no whole number of ticks. */
+ * calendar; name, in words. Null for anything else, and for hours that are no integer number of ticks. */
 export function windowOf(given, ticks) {
   const found = WINDOW.exec(given);
   if (!found) return null;
@@ -51,7 +51,7 @@ export function stepsSince(steps, tick) {
   return steps.slice(from);
 }
 
-/** [sum, first]: the largest sum in one window of amountOf(step), whole numbers, and the first tick of that window. Sums
+/** [sum, first]: the largest sum in one window of amountOf(step), integers, and the first tick of that window. Sums
  * grow only where a step is met: of the windows that end there, or have it, one is largest. */
 export function worstWindow(window, steps, amountOf) {
   let [from, to, sum, most, at] = [0, 0, 0n, 0n, 0];

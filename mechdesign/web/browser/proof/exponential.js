@@ -1,4 +1,4 @@
-// e^d from below, in whole numbers, and doubles as the exact fractions that they are.
+// e^d from below, in integers, and doubles as the exact fractions that they are.
 
 const WORKING_BITS = 160n; // of the Taylor sum
 const KEPT_BITS = 62; // of the bound
@@ -21,12 +21,12 @@ function double([p, q]) {
   return Number(shift < 0 ? p / (q << BigInt(-shift)) : (p << BigInt(shift)) / q) * 2 ** -shift;
 }
 
-/** How many binary digits a whole number >= 0 has. */
+/** How many binary digits an integer >= 0 has. */
 function bitLength(value) {
   return value === 0n ? 0 : value.toString(2).length;
 }
 
-/** Whole numbers [R, s] with R 2^-s <= e^length and 2^61 <= R < 2^62: partial Taylor sums of e^(length / 2^h), rounded
+/** Integers [R, s] with R 2^-s <= e^length and 2^61 <= R < 2^62: partial Taylor sums of e^(length / 2^h), rounded
  * down, then h squarings, each rounded down. Throws RangeError for a negative length, or one that is no number. */
 function expLower(length) {
   if (!(Number.isFinite(length) && length >= 0)) throw new RangeError(`an edge cannot be ${length} nats long`);

@@ -4,9 +4,9 @@
 //
 // |q_k(u) - q_k(v)| is at most the units j of the edge (u, v), and E falls by a factor of r at most from one unit to the
 // next. So P(k|u) <= e^d P(k|v) for all k wherever S(v) <= R S(u) with R <= e^(d - j step): one inequality between two
-// whole numbers for every edge, each way.
+// integers for every edge, each way.
 
-const STEP_BITS = 48; // a step is a whole number of 2^-48 nats
+const STEP_BITS = 48; // a step is an integer number of 2^-48 nats
 const SPARE_BITS = 28n; // d - j step is rounded down to a multiple of 2^-20 nats
 const LONGEST = 2 ** 13; // nats: longer edges are held to this
 

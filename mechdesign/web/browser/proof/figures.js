@@ -50,7 +50,7 @@ function priorFaults(prior) {
 }
 
 /** Faults of figures that the page says: those of the file and those of `verify`. found has expected_loss,
- * effective_epsilon and violations, value, the largest log-ratio over length, and worst, that of the place that `verify`
+ * ratio and violations, value, the largest log-ratio over length, and worst, that of the place that `verify`
  * named; each undefined where it was not found again. */
 function figureFaults(page, found) {
   const [faults, { verification: verified, position_loss: placedLoss }] = [[], page.contents];
@@ -58,15 +58,15 @@ function figureFaults(page, found) {
     if (value !== undefined && !(value === said || (value !== null && said !== null && agree(value, said))))
       faults.push({ text: `${name}: the page says ${said}, found ${value}` });
   };
-  for (const name of ["expected_loss", "effective_epsilon"]) {
+  for (const name of ["expected_loss", "ratio"]) {
     compare(name, attribute(page, name), found[name]);
-    const shown = name === "effective_epsilon" ? (verified.row_ratio ?? verified[name]) : verified[name];
+    const shown = name === "ratio" ? (verified.row_ratio ?? verified.ratio) : verified[name];
     if (shown !== null && shown !== attribute(page, name) && !agree(shown, attribute(page, name))) {
       faults.push({ text: `${name}: the page says ${shown}, the file ${attribute(page, name)}` });
     }
   }
   compare("position_loss", placedLoss, found.position_loss);
-  if (verified.ratio !== null && !agree(verified.ratio, placedOf(page) ? 1 : attribute(page, "effective_epsilon")))
+  if (verified.ratio !== null && !agree(verified.ratio, placedOf(page) ? 1 : attribute(page, "ratio")))
     faults.push({ text: `ratio: the page says ${verified.ratio}, the file another` });
   compare("violations", verified.violations, found.violations);
   const bounded = attribute(page, "objective") ?? attribute(page, "expected_loss");

@@ -1,7 +1,7 @@
 // That edges join every pair of secrets as closely as the claim says, as `verify_table.py` shows it.
 //
 // Paths lead over secrets between the two in the order of their cells: none, then the last one in the same direction,
-// then any. Nats along a path are added exactly, as whole numbers of the finest unit of all lengths.
+// then any. Nats along a path are added exactly, as integers of the finest unit of all lengths.
 
 function* apart(cells, { tail, head, length }, over) {
   const count = cells.length;

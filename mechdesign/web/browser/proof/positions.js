@@ -2,7 +2,7 @@
 //
 // On a cell, and on each of its quarters, level times P and gradient have coefficients by Bernstein's polynomials; where
 // those of the gradient are at most those of the product, so is the gradient. For masses p of the 3 x 3 rows around and
-// levels z (times the side of a cell, in units of 2^-60, rounded down) at the four corners of the cell, in whole numbers:
+// levels z (times the side of a cell, in units of 2^-60, rounded down) at the four corners of the cell, in integers:
 //
 //     (X^2 + Y^2) 2^120 <= T^2 for all 16 sums X, Y, T of `gentle`, on the cell or else on all four quarters of it.
 //
@@ -56,7 +56,7 @@ function* provePositions(page, outcome) {
   outcome.found.gradients = found.pairs;
   outcome.proved.push(
     `Between any two positions the claim holds: in ${counted(cells.length)} cells, for each of ${counted(found.pairs / cells.length)} reports, the gradient of P(y|x) is at most the level times P(y|x).`,
-    "Each of these gradients was compared in whole numbers.",
+    "Each of these gradients was compared in integers.",
     "Every cell draws from the rows around it that the rule names, and no level at a corner is above that of the claim.",
   );
   if (placed.kind === "eikonal") outcome.given.push("That the privacy level is nowhere below the interpolant of the levels at the corners of a cell is as the file has it.");
@@ -114,7 +114,7 @@ function square(held, i, j, size) {
   return held.slice(i, i + size).map((row) => row.slice(j, j + size));
 }
 
-/** Whether the conditions hold on a cell by its own four levels, or on all quarters of it, in whole numbers. */
+/** Whether the conditions hold on a cell by its own four levels, or on all quarters of it, in integers. */
 function gentlePatch(patch, z, quarters) {
   const one = 1n << LEVEL_BITS;
   if (z.length === 4 && gentle(patch, [z.slice(0, 2), z.slice(2)], one)) return true;

@@ -119,7 +119,7 @@ function* proveTable(page, outcome) {
   const losses = yield* part(rowLosses(page, mass, rows, reports), "adding up the losses", 0.9, 1);
   const partly = rows.length < count;
   outcome.faults.push(...found.faults);
-  const multiple = attribute(page, "multiple");
+  const scale = attribute(page, "scale");
   outcome.found = {
     inequalities: found.inequalities,
     compared: found.compared,
@@ -131,10 +131,10 @@ function* proveTable(page, outcome) {
     worst: partly ? undefined : found.said,
     expected_loss:
       partly || !losses ? undefined : losses.reduce((sum, loss, u) => sum + loss * array(page, "prior")[u], 0),
-    effective_epsilon:
-      partly || page.contents.verification.effective_epsilon === null
+    ratio:
+      partly || page.contents.verification.ratio === null
         ? undefined
-        : multiple * (found.broken ? found.value : Math.min(found.value, 1)),
+        : scale * (found.broken ? found.value : Math.min(found.value, 1)),
   };
   const which = partly
     ? `The ${counted(rows.length)} rows of ${counted(count)} that this page carries`
@@ -145,9 +145,9 @@ function* proveTable(page, outcome) {
       `${counted(reports)} reports.`,
   );
   const rest = "hold by more than eight roundings of doubles.";
-  if (found.compared === found.inequalities) outcome.proved.push("Each of them was compared in whole numbers.");
+  if (found.compared === found.inequalities) outcome.proved.push("Each of them was compared in integers.");
   else if (found.compared === 0) outcome.proved.push(`All of them ${rest}`);
-  else outcome.proved.push(`${counted(found.compared)} of them were compared in whole numbers, the others ${rest}`);
+  else outcome.proved.push(`${counted(found.compared)} of them were compared in integers, the others ${rest}`);
   if (partly)
     outcome.given.push(
       "The other rows were checked by mechdesign verify when this page was made.",
@@ -185,14 +185,14 @@ function* proveFactors(page, outcome, all) {
     violations: found.broken,
     worst: found.said,
     expected_loss: losses.reduce((sum, loss, u) => sum + loss * prior[u], 0),
-    effective_epsilon: Math.min(1, found.value),
+    ratio: Math.min(1, found.value),
   };
   const from = generators
     ? `${counted(factors.weight.length)} columns of ${counted(generators.origins.length)} generators`
     : `${counted(factors.weight.length)} weights`;
   const rows = stride > 1 ? `Every ${stride === 2 ? "second" : `${stride}th`} row was` : "All rows were";
   outcome.proved.push(
-    `${rows} added up again in whole numbers, ${counted(asked.length)} of ${counted(sums.length)}: from ${from} and the distances along whole edge lengths.`,
+    `${rows} added up again in integers, ${counted(asked.length)} of ${counted(sums.length)}: from ${from} and the distances along whole edge lengths.`,
     `${counted(found.inequalities)} inequalities between row sums hold, two for each of ${counted(edges.length.length)} edges. Each stands for all reports.`,
   );
   if (stride > 1)

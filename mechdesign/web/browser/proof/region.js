@@ -83,13 +83,13 @@ function* proveRegion(page, outcome, all, around = page.contents.first) {
   }
   const { edges, broken } = yield* part(regionEdges(region, map.header.step, sums, outcome.faults), "comparing inequalities", 0.9, 1);
   const rows = `${counted(asked.length)} rows${whole ? "" : ` of ${counted(count)}`}`;
-  const told = `${rows}, ${counted(2 * edges)} inequalities, in whole numbers.`;
+  const told = `${rows}, ${counted(2 * edges)} inequalities, in integers.`;
   outcome.found = { rows: asked.length, inequalities: 2 * edges, violations: broken, partial: !whole };
   if (!whole) outcome.found.cells = asked;
   outcome.found.told = { whole, verdict: whole ? "Proved in this browser" : "Proved around one place", words: told };
   outcome.proved.push(
     "The map has the kernel, the lengths of steps and the levels that its claim speaks of.",
-    `${whole ? "All rows were" : "The rows of the cells around the place were"} added up in whole numbers, ${counted(asked.length)} of ` +
+    `${whole ? "All rows were" : "The rows of the cells around the place were"} added up in integers, ${counted(asked.length)} of ` +
       `${counted(count)}, over all places nearer than the cap, and none exceeds its bound, or is below a quarter of it.`,
     `${counted(2 * edges)} inequalities between row sums hold, two for each of ${counted(edges)} edges, each for all reports` +
       `${whole ? "." : ": the claim along every path between these cells."}`,
@@ -159,7 +159,7 @@ function regionClaimWords({ map }) {
   const { cells, domain, plane, stencil, level_unit: quantum, unit, ledger } = map.header;
   const [least, most] = levelRange(map).map((at) => at * quantum);
   const about = plane ? ` on the azimuthal equidistant plane about ${plane.latitude}, ${plane.longitude}, WGS84` : "";
-  return `One report satisfies P(y|u) <= exp(d(u,u')) P(y|u') for every report y and all ${cells} secrets (cells of a ${domain.shape.join(" x ")} grid${about}), where d is the shortest-path distance of the ${stencil}-neighbour graph, every edge as long as the line integral, rounded down by less than 2^-27 nats, of a privacy level that is bilinear between the centres of cells, and there a whole number of ${quantum} nats per ${unitWord(unit, false)} (${least} to ${most}); levels ${ledger.slice(0, 16)}. ${BUDGET}`;
+  return `One report satisfies P(y|u) <= exp(d(u,u')) P(y|u') for every report y and all ${cells} secrets (cells of a ${domain.shape.join(" x ")} grid${about}), where d is the shortest-path distance of the ${stencil}-neighbour graph, every edge as long as the line integral, rounded down by less than 2^-27 nats, of a privacy level that is bilinear between the centres of cells, and there an integer multiple of ${quantum} nats per ${unitWord(unit, false)} (${least} to ${most}); levels ${ledger.slice(0, 16)}. ${BUDGET}`;
 }
 
 /** The nats of the longest edge between two secrets whose cells touch. */

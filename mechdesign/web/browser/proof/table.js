@@ -1,4 +1,4 @@
-// The proof of a table: whole numbers >= 1, rows that sum to exactly 2^62, and every inequality of every edge.
+// The proof of a table: integers >= 1, rows that sum to exactly 2^62, and every inequality of every edge.
 //
 // a(u, y) 2^s <= R a(v, y) with R 2^-s <= e^d for every edge (u, v) of d nats, both ways, and every report y, each compared
 // in BigInt. Beyond 20 million of them an edge is let through where the largest ratio of its two rows, in doubles, stays

@@ -32,7 +32,7 @@ function showOutcome(page, outcome) {
     whole: !found.partial,
     verdict: found.partial ? "Proved in part" : "Proved in this browser",
     words: good
-      ? `${counted(found.rows)} rows, ${counted(found.inequalities)} inequalities${found.gradients ? `, ${counted(found.gradients)} gradients between positions` : ""}${found.compared === found.inequalities ? ", in whole numbers" : ""}.`
+      ? `${counted(found.rows)} rows, ${counted(found.inequalities)} inequalities${found.gradients ? `, ${counted(found.gradients)} gradients between positions` : ""}${found.compared === found.inequalities ? ", in integers" : ""}.`
       : "",
   };
   badge.className = `badge ${good ? (told.whole ? "proved" : "partly") : "refused"}`;

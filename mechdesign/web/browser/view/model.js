@@ -1,4 +1,4 @@
-// What the map asks of a page: rows, posteriors, distances in nats, draws in whole numbers.
+// What the map asks of a page: rows, posteriors, distances in nats, draws in integers.
 
 class Model {
   constructor(page) {

@@ -1,6 +1,6 @@
 """A statistical design on a grid of hundreds of cells beside the mechanisms of the literature, all at one claim.
 
-python scripts/statistical_rivals.py [--cells 20] [--epsilon 0.6] [--reports 10000] [--repetitions 5]
+python scripts/statistical_baselines.py [--cells 20] [--epsilon 0.6] [--reports 10000] [--repetitions 5]
 
 criterion: N times the mean squared H^-1 error of the distribution estimated from N reports at the uniform truth, in
 squared cells; of sets of secrets (a star) that of the inclusion estimator. Then the earth mover's distance, in cells,
@@ -85,7 +85,7 @@ def main() -> None:
         "planar Laplace, clamped": planar_laplace.mechanism(problem),
         "exponential": md.baselines.exponential(problem),
         "randomized response": md.baselines.randomized_response(problem),
-        **{name: md.baselines.RIVALS[name](problem) for name in TABLES},
+        **{name: md.baselines.FREQUENCY_ORACLES[name](problem) for name in TABLES},
     }
     sets: dict[str, Inclusions] = {
         "subset_exponential, 2": forms.subset_exponential_inclusions(problem, subset=2),
@@ -95,7 +95,7 @@ def main() -> None:
     print(f"{domain.size} secrets, {given.epsilon:g} nats a cell, uniform truth")
     print(f"{'mechanism':26}{'criterion':>11}{'reports':>9}{'effective eps':>15}")
     for name, mechanism in made.items():
-        value, level = asymptotic_mse(mechanism), float(mechanism.attrs["effective_epsilon"])
+        value, level = asymptotic_mse(mechanism), float(mechanism.attrs["ratio"])
         print(f"{name:26}{value:>11.4g}{mechanism.sizes['report']:>9}{level:>15.6f}", flush=True)
     for name, found in sets.items():
         print(f"{name + ' *':26}{found.mse(program.norm):>11.4g}{'sets':>9}{found.scale:>15.6f}", flush=True)

@@ -1,4 +1,4 @@
-"""The rivals of the literature: laws, levels from both sides, errors that their papers print, inclusions."""
+"""Frequency oracles, the baselines of the literature: laws, levels from both sides, printed errors, inclusions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cases import SMALL, grid
 from tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, REORDERED
 
 import mechdesign as md
-from mechdesign.closed_forms.baselines import BASELINES, RIVALS
+from mechdesign.closed_forms.baselines import BASELINES, FREQUENCY_ORACLES
 from mechdesign.errors import UnsuitableError
 from mechdesign.problem import losses as priors
 from mechdesign.problem.metric import Euclidean
@@ -180,18 +180,18 @@ def test_inclusions_are_those_of_the_table(name):
     assert singular.mse(centred(2)) == math.inf
 
 
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("name", FREQUENCY_ORACLES)
 @pytest.mark.parametrize("case", SMALL)
-def test_rivals_are_certified_on_every_case_or_say_why_not(case, name):
+def test_frequency_oracles_are_certified_on_every_case_or_say_why_not(case, name):
     problem = SMALL[case]()
     try:
-        made = RIVALS[name](problem)
+        made = FREQUENCY_ORACLES[name](problem)
     except UnsuitableError as error:
         assert name in ("square_wave", "disk_area"), error  # noqa: PT017
         return
     checked = md.verify(made)
     assert checked.certified, checked.reasons
-    assert made.attrs["effective_epsilon"] <= 1 + DESIGN_MARGIN
+    assert made.attrs["ratio"] <= 1 + DESIGN_MARGIN
     assert len(json.loads(made.attrs["parameters"])["estimates"]) == made.sizes["report"]
 
 
@@ -204,24 +204,24 @@ def test_places_as_far_but_for_rounding_have_no_report_that_none_is_given():
         assert table == pytest.approx(np.exp(-apart) / (1 + 5 * math.exp(-1)), rel=LINEAR_ALGEBRA)
 
 
-@pytest.mark.parametrize("name", RIVALS)
-def test_a_larger_level_is_a_larger_smallest_epsilon(name):
+@pytest.mark.parametrize("name", FREQUENCY_ORACLES)
+def test_a_larger_level_is_a_larger_effective_epsilon(name):
     """From both sides: at the claim, and no better than the claim, where the metric is the level of an edge."""
     problem = problem_on((9,) if name == "square_wave" else (3, 3), 0.7)
-    made = RIVALS[name](problem)
-    assert made.attrs["effective_epsilon"] == pytest.approx(1, rel=DESIGN_MARGIN)
+    made = FREQUENCY_ORACLES[name](problem)
+    assert made.attrs["ratio"] == pytest.approx(1, rel=DESIGN_MARGIN)
     if name != "subset_exponential":
         assert made.attrs["claimed_epsilon"] == pytest.approx(0.7, rel=1e-9)
 
 
-def test_compare_sets_rivals_beside_the_others_where_it_is_asked_to():
+def test_compare_sets_frequency_oracles_beside_the_others_where_it_is_asked_to():
     problem = problem_on((2, 2), 0.6)
     names = list(md.compare(problem, gap=0.1)["mechanism"])
-    assert not set(names) & set(RIVALS)
-    table = md.compare(problem, gap=0.1, rivals=True).set_index("mechanism")
-    assert list(table.index) == [*names, *(name for name in RIVALS if name != "square_wave")]
+    assert not set(names) & set(FREQUENCY_ORACLES)
+    table = md.compare(problem, gap=0.1, frequency_oracles=True).set_index("mechanism")
+    assert list(table.index) == [*names, *(name for name in FREQUENCY_ORACLES if name != "square_wave")]
     assert set(BASELINES) <= set(names)
-    made = RIVALS["disk_area"](problem)
+    made = FREQUENCY_ORACLES["disk_area"](problem)
     assert table.loc["disk_area", "asymptotic_mse"] == pytest.approx(asymptotic_mse(made), rel=REORDERED)
 
 
