@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from copy import copy
 from functools import cache
 
@@ -126,6 +127,19 @@ def test_arguments_in_python_are_options_on_the_command_line(run, tmp_path, monk
     with pytest.raises(InputError, match="normalise=True"):
         md.audit(np.ones((16, 16)) / 3, problem())
     assert as_options("solve it with method='table' in work=FOLDER") == "solve it with --method table in --work FOLDER"
+
+
+def test_a_loss_without_a_name_and_pictures_without_matplotlib_say_what_is_missing(monkeypatch):
+    class Nameless(md.losses.Loss):
+        def matrix(self, secrets, reports):
+            return np.ones((secrets.size, reports.size))
+
+    with pytest.raises(InputError, match="Nameless needs a class attribute name"):
+        designed(loss=Nameless())
+    for module in ("matplotlib", "matplotlib.figure", "matplotlib.colors"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(InputError, match=r"pip install 'mechdesign\[plot\]'"):
+        md.plot.mechanism(made())
 
 
 def test_a_grid_has_its_axes_back():

@@ -17,6 +17,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mechdesign.base.figures import percent
+from mechdesign.base.optional import import_optional
 from mechdesign.closed_forms.loss import loss_matrix
 from mechdesign.mechanism.sampler import rows_of
 from mechdesign.output.canvas import (
@@ -80,12 +81,14 @@ def answers_figure(
 
 
 def _maps(mechanism: xr.Dataset, ground: Ground, table: Array, chosen: list[int] | None) -> list[Panel]:
-    from matplotlib.colors import BoundaryNorm, ListedColormap
-
+    colours = import_optional("matplotlib.colors", "plot")
     count, points = table.shape[1], rows_of(mechanism).report_points
     style: dict[str, Any] = {}
     if count <= len(OKABE_ITO):
-        style = {"cmap": ListedColormap(OKABE_ITO[:count]), "norm": BoundaryNorm(np.arange(-0.5, count), count)}
+        style = {
+            "cmap": colours.ListedColormap(OKABE_ITO[:count]),
+            "norm": colours.BoundaryNorm(np.arange(-0.5, count), count),
+        }
     likeliest = partial(
         draw_map,
         ground=ground,

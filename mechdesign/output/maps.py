@@ -23,6 +23,7 @@ import xarray as xr
 
 from mechdesign.base.arguments import validated
 from mechdesign.base.figures import percent
+from mechdesign.base.optional import import_optional
 from mechdesign.base.units import unit_word
 from mechdesign.closed_forms.loss import drawn_rows
 from mechdesign.errors import UnsuitableError
@@ -105,8 +106,7 @@ def plot_mechanism(
 
 def _panels(mechanism: xr.Dataset, ground: Ground, places: list[int], rows: Array, names: list[str]) -> list[Panel]:
     """The level, the prior, the losses or the diagnosis, and the rows."""
-    from matplotlib.colors import LogNorm
-
+    colours = import_optional("matplotlib.colors", "plot")
     points, top = ground.domain.points, float(rows.max())
     panels = setting_maps(mechanism, ground)
     diagnosed = ground.streets is None and "ring" in mechanism and "excess" in mechanism
@@ -117,7 +117,11 @@ def _panels(mechanism: xr.Dataset, ground: Ground, places: list[int], rows: Arra
         step = json.loads(mechanism.attrs["parameters"]).get("shortest_border_step")
         outer = math.ceil(1 / step) if step else None
         panels.append(partial(draw_excess, result=mechanism, ground=ground, outer=outer))
-    style: dict[str, Any] = {"cmap": ROWS, "norm": LogNorm(vmin=FLOOR * top, vmax=top), "bar": {"extend": "min"}}
+    style: dict[str, Any] = {
+        "cmap": ROWS,
+        "norm": colours.LogNorm(vmin=FLOOR * top, vmax=top),
+        "bar": {"extend": "min"},
+    }
     row_map = partial(draw_map, ground=ground, label=f"probability per {ground.per}", **style)
     for u, row, title in zip(places, rows, names, strict=True):
         panels.append(partial(row_map, values=row, title=title, marks=points[[u]]))
