@@ -11,7 +11,8 @@ process; the answer, the same for all routes of a case within its tolerance.
 
 POT gets what has to move only, and no certificate; libqif, cvxpy and numpy certify nothing. "naive" is Algorithm 1 as
 users write it: a fast-marching field per report, the dense kernel K, numpy's solve of K w = 1, negative weights cut
-off and rows divided by their sums; its ratio is the largest log-ratio over the length of an edge, above 1 broken.
+off and rows divided by their sums. The ratio of a table is its largest log-ratio over the length of an edge, above 1
+broken, infinite where a zero faces a positive entry.
 Sizes are cells along either side, but reports of 900 secrets in `likelihood` and cells in `client`. `reports` draw a
 million of one secret. `solve` cases include start-up. Short edges are as short as 0.2 nats. Bumps are seeded maps of
 nine Gaussian bumps with edges of 0.2 to 1.4 nats, points are scattered places in a square of 2 km with all their pairs
@@ -79,16 +80,43 @@ def certified(mechanism: xr.Dataset) -> Answer:
 def optimal_statement(load: Callable[..., md.DesignProblem], solver: str, cells: int) -> Run:
     """As cvxpy hands it to a solver: entries under its tolerance escape constraints, 1e-5 of the loss by HiGHS."""
     program = md.Optimal(problem=load(cells=cells))
-    return lambda: (float(program.statement().solve(solver=solver)), "not certified")
+
+    def run() -> Answer:
+        statement = program.statement()
+        loss = float(statement.solve(solver=solver))
+        return loss, lambda: not_certified(program.problem, statement.variables()[0].value)
+
+    return run
+
+
+def not_certified(problem: md.DesignProblem, table: Array) -> str:
+    return f"not certified, ratio {largest_ratio(problem, table):.6g}"
+
+
+def largest_ratio(problem: md.DesignProblem, table: Array) -> float:
+    """The largest log-ratio of a table (n, m) over the length of an edge, infinite where a zero faces an entry."""
+    edges = problem.edges
+    with np.errstate(divide="ignore"):
+        log = np.log(np.maximum(table, 0.0))
+    return max(
+        float(np.abs(log[tail, used] - log[head, used]).max() / length)
+        for tail, head, length in zip(edges.tail, edges.head, edges.length, strict=True)
+        if (used := (table[tail] > 0) | (table[head] > 0)).any()
+    )
 
 
 def optimal_libqif(cells: int) -> Run:
     import qif
 
-    apart = lattice(cells=cells).loss_matrix
+    problem = lattice(cells=cells)
+    apart = problem.loss_matrix
     uniform, metric = np.full(len(apart), 1 / len(apart)), qif.metric.from_distance_matrix(apart)
-    best = partial(qif.mechanism.d_privacy.min_loss_given_d, uniform, len(apart), metric, metric)
-    return lambda: (float(uniform @ (best() * apart).sum(axis=1)), "")
+
+    def run() -> Answer:
+        table = qif.mechanism.d_privacy.min_loss_given_d(uniform, len(apart), metric, metric)
+        return float(uniform @ (table * apart).sum(axis=1)), lambda: not_certified(problem, np.asarray(table))
+
+    return run
 
 
 def distributions(kind: str, side: int) -> tuple[Array, Array, md.Domain]:
@@ -214,9 +242,7 @@ def eikonal_naive(cells: int) -> Run:
         table /= table.sum(axis=1, keepdims=True)
 
         def note() -> str:
-            log = np.log(table[:, weight > 0])
-            ends = zip(problem.edges.tail, problem.edges.head, problem.edges.length, strict=True)
-            ratio = max(abs(log[tail] - log[head]).max() / length for tail, head, length in ends)
+            ratio = largest_ratio(problem, table[:, weight > 0])
             return f"{(weight < 0).sum()} negative weights, ratio {ratio:.3f}"
 
         return float((problem.weighted_loss * table).sum()), note

@@ -33,3 +33,6 @@ SPARED = 1e-5
 
 # Relative: the plane of a map lengthens no distance by more (problem/plane.py refuses wider areas).
 ON_THE_GROUND = 1e-3
+
+# Errors of designs that a research program found, printed to the metre at a kilometre.
+NOTED = 1e-3

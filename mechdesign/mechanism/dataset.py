@@ -6,6 +6,7 @@
 | edge_tail, edge_head, edge_length | edge | the claim: both ways, mass[tail, y] <= e^{length} mass[head, y] |
 | prior, level, dual | secret | prior; eps(u), where there is one; multipliers of the row sums, where optimised |
 | multiplier | side_row | multipliers of the side rows, where the program has some |
+| cap_report, cap_disc | side_row | only where posteriors of discs are limited: what row a multiplier is of |
 | loss_table | secret, report | only where the loss is a given table |
 | around_row, corner_level or quarter_level | see positions/patches.py | only where positions are drawn |
 | problem_length | edge | only where a graph is claimed at another scale than 1: its own lengths, before that |
@@ -134,6 +135,8 @@ MECHANISM = Schema(
         "level": Array(dtype="float64", dims=("secret",), optional=True),
         "dual": Array(dtype="float64", dims=("secret",), optional=True),
         "multiplier": Array(dtype="float64", dims=("side_row",), optional=True),
+        "cap_report": Array(dtype="int64", dims=("side_row",), names="report", optional=True),
+        "cap_disc": Array(dtype="int64", dims=("side_row",), optional=True),
         "loss_table": Array(dtype="float64", dims=("secret", "report"), optional=True),
         "problem_length": Array(dtype="float64", dims=("edge",), optional=True),
         "around_row": Array(dtype="int64", dims=("secret", "around"), optional=True, names="secret"),
@@ -210,7 +213,7 @@ def check(mechanism: xr.Dataset, *schemas: Schema, what: str = "a mechanism") ->
     for name, array in schema.arrays.items():
         if array.names is not None and name in mechanism.variables:
             values, count = mechanism[name].values, mechanism.sizes[array.names]
-            if values.min() < 0 or values.max() >= count:
+            if values.size and (values.min() < 0 or values.max() >= count):
                 raise refused("must name places", name, f"{values.min()} to {values.max()}", f"0 to {count - 1}")
     for dim in schema.places:
         _check_places(mechanism, dim)
@@ -320,6 +323,7 @@ def make_mechanism(
     stopped: str | None = None,
     reports: Domain | None = None,
     multipliers: NDArray[np.float64] | None = None,
+    cap_rows: NDArray[np.int64] | None = None,
     attributes: Mapping[str, str | float] | None = None,
     positions: PositionClaim | None = None,
 ) -> xr.Dataset:
@@ -327,7 +331,8 @@ def make_mechanism(
 
     Parameters: mass (n, m), certified for scale * metric; program, what made it; parameters, kept as JSON beside
     the problem's parameters; claimed_epsilon, the nominal parameter of a closed form; dual (n,), lower_bound and
-    stopped of an optimised one; reports, where they differ from the problem's; multipliers (k,) of the side rows;
+    stopped of an optimised one; reports, where they differ from the problem's; multipliers (k,) of the side rows,
+    cap_rows (k, 2) the reports and discs that they are of;
     attributes, what else to keep: objective, where it is not the expected loss; positions, without breaches at the
     problem's metric, where any position is to be drawn: `scale` is then that of the rows, by `certified_scale`.
     The Dataset shares no memory with the problem: what is written to the one does not reach the other.
@@ -357,6 +362,8 @@ def make_mechanism(
         variables["problem_length"] = ("edge", plain.length.copy(), {"units": "nats"})
     if multipliers is not None:
         variables["multiplier"] = ("side_row", np.array(multipliers, float))
+    if cap_rows is not None:
+        variables["cap_report"], variables["cap_disc"] = (("side_row", part.copy()) for part in cap_rows.T)
     if problem.loss.tabled:
         variables["loss_table"] = (("secret", "report"), loss.copy(), {"units": problem.loss.unit(domain.unit)})
     if positions is not None:

@@ -20,7 +20,8 @@ JSON: a table for programs that sample with integers, JavaScript included. One o
 |---|---|
 | format | "mechdesign/table/1" |
 | table, table_sha256 | of a CSV table: its name and its checksum |
-| unit, claim, ... | the comments: claim is an object of metric, domain, positions and denominator |
+| unit, claim, ... | the comments: claim is an object of metric, domain, positions and denominator, and of caps where \
+posteriors of discs are limited: radius, centres, people, and share or factor as two whole numbers |
 | secret_points, report_points | coordinates, (n, k) and (m, k), in `unit`, reports in `report_unit` if there is one |
 | edge | the claim: [tail, head, length in nats as an exact hexadecimal float], each both ways |
 | patch | where any position is drawn, for every cell: the nine rows around it, levels at its corners or its quarters' |
@@ -68,6 +69,7 @@ from mechdesign.mechanism.storage import check_target, file_sha256, write_atomic
 from mechdesign.mechanism.stored import Stored, read
 from mechdesign.problem.domain import AXES
 from mechdesign.problem.plane import Plane
+from mechdesign.programs.constrained import disc_constraints
 from mechdesign.solvers.design import Progress
 from mechdesign.verification.verify import certified
 
@@ -141,12 +143,15 @@ class Content:
         mechanism's file; None where it was not saved.
         """
         mechanism, unit = self.stored.mechanism, self.stored.report_unit
-        claim = {
+        claim: dict[str, Any] = {
             "metric": self.stored.metric.describe(),
             "domain": self.stored.domain.describe(),
             "positions": {"metric": self.stored.problem_metric.describe()} if self.patches else None,
             "denominator": "row_sum" if self.stored.factored else "2^62",
         }
+        limits = disc_constraints(str(mechanism.attrs["program"]), self.stored.parameters)
+        if limits and len(self.rows) == len(self.secrets):
+            claim["caps"] = [each for limit in limits for each in limit.claims()]
         return {
             "claim": claim,
             **({} if self.plane is None else {"coordinates": ", ".join(DEGREES)}),

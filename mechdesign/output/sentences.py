@@ -16,8 +16,9 @@ from mechdesign.closed_forms.loss import position_loss
 from mechdesign.mechanism.protection import Protection
 from mechdesign.mechanism.stored import Stored
 from mechdesign.problem.losses import Distance, SquaredDistance, ZeroOne
-from mechdesign.programs.constrained import Constrained
+from mechdesign.programs.constrained import Constrained, disc_constraints
 from mechdesign.programs.coupled import Bounded
+from mechdesign.programs.posterior import DiscConstraint, PosteriorCap
 
 _BY_FORM = "positions"  # the program whose bound is one of mechanisms of its own form
 _NOISE = 1e-12  # relative: rounding of sums of losses
@@ -55,6 +56,33 @@ def protects(p: Protection, *, because: str | None = None) -> str:
         who = f"{where}{straight}, one report changes anybody's odds"
     along = "" if p.path is None else f", along paths inside the area by at most {number(p.path, up=True)}"
     return f"{subject}: {who} by {change}{along}."
+
+
+def limit_sentences(stored: Stored) -> str | None:
+    """What no disc has more of after one report, and for whom; None where the posterior of discs is not limited."""
+    limits = disc_constraints(str(stored.mechanism.attrs["program"]), stored.parameters)
+    return joined(_limit(limit, stored) for limit in limits) or None
+
+
+def _limit(limit: DiscConstraint, stored: Stored) -> str:
+    about = " about the centre of a cell" if limit.centres == "places" else ""
+    disc = f"any disc of {length(limit.radius, stored.domain.unit, up=False)}{about}"
+    counts = len(limit.claims())
+    whom = f"for somebody who counts people at the centres of cells{f', by any of {counts} counts' * (counts > 1)}"
+    if not isinstance(limit, PosteriorCap):
+        factor = number(float(limit.exact_limit[1]), up=True)
+        return (
+            f"Any one report multiplies the probability of {disc} by at most {factor}, {whom}. "
+            "A second report is a second claim."
+        )
+    share = limit.exact
+    off = f"; {percent(float(2 * share / (1 + share)), up=True, digits=3)} if those numbers are off by a factor of 2"
+    if limit.wrong > 1:
+        off = f", also if those numbers are off by a factor of {number(float(limit.wrong), up=False)}"
+    return (
+        f"After any one report at most {percent(float(share), up=True, digits=3)} of the probability lies in {disc}, "
+        f"{whom}{off}. A second report is a second claim."
+    )
 
 
 def error_sentence(stored: Stored, *, at_position: float | None = None) -> str:

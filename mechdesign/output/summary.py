@@ -28,6 +28,7 @@ from mechdesign.output.sentences import (
     bound_sentence,
     error_sentence,
     joined,
+    limit_sentences,
     objective_sentence,
     protects,
     stopped_sentence,
@@ -150,6 +151,7 @@ def summary_words(
     parts = [
         stopped_sentence(summary["stopped"], summary["gap"], limit=limit),
         protects(checked.protection, because=because),
+        limit_sentences(stored),
         objective_sentence(stored, summary["objective"], summary["objective_of"])
         if aimed
         else error_sentence(stored, at_position=at_position),

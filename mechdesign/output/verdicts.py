@@ -10,7 +10,7 @@ from mechdesign.base.figures import number
 from mechdesign.closed_forms.loss import position_loss
 from mechdesign.mechanism.stored import Stored
 from mechdesign.output.printing import Block
-from mechdesign.output.sentences import bound_sentence, error_sentence, joined, protects
+from mechdesign.output.sentences import bound_sentence, error_sentence, joined, limit_sentences, protects
 from mechdesign.verification.audit import Audit
 from mechdesign.verification.verify import OF_A_MAP, Verification
 
@@ -27,6 +27,7 @@ def verification_words(result: Verification, stored: Stored | None = None, *, ve
         parts = [] if result.protection is None else [protects(result.protection)]
         if stored is not None:
             at_position = position_loss(stored.mechanism)
+            parts += [limit_sentences(stored) or ""]
             parts.append(error_sentence(stored, at_position=at_position))
             if result.lower_bound_checked and (best := bound_sentence(stored, at_position=at_position)) is not None:
                 parts.append(best)

@@ -9,12 +9,16 @@ r"""The optimal program with the user's own constraints, and constraints that sa
 Source: the program of 003, equations (6.22)-(6.24), with further constraints.
 Known: at least the value of the optimal program, and equal to it where its mechanism satisfies the constraints.
 
-A constraint is one of these three, or a function from the cvxpy variable P (n, m) to a list of cvxpy inequalities in P
+A constraint is one of these five, or a function from the cvxpy variable P (n, m) to a list of cvxpy inequalities in P
 alone.
 
     ReportCap       P(y|u) <= cap                                for some reports y, at some secrets u
     RequiredReport  P(y|u) >= least                              for a report y, at some secrets u
     ErrorCap        sum over y with |u - y| > radius of P(y|u) <= share      for some secrets u
+    PosteriorCap    at most a share of the posterior in any disc of a radius, after every report (posterior.py)
+    PosteriorLift   at most a factor times the probability of any disc before the report     (posterior.py)
+
+The last two have a row for every disc and report: a solver takes up those that a table breaks.
 
 Affine inequalities become side rows, with a bound that takes them into account. Other convex ones (maxima and absolute
 values by HiGHS; squares, entropies and other cones by Clarabel) are solved through the statement, and the bound is then
@@ -29,47 +33,25 @@ can be made improbable, never impossible, as long as some report lies beyond it.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mechdesign.base.display import ReprMixin
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import TableLoss
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.programs.coupled import Coupled, SideRows, rows_per_secret, stack_rows
+from mechdesign.programs.coupled import Constraint, Coupled, SideRows, rows_per_secret, stack_rows
+from mechdesign.programs.posterior import Caps, DiscConstraint, PosteriorCap, PosteriorLift
 from mechdesign.programs.program import expected_loss, place_numbers, private_table
 
 if TYPE_CHECKING:
     import cvxpy as cp
-
-
-@dataclass(frozen=True, kw_only=True)
-class Constraint(ReprMixin, ABC):
-    """A constraint on the table; `name` is what files and errors call it."""
-
-    name: ClassVar[str]
-
-    @abstractmethod
-    def stated(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
-        """The constraint on `table` (n, m) in cvxpy."""
-
-    @abstractmethod
-    def rows(self, problem: DesignProblem) -> SideRows:
-        """The constraint as side rows."""
-
-    def describe(self) -> dict[str, Any]:
-        """What a file keeps of it."""
-        fields = asdict(self).items()
-        lists = {name: [int(place) for place in value] for name, value in fields if np.ndim(value)}
-        return {"constraint": self.name, **dict(fields), **lists}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,13 +131,24 @@ class ErrorCap(Constraint):
         return (problem.domain.euclidean_to(problem.reports) > self.radius).astype(float)
 
 
-CONSTRAINTS: dict[str, type[Constraint]] = {kind.name: kind for kind in (ReportCap, RequiredReport, ErrorCap)}
+CONSTRAINTS: dict[str, type[Constraint]] = {
+    kind.name: kind for kind in (ReportCap, RequiredReport, ErrorCap, PosteriorCap, PosteriorLift)
+}
 
 
 def constraint_from(description: Mapping[str, Any]) -> Constraint:
     """The constraint that `Constraint.describe` described. Raises: KeyError, TypeError or InputError for another."""
     given = dict(description)
     return CONSTRAINTS[given.pop("constraint")](**given)
+
+
+def disc_constraints(program: str, parameters: Mapping[str, Any]) -> list[DiscConstraint]:
+    """The limits on discs among the constraints that the file of a mechanism keeps, by its program and parameters."""
+    kept = parameters.get("constraints", []) if program == Constrained.name else []
+    limits = [
+        constraint_from(given) for given in kept if given["constraint"] in (PosteriorCap.name, PosteriorLift.name)
+    ]
+    return [limit for limit in limits if isinstance(limit, DiscConstraint)]
 
 
 def without_reports(problem: DesignProblem, forbidden: Sequence[int]) -> DesignProblem:
@@ -247,11 +240,23 @@ class Constrained(Coupled):
         return cp.Problem(cp.Minimize(expected_loss(self.table, self.problem)), constraints)
 
     def parameters(self) -> dict[str, Any]:
-        described = [given.describe() for given in self.constraints if isinstance(given, Constraint)]
+        known = [given for given in self.constraints if isinstance(given, Constraint)]
+        described = [
+            given.described_for(self.problem) if isinstance(given, DiscConstraint) else given.describe()
+            for given in known
+        ]
         return {"constraints": described, "own_constraints": [str(own) for own in self.own]}
 
+    @cached_property
+    def caps(self) -> list[Caps]:
+        """The rows of discs, by constraint and prior. Raises: InfeasibleError where a constant report breaks one."""
+        discs = [given for given in self.constraints if isinstance(given, DiscConstraint)]
+        return [caps for given in discs for caps in given.caps(self.problem)]
+
     def side_rows(self) -> SideRows:
-        parts = [given.rows(self.problem) for given in self.constraints if isinstance(given, Constraint)]
+        """The side rows without those of discs."""
+        others = [given for given in self.constraints if not isinstance(given, DiscConstraint)]
+        parts = [given.rows(self.problem) for given in others if isinstance(given, Constraint)]
         parts += [_affine_rows(own, self.table, k) for k, own in enumerate(self.own) if own.expr.is_affine()]
         return stack_rows(parts, self.problem.domain.size * self.problem.reports.size)
 

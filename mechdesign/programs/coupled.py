@@ -50,18 +50,20 @@ minimax program, with one prior the optimal one.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
 from mechdesign.problem.losses import check_prior
+from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.program import Program, expected_loss, private_table
 
 if TYPE_CHECKING:
@@ -146,6 +148,27 @@ def rows_per_secret(
     matrix.eliminate_zeros()
     names = [f"{what} at secret {u}" for u in at]
     return SideRows(matrix=matrix, limit=limit[at], share=np.full(len(at), share), names=names)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constraint(ReprMixin, ABC):
+    """A constraint on the table; `name` is what files and errors call it."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def stated(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
+        """The constraint on `table` (n, m) in cvxpy."""
+
+    @abstractmethod
+    def rows(self, problem: DesignProblem) -> SideRows:
+        """The constraint as side rows."""
+
+    def describe(self) -> dict[str, Any]:
+        """What a file keeps of it."""
+        fields = asdict(self).items()
+        lists = {name: [int(place) for place in value] for name, value in fields if np.ndim(value)}
+        return {"constraint": self.name, **dict(fields), **lists}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

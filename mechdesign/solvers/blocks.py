@@ -7,7 +7,8 @@ blocks H_y = A_y' diag(z / s) A_y and factors the dense Schur complement of the 
 iteration, whatever the number of variables.
 
 Linear algebra, block by block (`BlockAlgebra`). Cone rows s = A q: one for every constraint, s = q[upper] - e^{-slack}
-q[lower], and one s = q for the first variable of every block, which matters where a block has no other row. Row sums
+q[lower], and one s = q for the first variable of every block, which matters where a block has no other row; after them
+side rows, each of which joins all variables of one block (capped.py). Row sums
 M q (n,): sum over reports of q e^{-D}, and the constant report. Normal matrices: H_y, one dense block per report, and
 their Schur complement S = sum_y M_y H_y^{-1} M_y', the only matrix that couples reports.
 
@@ -30,6 +31,7 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 import scipy.linalg
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
@@ -63,12 +65,13 @@ _BLAS = ThreadpoolController()
 
 
 class BlockAlgebra:
-    """Products and factors for one restricted program of m reports over n secrets, v variables and c rows.
+    """Products and factors for one restricted program of m reports over n secrets, v variables and c rows, the last of
+    them side rows (r, v): every variable of one block has an entry in each, and blocks stand in order.
 
     Memory: 16 bytes per near entry, 16 per row, 8 for each entry of the m blocks, 8 n^2 for the Schur complement.
     """
 
-    def __init__(self, program: RestrictedProgram) -> None:
+    def __init__(self, program: RestrictedProgram, side: sp.csr_array | None = None) -> None:
         self.program = program
         m, n = program.component.shape
         self.secrets, self._blocks = n, m + 1
@@ -91,20 +94,29 @@ class BlockAlgebra:
         self._squares = np.concatenate([[0], np.cumsum(np.diff(program.first) ** 2)])
         self._inverse = np.empty(self._squares[-1])
         self._schur: Vector = np.empty((n, n))
+        self.side = sp.csr_array((0, program.variables)) if side is None else side
+        joined = self.side.indices[self.side.indptr[:-1]] if self.side.nnz else np.zeros(0, np.int64)
+        self._side_rows = np.searchsorted(joined, program.first)
 
     @property
     def rows(self) -> int:
-        """Number of cone rows."""
-        return len(self._ratio)
+        """Number of cone rows and side rows."""
+        return len(self._ratio) + int(self.side.shape[0])
 
     def cone(self, q: Vector) -> Vector:
         """A q (c,)."""
-        return np.asarray(q[self.above] - self._ratio * q[self._tail])
+        return np.r_[q[self.above] - self._ratio * q[self._tail], self.side @ q]
+
+    def size(self, q: Vector) -> Vector:
+        """The larger term, or the sum of all, of A q (c,)."""
+        return np.r_[q[self.above], abs(self.side) @ q]
 
     def cone_transposed(self, z: Vector) -> Vector:
         """A' z (v,)."""
-        above = np.bincount(self.above, z, self.program.variables)
-        return np.asarray(above - np.bincount(self._tail, self._ratio * z, self.program.variables), float)
+        cone = z[: len(self._ratio)]
+        above = np.bincount(self.above, cone, self.program.variables)
+        below = np.bincount(self._tail, self._ratio * cone, self.program.variables)
+        return np.asarray(above - below + self.side.T @ z[len(cone) :], float)
 
     def sums(self, q: Vector) -> Vector:
         """M q (n,), all entries."""
@@ -166,8 +178,8 @@ class BlockAlgebra:
         p = self.program
 
         def invert(a: int, b: int) -> None:
-            _invert(p.first, self._rows, self._lower, self._upper, self._ratio, theta, self._squares, a, b,
-                    self._inverse)  # fmt: skip
+            _invert(p.first, self._rows, self._lower, self._upper, self._ratio, theta, self._squares,
+                    self._side_rows, self.side.indptr, self.side.data, a, b, self._inverse)  # fmt: skip
 
         def couple(a: int, b: int) -> None:
             self._schur[a:b] = 0.0
@@ -232,7 +244,9 @@ def _near_sums_transposed(first, members, secret, local, weight, a, b, dual, tot
 
 
 @numba.njit(cache=True, nogil=True)
-def _invert(first, rows, lower, upper, ratio, theta, squares, start, stop, inverse):  # type: ignore[no-untyped-def]
+def _invert(  # type: ignore[no-untyped-def]
+    first, rows, lower, upper, ratio, theta, squares, side_rows, place, entry, start, stop, inverse
+):
     for y in range(start, stop):
         k = first[y + 1] - first[y]
         block = np.zeros((k, k))
@@ -243,6 +257,10 @@ def _invert(first, rows, lower, upper, ratio, theta, squares, start, stop, inver
                 block[a, a] += t * c * c
                 block[a, b] -= t * c
                 block[b, a] -= t * c
+        for r in range(side_rows[y], side_rows[y + 1]):
+            own, t = entry[place[r] : place[r + 1]], theta[ratio.size + r]
+            for i in range(k):
+                block[i] += t * own[i] * own
         if k == 1:
             inverse[squares[y]] = 1 / block[0, 0]
         else:
@@ -276,12 +294,13 @@ def _apply(first, squares, inverse, a, b, g, result):  # type: ignore[no-untyped
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class InteriorPoint:
-    """The best point met: q (v,) inside the cone, dual (n,), iterations, and whether it stopped for "gap", "time",
-    "interrupt" or "precision".
+    """The best point met: q (v,) inside the cone, dual (n,), multipliers side (r,), iterations, and why it
+    stopped: "gap", "time", "interrupt" or "precision".
     """
 
     q: Vector
     dual: Vector
+    side: Vector
     iterations: int
     stopped: str
 
@@ -291,16 +310,18 @@ def solve_blocks(
     *,
     dual: Vector,
     tolerance: float,
+    side: sp.csr_array | None = None,
     deadline: float = np.inf,
     on_progress: Callable[[int], None] | None = None,
 ) -> InteriorPoint:
     """Solve a restricted program to a relative complementarity gap.
 
-    Parameters: dual (n,), multipliers to start from; deadline, of time.monotonic(); on_progress, called with the
+    Parameters: dual (n,), multipliers to start from; side (r, v), rows with side q >= 0 as `BlockAlgebra` takes them;
+    deadline, of time.monotonic(); on_progress, called with the
     number of every iteration. An interrupt (Ctrl-C) ends the method and returns its best point.
     Memory: `BlockAlgebra`, and a dozen vectors over rows.
     """
-    algebra = BlockAlgebra(program)
+    algebra = BlockAlgebra(program, side)
     state = _start(program, algebra, dual)
     best, merit, mu, since, stopped, factored = state, np.inf, np.inf, 0, "precision", False
     iteration, slowest, began = 0, 0.0, time.monotonic()
@@ -334,7 +355,8 @@ def solve_blocks(
     except KeyboardInterrupt:
         stopped = "interrupt"
     q = _restored(algebra, best.q) if factored else best.q
-    return InteriorPoint(q=q, dual=best.dual, iterations=iteration, stopped=stopped)
+    multipliers = best.z[len(best.z) - algebra.side.shape[0] :]
+    return InteriorPoint(q=q, dual=best.dual, side=multipliers, iterations=iteration, stopped=stopped)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -387,7 +409,7 @@ def _start(program: RestrictedProgram, algebra: BlockAlgebra, dual: Vector) -> _
     widths = np.add.reduceat(algebra.sums_transposed(np.ones(algebra.secrets)), program.first[:-1])
     widths[-1] = _RARELY
     q = (1 + program.head / (program.head + 3)) / np.repeat(widths, np.diff(program.first))
-    s = np.maximum(algebra.cone(q), _FLOOR * q[algebra.above])
+    s = np.maximum(algebra.cone(q), _FLOOR * algebra.size(q))
     mu = float(program.cost @ q) / algebra.rows
     z = mu / s
     room = float(program.cost[-1] - dual.sum())

@@ -15,6 +15,7 @@ from mechdesign.errors import DesignError, InfeasibleError, InputError
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.dataset import relative_gap
 from mechdesign.programs.constrained import Constrained
+from mechdesign.solvers.capped import solve_capped
 from mechdesign.solvers.coupled import solve_coupled, task_of
 from mechdesign.solvers.design import Design, Targets
 
@@ -37,12 +38,14 @@ def _solved(statement: Any, program: Constrained) -> str:
 
 
 def solve_constrained(program: Constrained, targets: Targets) -> Design:
-    """`solve_coupled`, and with inequalities beyond side rows the statement; `stopped` is "relaxation" where the bound
-    stays apart then.
+    """`solve_capped` where posteriors of discs are limited, else `solve_coupled`; with inequalities beyond side rows
+    the statement, `stopped` is "relaxation" where the bound stays apart then.
 
     Every inequality must hold on the certified table with half its margin left, for the rounding of the check.
     Raises: InputError for what neither HiGHS nor Clarabel takes; InfeasibleError, DesignError as `solve_coupled`.
     """
+    if program.caps:
+        return solve_capped(program, targets)
     relaxed = solve_coupled(program, targets)
     if not program.beyond_rows:
         return relaxed

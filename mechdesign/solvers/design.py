@@ -111,7 +111,8 @@ class Design:
     """An integer table with what is known of it.
 
     mass (n, m), certified for `scale` times the metric of the problem; loss, its expected loss, nan where the solver
-    had no use for it. dual (n,) and the multipliers (k,) of side rows prove lower_bound: of length 0, none and minus
+    had no use for it. dual (n,) and the multipliers (k,) of side rows, of discs those of the reports and discs
+    cap_rows (k, 2), prove lower_bound: of length 0, none and minus
     infinity where none was priced; lower_bound_of, the program that it bounds, where that is another. objective, where
     it is not the expected loss, and objective_of, what it is. stopped, why the search ended, empty where there was
     none. parameters, what a file keeps beside those of the program, and figures, further attributes. problem, where it
@@ -124,6 +125,7 @@ class Design:
     loss: float = math.nan
     dual: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     multipliers: NDArray[np.float64] | None = None
+    cap_rows: NDArray[np.int64] | None = None
     lower_bound: float = -math.inf
     lower_bound_of: str | None = None
     objective: float | None = None

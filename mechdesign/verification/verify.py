@@ -25,13 +25,14 @@ from mechdesign.base.registry import Table
 from mechdesign.closed_forms.loss import loss_matrix, mechanism_loss
 from mechdesign.errors import InputError
 from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio
-from mechdesign.mechanism.dataset import known_checksum
+from mechdesign.mechanism.dataset import known_checksum, refused
 from mechdesign.mechanism.protection import Protection, protection
 from mechdesign.mechanism.storage import file_sha256, load
 from mechdesign.mechanism.stored import Stored, examined, read, rebuilding, unproved
 from mechdesign.problem.losses import check_loss, check_prior
 from mechdesign.programs.constrained import Constrained
-from mechdesign.programs.coupled import Coupled, SideRows, objective
+from mechdesign.programs.coupled import Coupled, SideRows, objective, stack_rows
+from mechdesign.solvers.capped import side_rows
 from mechdesign.solvers.design import Progress
 from mechdesign.solvers.forest import proved_bound
 from mechdesign.solvers.pricing import ConePricer, coupled_bound, project_dual
@@ -65,9 +66,29 @@ def check_objective(stored: Stored) -> tuple[list[str], bool | None]:
     over = np.flatnonzero(rows.excess_up(table))
     if len(over):
         reasons.append(f"{rows.names[over[0]]}: the limit is exceeded, there and at {len(over) - 1} other places")
-    if isinstance(program, Constrained) and stored.parameters.get("own_constraints"):
-        return reasons, None
+    if isinstance(program, Constrained):
+        reasons += cap_breaches(mechanism, program)
+        if stored.parameters.get("own_constraints"):
+            return reasons, None
+        rows = _rows_of_caps(mechanism, program, rows)
     return reasons, _coupled_follows(mechanism, program, rows)
+
+
+def cap_breaches(mechanism: xr.Dataset, program: Constrained) -> list[str]:
+    """Which limits on the posterior of discs the integers break."""
+    counts = [(caps.what, caps.breaches(mechanism["mass"].values)) for caps in program.caps]
+    return [f"{what}: {count} (report, disc) pairs exceed the limit" for what, count in counts if count]
+
+
+def _rows_of_caps(mechanism: xr.Dataset, program: Constrained, rows: SideRows) -> SideRows:
+    """The side rows that the multipliers of a file are of."""
+    if not program.caps or "cap_disc" not in mechanism or "cap_report" not in mechanism:
+        return rows
+    pairs = np.stack([mechanism["cap_report"].values, mechanism["cap_disc"].values], axis=1)
+    discs = sum(len(caps.limits) for caps in program.caps)
+    if len(pairs) and not 0 <= pairs[:, 1].min() <= pairs[:, 1].max() < discs:
+        raise refused("must name discs", "cap_disc", int(pairs[:, 1].max()), f"0 to {discs - 1}")
+    return stack_rows([rows, side_rows(program.caps, pairs, mechanism.sizes["report"])], rows.matrix.shape[1])
 
 
 def _coupled_follows(mechanism: xr.Dataset, program: Coupled, rows: SideRows) -> bool | None:

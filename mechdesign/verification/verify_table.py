@@ -50,7 +50,7 @@ import struct
 import sys
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from itertools import chain, product
+from itertools import chain, combinations, product
 from operator import add, gt, mul
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -381,6 +381,7 @@ def faults_of(table: Table) -> list[str]:
     faults = claim_faults(table)
     if table.header["claim"]["positions"] is not None:
         faults += position_faults(table)
+    faults += cap_faults(table)
     for u, (row, total) in enumerate(zip(table.rows, table.sums, strict=True)):
         if min(row) < 1:
             faults.append(f"secret {u}: a mass is below 1")
@@ -390,6 +391,50 @@ def faults_of(table: Table) -> list[str]:
         faults.append("the edges do not connect all secrets")
     bad = breaches(table.rows, table.sums, table.edges) if min(table.sums) > 0 else []
     return faults + [f"{len(bad)} inequalities are broken, first P({y}|{u}) <= e^d P({y}|{v})" for u, v, y in bad[:1]]
+
+
+def cap_faults(table: Table) -> list[str]:
+    """Where a limit on the posterior of discs is broken, or not about this table."""
+    faults, n = [], len(table.rows)
+    for cap in table.header["claim"].get("caps", []):
+        people, name, lift = cap["people"], cap_sentence(cap, table.header["unit"]), "factor" in cap
+        over, under = cap["factor" if lift else "share"]
+        if [type(k) for k in (*people, over, under)] != [int] * (n + 2) or min(*people, over, under - 1) < 0:
+            raise BadInput("people and limits are not whole numbers, people one for each secret")
+        if any(total != ROW_SUM for total in table.sums):
+            return ["limits on discs are about rows that sum to 2^62"]
+        weighted = [[k * mass for mass in row] for k, row in zip(people, table.rows, strict=True)]
+        totals, alive = list(map(sum, zip(*weighted, strict=True))), sum(people)
+        for disc in discs_of(table.points, cap["radius"], cap["centres"]):
+            most = (over * sum(people[u] for u in disc), under * alive) if lift else (over, under)
+            inside = map(sum, zip(*(weighted[u] for u in disc), strict=True))
+            broken = [y for y, (a, b) in enumerate(zip(inside, totals, strict=True)) if most[1] * a > most[0] * b]
+            if broken:
+                faults.append(f"{name}: broken after report {broken[0]} by the disc of cells {sorted(disc)[:9]}")
+                break
+    return faults
+
+
+def discs_of(points: list[tuple[float, ...]], radius: float, centres: str) -> set[frozenset[int]]:
+    """What discs about the points contain; and, where they are centred anywhere, discs through any two points: a set
+    that some disc contains is part of one of these, as their common part has a corner where two of their circles cross.
+    """
+    wide, middles = radius * (1 + SPARE), list(points)
+    if centres not in ("places", "anywhere") or not 0 < radius < HIGHEST or len(points[0]) > 2:
+        raise BadInput("no discs of this kind")
+    for p, q in combinations(points if centres == "anywhere" else [], 2):
+        if (apart := math.dist(p, q)) <= 2 * wide:
+            middle, high = [(a + b) / 2 for a, b in zip(p, q, strict=True)], math.sqrt(max(wide**2 - apart**2 / 4, 0.0))
+            aside = (0.0,) if len(p) == 1 else ((p[1] - q[1]) * high / apart, (q[0] - p[0]) * high / apart)
+            middles += [tuple(m + sign * a for m, a in zip(middle, aside, strict=True)) for sign in (-1, 1)]
+    reach = wide * (1 + SPARE)
+    return {frozenset(u for u, p in enumerate(points) if math.dist(p, middle) <= reach) for middle in middles}
+
+
+def cap_sentence(cap: dict[str, Any], unit: str) -> str:
+    """A limit on discs in words."""
+    (over, under), times = cap.get("share") or cap["factor"], " times its share before" * ("factor" in cap)
+    return f"after one report at most {over}/{under}{times} of the posterior lies in a disc of {cap['radius']!r} {unit}"
 
 
 def position_sentence(table: Table) -> str:
@@ -559,6 +604,8 @@ def _summary(table: Table) -> list[str]:
     if placed:
         say(f"claim:    {position_sentence(table)}")
     say(f"{'of rows:' if placed else 'claim:':10}{sentence(table)}")
+    for cap in table.header["claim"].get("caps", []):
+        say(f"limit:    {cap_sentence(cap, table.header['unit'])}, for whoever knows the people of the file")
     for name in (*SAID, "sha256"):
         say(f"{name + ':':10}{table.header.get(name)}")
     n, m, e = len(table.rows), len(table.rows[0]), len(table.edges)

@@ -41,7 +41,14 @@ from mechdesign.mechanism.dataset import known_checksum, stored_points, versions
 from mechdesign.mechanism.stored import Stored
 from mechdesign.output.canvas import mechanism_words, readable
 from mechdesign.output.compare import AT_CLAIM, Row
-from mechdesign.output.sentences import bound_sentence, error_sentence, joined, protects, stopped_sentence
+from mechdesign.output.sentences import (
+    bound_sentence,
+    error_sentence,
+    joined,
+    limit_sentences,
+    protects,
+    stopped_sentence,
+)
 from mechdesign.output.sweep import baselines_of, columns, printed_losses, sweep_rows
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import LOSSES
@@ -92,7 +99,8 @@ def headline(stored: Stored, checked: Verification) -> str:
     """
     assert checked.protection is not None
     attrs, at_position = stored.mechanism.attrs, position_loss(stored.mechanism)
-    parts: list[str | None] = [protects(checked.protection), error_sentence(stored, at_position=at_position)]
+    parts: list[str | None] = [protects(checked.protection), limit_sentences(stored)]
+    parts.append(error_sentence(stored, at_position=at_position))
     value, gap = float(attrs.get("objective", attrs["expected_loss"])), None
     if checked.lower_bound_checked:
         gap = (value - float(attrs["lower_bound"])) / value if value > 0 else 0.0

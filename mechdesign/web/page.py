@@ -38,7 +38,7 @@ _SHARED = (
     "Places, TableRows, PositionRows, FactorRows, RegionRows"
 )  # of what these export
 _PROOF = (
-    *("arrays", "exponential", "claim", "pairs", "table", "positions", "figures", "factors", "protection"),
+    *("arrays", "exponential", "claim", "pairs", "table", "positions", "discs", "figures", "factors", "protection"),
     *("sentence", "region", "prove", "open"),
 )  # of web/browser/proof, in the order in which they are read
 _VIEW = ("numbers", "model", "ground", "colours", "map", "panel", "explore", "region", "main")  # of web/browser/view

@@ -25,7 +25,8 @@ function* prove(page, { all = false, around } = {}) {
   yield* proofs[contents.kind](page, outcome, all, around);
   if (claims && placedOf(page))
     yield* part(provePositions(page, outcome), "comparing gradients between positions", 0.9, 0.96);
-  if (claims && outcome.faults.length === 0) yield* part(proveSentence(page, outcome), "finding the factor of the sentence", 0.96, 1);
+  if (claims && capsOf(page).length) yield* part(proveCaps(page, outcome), "comparing discs", 0.96, 0.97);
+  if (claims && outcome.faults.length === 0) yield* part(proveSentence(page, outcome), "finding the factor of the sentence", 0.97, 1);
   if (claims) {
     outcome.faults.push(...priorFaults(array(page, "prior")), ...figureFaults(page, outcome.found));
     outcome.given.push("Coordinates, units, prior and names are as the file has them.");
@@ -44,6 +45,18 @@ function* prove(page, { all = false, around } = {}) {
     }
   }
   return outcome;
+}
+
+/** The limits on the posterior of discs. */
+function* proveCaps(page, outcome) {
+  if (page.contents.kind !== "table") {
+    outcome.given.push("The limits on discs were checked by mechdesign verify when this page was made.");
+    return;
+  }
+  const { faults, compared } = yield* capFaults(page, array(page, "mass"));
+  outcome.faults.push(...faults);
+  if (faults.length === 0) outcome.proved.push(`No disc has more of the posterior than its limit after any report: ${counted(compared)} inequalities in whole numbers.`);
+  outcome.given.push("How many people live in each cell is as the file has it.");
 }
 
 /** The factor of the first sentence, and the loss to true positions. */

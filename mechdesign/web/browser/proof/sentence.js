@@ -49,7 +49,7 @@ function ofLoss(value, unit, up) {
 /** The first sentences of a page of a mechanism. */
 function headline(page) {
   const loss = lossWords(page);
-  return [protectedWords(page), loss.words, boundWords(page, loss), stoppedWords(page)].filter(Boolean).join(" ");
+  return [protectedWords(page), capWords(page), loss.words, boundWords(page, loss), stoppedWords(page)].filter(Boolean).join(" ");
 }
 
 /** What is protected, in words. */

@@ -1,0 +1,251 @@
+"""Solve a program with limits on the posterior of discs: lazy rows in blocks, and multipliers folded into the cost.
+
+A row of a disc joins the entries of one report. So it stands inside that report's block of the restricted program
+(blocks.py), and the Schur complement of the row sums stays n x n. A round: 1. the interior-point method, for limits
+lower by a share of 2e-7.  2. Raise columns (programs/posterior.py), repair, and check every row in integers; the raise
+cannot fail.  3. Fold the multipliers of the rows into the cost, for the limits themselves, and price: with limits of 0
+nothing is charged, and the cone is that of the metric alone, so that the bound is that of an optimal program.  4. Take
+up the rows that the table breaks, and cut where rays leave their profiles. Up to 300 secrets every node is cut, and
+entries are in the scale of e^{-d} down to e^{-1}: caps lift them far above it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mechdesign.errors import DesignError, InputError, SolverError
+from mechdesign.mechanism.certificate import ROW_SUM
+from mechdesign.mechanism.dataset import relative_gap, total_cost
+from mechdesign.mechanism.repair import repair
+from mechdesign.programs.constrained import Constrained
+from mechdesign.programs.coupled import SideRows, stack_rows
+from mechdesign.programs.posterior import Caps
+from mechdesign.programs.restricted import RestrictedProgram, restrict
+from mechdesign.solvers.blocks import InteriorPoint, solve_blocks
+from mechdesign.solvers.design import Design, Targets, reporter
+from mechdesign.solvers.pricing import ConePricer, CoupledBound, homogeneous_bound
+
+Rows = NDArray[np.int64]  # (k, 2), report and disc, by report
+TIGHTER, _OF_ROOM = 2e-7, 1e-5  # shares that limits are lower by for the solver: of them, and of what a constant leaves
+_ALL_CUT = 300  # secrets up to which every node is cut
+_SCALED = 1.0  # nats to which entries are scaled then
+_NEAR_CUT = 2.5  # nats around a report within which nodes are cut elsewhere, at first
+_FIRST, _MORE = 12, 6  # rows a report at the start, and taken up in a round
+_LIKELY = -0.5  # overshoot of an exponential mechanism from which rows are taken up at the start
+_ROUGH, _FINEST = 1e-3, 1e-8  # tolerances of the interior-point method
+_ROUNDS = 40
+
+
+def solve_capped(program: Constrained, targets: Targets) -> Design:
+    """Solve a program whose constraints are limits on discs.
+
+    Raises: InputError where there are others besides; InfeasibleError where no table keeps the limits; SolverError
+    where time ends before any table is certified.
+    """
+    if program.own or program.side_rows().size:
+        remedy = "solve with the one or with the others"
+        raise InputError(
+            "limits on discs stand alone", field="constraints", value=len(program.constraints), remedy=remedy
+        )
+    search = _Search(program=program, gap=targets.gap, deadline=time.monotonic() + targets.time_limit)
+    search.report = reporter(targets.on_progress)
+    return search.design(search.run())
+
+
+@dataclass(kw_only=True, eq=False)
+class _Search:
+    """The best certified table and bound so far."""
+
+    program: Constrained
+    gap: float
+    deadline: float
+    mass: NDArray[np.uint64] | None = None
+    value: float = math.inf
+    proof: CoupledBound | None = None
+    proof_rows: Rows = field(default_factory=lambda: np.empty((0, 2), np.int64))
+
+    def __post_init__(self) -> None:
+        problem = self.program.problem
+        self.report = reporter(None)
+        self.cost, self.constant = problem.weighted_loss, problem.constant_loss
+        self.pricer = ConePricer.of(problem)
+        n = problem.domain.size
+        self.all_cut = n <= _ALL_CUT
+        distance = self.pricer.distance
+        self.cut = np.ones(distance.shape, np.bool_) if self.all_cut else distance <= _NEAR_CUT
+        self.distance = np.minimum(distance, _SCALED) if self.all_cut else distance
+        self.dual = np.zeros(n)
+        sizes = [len(caps.limits) for caps in self.program.caps]
+        self.start = np.r_[0, np.cumsum(sizes)]
+        room = min((float((1 - c.within / c.limit).min()) for c in self.program.caps if len(c.limits)), default=1.0)
+        self.tighter = min(TIGHTER, _OF_ROOM * room)
+        half = np.exp(-distance.T / 2)
+        likely = self.worst(half / half.sum(axis=1, keepdims=True), _FIRST, _LIKELY)
+        self.rows = likely
+
+    @property
+    def reached(self) -> float:
+        """The relative gap."""
+        bound = 0.0 if self.proof is None else self.proof.value
+        return math.inf if self.mass is None else relative_gap(self.value, bound, self.constant)
+
+    def worst(self, table: NDArray[np.float64], most: int, over: float) -> Rows:
+        """The rows of at most `most` discs a report, those that overshoot most, and by more than `over`."""
+        found = [np.empty((0, 2), np.int64)]
+        for start, caps in zip(self.start, self.program.caps, strict=False):
+            overshoot = caps.overshoot(table)
+            discs = np.argsort(-overshoot, axis=0, kind="stable")[:most]
+            reports = np.broadcast_to(np.arange(table.shape[1]), discs.shape)
+            chosen = overshoot[discs, reports] > over
+            found.append(np.stack([reports[chosen], start + discs[chosen]], axis=1))
+        return np.unique(np.concatenate(found), axis=0)
+
+    def run(self) -> str:
+        """Rounds until the gap is met; returns why they ended."""
+        problem, tolerance = self.program.problem, max(self.gap / 4, min(_ROUGH, 1.0))
+        scale = problem.domain.size / self.constant
+        for number in range(_ROUNDS):
+            restricted = restrict(problem, scale, self.distance, self.pricer.parent, self.cut)
+            point = solve_blocks(
+                restricted,
+                dual=self.dual * scale,
+                tolerance=tolerance,
+                side=self._side(restricted),
+                deadline=self.deadline,
+            )
+            table, self.dual = restricted.table(point.q), point.dual / scale
+            new = self.worst(table, _MORE, -self.tighter / 4)
+            known = len(self.rows)
+            turns = self._bounded(table, point, scale)
+            self.rows = np.unique(np.concatenate([self.rows, new]), axis=0)
+            self._offer(table)
+            self.report(
+                "blocks",
+                round=number,
+                loss=self.value,
+                lower_bound=0.0 if self.proof is None else self.proof.value,
+                gap=self.reached,
+                variables=restricted.variables,
+                constraints=restricted.constraints + known,
+            )
+            if self.reached <= self.gap:
+                return "gap"
+            if point.stopped in ("time", "interrupt") or time.monotonic() >= self.deadline:
+                return "interrupt" if point.stopped == "interrupt" else "time"
+            fresh = turns & ~self.cut
+            if len(self.rows) == known and not fresh.any():
+                if tolerance <= _FINEST or point.stopped == "precision":
+                    return "precision"
+                tolerance = max(_FINEST, tolerance / 10)
+            self.cut |= fresh
+            if len(self.rows) < known + len(table) / 4 and not fresh.any():
+                tolerance = min(tolerance, max(self.gap / 4, _FINEST))
+        return "precision"
+
+    def _side(self, restricted: RestrictedProgram) -> sp.csr_array:
+        """The rows in hand over the variables of a restricted program, as side q >= 0."""
+        data, columns, ends = [], [], [0]
+        n = len(self.dual)
+        for report, disc in self.rows.tolist():
+            caps, number = self._caps_of(disc)
+            inside = np.zeros(n)
+            inside[caps.sets[[number]].indices] = 1
+            entries = caps.prior / caps.prior.max() * (caps.limit[number] * (1 - self.tighter) - inside)
+            first, last = restricted.first[report : report + 2]
+            weights = entries * np.exp(-restricted.distance[report])
+            data.append(np.bincount(restricted.component[report], weights, last - first))
+            columns.append(np.arange(first, last))
+            ends.append(ends[-1] + int(last - first))
+        if not data:
+            return sp.csr_array((0, restricted.variables))
+        shape = len(self.rows), restricted.variables
+        return sp.csr_array((np.concatenate(data), np.concatenate(columns), np.asarray(ends)), shape=shape)
+
+    def _caps_of(self, disc: int) -> tuple[Caps, int]:
+        which = int(np.searchsorted(self.start, disc, side="right")) - 1
+        return self.program.caps[which], disc - int(self.start[which])
+
+    def _bounded(self, table: NDArray[np.float64], point: InteriorPoint, scale: float) -> NDArray[np.bool_]:
+        """Price the multipliers folded into the cost; where cuts would pay (m, n)."""
+        multipliers = point.side / scale
+        useful = multipliers > 0
+        side = side_rows(self.program.caps, self.rows[useful], table.shape[1])
+        folded = side.fold_down(self.cost, multipliers[useful]) if useful.any() else self.cost
+        value = float((self.cost * table).sum())
+        bound = homogeneous_bound(
+            self.pricer,
+            folded,
+            self.dual,
+            loss=max(min(value, self.value), 1e-9 * self.constant),
+            known=0.0 if self.proof is None else self.proof.value,
+            enough=min(value, self.value) * (1 - self.gap / 4),
+        )
+        if self.proof is None or bound.value > self.proof.value:
+            self.proof = CoupledBound(
+                value=bound.value, dual=bound.dual, multipliers=multipliers[useful], folded=folded
+            )
+            self.proof_rows = self.rows[useful]
+        return bound.first.turns
+
+    def _offer(self, table: NDArray[np.float64]) -> None:
+        """Raise, repair and certify a table, and keep it where it is the best."""
+        problem, caps = self.program.problem, self.program.caps
+        mass = repair(raised(np.maximum(table, 0.0), caps, self.tighter / 2), problem.edges, self.cost)
+        if any(each.breaches(mass) for each in caps):
+            # The repair put what rows lacked into one rare report. Now they lack next to nothing, and the report that
+            # is made most often takes it up.
+            lifted = raised(mass / float(ROW_SUM), caps, self.tighter / 4)
+            often = np.zeros_like(self.cost)
+            often[:, np.arange(lifted.shape[1]) != np.argmax(problem.prior_array @ lifted)] = 1.0
+            mass = repair(lifted, problem.edges, often)
+            if any(each.breaches(mass) for each in caps):
+                raise DesignError("the repaired table breaks a cap: use a larger share", field="constraints")
+        value = total_cost(mass, self.cost)
+        if value < self.value:
+            self.mass, self.value = mass, value
+
+    def design(self, stopped: str) -> Design:
+        """The result. Raises: SolverError where there is no table."""
+        if self.mass is None or self.proof is None:
+            raise SolverError("stopped before any table was certified: allow more time", field="time_limit")
+        return Design(
+            mass=self.mass,
+            objective=self.value,
+            objective_of=self.program.objective_of,
+            lower_bound_of="the program",
+            dual=self.proof.dual,
+            multipliers=self.proof.multipliers,
+            cap_rows=self.proof_rows,
+            lower_bound=self.proof.value,
+            stopped=stopped,
+        )
+
+
+def raised(table: NDArray[np.float64], caps: list[Caps], tighter: float) -> NDArray[np.float64]:
+    """The table (n, m) with a constant added to every column until all rows hold with limits lower by `tighter`, rows
+    divided by their largest sum.
+    """
+    need = np.max([each.need(table, tighter) for each in caps], axis=0, initial=0.0)
+    table = table + need if need.any() else table
+    return np.asarray(table / table.sum(axis=1).max())
+
+
+def side_rows(caps: list[Caps], rows: Rows, reports: int) -> SideRows:
+    """The rows (k, 2) of report and disc, discs numbered through all of `caps`, as side rows in their order."""
+    start = np.cumsum([0, *(len(each.limits) for each in caps)])
+    which = np.searchsorted(start, rows[:, 1], side="right") - 1
+    parts = [each.rows(rows[which == k, 0], rows[which == k, 1] - start[k], reports) for k, each in enumerate(caps)]
+    stacked = stack_rows(parts, len(caps[0].persons) * reports)
+    order = np.argsort(np.argsort(which, kind="stable"), kind="stable")
+    return SideRows(
+        matrix=stacked.matrix[order],
+        limit=stacked.limit,
+        share=stacked.share,
+        names=[stacked.names[k] for k in order],
+    )

@@ -1,0 +1,223 @@
+"""Limits on the posterior of discs: the facts of programs/posterior.py, each with a counterexample where it ends."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import cache
+from itertools import combinations
+
+import numpy as np
+import pytest
+import xarray as xr
+from designs import table_of
+from numpy.typing import NDArray
+from tolerances import BLOCKS, NOTED, ORACLE, REORDERED
+
+import mechdesign as md
+from mechdesign.errors import InfeasibleError, InputError
+from mechdesign.losses import Distance
+from mechdesign.mechanism.certificate import ROW_SUM
+from mechdesign.problem.discs import disc_sets
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.lattice import stencil_pairs
+from mechdesign.problem.metric import Graph
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.programs.constrained import Constrained
+from mechdesign.programs.posterior import (
+    DiscConstraint,
+    PosteriorCap,
+    PosteriorLift,
+    exact_fraction,
+    posterior_shares,
+    whole_persons,
+)
+
+CELL, RADIUS = 390.0, 564.0  # m: the largest disc has 3 x 3 cells
+EVEN = {
+    ("2/5", 1): 903.0,
+    ("1/5", 1): 1105.0,
+    ("3/20", 1): 1180.0,
+    ("3/10", 2): 893.0,
+    ("1/5", 2): 1082.0,
+    ("3/20", 2): 1169.0,
+    ("1/5", 4): 1052.0,
+}  # m, of 8 x 8 cells of even density, by share and nats per radius in ln 2
+
+
+def problem_at(side: int, doublings: float, people: NDArray[np.int64], stencil: int = 8) -> DesignProblem:
+    """Cells of 390 m; the odds of neighbours double so many times within the radius."""
+    domain = Domain.grid((side, side), cell=CELL, unit="m")
+    tail, head = stencil_pairs(domain, stencil)
+    length = doublings * math.log(2) / RADIUS * np.linalg.norm(domain.points[tail] - domain.points[head], axis=1)
+    metric = Graph(tail=tail, head=head, length=length)
+    return DesignProblem(domain=domain, metric=metric, prior=people / people.sum(), loss=Distance())
+
+
+def town(side: int) -> NDArray[np.int64]:
+    """Persons, more of them in a corner."""
+    x, y = np.mgrid[:side, :side] / side
+    return np.rint(1000 * np.exp(-2 * (x + y))).astype(np.int64).ravel()
+
+
+def capped(side: int, doublings: float, people: NDArray[np.int64], *limits: DiscConstraint) -> Constrained:
+    return Constrained(problem_at(side, doublings, people.reshape(-1, side * side)[0]), constraints=limits)
+
+
+@cache
+def designed() -> tuple[Constrained, xr.Dataset]:
+    """A cap in a town of 5 x 5 cells, and its mechanism to a gap of 1e-5."""
+    people = town(5)
+    program = capped(5, 2, people, PosteriorCap(radius=RADIUS, share="7/10", people=people))
+    return program, md.solve(program, gap=1e-5)
+
+
+def test_a_share_below_that_of_a_disc_is_refused_by_its_name_and_one_above_is_kept() -> None:
+    people = town(4)
+    problem = problem_at(4, 1, people)
+    densest = max(people[np.flatnonzero(row)].sum() for row in disc_sets(problem.domain, RADIUS).toarray())
+    share = Fraction(int(densest), int(people.sum()))
+    below, above = Fraction(math.floor(share * 999), 999), Fraction(math.ceil(share * 999), 999)
+    with pytest.raises(InfeasibleError, match=r"about \(585, 585\) contains .* before any report"):
+        md.solve(capped(4, 1, people, PosteriorCap(radius=RADIUS, share=below, people=people)))
+    kept = capped(4, 1, people, PosteriorCap(radius=RADIUS, share=above, people=people))
+    mechanism = md.solve(kept, gap=1e-3)
+    assert md.verify(mechanism).certified
+    assert posterior_shares(mechanism["mass"].values, kept.caps[0]).max() <= float(above) * (1 + REORDERED)
+
+
+def test_the_optimum_is_that_of_the_statement_with_all_rows() -> None:
+    """By lazy rows and interior points, and by HiGHS on cvxpy's statement."""
+    people = town(4)
+    for limit, alike in (
+        (PosteriorCap(radius=RADIUS, share="5/6", people=people), 2 * ORACLE),
+        (PosteriorLift(radius=RADIUS, factor="5/4", people=people, centres="places"), BLOCKS),
+    ):
+        program = capped(4, 2, people, limit)
+        mechanism = md.solve(program, gap=1e-6)
+        assert md.verify(mechanism).lower_bound_checked
+        stated = program.statement().solve(solver="HIGHS")
+        assert mechanism.attrs["lower_bound"] <= stated * (1 + ORACLE)
+        assert stated <= mechanism.attrs["objective"] * (1 + ORACLE)
+        assert mechanism.attrs["objective"] == pytest.approx(stated, rel=alike)
+
+
+def test_no_disc_anywhere_has_more_of_the_posterior_than_the_cap() -> None:
+    """Against discs about 2,500 places and the cells, by distances alone."""
+    program, mechanism = designed()
+    domain, people = program.problem.domain, town(5)
+    centres = np.concatenate([np.random.default_rng(0).uniform(-CELL, 6 * CELL, (2500, 2)), domain.points])
+    inside = np.linalg.norm(domain.points[None] - centres[:, None], axis=2) <= RADIUS
+    listed = disc_sets(domain, RADIUS).toarray() > 0
+    assert all((listed >= one).all(axis=1).any() for one in inside)
+    joint = people[:, None] * table_of(mechanism)
+    assert ((inside @ joint) / joint.sum(axis=0)).max() <= 0.7
+    narrow = (joint.sum(axis=0) * 0.69)[None] < inside @ joint
+    assert narrow.any()  # a smaller share is not kept: the discs reach the limit
+
+
+def test_merged_and_mixed_reports_keep_the_cap_and_two_reports_do_not() -> None:
+    program, mechanism = designed()
+    caps, table = program.caps[0], table_of(mechanism)
+    merged = np.column_stack([table[:, ::2].sum(axis=1), table[:, 1::2] @ np.array([[0.3, 0.7]] * 12)])
+    assert posterior_shares(merged, caps).max() <= 0.7
+    twice = np.stack([table[:, a] * table[:, b] for a, b in combinations(range(25), 2)], axis=1)
+    assert posterior_shares(twice, caps).max() > 0.75
+
+
+def test_wrong_numbers_raise_the_share_as_said_and_no_further() -> None:
+    """Fact 2: k beta / (1 + (k - 1) beta) is attained, so that designing at the lower share is needed, and enough."""
+    program, mechanism = designed()
+    table, caps, k = table_of(mechanism), program.caps[0], 2.0
+    shares = posterior_shares(table, caps)
+    report = int(np.argmax(shares))
+    joint = caps.prior * table[:, report]
+    disc = caps.sets.toarray()[int(np.argmax(caps.sets @ joint))] > 0
+    wrong = np.where(disc, k, 1.0) * caps.prior
+    after = float((wrong * table[:, report])[disc].sum() / (wrong * table[:, report]).sum())
+    assert after == pytest.approx(k * shares[report] / (1 + (k - 1) * shares[report]), rel=REORDERED)
+    assert after > 0.7 * 1.1
+    cap = PosteriorCap(radius=RADIUS, share="7/10", people=town(5), wrong_by=2)
+    assert cap.designed == Fraction(7, 13)
+    assert float(2 * cap.designed / (1 + cap.designed)) == pytest.approx(0.7, rel=REORDERED)
+
+
+def test_one_unit_is_found_and_counts_of_several_priors_are_all_kept() -> None:
+    people = np.stack([town(4), town(4)[::-1]])
+    program = capped(4, 1, people, PosteriorCap(radius=RADIUS, share="5/6", people=people))
+    mass = md.solve(program, gap=1e-3)["mass"].values
+    assert [caps.breaches(mass) for caps in program.caps] == [0, 0]
+    # The column that one person has alone in one disc: at equality by hand, then one unit above.
+    caps, column = program.caps[0], np.ones((16, 1), np.uint64)
+    limit = caps.limits[0]
+    inside = caps.sets.toarray()[0] > 0
+    persons = caps.persons.astype(object)
+    rest = int(sum(persons[~inside]))
+    lone = int(np.flatnonzero(inside)[0])
+    most = (limit.numerator * rest - (limit.denominator - limit.numerator) * int(sum(persons[inside]))) // (
+        (limit.denominator - limit.numerator) * int(persons[lone])
+    )
+    scale = 2**50
+    column[:] = scale
+    column[lone] += most * scale
+    exact = limit.numerator * int(persons @ column[:, 0].astype(object)) - limit.denominator * int(
+        persons[inside] @ column[inside, 0].astype(object)
+    )
+    column[lone] += exact // ((limit.denominator - limit.numerator) * int(persons[lone]))
+    before = caps.breaches(column)
+    column[lone] += 1
+    assert caps.breaches(column) > before
+
+
+def test_the_claim_of_limits_is_in_integers_of_known_size() -> None:
+    assert [exact_fraction(share, "share") for share in ("20%", "1/5", 0.2, Fraction(1, 5), "0.20")] == [
+        Fraction(1, 5)
+    ] * 5
+    for share in ("1/65536", "-1/5", "1/0", "nan", "٢/5", " 1/5/", "1/5\n2", True, 0.123456789):
+        with pytest.raises(InputError):
+            exact_fraction(share, "share")
+    for people in ([2**32, 0], [2**31, 2**31], [0, 0], [-1, 3], [0.5, 1.0], [1, 2, 3], [True, False]):
+        with pytest.raises(InputError, match="people"):
+            whole_persons(people, 2)
+    largest = np.array([[2**32 - 2, 1]])
+    assert whole_persons(largest, 2).sum() == 2**32 - 1
+    domain = Domain.grid((1, 2), cell=CELL, unit="m")
+    metric = Graph(tail=[0], head=[1], length=[1.0])
+    problem = DesignProblem(domain=domain, metric=metric, prior=[0.5, 0.5], loss=Distance())
+    (caps,) = PosteriorCap(radius=1.0, share="65534/65535", people=[2**31, 2**31 - 1]).caps(problem)
+    column = np.array([[1], [ROW_SUM]], np.uint64)
+    persons = caps.persons.astype(object)
+    broken = ROW_SUM * 65535 * int(persons[1]) > 65534 * (int(persons[0]) + ROW_SUM * int(persons[1]))
+    assert caps.breaches(column) == broken == 1
+    assert caps.breaches(np.full((2, 1), ROW_SUM, np.uint64)) == 0
+
+
+def test_limits_stand_alone_and_bad_ones_are_refused() -> None:
+    people = town(4)
+    with pytest.raises(InputError, match="stand alone"):
+        md.solve(
+            Constrained(
+                problem_at(4, 1, people),
+                constraints=[PosteriorCap(radius=RADIUS, share="5/6"), md.programs.ReportCap(cap=0.5)],
+            )
+        )
+    with pytest.raises(InputError, match="factor"):
+        PosteriorLift(radius=RADIUS, factor=1)
+    with pytest.raises(InputError, match="wrong_by"):
+        PosteriorCap(radius=RADIUS, share="1/5", wrong_by="1/2")
+    with pytest.raises(InputError, match="radius"):
+        PosteriorCap(radius=0.0, share="1/5")
+
+
+@pytest.mark.parametrize(
+    ("share", "doublings"),
+    [pytest.param(*key, marks=[pytest.mark.slow] * (key != ("1/5", 1))) for key in EVEN],
+)
+def test_even_density_costs_what_was_found_by_another_solver(share: str, doublings: int) -> None:
+    """Errors of a research program that solved whole linear programs by HiGHS, printed to the metre."""
+    people = np.full(64, 1000)
+    program = capped(8, doublings, people, PosteriorCap(radius=RADIUS, share=share, people=people))
+    mechanism = md.solve(program, gap=1e-4)
+    assert mechanism.attrs["objective"] == pytest.approx(EVEN[share, doublings], rel=NOTED)
+    assert mechanism.attrs["lower_bound"] == pytest.approx(EVEN[share, doublings], rel=NOTED)
+    assert posterior_shares(mechanism["mass"].values, program.caps[0]).max() <= float(Fraction(share))
