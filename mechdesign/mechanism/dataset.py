@@ -489,7 +489,7 @@ def on_grid(values: xr.DataArray) -> xr.DataArray:
     for dim, names in parts.items():
         if math.prod(len(np.unique(values[name])) for name in names) > _SPARSE * values.sizes[dim]:
             raise InputError("the places are no grid", field="values", value=f"{values.sizes[dim]} places")
-        values = values.set_index(**{dim: names}).unstack(dim)
+        values = values.set_index(dict[Any, Any]({dim: names})).unstack(dim)
     for name, attrs in units.items():
         values[name].attrs.update(attrs)
     return values

@@ -106,8 +106,10 @@ class Raster(ReprMixin):
         shape = (len(self.x), len(self.y), len(self.z))
         fitting = [shape[:2], shape] if len(self.z) == 1 else [shape]
         if self.values.shape not in fitting or self.values.size == 0:
-            remedy = "transpose them, x comes first; md.read.raster takes arrays of xarray and finds out"
-            remedy = remedy if self.values.shape == (len(self.y), len(self.x)) else None
+            turned = self.values.shape == (len(self.y), len(self.x))
+            remedy = (
+                "transpose them, x comes first; md.read.raster takes arrays of xarray and finds out" if turned else None
+            )
             message = f"values must have shape {fitting[0]}"
             raise InputError(message, field=self.name, value=self.values.shape, remedy=remedy)
         for axis in (self.x, self.y, self.z):

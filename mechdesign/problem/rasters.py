@@ -138,7 +138,7 @@ def read_raster(path: str | Path | xr.DataArray, *, unit: str, variable: str | N
     array([5., 7.])
     """
     if not isinstance(path, (str, Path)):
-        name = str(path.name or "values")
+        name = "values" if path.name is None else str(path.name)
         data, source = path.rename(name).to_dataset(), Path(name)
         _refuse_stretched(_stated_crs(data, name), canonical_unit(unit), source)
         return _read_netcdf(data, source, canonical_unit(unit), name)
@@ -215,11 +215,10 @@ def _read_ascii(source: Path, unit: str) -> Raster:
 def _read_csv(source: Path, unit: str, variable: str | None) -> Raster:
     """Columns of two axes, such as x and y, and one of values; every node once."""
     frame = read_frame(source, "raster")
-    axes = [next((name for name in frame.columns if named.match(name)), None) for named in (_CSV_ACROSS, _CSV_ALONG)]
+    axes = [name for named in (_CSV_ACROSS, _CSV_ALONG) for name in frame.columns if named.match(name)][:2]
     values = [variable] if variable else [name for name in frame.columns if name not in axes]
-    if None in axes or len(values) != 1 or values[0] not in frame.columns:
-        message = "needs columns x, y and one of values"
-        raise FileFormatError(message, field="raster", value=", ".join(frame.columns))
+    if len(axes) < 2 or len(values) != 1 or values[0] not in frame.columns:
+        raise FileFormatError("needs columns x, y and one of values", field="raster", value=", ".join(frame.columns))
     refuse_line(frame.duplicated(axes).to_numpy(), frame, axes, "raster", "a node is listed twice")
     for name in (*axes, *values):
         frame[name] = number_column(frame, (name,), "raster")
