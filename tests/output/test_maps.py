@@ -213,7 +213,8 @@ def test_what_does_not_vary_has_no_panel() -> None:
     figure = plot_mechanism(solve(Optimal(problem=replace(lattice, prior=np.full(16, 1 / 16)))))
     titles = [axes.get_title(loc="left").splitlines()[0] for axes in figure.axes]
     assert titles[0] == "expected squared distance by cell"
-    assert [title.split(", ")[1] for title in titles[1:]] == ["in the middle", "half-way out", "farthest out"]
+    where = [title.removeprefix("reports of somebody ").split(", at ")[0] for title in titles[1:]]
+    assert where == ["in the middle", "half-way out", "farthest out"]
     assert figure.get_suptitle().splitlines()[0].endswith(", uniform prior")
 
 
