@@ -62,7 +62,7 @@ class Sampler(ReprMixin):
     Examples
     --------
     >>> sampler = md.Sampler(md.baselines.exponential(md.load_problem("discrete", secrets=3)))
-    >>> sampler.sample([0, 2], size=5, seed=1).shape
+    >>> sampler.sample([0, 2], size=5, rng=1).shape
     (2, 5)
     """
 

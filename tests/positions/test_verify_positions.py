@@ -12,17 +12,18 @@ import pytest
 from exported import joined, parted
 from oracles import reference_breaches
 from placed import SIDES, placed
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.positions.cones import whole_levels
 from mechdesign.positions.patches import Patches
 from mechdesign.verification import verify_table
 
-SUFFIXES = pytest.mark.parametrize("suffix", ["csv", "json"])
+SUFFIXES = each_row("suffix", ["csv", "json"])
 
 
 @SUFFIXES
-@pytest.mark.parametrize("name", SIDES)
+@each_row("name", SIDES)
 def test_every_table_with_positions_is_proved(tmp_path, capsys, name, suffix):
     path = md.export(placed(name), tmp_path / f"t.{suffix}", with_verifier=True)
     assert verify_table.main([str(path)]) == 0
@@ -67,7 +68,7 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@each_row("change", CHANGES)
 def test_an_altered_table_is_refused(tmp_path, capsys, change):
     path = md.export(placed("holes"), tmp_path / "t.csv")
     parted(CHANGES[change](joined(path)), path)
@@ -111,7 +112,7 @@ BEYOND = {  # numbers of a claim that no level, or no cell, has: no table, or re
 }
 
 
-@pytest.mark.parametrize("name", BEYOND)
+@each_row("name", BEYOND)
 def test_numbers_beyond_a_double_are_refused_in_one_sentence(tmp_path, capsys, name):
     (part, changes), code = BEYOND[name]
     path = md.export(placed("holes"), tmp_path / "t.csv")
@@ -142,7 +143,7 @@ PATCHES = {
 }
 
 
-@pytest.mark.parametrize("other", PATCHES)
+@each_row("other", PATCHES)
 def test_patches_that_are_none_are_no_table(tmp_path, capsys, other):
     path = md.export(placed("levels"), tmp_path / "t.csv")
     text = joined(path)

@@ -6,6 +6,7 @@ import struct
 import numpy as np
 import pytest
 import xarray as xr
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import InputError, UnitError
@@ -64,7 +65,7 @@ def test_a_raster_is_stretched_along_all_of_its_axes():
         assert caught.value.field == "raster"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "message"),
     [
         ({"values": VALUES[:, :, 0]}, r"shape \(3, 2, 4\)"),

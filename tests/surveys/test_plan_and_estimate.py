@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import ROOT
+from rows import each_row
 from taken import needs
 from tolerances import ON_THE_GROUND
 
@@ -205,7 +206,7 @@ def _turn(ring):
     return one[0] * two[1] - one[1] * two[0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "field"),
     [
         (["plan", "G", "--respondents", "100"], "areas"),
