@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 import pytest
-from cases import CASES
+from cases import CASES, grid
 from columns import made as columned
 from exported import MAKERS, factored, flipped, joined, made, parted, with_mass, written
 from oracles import reference_violations
@@ -331,3 +331,14 @@ def test_a_claim_is_about_its_lengths_whatever_the_multiplier(case):
         bounded = problem.metric.kind != "graph" and metric.smallest_level != 0
         varying = problem.metric.kind == "eikonal" and problem.metric.level.largest > problem.metric.level.smallest
         assert varying or len(faults) == bounded, factor
+
+
+@each_row("stencil", [4, 8, 16, 32, 64, 6, 18, 26])
+def test_every_stencil_is_known(tmp_path, stencil):
+    shapes = [(7, 7), (12,)] if stencil in (4, 8, 16, 32, 64) else [(3, 3, 2)]
+    for shape in shapes:
+        metric = md.Eikonal(level=md.PrivacyLevel.constant(0.3, "cell"), stencil=stencil)
+        domain = grid(shape)
+        problem = md.DesignProblem(domain, metric, md.priors.uniform(domain), md.losses.SquaredDistance())
+        table = md.export(md.baselines.exponential(problem), tmp_path / f"{len(shape)}.csv")
+        assert verify_table.faults_of(verify_table.read(table)) == []

@@ -175,3 +175,19 @@ def test_its_pairs_are_those_of_the_oracle(count):
         assert whole_levels(levels, 1.0).shape == levels.shape
     assert differing <= (3 if count == 1 else 0)
     assert 10 < total < 50
+
+
+def test_what_floats_pass_over_breaks_no_claim(monkeypatch):
+    """Rough patches, of which one cone alone may be too steep: the same pairs as where integers decide all of them."""
+    rng = np.random.default_rng(3)
+    patches = [list(range(9))]
+    given = []
+    for count in (1, 4, 16) * 4:
+        z = 10 ** rng.uniform(-0.7, 0)
+        levels = np.full((1, 4), z) if count == 1 else z * (1 + 0.2 * rng.random((1, count)))
+        mass = 10**9 * np.exp(z * rng.uniform(0.25, 0.6) * rng.normal(size=(9, 300)))
+        given.append((mass.astype(np.uint64).tolist(), patches, levels.tolist(), 1.0))
+    passed = [verify_table.steep_pairs(*each) for each in given]
+    assert sum(map(len, passed)) > 100
+    monkeypatch.setattr(verify_table, "unsure", lambda lists, level: range(len(lists[0])))
+    assert [verify_table.steep_pairs(*each) for each in given] == passed

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 from clients import NETWORK, NODE, SLANTED, TOWN, mechanism, run, sampler
-from rows import each_row
 
 import mechdesign as md
 from mechdesign.output.export import handed_over
@@ -64,7 +63,7 @@ def around(values: np.ndarray) -> list[float]:
     return [float(x) for v in values for x in (np.nextafter(v, -np.inf), v, np.nextafter(v, np.inf))]
 
 
-@each_row("name", ["slanted", "holes", "park", "line"])
+@pytest.mark.parametrize("name", ["slanted", "holes", "park", "line"])
 def test_cells_are_those_of_python_at_borders_too(located, name) -> None:
     domain = sampler(name).admission.domain
     rng = np.random.default_rng(4)
