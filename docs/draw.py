@@ -38,9 +38,9 @@ from mechdesign.sessions.simulated import Risky
 
 HERE = Path(__file__).parent
 TUTORIALS = {
-    "start": "5_geo_indistinguishability",
-    "people": "2_reports_of_many_people",
-    "answers": "3_smooth_sensitivity",
+    "start": "15_geo_indistinguishability",
+    "people": "12_reports_of_many_people",
+    "answers": "13_smooth_sensitivity",
 }
 SOMEBODY = {  # degrees east and north, and what each is an example of
     "city": ("Manhattan", -73.985, 40.752),
