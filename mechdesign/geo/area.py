@@ -102,6 +102,15 @@ class Area(ReprMixin):
         longitude = round(float(unwrapped(np.array([(west + east) / 2]))[0]), 6)
         return Plane(latitude=round((south + north) / 2, 6), longitude=longitude, unit=unit)
 
+    def cell_for(self, cells: int) -> float:
+        """The side in m, to two digits, of square cells of which at most some `cells` cover the area."""
+        plane, shapely = self.plane(), import_optional("shapely", "geo")
+        parts = getattr(self.shape, "geoms", [self.shape])
+        rings = (np.asarray(part.exterior.coords) for part in parts)
+        square = sum(shapely.Polygon(plane.forward(unwrapped(ring[:, 0]), ring[:, 1])).area for ring in rings)
+        unit = 10.0 ** (math.floor(math.log10(side := math.sqrt(square / cells))) - 1)
+        return float(f"{math.ceil(side / unit) * unit:.2g}")
+
     @validated
     def grid(
         self, cell: float, *, unit: str = "m", plane: Plane | None = None, forbidden: Area | None = None

@@ -269,7 +269,7 @@ class _Simulation:
         distances = np.empty((len(study.mechanisms), len(study.estimators), len(study.sizes)))
         for m, (name, sampler) in enumerate(self.samplers.items()):
             seed = int(seeds[m].generate_state(1, np.uint64)[0])
-            reports = sampler.sample(secrets, 1, seed=seed).values[:, 0]
+            reports = sampler.sample(secrets, 1, rng=seed).values[:, 0]
             for s, size in enumerate(study.sizes):
                 truth = np.bincount(secrets[:size], minlength=self.domain.size) / size
                 seen = np.bincount(reports[:size], minlength=self.tables[name].shape[1])
