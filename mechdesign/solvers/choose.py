@@ -166,14 +166,14 @@ def explained(problem: DesignProblem, method: str = "auto") -> dict[str, Any]:
 
 def explanation(problem: DesignProblem, method: str = "auto") -> str:
     """The same in a sentence or two."""
-    found = explained(problem, method)
-    if not found["accepted"]:
-        return f"route {found['route']}: cannot be taken: {found['why']}"
+    facts = explained(problem, method)
+    if not facts["accepted"]:
+        return f"route {facts['route']}: cannot be taken: {facts['why']}"
     return (
-        f"route {found['route']}: {found['why']}. {found['secrets']:,} secrets, {found['reports']:,} reports, "
-        f"{found['constraints']:,} constraints, nearest place {found['nearest']:.2g} nats away in the median. "
-        f"Expected: about {_rounded(found['expected_seconds'])} CPU seconds to a gap of 1e-3, "
-        f"{found['expected_mb']:,.0f} MB"
+        f"route {facts['route']}: {facts['why']}. {facts['secrets']:,} secrets, {facts['reports']:,} reports, "
+        f"{facts['constraints']:,} constraints, nearest place {facts['nearest']:.2g} nats away in the median. "
+        f"Expected: about {_rounded(facts['expected_seconds'])} CPU seconds to a gap of 1e-3, "
+        f"{facts['expected_mb']:,.0f} MB"
     )
 
 

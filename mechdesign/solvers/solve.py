@@ -317,22 +317,22 @@ SOLVERS: Table[Entry] = Table(
         ),
         "dictionary": Entry(program=Dictionary, solve=solve_dictionary, closes_gap=False),
         "query": Entry(program=QueryWeights, solve=solve_query, closes_gap=False),
-        "minimax": Entry(program=Minimax, solve=solve_coupled, rebuild=lambda problem, kept: Minimax(problem)),
+        "minimax": Entry(program=Minimax, solve=solve_coupled, rebuild=lambda problem, parameters: Minimax(problem)),
         "bounded": Entry(
             program=Bounded,
             solve=solve_coupled,
-            rebuild=lambda problem, kept: Bounded(problem, worst_loss=kept["worst_loss"]),
+            rebuild=lambda problem, parameters: Bounded(problem, worst_loss=parameters["worst_loss"]),
         ),
         "robust": Entry(
             program=Robust,
             solve=solve_coupled,
-            rebuild=lambda problem, kept: Robust(problem, priors=kept["priors"]),
+            rebuild=lambda problem, parameters: Robust(problem, priors=parameters["priors"]),
         ),
         "constrained": Entry(
             program=Constrained,
             solve=solve_constrained,
-            rebuild=lambda problem, kept: Constrained(
-                problem, constraints=[constraint_from(given) for given in kept["constraints"]]
+            rebuild=lambda problem, parameters: Constrained(
+                problem, constraints=[constraint_from(description) for description in parameters["constraints"]]
             ),
         ),
         "matched": Entry(program=MatchedOptimal, solve=solve_matched_optimal),
