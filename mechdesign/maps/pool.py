@@ -44,6 +44,7 @@ from mechdesign.maps.work_folder import Arrays, Work, Workers, all_blocks, threa
 from mechdesign.mechanism.dataset import total_cost
 from mechdesign.mechanism.repair import repair
 from mechdesign.problem.lattice import Edges
+from mechdesign.problem.losses import Distance
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.program import Optimal
 from mechdesign.solvers.design import Design, Report, Targets, counter, reporter
@@ -52,6 +53,7 @@ from mechdesign.solvers.pricing import ConePricer, homogeneous_bound
 _BLAS = ThreadpoolController()  # blocks of a few hundred places: more threads cost more than they bring
 LARGEST = 50_000  # secrets up to which a pool of columns is made: beyond, minutes become hours
 LARGEST_TABLE = 1600  # secrets up to which the result is a table
+TABLED = 6_000  # the same where the loss is one, which no factors have room for: six tables of 0.3 GB
 FEWEST, MOST, WORK = 8, 40, 40_000  # rounds, and reports priced by them where they are few, about
 _PASSES = 60  # at most, on the grid itself, before the rounds
 _FEW = 3_000  # places up to which wider radii cost nothing
@@ -172,7 +174,14 @@ def suits(problem: DesignProblem) -> str | None:
     """Why a problem cannot be solved by a pool of columns; None where it can."""
     if problem.reports is not problem.domain:
         return "reports are other places than the secrets"
+    if problem.loss.code is None and problem.metric.sparse and problem.domain.size <= TABLED:
+        return None
     return unsuited(problem)
+
+
+def makes_table(problem: DesignProblem) -> bool:
+    """Whether the result is a table, not factors."""
+    return problem.domain.size <= LARGEST_TABLE or problem.loss.code is None
 
 
 def solve_pool(program: Optimal, targets: Targets) -> Design | xr.Dataset:
@@ -196,8 +205,10 @@ def solve_pool(program: Optimal, targets: Targets) -> Design | xr.Dataset:
         search = Search(problem, targets, executor)
         stopped = search.rounds()
         columns, weight = search.used()
-        judged, rows, factor = Settling(problem, executor, columns, weight, report=search.report).certified()
-        if problem.domain.size <= LARGEST_TABLE:
+        # A table is judged as one: its certificate by rows takes any loss.
+        stated = replace(problem, loss=Distance()) if problem.loss.code is None else problem
+        judged, rows, factor = Settling(stated, executor, columns, weight, report=search.report).certified()
+        if makes_table(problem):
             every, total = np.arange(problem.domain.size), rounded_words(rows.row_sum)
             table = merged_rows(judged.factors, every, columns.report, total)
             return _tabled(problem, table, [search.proof, search.best], stopped)

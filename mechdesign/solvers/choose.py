@@ -9,7 +9,7 @@
     blocks    the block interior-point method on restricted programs (blocks.py): longer edges beyond, up to 4,900
               secrets
     pool      columns kept without a table, of the capability maps: beyond 4,900 secrets, where reports are the secrets
-              and edges are few for each
+              and edges are few for each; up to 6,000 where the loss is a table, which the result is then too
 
 Where a route ends above the gap the next one that accepts the problem goes on, in the order of `routes`. Measured by
 benchmarks/run.py.
@@ -137,7 +137,7 @@ def memory(problem: DesignProblem, route: Route) -> int:
         "highs": lambda: 25.0 * constraints(problem) / (n * m),
         "columns": lambda: 3.0 + 24.0 * n / m,
         "blocks": lambda: 14.0,
-        "pool": lambda: 12_000.0 / m,
+        "pool": lambda: 12_000.0 / m + (7.0 if problem.loss.code is None else 0.0),
     }
     return int(BYTES_PER_ENTRY * n * m * tables[route]())
 

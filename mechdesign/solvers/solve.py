@@ -277,10 +277,11 @@ def _optimal(program: Optimal, targets: Targets) -> Design | xr.Dataset:
     if reason is not None:
         raise UnsuitableError(f"does not accept the problem: {reason}", field="method", value=route)
     pool = provider("pool") if route == "pool" else None
+    if pool is None or pool.makes_table(problem):
+        _require_table(program)
     if pool is not None and size > pool.LARGEST_TABLE:
-        mechanism: xr.Dataset = pool.solve_pool(program, targets)
-        return mechanism
-    _require_table(program)
+        result: Design | xr.Dataset = pool.solve_pool(program, targets)
+        return result
     started = time.monotonic()
     floor = best_closed_form(problem, deadline=started + targets.time_limit)
     targets = replace(targets, time_limit=max(targets.time_limit - (time.monotonic() - started), _LEAST_TIME))
