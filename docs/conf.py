@@ -1,6 +1,7 @@
 """The documentation site: python -m sphinx -W -n docs build/site (extra `docs`; nothing is fetched)."""
 
 import inspect
+import itertools
 import os
 import re
 import sys
@@ -70,11 +71,45 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
 }
 
+_SECTIONS = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Notes", "Examples", "References")
 _FIELDS = re.compile(r"^(Parameters|Fields|Returns|Raises|Cost|Derived[^:]*|Invariants|Source|Reference|Statement): ?")
 
 
 def _as_text(app: Any, what: str, name: str, obj: object, options: Any, lines: list[str]) -> None:
     """Our docstrings are plain prose with indented formulas: paragraphs, and literal blocks for what is indented."""
+    start = next((k for k, pair in enumerate(itertools.pairwise(lines)) if _heads_section(*pair)), len(lines))
+    lines[:] = [*_prose(lines[:start]), *_sections(lines[start:])]
+
+
+def _heads_section(line: str, below: str) -> bool:
+    return line in _SECTIONS and below == "-" * len(line)
+
+
+def _escaped(text: str) -> str:
+    """Text without markup but for what stands between backquotes."""
+    pieces = re.split(r"`+([^`]+)`+", text)
+    escaped = [p if k % 2 else re.sub(r"([\\*|_<>])", r"\\\1", p) for k, p in enumerate(pieces)]
+    return "".join(f"``{p}``" if k % 2 else p for k, p in enumerate(escaped))
+
+
+def _sections(lines: list[str]) -> list[str]:
+    """The numpydoc sections: names and what they are as a definition list, examples as they stand."""
+    shown: list[str] = []
+    head = ""
+    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+        if _heads_section(line, below):
+            head = line
+            shown += ["", f"**{line}**", ""]
+        elif line == "-" * len(head):
+            continue
+        elif head == "Examples" or not line.strip():
+            shown.append(line)
+        else:
+            shown.append(line[: len(line) - len(line.lstrip())] + _escaped(line.strip()))
+    return shown
+
+
+def _prose(lines: list[str]) -> list[str]:
     shown: list[str] = []
     before = ""
     for line in lines:
@@ -91,11 +126,9 @@ def _as_text(app: Any, what: str, name: str, obj: object, options: Any, lines: l
                 shown.append("")
             text = line.strip()
             head, text = (f"**{field[1]}:** ", text[field.end() :]) if field else ("", text)
-            pieces = re.split(r"`+([^`]+)`+", text)
-            escaped = [p if k % 2 else re.sub(r"([\\*|_<>])", r"\\\1", p) for k, p in enumerate(pieces)]
-            shown.append(head + "".join(f"``{p}``" if k % 2 else p for k, p in enumerate(escaped)))
+            shown.append(head + _escaped(text))
         before = line
-    lines[:] = shown
+    return shown
 
 
 def _as_fields(app: Any, what: str, name: str, obj: Any, options: Any, signature: str, returns: str) -> Any:

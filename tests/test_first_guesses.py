@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.base.arguments import validated
@@ -98,7 +99,7 @@ GUESSES = [
 ]
 
 
-@pytest.mark.parametrize("number", range(len(GUESSES)))
+@each_row("number", range(len(GUESSES)))
 def test_a_first_guess_is_answered(number, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     guess, field = GUESSES[number]

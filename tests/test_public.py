@@ -12,6 +12,7 @@ import sys
 
 import numpy as np
 import pytest
+from rows import each_row
 from taken import CAPABILITIES
 
 import mechdesign as md
@@ -86,7 +87,7 @@ def test_other_names_are_not_there(name):
         getattr(md, name)
 
 
-@pytest.mark.parametrize("name", SHOWN)
+@each_row("name", SHOWN)
 def test_objects_show_what_they_are_in_five_lines(name):
     shown = SHOWN[name]()
     lines = repr(shown).split("\n")

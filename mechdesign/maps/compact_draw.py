@@ -133,9 +133,35 @@ class Drawing:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MapSampler(ReprMixin, Drawing):
-    """Draws from one compact map, which is verified once, here; on_progress, called with where that stands.
+    """Draws from one compact map, which is verified once, here.
 
-    Raises: VerificationError for a map that `verify` does not certify. Cost: that of `verify`.
+    Parameters
+    ----------
+    compact : CompactMap
+        The map.
+    on_progress : callable
+        Called with where the verification stands.
+
+    Raises
+    ------
+    VerificationError
+        For a map that `md.verify` does not certify.
+
+    Notes
+    -----
+    Cost: that of `md.verify`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> domain = md.Domain.grid((4, 4), 1.0)
+    >>> metric = md.Eikonal(md.PrivacyLevel.constant(0.5))
+    >>> problem = md.DesignProblem(domain, metric, md.priors.uniform(domain), md.losses.Distance())
+    >>> factored = md.solve(md.EikonalWeights(problem), method="factored")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     compact = md.maps.load_compact(md.export(factored, folder + "/map.compact"))
+    >>> md.maps.MapSampler(compact).sample([0, 15], seed=1).shape
+    (2, 1)
     """
 
     compact: CompactMap = field(kw_only=False)

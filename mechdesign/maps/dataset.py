@@ -244,10 +244,22 @@ _MOST_COLUMNS = 2_000_000  # each at most 2^43 + 2^15 in the high part, so that 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FactoredMechanism(Rows):
-    """A factored Dataset with the questions a table answers: rows, samples, exact integers.
+    """A factored Dataset with the questions that a table answers: rows, samples, exact integers.
 
-    The Dataset is copied, so that later changes do not reach it; what is drawn or returned exactly comes from rows that
-    were added up again here, and draws from a mechanism whose claim was proved here, once.
+    The Dataset is copied, so that later changes do not reach it. What is drawn or returned exactly comes from rows
+    that were added up again here, and draws from a mechanism that was verified here, once.
+
+    Parameters
+    ----------
+    dataset : xarray.Dataset
+        A factored mechanism.
+
+    Examples
+    --------
+    >>> problem = md.load_problem("line", cells=4)
+    >>> mechanism = md.maps.FactoredMechanism(md.solve(md.EikonalWeights(problem), method="factored"))
+    >>> mechanism.table().sizes["report"]
+    4
     """
 
     dataset: xr.Dataset = field(kw_only=False)

@@ -45,18 +45,40 @@ _AREA = 2.0**-45  # of the square of a radius: what a rounded area may be off by
 def elastic_level(
     density: Raster, *, people: float = 2000.0, nats: float = 2.0, least: float, most: float
 ) -> PrivacyLevel:
-    """eps(v) = nats / r(v) at the nodes v: r(v), from `least` to `most`, holds so many people around v.
+    """The privacy level eps(v) = nats / r(v), where r(v), from `least` to `most`, holds so many people around v.
 
-    density, people per square unit on an evenly spaced lattice of two axes, spread evenly over the cell about each
-    node; least, most, in its unit; nats, of a way as long as r at the level of its start. `elastic_radii` has the
-    statement of r, its proof, and what is raised. Of the level as it is stored, rounding included:
+    Parameters
+    ----------
+    density : Raster
+        People per square unit on an evenly spaced lattice of two axes, spread evenly over the cell about each node.
+    people : float
+        How many people the disc holds.
+    nats : float
+        Of a way as long as r at the level of its start.
+    least, most : float
+        Least and largest radius, in the unit of the density.
 
-    At a node, the disc of radius nats / eps(v) about v holds `people` people, or nats / eps(v) >= most. Anywhere,
-    with the diagonal D of a cell, the disc of radius nats / eps + D does, or nats / eps >= most: nats / eps is a
-    weighted harmonic mean of r at the corners of the cell, hence no less than r_k - D. A straight way of length
-    s < R = r(u) - D from a node u costs at most nats min(s / least, ln(R / (R - s))) nats, since r is no less than
-    R - t at the corners of every cell that it meets after t: the odds of u and a place within 0.63 R change by no
-    more than e^nats.
+    Returns
+    -------
+    PrivacyLevel
+        In nats per unit.
+
+    Notes
+    -----
+    `elastic_radii` has the statement of r, its proof, and what is raised. Of the level as it is stored, rounding
+    included: at a node, the disc of radius nats / eps(v) about v holds `people` people, or nats / eps(v) >= most.
+    Anywhere, with the diagonal D of a cell, the disc of radius nats / eps + D does, or nats / eps >= most: nats / eps
+    is a weighted harmonic mean of r at the corners of the cell, hence no less than r_k - D. A straight way of length
+    s < R = r(u) - D from a node u costs at most nats min(s / least, ln(R / (R - s))) nats, since r is no less than R
+    - t at the corners of every cell that it meets after t: the odds of u and a place within 0.63 R change by no more
+    than e^nats.
+
+    Examples
+    --------
+    >>> density = md.Raster(x=np.arange(8.0), y=np.arange(8.0), values=np.full((8, 8), 10.0), unit="km")
+    >>> level = md.maps.elastic_level(density, people=50.0, nats=1.0, least=0.5, most=2.0)
+    >>> bool(0.5 <= level.smallest <= level.largest <= 2.0)
+    True
     """
     radii = elastic_radii(density, people=people, least=least, most=most)
     values = check_epsilon(nats, "nats") * ROUND_DOWN / radii

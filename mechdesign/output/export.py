@@ -266,11 +266,27 @@ def write_parquet(content: Content, path: Path) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """How a kind of file is written.
+    """How a kind of file is written: a row of `FORMATS`.
 
-    write, given what to write and where; whole, in its place, given a mechanism, where, and a callback of progress, for
-    kinds that contain all of it; factored, whether it has room for rows with sums of their own; partial, whether it may
-    contain some rows only; verified, whether verify_table.py reads it; require, which raises where an extra is missing.
+    Attributes
+    ----------
+    write : callable
+        write(content, path).
+    whole : callable
+        In its place, whole(mechanism, path, on_progress), for kinds that contain all of it.
+    factored : bool
+        Whether it has room for rows with sums of their own.
+    partial : bool
+        Whether it may contain some rows only.
+    verified : bool
+        Whether verify_table.py reads it.
+    require : callable
+        Raises where an extra is missing.
+
+    Examples
+    --------
+    >>> md.extend.FORMATS[".csv"].verified
+    True
     """
 
     write: Callable[[Content, Path], None] | None = None

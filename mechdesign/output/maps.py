@@ -59,17 +59,44 @@ SHARE = 0.95  # of the reports that a radius holds
 def plot_mechanism(
     mechanism: xr.Dataset, secrets: Sequence[int] | None = None, *, over: str | Path | None = None
 ) -> Figure:
-    """The figure of a mechanism, a table or a factored one, over a grid of one or two axes or along streets, or of one
-    that answers queries or releases numbers; see the module docstring.
+    """The figure of a mechanism over a grid of one or two axes or along streets, or of one that answers queries or
+    releases numbers.
 
-    Parameters: secrets, up to 9 place numbers whose rows are drawn; by default three: of the highest, the median and
-    the lowest prior among the cells that are at least a third as deep in the domain as the deepest, or among all nodes;
-    under a uniform prior the place nearest to the middle, the one farthest from it and one half-way in rank. over, a
-    GeoJSON file in degrees whose lines and borders are drawn on the maps of a domain that stands on Earth.
-    Raises: UnsuitableError for other domains; InputError for secrets that are not there, and for `over` where the
-    domain has no plane; FileFormatError for a file that holds no lines; VerificationError for a mechanism that `verify`
-    does not certify.
-    Cost: that of `verify`, and the rows that are drawn.
+    Parameters
+    ----------
+    mechanism : xarray.Dataset
+        A table or a factored mechanism.
+    secrets : sequence of int
+        Up to 9 place numbers whose rows are drawn. By default three: of the highest, the median and the lowest prior
+        among the cells that are at least a third as deep in the domain as the deepest, or among all nodes; under a
+        uniform prior the place nearest to the middle, the one farthest from it and one half-way in rank.
+    over : str or Path
+        A GeoJSON file in degrees whose lines and borders are drawn on the maps of a domain that stands on Earth.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Raises
+    ------
+    UnsuitableError
+        For other domains.
+    InputError
+        For secrets that are not there, and for `over` where the domain has no plane.
+    FileFormatError
+        For a file that holds no lines.
+    VerificationError
+        For a mechanism that `md.verify` does not certify.
+
+    Notes
+    -----
+    Cost: that of `md.verify`, and the rows that are drawn.
+
+    Examples
+    --------
+    >>> len(md.plot.mechanism(md.baselines.exponential(md.load_problem("line", cells=4))).axes) > 0
+    True
     """
     checked = certified(mechanism)
     stored = read(mechanism)

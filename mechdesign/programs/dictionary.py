@@ -35,9 +35,25 @@ NEIGHBOURS = 8  # nearest places of a place that form pairs with it
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Dictionary(Program):
-    """The dictionary program of a design problem; see the module docstring.
+    """The program over weights of several kernels per place.
 
-    sources: the source sets, each a sequence of place numbers; by default those of `source_sets`.
+    Its statement is in `mechdesign.programs.dictionary`.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+        A problem whose reports are its secrets.
+    sources : sequence of sequences of int
+        The source sets, of place numbers; by default those of `source_sets`.
+
+    References
+    ----------
+    Koufogiannis & Pappas 2016, Algorithm 1.
+
+    Examples
+    --------
+    >>> md.solve(md.programs.Dictionary(md.load_problem("line", cells=4))).attrs["program"]
+    'dictionary'
     """
 
     sources: Sequence[Sequence[int]] | None = None

@@ -45,9 +45,32 @@ MOST_ENTRIES = 80_000_000  # of the kernel: beyond, fewer distances are used, wh
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class QueryWeights(Program):
-    """The weight program of a problem with a query; see the module docstring. Report y answers the y-th smallest label.
+    """The weight program of a problem with a query. Report y answers the y-th smallest label.
 
-    Raises: UnsuitableError for a problem without a query.
+    Its statement is in `mechdesign.programs.query_weights`.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+        Made by `md.losses.query_problem`.
+
+    Raises
+    ------
+    UnsuitableError
+        For a problem without a query.
+
+    References
+    ----------
+    Koufogiannis & Pappas 2016, Algorithm 1 with a query q.
+
+    Examples
+    --------
+    >>> domain = md.Domain.grid((4,), 1.0)
+    >>> problem = md.losses.query_problem(
+    ...     domain=domain, metric=md.Euclidean(1.0), prior=md.priors.uniform(domain), query=[0, 0, 1, 1]
+    ... )
+    >>> md.solve(md.programs.QueryWeights(problem)).sizes["report"]
+    2
     """
 
     name = "query"

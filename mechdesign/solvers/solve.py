@@ -212,13 +212,30 @@ def _mechanism(program: Program, entry: Entry, gap: float, design: Design) -> xr
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Entry:
-    """What is known of a program beside its statement.
+    """What is known of a program beside its statement: a row of `SOLVERS`.
 
-    program, its class; solve: its design towards `Targets`, or a mechanism that is no table; methods: what
-    `solve(method=)` takes, the first by default; rebuild: the program of a stored problem and the parameters that its
-    file keeps, needed where the objective is not the expected loss; closes_gap: whether `solve` works towards a gap,
-    which the file then names; options: those of `solve()` that it takes; large: whether it solves what has no room as a
-    table too.
+    Attributes
+    ----------
+    program : type
+        The class of the program.
+    solve : callable
+        solve(program, targets): its `Design`, or a mechanism that is no table.
+    methods : tuple of str
+        What `md.solve(method=)` takes, the first by default.
+    rebuild : callable
+        The program of a stored problem and the parameters that its file keeps, needed where the objective is not the
+        expected loss.
+    closes_gap : bool
+        Whether `solve` works towards a gap, which the file then names.
+    options : tuple of str
+        Options of `md.solve` that it takes.
+    large : bool
+        Whether it solves what has no room as a table too.
+
+    Examples
+    --------
+    >>> md.extend.SOLVERS["optimal"].program.__name__
+    'Optimal'
     """
 
     program: type[Program]

@@ -72,13 +72,45 @@ def save_page(
 ) -> Path:
     """Write the page of a mechanism, a table or a factored one, of a compact map, a sweep or an estimate, atomically.
 
-    Parameters: comparison, rows of `compare` to show beside the mechanism; mechanisms, of an estimate, all that made
-        its reports: with them the intervals are found again before they are shown; on_progress, called with where the
-        verification of a compact map stands.
-    Raises: InputError for another suffix, a file that exists, another Dataset, factors of more than 50,000 places, and
-        mechanisms that did not make the reports; VerificationError for a mechanism that `verify` does not certify, and
-        for an estimate whose figures do not follow from its counts.
-    Cost: that of `verify`, and 12 bytes a mass before compression.
+    Parameters
+    ----------
+    result : Dataset or CompactMap
+        What to show.
+    path : str or Path
+        An .html file.
+    comparison : sequence of rows
+        Of `md.compare`, to show beside the mechanism.
+    mechanisms : sequence of Dataset
+        Of an estimate, all that made its reports: with them the intervals are found again before they are shown.
+    overwrite : bool
+        Replace an existing file.
+    on_progress : callable
+        Called with where the verification of a compact map stands.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    InputError
+        For another suffix, a file that exists, another Dataset, factors of more than 50,000 places, and mechanisms
+        that did not make the reports.
+    VerificationError
+        For a mechanism that `md.verify` does not certify, and for an estimate whose figures do not follow from its
+        counts.
+
+    Notes
+    -----
+    Cost: that of `md.verify`, and 12 bytes a mass before compression.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     md.web.save_page(md.baselines.exponential(md.load_problem("line", cells=4)), folder + "/line.html").name
+    'line.html'
     """
     target = check_page_target(path, overwrite=overwrite)
     text = page_text(result, comparison=comparison, mechanisms=mechanisms, on_progress=on_progress)

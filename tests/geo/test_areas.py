@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from rows import each_row
 
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.geo.areas import MOST, Areas, read_areas
@@ -48,7 +49,7 @@ def test_blocks_are_nearly_equal_and_named_by_column_and_row():
     assert read_areas("1x2", masked).label.tolist() == [0, 1, 1]
 
 
-@pytest.mark.parametrize(("words", "field"), [("5x1", "areas"), ("0x1", "areas"), ("3by2", "raster"), ("", "raster")])
+@each_row(("words", "field"), [("5x1", "areas"), ("0x1", "areas"), ("3by2", "raster"), ("", "raster")])
 def test_words_that_cut_nothing(words, field):
     with pytest.raises(InputError) as caught:
         read_areas(words, FLAT)
@@ -102,7 +103,7 @@ def test_polygons_need_a_place_on_earth(tmp_path):
         read_areas(path, FLAT)
 
 
-@pytest.mark.parametrize("text", ["{}", "[]", "nothing", '{"type": "FeatureCollection", "features": []}'])
+@each_row("text", ["{}", "[]", "nothing", '{"type": "FeatureCollection", "features": []}'])
 def test_files_that_hold_no_polygons(tmp_path, text):
     domain, path = on_earth(), tmp_path / "a.json"
     path.write_text(text)
@@ -121,7 +122,7 @@ def test_cells_of_a_list(tmp_path):
     assert read_areas(path, FLAT, rest="south").names == ("north", "south")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said"),
     [
         ("cell,area\n0,a\n0,a\n", "0 a in line 3"),
@@ -172,7 +173,7 @@ def wgs84():
     return pyproj.CRS.from_epsg(4326).to_wkt("WKT1_GDAL")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("names", "label"),
     [(("a", "a"), [0, 1]), (("a", ""), [0, 1]), (("a", "\x1b[2J"), [0, 1]), (("a", "b"), [0, 0]), ((), [])],
 )

@@ -8,6 +8,7 @@ import json
 
 import numpy as np
 import pytest
+from rows import each_row
 
 from mechdesign.closed_forms import build as exponential
 from mechdesign.closed_forms.loss import bayes_remap
@@ -62,7 +63,7 @@ def listed(mechanism, rows):
     return [[u, v, length.hex()] for u, v, length in zip(*named, strict=True) if u in rows and v in rows]
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
+@each_row("name", MECHANISMS)
 def test_the_table_reads_back_exactly(tmp_path, name):
     mechanism = MECHANISMS[name]()
     assert export(mechanism, tmp_path / "t.csv") == tmp_path / "t.csv"
@@ -109,7 +110,7 @@ def test_comments_leave_out_what_a_closed_form_has_not(tmp_path):
     assert not any(line.startswith("lower_bound") for line in comments)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "field"), [("t.foo", "output"), ("t", "output"), ("nowhere/t.csv", "output"), ("taken.csv", "output")]
 )
 def test_refusals_leave_nothing_behind(tmp_path, name, field):
@@ -183,7 +184,7 @@ def test_rows_of_a_table(tmp_path):
     assert [int(row[-1]) for row in rows] == mechanism["mass"].values[1:3].ravel().tolist()
 
 
-@pytest.mark.parametrize("rows", [range(0), range(3, 6), range(-1, 2), range(5, 6)], ids=str)
+@each_row("rows", [range(0), range(3, 6), range(-1, 2), range(5, 6)])
 def test_rows_that_are_not_there(tmp_path, rows):
     with pytest.raises(InputError) as caught:
         export(MECHANISMS["line"](), tmp_path / "t.csv", rows=rows)
@@ -200,7 +201,7 @@ def test_a_factored_mechanism_is_not_written_whole_where_that_fills_a_disk(tmp_p
     export(mechanism, tmp_path / "t.csv", rows=range(15))
 
 
-@pytest.mark.parametrize(("words", "code"), [("1:3", 0), ("1", 2), ("a:b", 2), ("3:9", 2)])
+@each_row(("words", "code"), [("1:3", 0), ("1", 2), ("a:b", 2), ("3:9", 2)])
 def test_rows_on_the_command_line(tmp_path, run, words, code):
     save(MECHANISMS["line"](), tmp_path / "m.nc")
     assert run("export", tmp_path / "m.nc", "-o", tmp_path / "t.csv", "--rows", words, "--json")[0] == code

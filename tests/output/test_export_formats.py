@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from exported import MAKERS, factored, made
 from pyarrow import parquet
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import InputError
@@ -18,7 +19,7 @@ from mechdesign.mechanism.storage import load, save
 from mechdesign.output.export import VERIFIER, handed_over
 
 SUFFIXES = ("csv", "json", "parquet")
-EVERY = pytest.mark.parametrize("name", MAKERS)
+EVERY = each_row("name", MAKERS)
 
 
 def edges_of(mechanism):
@@ -112,7 +113,7 @@ def test_pyarrow_is_an_extra(tmp_path, monkeypatch):
     md.export(made("line"), tmp_path / "t.csv")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("make", "name", "given", "field"),
     [
         (factored, "t.json", {}, "output"),

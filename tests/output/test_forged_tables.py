@@ -14,12 +14,13 @@ from functools import cache
 
 import pytest
 from exported import MAKERS, Forgery, factored, made, resealed
+from rows import each_row
 from true_tables import holds
 
 import mechdesign as md
 from mechdesign.verification import verify_table
 
-SUFFIXES = pytest.mark.parametrize("suffix", ["csv", "json"])
+SUFFIXES = each_row("suffix", ["csv", "json"])
 HUGE = "1" * 10**6
 EDITED = ["line", "plane", "all pairs", "discrete", "holes", "levels", "roads", "graph", "nothing"]
 SIGNS = '0123456789.-+eExp_ \t\r\x00"[]{},:#\n\uff11\u202e\ud800\u00e9'
@@ -56,7 +57,7 @@ def judged(tmp_path, capsys):
 
 
 @SUFFIXES
-@pytest.mark.parametrize("name", [*MAKERS, "degrees"])
+@each_row("name", [*MAKERS, "degrees"])
 def test_put_together_unchanged_the_parts_are_the_file(tmp_path, parts, judged, name, suffix):
     path = md.export(made("park" if name == "degrees" else name), tmp_path / f"t.{suffix}", degrees=name == "degrees")
     assert parts(name).written(suffix) == parts(name).agree().written(suffix) == path.read_bytes()
@@ -235,7 +236,7 @@ LOOSE_ROWS = [(forge, said) for said, forgeries in LOOSE.items() for forge in fo
 
 
 @SUFFIXES
-@pytest.mark.parametrize(("forge", "said"), LOOSE_ROWS)
+@each_row(("forge", "said"), LOOSE_ROWS)
 def test_what_another_reader_could_take_otherwise_is_no_table(parts, judged, suffix, forge, said):
     forged = parts("line")
     forge(forged)
@@ -287,7 +288,7 @@ UNTRUE = [
 
 
 @SUFFIXES
-@pytest.mark.parametrize(("forge", "name", "said"), UNTRUE)
+@each_row(("forge", "name", "said"), UNTRUE)
 def test_a_claim_about_another_table_is_refused(parts, judged, suffix, forge, name, said):
     forged = parts(name)
     forge(forged)
@@ -296,7 +297,7 @@ def test_a_claim_about_another_table_is_refused(parts, judged, suffix, forge, na
     assert said in printed
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("forge", "said"),
     [
         (lambda f: f.sums.__setitem__(0, "0"), "secret 0: the masses sum to"),

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 from cases import CASES, SMALL
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import FileFormatError, InputError
@@ -60,7 +61,7 @@ def test_lines_of_a_file_lie_where_they_are_on_earth(area, tmp_path):
         assert axes.get_xlim() == tuple(axes.images[0].get_extent()[:2])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "message"),
     [
         ("{", "cannot be read"),
@@ -90,7 +91,7 @@ def test_lines_need_a_place_on_earth(tmp_path):
         assert caught.value.field == "over"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("width", "length"),
     [(3.0, 1.0), (2999.0, 500.0), (3000.0, 1000.0), (5800.0, 1000.0), (6000.0, 2000.0), (17.0, 5.0)],
 )

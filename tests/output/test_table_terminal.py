@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from exported import Forgery, made, resealed
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.mechanism.certificate import ROW_SUM
@@ -41,7 +42,7 @@ def with_lengths(folder, *lengths):
     return str(path)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("lengths", "said", "warned"),
     [
         (
@@ -83,7 +84,7 @@ def test_what_a_file_says_cannot_write_on_the_terminal(tmp_path, capsys):
         assert "program:  \\x00\\x01" in lines[3]
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-8", "utf-16"])
+@each_row("encoding", ["ascii", "latin-1", "cp1252", "utf-8", "utf-16"])
 def test_any_terminal_will_do(tmp_path, encoding):
     forged = Forgery.of(md.export(made("line"), tmp_path / "g.csv").read_text())
     forged.said["program"] = json.dumps("caf\u00e9 \u4e2d \ud800")
@@ -129,8 +130,8 @@ def test_only_regular_files_are_read(tmp_path):
         assert done.stdout.count(b"\n") == 1
 
 
-@pytest.mark.parametrize("data", [b"", b"\n", b"\n\n", b"#", b"{}", b"\x00" * 5000, b"\xff\xfe\n", b"[" * 10**6])
-@pytest.mark.parametrize("suffix", ["csv", "json"])
+@each_row("data", [b"", b"\n", b"\n\n", b"#", b"{}", b"\x00" * 5000, b"\xff\xfe\n", b"[" * 10**6])
+@each_row("suffix", ["csv", "json"])
 def test_files_of_anything_end_in_a_line(tmp_path, capsys, data, suffix):
     for content in (data, resealed(data + b"\n#" if suffix == "csv" else data + b'\n"')):
         path = tmp_path / f"t.{suffix}"

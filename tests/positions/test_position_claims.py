@@ -11,6 +11,7 @@ from drafts import plain
 from placed import HOLES, PLANE, SIDES, domain_of, masses_at, metric_of, placed
 from reference.positions import position_untruths
 from reference.reading import File, Unreadable
+from rows import each_row
 from scipy.stats import chi2
 
 import mechdesign as md
@@ -30,7 +31,7 @@ from mechdesign.positions.patches import (
     step_weights,
 )
 
-NAMES = pytest.mark.parametrize("name", SIDES)
+NAMES = each_row("name", SIDES)
 PAIRS, MANY = 200, 200_000  # of every case
 GRAIN = 1 << 20  # positions are multiples of 2^-20 of a cell
 
@@ -187,8 +188,8 @@ def half_of_it(file):
 ALTERED = [one_row, one_level, lower_level, no_level, other_unit, both_levels, one_mass, rule, sentence, half_of_it]
 
 
-@pytest.mark.parametrize("alter", ALTERED)
-@pytest.mark.parametrize("name", ["levels", "quarters", "holes"])
+@each_row("alter", ALTERED)
+@each_row("name", ["levels", "quarters", "holes"])
 def test_an_altered_claim_is_refused_and_nothing_is_drawn(name, alter):
     file = placed(name).copy(deep=True)
     alter(file)
@@ -242,7 +243,7 @@ def test_corner_levels_bound_the_raster_from_below_and_hardly_more():
     assert level_faults(domain, flat, np.full((25, 4), math.nextafter(0.3, 1))) != []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("domain", "metric"),
     [
         (md.Domain.grid((3, 3), cell=(1.0, 2.0), unit="km"), md.Euclidean(epsilon=1.0, unit="km")),
@@ -323,9 +324,7 @@ def test_reports_of_positions_have_the_probabilities_of_the_spline():
     assert md.Sampler(mechanism).report(3).attrs["claim"] == mechanism.attrs["position_claim"]
 
 
-@pytest.mark.parametrize(
-    "at", [[math.nan, 2.0], [99.0, 2.0], [2.0, 4.0], [1.0], [[1.0, 2.0, 3.0]], "here", [[1.0, 2.0], [3.0]], []]
-)
+@each_row("at", [[math.nan, 2.0], [99.0, 2.0], [2.0, 4.0], [1.0], [[1.0, 2.0, 3.0]], "here", [[1.0, 2.0], [3.0]], []])
 def test_positions_that_are_none_are_refused(at):
     with pytest.raises(InputError, match="at"):
         md.sample(placed("holes"), at=at)

@@ -12,17 +12,18 @@ import pytest
 from exported import resealed
 from oracles import reference_breaches
 from placed import SIDES, placed
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.positions.cones import whole_levels
 from mechdesign.positions.patches import Patches
 from mechdesign.verification import verify_table
 
-SUFFIXES = pytest.mark.parametrize("suffix", ["csv", "json"])
+SUFFIXES = each_row("suffix", ["csv", "json"])
 
 
 @SUFFIXES
-@pytest.mark.parametrize("name", SIDES)
+@each_row("name", SIDES)
 def test_every_table_with_positions_is_proved(tmp_path, capsys, name, suffix):
     path = md.export(placed(name), tmp_path / f"t.{suffix}", with_verifier=True)
     assert verify_table.main([str(path)]) == 0
@@ -66,7 +67,7 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@each_row("change", CHANGES)
 def test_an_altered_table_is_refused(tmp_path, capsys, change):
     path = md.export(placed("holes"), tmp_path / "t.csv")
     path.write_bytes(resealed(CHANGES[change](path.read_text()).encode()))
@@ -110,7 +111,7 @@ BEYOND = {  # numbers of a claim that no level, or no cell, has: no table, or re
 }
 
 
-@pytest.mark.parametrize("name", BEYOND)
+@each_row("name", BEYOND)
 def test_numbers_beyond_a_double_are_refused_in_one_sentence(tmp_path, capsys, name):
     (part, changes), code = BEYOND[name]
     path = md.export(placed("holes"), tmp_path / "t.csv")
@@ -141,7 +142,7 @@ PATCHES = {
 }
 
 
-@pytest.mark.parametrize("other", PATCHES)
+@each_row("other", PATCHES)
 def test_patches_that_are_none_are_no_table(tmp_path, capsys, other):
     path = md.export(placed("levels"), tmp_path / "t.csv")
     text = path.read_text()
@@ -173,3 +174,19 @@ def test_its_pairs_are_those_of_the_oracle(count):
         assert whole_levels(levels, 1.0).shape == levels.shape
     assert differing <= (3 if count == 1 else 0)
     assert 10 < total < 50
+
+
+def test_what_floats_pass_over_breaks_no_claim(monkeypatch):
+    """Rough patches, of which one cone alone may be too steep: the same pairs as where integers decide all of them."""
+    rng = np.random.default_rng(3)
+    patches = [list(range(9))]
+    given = []
+    for count in (1, 4, 16) * 4:
+        z = 10 ** rng.uniform(-0.7, 0)
+        levels = np.full((1, 4), z) if count == 1 else z * (1 + 0.2 * rng.random((1, count)))
+        mass = 10**9 * np.exp(z * rng.uniform(0.25, 0.6) * rng.normal(size=(9, 300)))
+        given.append((mass.astype(np.uint64).tolist(), patches, levels.tolist(), 1.0))
+    passed = [verify_table.steep_pairs(*each) for each in given]
+    assert sum(map(len, passed)) > 100
+    monkeypatch.setattr(verify_table, "unsure", lambda lists, level: range(len(lists[0])))
+    assert [verify_table.steep_pairs(*each) for each in given] == passed

@@ -5,6 +5,7 @@ import struct
 
 import numpy as np
 import pytest
+from rows import each_row
 
 from mechdesign.errors import InputError, UnitError
 from mechdesign.problem.levels import Raster
@@ -62,7 +63,7 @@ def test_a_raster_is_stretched_along_all_of_its_axes():
         assert caught.value.field == "raster"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "message"),
     [
         ({"values": VALUES[:, :, 0]}, r"shape \(3, 2, 4\)"),

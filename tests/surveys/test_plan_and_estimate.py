@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import ROOT
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.closed_forms import build as geometric
@@ -171,7 +172,7 @@ def _turn(ring):
     return one[0] * two[1] - one[1] * two[0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "field"),
     [
         (["plan", "G", "--respondents", "100"], "areas"),
