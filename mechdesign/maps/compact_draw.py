@@ -50,7 +50,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.arguments import check_whole
 from mechdesign.base.display import ReprMixin
-from mechdesign.base.threads import source
+from mechdesign.base.threads import Rng, source
 from mechdesign.errors import InputError, VerificationError
 from mechdesign.maps.compact import LOOSEST, WEIGHTS, CompactMap, bounds
 from mechdesign.maps.integer_metric import Windows
@@ -160,7 +160,7 @@ class MapSampler(ReprMixin, Drawing):
     >>> factored = md.solve(md.EikonalWeights(problem), method="factored")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     compact = md.maps.load_compact(md.export(factored, folder + "/map.compact"))
-    >>> md.maps.MapSampler(compact).sample([0, 15], seed=1).shape
+    >>> md.maps.MapSampler(compact).sample([0, 15], rng=1).shape
     (2, 1)
     """
 
@@ -179,18 +179,20 @@ class MapSampler(ReprMixin, Drawing):
         return self.compact.domain
 
     def sample(
-        self, secrets: ArrayLike | None = None, size: int = 1, *, at: ArrayLike | None = None, seed: int | None = None
+        self, secrets: ArrayLike | None = None, size: int = 1, *, at: ArrayLike | None = None, rng: Rng = None
     ) -> xr.DataArray:
         """Reports (secret b, draw size) drawn independently for secrets (b,), or for the cells of positions `at` (b, 2)
         or (2,) in the unit of the map, each with exactly its probability (maps/compact_draw.py).
 
         Returns: report numbers with the coordinates of secrets and reports; attributes bits, claim, mechanism and cost.
-            With `seed`, for simulations only, bits says so. Which places are looked at depends on the secret.
-        Raises: InputError for secrets that are not there, positions outside, or a size or seed that is not whole.
+            With `rng`, a seed or a generator of NumPy, for simulations only, bits says so. Which places are looked at
+            depends on the secret.
+        Raises: InputError for secrets that are not there, positions outside, a size that is not whole, or another
+            `rng`.
         Cost: 10 to 50 ms a secret, 1 microsecond a draw.
         """
         check_whole(size, "size")
-        numbers, (bits, name) = self._asked(secrets, at), source(seed)
+        numbers, (bits, name) = self._chosen(secrets, at), source(rng)
         places = [self.places(secret, size, bits) for secret in numbers.tolist()]
         drawn = self.compact.target[np.array(places)]
         coords: dict[str, object] = {"secret": numbers}
@@ -200,7 +202,7 @@ class MapSampler(ReprMixin, Drawing):
         attrs = {"claim": self.compact.claim, "mechanism": self.compact.mechanism, "bits": name, "cost": COST}
         return xr.DataArray(drawn, dims=("secret", "draw"), coords=coords, name="report", attrs=attrs)
 
-    def _asked(self, secrets: ArrayLike | None, at: ArrayLike | None) -> NDArray[np.int64]:
+    def _chosen(self, secrets: ArrayLike | None, at: ArrayLike | None) -> NDArray[np.int64]:
         if (secrets is None) == (at is None):
             raise InputError("one of the two is needed", field="at", value=at, remedy="give secrets, or positions at")
         if at is not None:

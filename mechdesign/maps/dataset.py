@@ -39,7 +39,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 
 from mechdesign.base.memory import require_memory
-from mechdesign.base.threads import source
+from mechdesign.base.threads import Rng, source
 from mechdesign.errors import DesignError, InputError, VerificationError
 from mechdesign.maps.certificate import GENERATORS, KERNEL_BITS, Columns, Factors
 from mechdesign.maps.integer_metric import IntegerMetric
@@ -334,17 +334,17 @@ class FactoredMechanism(Rows):
         parameters = {name: value for name, value in self.stored.parameters.items() if name != "knobs"}
         return make_mechanism(problem, mass, program=self.dataset.attrs["program"], parameters=parameters)
 
-    def sample(self, secrets: ArrayLike, size: int, *, seed: int | None = None) -> NDArray[np.int64]:
+    def sample(self, secrets: ArrayLike, size: int, *, rng: Rng = None) -> NDArray[np.int64]:
         """Reports (b, size) drawn independently for secrets (b,), each with exactly its probability mass / S(u).
 
         A uniform integer below S(u) is compared with the exact cumulative masses. Bits come from the operating system;
-        `seed` takes them from NumPy's generator instead, for simulations only: such reports can be predicted.
+        with `rng`, a seed or a generator of NumPy, from there, for simulations only: such reports can be predicted.
         Raises: InputError for a secret that is not there; VerificationError where the claim is not proved, or a row
         does not sum to its S(u).
         """
         numbers = self.checked(secrets)
         self.admission  # noqa: B018  proves the claim, once
-        bits, _ = source(seed)
+        bits, _ = source(rng)
         target = self.dataset["target"].values
         drawn = np.empty((len(numbers), size), np.int64)
         for own, distances in whole_rows(self.factors, numbers):

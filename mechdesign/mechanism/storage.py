@@ -313,7 +313,7 @@ def check_target(path: str | Path, *, overwrite: bool = False) -> Path:
         remedy = "use another name or folder"
         raise InputError(f"cannot be written to ({reason})", field="output", value=shown, remedy=remedy) from error
     if stands and not overwrite:
-        raise InputError("exists already", field="output", value=target, remedy="pass --overwrite, or another name")
+        raise InputError("exists already", field="output", value=target, remedy="pass overwrite=True, or another name")
     return target
 
 
@@ -496,9 +496,8 @@ def load_sealed(path: str | Path, *schemas: Schema, what: str) -> xr.Dataset:
         except MechdesignError:
             raise
         except Exception as error:
-            raise VerificationError(
-                f"the file is damaged ({type(error).__name__})", field="file", value=path
-            ) from error
+            message, remedy = f"the file is damaged ({type(error).__name__})", "write mechanisms with md.save alone"
+            raise VerificationError(message, field="file", value=path, remedy=remedy) from error
     mechanism = seal(read)
     check(mechanism, *schemas, what=what)
     mechanism.encoding[KNOWN] = (mechanism.attrs[NAMED], digest)

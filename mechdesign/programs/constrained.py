@@ -305,7 +305,9 @@ class Constrained(Coupled):
     def own(self) -> list[cp.Constraint]:
         """The inequalities of the user's functions, checked."""
         functions = [constraint for constraint in self.constraints if not isinstance(constraint, Constraint)]
-        return [_checked(inequality, self.table) for function in functions for inequality in function(self.table)]
+        returned = (function(self.table) for function in functions)
+        listed = (each if isinstance(each, (list, tuple)) else [each] for each in returned)
+        return [_checked(inequality, self.table) for each in listed for inequality in each]
 
     @property
     def beyond_rows(self) -> list[cp.Constraint]:

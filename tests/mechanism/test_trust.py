@@ -212,9 +212,9 @@ def test_an_unproved_mechanism_draws_nothing(make) -> None:
 def test_later_changes_of_a_dataset_do_not_reach_factored_draws(make) -> None:
     given = make(FACTORED_CASE).copy(deep=True)
     rows = md.maps.FactoredMechanism(dataset=given)
-    drawn = rows.sample(0, 50, seed=1)
+    drawn = rows.sample(0, 50, rng=1)
     given["weight"].values[:] = 1
-    assert np.array_equal(rows.sample(0, 50, seed=1), drawn)
+    assert np.array_equal(rows.sample(0, 50, rng=1), drawn)
 
 
 @each_row("multiplier", [0.5, 1.0, 2.0])
