@@ -1,7 +1,7 @@
 """A sample of mutants of a module against its tests: python scripts/mutants.py MODULE [MODULE ...].
 
 A mutant differs from the code in one place: a comparison, an operator, a number, a condition, or a statement that is
-left out. A test kills it by failing, or by taking ten times as long. A survivor is a line that no test looks at, or
+left out. A test kills it by failing, or by taking four times as long. A survivor is a line that no test looks at, or
 one that changes nothing, which `EQUAL` explains. `TESTS` lists the tests of every module. Mutants are drawn with a
 seed, so that two suites can be compared on the same ones. The checkout is copied and left alone. POSIX only.
 """
@@ -151,7 +151,7 @@ def examine(module: str, folder: Path, number: int, seed: int) -> tuple[int, lis
     start = time.monotonic()
     if ended(folder, tests) != 0:
         sys.exit(f"{module}: its tests fail without a mutant\n{(folder / 'report').read_text()[-2000:]}")
-    limit = 30 + 10 * (time.monotonic() - start)
+    limit = 30 + 4 * (time.monotonic() - start)
     survivors = []
     for mutant in sample:
         content = source.encode()
