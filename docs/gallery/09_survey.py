@@ -13,7 +13,7 @@ problem = md.load_problem("paris", cells=6, epsilon=0.02)
 mechanism = md.baselines.geometric(problem)
 rng = np.random.default_rng(0)
 people = rng.choice(problem.domain.size, 2000, p=problem.prior_array)  # where they are
-reports = md.sample(mechanism, people, 1, seed=0).values.ravel()  # what they say
+reports = md.sample(mechanism, people, 1, rng=0).values.ravel()  # what they say
 counts = np.bincount(reports, minlength=mechanism.sizes["report"])
 
 estimate = md.surveys.maximum_likelihood(counts, mechanism)

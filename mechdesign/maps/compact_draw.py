@@ -116,12 +116,12 @@ class Drawing:
             message, remedy = "is not from 1 to 4 times the sum of a row", "use a map that `verify` certifies"
             raise VerificationError(message, field="bound", value=f"{bound / ball.total:.6g}", remedy=remedy)
         spare = 8 * ROUND_BYTES - bound.bit_length()
-        found: list[int] = []
-        while len(found) < size:
+        places: list[int] = []
+        while len(places) < size:
             drawn = int.from_bytes(bits(ROUND_BYTES), "little") >> spare
             if drawn < ball.total:
-                found.append(self._place(ball, drawn))
-        return found
+                places.append(self._place(ball, drawn))
+        return places
 
     def _place(self, ball: Ball, drawn: int) -> int:
         """The place that an integer below S belongs to."""
@@ -192,17 +192,17 @@ class MapSampler(ReprMixin, Drawing):
         Cost: 10 to 50 ms a secret, 1 microsecond a draw.
         """
         check_whole(size, "size")
-        asked, (bits, name) = self._asked(secrets, at), source(rng)
-        found = [self.places(secret, size, bits) for secret in asked.tolist()]
-        drawn = self.compact.target[np.array(found)]
-        coords: dict[str, object] = {"secret": asked}
+        numbers, (bits, name) = self._chosen(secrets, at), source(rng)
+        places = [self.places(secret, size, bits) for secret in numbers.tolist()]
+        drawn = self.compact.target[np.array(places)]
+        coords: dict[str, object] = {"secret": numbers}
         for axis, values in zip(AXES, self.domain.points.T, strict=False):
-            coords[f"secret_{axis}"] = ("secret", values[asked], {"units": self.domain.unit})
+            coords[f"secret_{axis}"] = ("secret", values[numbers], {"units": self.domain.unit})
             coords[f"report_{axis}"] = (("secret", "draw"), values[drawn], {"units": self.domain.unit})
         attrs = {"claim": self.compact.claim, "mechanism": self.compact.mechanism, "bits": name, "cost": COST}
         return xr.DataArray(drawn, dims=("secret", "draw"), coords=coords, name="report", attrs=attrs)
 
-    def _asked(self, secrets: ArrayLike | None, at: ArrayLike | None) -> NDArray[np.int64]:
+    def _chosen(self, secrets: ArrayLike | None, at: ArrayLike | None) -> NDArray[np.int64]:
         if (secrets is None) == (at is None):
             raise InputError("one of the two is needed", field="at", value=at, remedy="give secrets, or positions at")
         if at is not None:

@@ -388,8 +388,8 @@ def _draw(
     while done < size:
         raw = np.frombuffer(bits(16 * (size - done)), np.uint64).reshape(-1, 2)
         top, rest = raw[:, 0] >> spare, raw[:, 1] >> np.uint64(64 - _LIMB)
-        kept = (top < last[0]) | ((top == last[0]) & (rest < last[1]))
-        top, rest = top[kept], rest[kept]
+        mask = (top < last[0]) | ((top == last[0]) & (rest < last[1]))
+        top, rest = top[mask], rest[mask]
         place, beyond = np.searchsorted(high, top, side="left"), np.searchsorted(high, top, side="right")
         for tie in np.flatnonzero(place < beyond):
             place[tie] += np.searchsorted(low[place[tie] : beyond[tie]], rest[tie], side="right")

@@ -154,8 +154,8 @@ def settles(state: State, rounds: int) -> bool:
 
 def advance(state: State, logarithm: NDArray[np.float64], update: NDArray[np.float64], *, rounds: int) -> State:
     """The state of the next round; logarithm (n,) = ln s, update (k,) = rise / mass."""
-    kept, weight = (_KEPT, state.weight) if settles(state, rounds) else (0.0, state.weight * update**_RELAXED)
-    potential = kept * state.potential + (1 - kept) * logarithm
+    share, weight = (_KEPT, state.weight) if settles(state, rounds) else (0.0, state.weight * update**_RELAXED)
+    potential = share * state.potential + (1 - share) * logarithm
     return State(number=state.number + 1, weight=weight / weight.max(), potential=potential)
 
 

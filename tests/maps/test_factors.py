@@ -198,7 +198,7 @@ def test_factors_out_of_range_are_refused(change: dict[str, int], field: str) ->
 def test_all_sums_come_once_and_are_told_of(case: str) -> None:
     factors, _ = factors_of(case)
     said: list[int] = []
-    assert join_words(row_sums(factors, told=said.append)) == [sum(row) for row in numerators(factors)]
+    assert join_words(row_sums(factors, on_done=said.append)) == [sum(row) for row in numerators(factors)]
     assert said[-1] == len(factors.inner)
 
 
