@@ -17,7 +17,7 @@ GROUPS = {
     ),
     "Solve it": ("solve", "Optimal", "EikonalWeights", "diagnosis"),
     "Compare": ("compare", "sweep"),
-    "Prove and hand over": ("verify", "audit", "save", "load", "export", "probabilities"),
+    "Prove and hand over": ("verify", "audit", "save", "load", "export", "probabilities", "on_grid"),
     "Report": ("Sampler", "sample"),
 }
 
