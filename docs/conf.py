@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+from docutils import nodes
+from latex2mathml.converter import convert
 from sphinx.util.inspect import stringify_signature
 
 import mechdesign
 
-sys.path.append(str(Path(__file__).parent))  # for the scraper of sphinx-gallery, which it takes by name
+sys.path.append(str(Path(__file__).parent))  # for what stands beside this file, taken by name
+
+import generated
 
 matplotlib.use("agg")
 os.environ.setdefault("COLUMNS", "100")
@@ -34,8 +38,9 @@ nitpicky = True
 default_role = "code"
 nitpick_ignore_regex = [("py:.*", ".*")]  # types of annotations, most of other packages
 exclude_patterns = ["build", "gallery/*.py", "gallery/README.rst"]
+templates_path = ["_templates"]
 
-myst_enable_extensions = ["colon_fence", "deflist"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
 html_theme = "furo"
@@ -46,7 +51,8 @@ html_theme_options = {"navigation_with_keys": True}
 html_copy_source = False
 html_show_sphinx = False
 
-autosummary_generate = False
+autosummary_generate = True
+autosummary_ignore_module_all = False
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_type_aliases = {"ArrayLike": "ArrayLike", "Array": "Array"}
@@ -58,7 +64,7 @@ add_module_names = False
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "tutorials",
-    "filename_pattern": r"/\d_",
+    "filename_pattern": r"/\d\d_",
     "abort_on_example_error": True,
     "image_scrapers": ("matplotlib", "figures.returned"),
     "capture_repr": (),
@@ -70,6 +76,8 @@ sphinx_gallery_conf = {
     "min_reported_time": 1,
     "remove_config_comments": True,
 }
+
+html_math_renderer = "mathml"  # browsers set MathML themselves: no script, nothing fetched
 
 _SECTIONS = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Notes", "Examples", "References")
 _FIELDS = re.compile(r"^(Parameters|Fields|Returns|Raises|Cost|Derived[^:]*|Invariants|Source|Reference|Statement): ?")
@@ -96,7 +104,7 @@ def _sections(lines: list[str]) -> list[str]:
     """The numpydoc sections: names and what they are as a definition list, examples as they stand."""
     shown: list[str] = []
     head = ""
-    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+    for line, below in itertools.pairwise([*lines, ""]):
         if _heads_section(line, below):
             head = line
             shown += ["", f"**{line}**", ""]
@@ -118,7 +126,7 @@ def _prose(lines: list[str]) -> list[str]:
             shown.append("")
         elif indented and not before.strip():
             shown += ["::", "", line]
-        elif indented and shown and shown[-1].startswith("    "):
+        elif (indented and shown and shown[-1].startswith("    ")) or line.startswith((">>> ", "... ", ".. ")):
             shown.append(line)
         else:
             field = _FIELDS.match(line)
@@ -138,7 +146,19 @@ def _as_fields(app: Any, what: str, name: str, obj: Any, options: Any, signature
     return stringify_signature(inspect.signature(obj), show_return_annotation=False, unqualified_typehints=True), None
 
 
+def _inline_math(writer: Any, node: Any) -> None:
+    writer.body.append(convert(node.astext()))
+    raise nodes.SkipNode
+
+
+def _block_math(writer: Any, node: Any) -> None:
+    writer.body.append(convert(node.astext(), display="block"))
+    raise nodes.SkipNode
+
+
 def setup(app: Any) -> None:
-    """Register the readers of docstrings and signatures."""
+    """Register the readers of docstrings and signatures, the pages that are generated, and the writer of formulas."""
+    app.connect("config-inited", generated.write)
     app.connect("autodoc-process-docstring", _as_text)
     app.connect("autodoc-process-signature", _as_fields)
+    app.add_html_math_renderer("mathml", (_inline_math, None), (_block_math, None))

@@ -1,7 +1,7 @@
 """A sample of mutants of a module against its tests: python scripts/mutants.py MODULE [MODULE ...].
 
 A mutant differs from the code in one place: a comparison, an operator, a number, a condition, or a statement that is
-left out. A test kills it by failing, or by taking ten times as long. A survivor is a line that no test looks at, or
+left out. A test kills it by failing, or by taking four times as long. A survivor is a line that no test looks at, or
 one that changes nothing, which `EQUAL` explains. `TESTS` lists the tests of every module. Mutants are drawn with a
 seed, so that two suites can be compared on the same ones. The checkout is copied and left alone. POSIX only.
 """
@@ -27,7 +27,7 @@ TESTS = {  # paths below tests/, the quick ones first
     "verification/verify.py": "verification/test_verification.py mechanism/test_trust.py "
     "verification/test_reference.py",
     "verification/audit.py": "verification/test_audit.py",
-    "mechanism/certificate.py": "mechanism/test_certificate.py mechanism/test_repair.py",
+    "mechanism/certificate.py": "mechanism/test_certificate.py verification/test_audit.py mechanism/test_repair.py",
     "mechanism/storage.py": "mechanism/test_netcdf.py mechanism/test_storage.py",
     "mechanism/sampler.py": "mechanism/test_sampler.py",
     "mechanism/rows.py": "mechanism/test_sampler.py mechanism/test_scan.py",
@@ -38,7 +38,12 @@ TESTS = {  # paths below tests/, the quick ones first
     "sessions/budget.py": "sessions/test_budget.py sessions/test_ledger.py",
     "sessions/session.py": "sessions/test_session.py",
 }
-EQUAL: dict[tuple[str, str], str] = {}  # (the line, the mutant's place): why nothing changes
+EQUAL = {  # by line and change: why nothing that is promised changes
+    (
+        "_SAMPLED = 8  # blocks of edges, a thread, that an estimate of the time takes",
+        "8 -> (9)",
+    ): "an estimate of time",
+}
 LOADED = ("cvxpy", "h5netcdf", "numba", "numpy", "pandas", "pytest", "scipy.optimize", "xarray")
 PAIRS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -151,7 +156,7 @@ def examine(module: str, folder: Path, number: int, seed: int) -> tuple[int, lis
     start = time.monotonic()
     if ended(folder, tests) != 0:
         sys.exit(f"{module}: its tests fail without a mutant\n{(folder / 'report').read_text()[-2000:]}")
-    limit = 30 + 10 * (time.monotonic() - start)
+    limit = 30 + 4 * (time.monotonic() - start)
     survivors = []
     for mutant in sample:
         content = source.encode()

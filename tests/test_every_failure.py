@@ -233,14 +233,18 @@ def every(task: Task, way: str, folder: Path, after: Callable[[int], int]) -> in
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("task", TASKS)
 def test_nothing_is_lost_half_written_or_unpaid(task: str, way: str, tmp_path: Path) -> None:
-    assert every(TASKS[task], way, tmp_path, WAYS[way][2]) > 0
+    failures = every(TASKS[task], way, tmp_path, WAYS[way][2])
+    print(f"{task}, {way}: {failures} failures")
+    assert failures > 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["a line", "a byte"])
 @pytest.mark.parametrize("task", TASKS)
 def test_at_every_single_step(task: str, way: str, tmp_path: Path) -> None:
-    every(TASKS[task], way, tmp_path, lambda number: number + (1 if way == "a line" else 97))
+    failures = every(TASKS[task], way, tmp_path, lambda number: number + (1 if way == "a line" else 97))
+    print(f"{task}, {way}: {failures} failures")
+    assert failures > 0
 
 
 def test_a_failure_is_told() -> None:

@@ -67,9 +67,9 @@ def test_the_script_of_the_comparison_prints_its_table(tmp_path, monkeypatch, ca
     table = {name: figures.split() for name, figures in found}
     assert len(rows) == len(table) == 8
     for row in rows:
-        name, loss, effective = row.split()
+        name, loss, ratio = row.split()
         assert cell(float(loss), "up 6") == table[name][0]
-        assert cell(float(effective), "up 5") == table[name][-3]
+        assert cell(float(ratio), "up 5") == table[name][-3]
     assert [cell(float(x), way) for x, way in zip(first.split(), ("up 6", "down 6"), strict=True)] == (
         table["optimal"][:2]
     )

@@ -73,6 +73,7 @@ _FACTOR_HELP = "What a report may multiply an attacker's odds between such place
 WithinOption = Annotated[float | None, real("--within", metavar="METRES", help=_WITHIN_HELP)]
 FactorOption = Annotated[float | None, real("--factor", metavar="ODDS", help=_FACTOR_HELP)]
 EpsilonOption = Annotated[float | None, real("--epsilon", help="Nats per unit, instead of --within and --factor.")]
+BoxOption = Annotated[str | None, typer.Option("--box", metavar="W,S,E,N", help="Degrees, instead of a file.")]
 AREAS: Any = typer.Option(
     "--areas", help="Polygons (.geojson), labels (.csv of cell and area, .asc, .tif), or 3x3 blocks."
 )
@@ -80,7 +81,6 @@ NameFieldOption = Annotated[
     str | None,
     typer.Option("--name-field", help="Property of polygons that names their areas; name, label or id without it."),
 ]
-RestOption = Annotated[str | None, typer.Option("--rest", help="Name of the area of places that --areas leaves out.")]
 ConfidenceOption = Annotated[float, real("--confidence", help="Of the intervals, such as 0.95.")]
 SimultaneousOption = Annotated[
     bool, typer.Option("--simultaneous", help="Intervals that hold for all areas together (Bonferroni).")

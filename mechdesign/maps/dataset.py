@@ -15,7 +15,7 @@
 | prior, level, excess, ring | secret | prior; eps(u); curvature excess; rings from the border |
 | dual | secret | multipliers of the row sums that prove lower_bound, where one was computed |
 
-Attributes: those of a table, with step (whole number of 2^-48 nats) and cap; lower_bound, of the loss of any
+Attributes: those of a table, with step (integer number of 2^-48 nats) and cap; lower_bound, of the loss of any
 mechanism with the claim, with bound_reach and bound_core, the radii in nats at which `dual` proves it. What is claimed,
 and why it holds, is in certificate.py. Where there are no generators, the columns are the distances from every place in
 turn.
@@ -39,7 +39,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 
 from mechdesign.base.memory import require_memory
-from mechdesign.base.threads import source
+from mechdesign.base.threads import Rng, source
 from mechdesign.errors import DesignError, InputError, VerificationError
 from mechdesign.maps.certificate import GENERATORS, KERNEL_BITS, Columns, Factors
 from mechdesign.maps.integer_metric import IntegerMetric
@@ -324,7 +324,7 @@ class FactoredMechanism(Rows):
         return masses, self.row_sums[secret]
 
     def table(self) -> xr.Dataset:
-        """The same mechanism as a table with rows summing to 2^62, repaired to whole numbers and certified.
+        """The same mechanism as a table with rows summing to 2^62, repaired to integers and certified.
 
         Raises: SizeError where n x n tables do not fit.
         """
@@ -334,17 +334,17 @@ class FactoredMechanism(Rows):
         parameters = {name: value for name, value in self.stored.parameters.items() if name != "knobs"}
         return make_mechanism(problem, mass, program=self.dataset.attrs["program"], parameters=parameters)
 
-    def sample(self, secrets: ArrayLike, size: int, *, seed: int | None = None) -> NDArray[np.int64]:
+    def sample(self, secrets: ArrayLike, size: int, *, rng: Rng = None) -> NDArray[np.int64]:
         """Reports (b, size) drawn independently for secrets (b,), each with exactly its probability mass / S(u).
 
         A uniform integer below S(u) is compared with the exact cumulative masses. Bits come from the operating system;
-        `seed` takes them from NumPy's generator instead, for simulations only: such reports can be predicted.
+        with `rng`, a seed or a generator of NumPy, from there, for simulations only: such reports can be predicted.
         Raises: InputError for a secret that is not there; VerificationError where the claim is not proved, or a row
         does not sum to its S(u).
         """
         numbers = self.checked(secrets)
         self.admission  # noqa: B018  proves the claim, once
-        bits, _ = source(seed)
+        bits, _ = source(rng)
         target = self.dataset["target"].values
         drawn = np.empty((len(numbers), size), np.int64)
         for own, distances in whole_rows(self.factors, numbers):
@@ -388,8 +388,8 @@ def _draw(
     while done < size:
         raw = np.frombuffer(bits(16 * (size - done)), np.uint64).reshape(-1, 2)
         top, rest = raw[:, 0] >> spare, raw[:, 1] >> np.uint64(64 - _LIMB)
-        kept = (top < last[0]) | ((top == last[0]) & (rest < last[1]))
-        top, rest = top[kept], rest[kept]
+        mask = (top < last[0]) | ((top == last[0]) & (rest < last[1]))
+        top, rest = top[mask], rest[mask]
         place, beyond = np.searchsorted(high, top, side="left"), np.searchsorted(high, top, side="right")
         for tie in np.flatnonzero(place < beyond):
             place[tie] += np.searchsorted(low[place[tie] : beyond[tie]], rest[tie], side="right")

@@ -66,10 +66,10 @@ def _lengths(u: Vector, y: Vector, weight: Vector) -> Vector:
         spread += np.bincount(np.ravel_multi_index(node, shape), weight * share, len(spread))
     offsets = [step * np.arange(1 - count, count) for _, step, count in sides]
     apart = np.sqrt(np.sum(np.square(np.meshgrid(*offsets, indexing="ij")), axis=0))
-    found = fftconvolve(apart, spread.reshape(shape), mode="valid")
+    convolved = fftconvolve(apart, spread.reshape(shape), mode="valid")
     total = np.zeros(len(u))
     for node, share in _corners(u, sides):
-        total += share * found[node]
+        total += share * convolved[node]
     return total
 
 

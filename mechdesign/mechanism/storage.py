@@ -313,7 +313,7 @@ def check_target(path: str | Path, *, overwrite: bool = False) -> Path:
         remedy = "use another name or folder"
         raise InputError(f"cannot be written to ({reason})", field="output", value=shown, remedy=remedy) from error
     if stands and not overwrite:
-        raise InputError("exists already", field="output", value=target, remedy="pass --overwrite, or another name")
+        raise InputError("exists already", field="output", value=target, remedy="pass overwrite=True, or another name")
     return target
 
 
@@ -485,7 +485,7 @@ def load(path: str | Path) -> xr.Dataset:
 def load_sealed(path: str | Path, *schemas: Schema, what: str) -> xr.Dataset:
     """Read a Dataset and check its schema, one of these; `what` names it in the errors.
 
-    The file is opened once; what is hashed and looked over is what is read.
+    The file is opened once; what is hashed and checked is what is read.
     """
     with open_regular(path, field="file", remedy=f"give the path of {what}") as stream:
         try:
@@ -496,9 +496,8 @@ def load_sealed(path: str | Path, *schemas: Schema, what: str) -> xr.Dataset:
         except MechdesignError:
             raise
         except Exception as error:
-            raise VerificationError(
-                f"the file is damaged ({type(error).__name__})", field="file", value=path
-            ) from error
+            message, remedy = f"the file is damaged ({type(error).__name__})", "write mechanisms with md.save alone"
+            raise VerificationError(message, field="file", value=path, remedy=remedy) from error
     mechanism = seal(read)
     check(mechanism, *schemas, what=what)
     mechanism.encoding[KNOWN] = (mechanism.attrs[NAMED], digest)

@@ -23,12 +23,22 @@ import xarray as xr
 
 from mechdesign.base.arguments import validated
 from mechdesign.base.figures import percent
+from mechdesign.base.optional import import_optional
 from mechdesign.base.units import unit_word
 from mechdesign.closed_forms.loss import drawn_rows
 from mechdesign.errors import UnsuitableError
 from mechdesign.mechanism.stored import read
 from mechdesign.output.answers import answers_figure, draws_answers, probability
-from mechdesign.output.canvas import ROWS, Ground, axis_label, ground_of, lines_over, new_figure, protection_sentence
+from mechdesign.output.canvas import (
+    ROWS,
+    Ground,
+    axis_label,
+    ground_of,
+    lines_over,
+    new_figure,
+    place_words,
+    protection_sentence,
+)
 from mechdesign.output.panels import (
     FLOOR,
     Array,
@@ -110,7 +120,7 @@ def plot_mechanism(
     places, words = _places(mechanism, ground, secrets)
     rows = _rows(mechanism, places)
     names = [
-        f"P(y|u) at u = secret {u}, {word}\n{row_words(ground.domain, u, row)}"
+        f"reports of somebody {word}, at {place_words(ground.domain, u)}\n{row_words(ground.domain, u, row)}"
         for u, word, row in zip(places, words, rows, strict=True)
     ]
     if ground.domain.dimension == 1:
@@ -123,8 +133,7 @@ def plot_mechanism(
 
 def _panels(mechanism: xr.Dataset, ground: Ground, places: list[int], rows: Array, names: list[str]) -> list[Panel]:
     """The level, the prior, the losses or the diagnosis, and the rows."""
-    from matplotlib.colors import LogNorm
-
+    colours = import_optional("matplotlib.colors", "plot")
     points, top = ground.domain.points, float(rows.max())
     panels = setting_maps(mechanism, ground)
     diagnosed = ground.streets is None and "ring" in mechanism and "excess" in mechanism
@@ -135,7 +144,11 @@ def _panels(mechanism: xr.Dataset, ground: Ground, places: list[int], rows: Arra
         step = json.loads(mechanism.attrs["parameters"]).get("shortest_border_step")
         outer = math.ceil(1 / step) if step else None
         panels.append(partial(draw_excess, result=mechanism, ground=ground, outer=outer))
-    style: dict[str, Any] = {"cmap": ROWS, "norm": LogNorm(vmin=FLOOR * top, vmax=top), "bar": {"extend": "min"}}
+    style: dict[str, Any] = {
+        "cmap": ROWS,
+        "norm": colours.LogNorm(vmin=FLOOR * top, vmax=top),
+        "bar": {"extend": "min"},
+    }
     row_map = partial(draw_map, ground=ground, label=f"probability per {ground.per}", **style)
     for u, row, title in zip(places, rows, names, strict=True):
         panels.append(partial(row_map, values=row, title=title, marks=points[[u]]))
@@ -147,7 +160,7 @@ def _places(mechanism: xr.Dataset, ground: Ground, secrets: Sequence[int] | None
     domain, prior = ground.domain, np.asarray(mechanism["prior"].values, float)
     if secrets is not None:
         places = drawn_secrets(secrets, domain.size)
-        return places, [f"prior {prior[u]:.2g}" for u in places]
+        return places, [f"in cell {u}" if domain.shape else f"at place {u}" for u in places]
     if varies(prior):
         deep = np.arange(domain.size)
         if ground.streets is None:
@@ -158,7 +171,7 @@ def _places(mechanism: xr.Dataset, ground: Ground, secrets: Sequence[int] | None
         away = ((domain.points - domain.points.mean(axis=0)) ** 2).sum(axis=1)
         ranked, words = np.argsort(away, kind="stable"), ("in the middle", "half-way out", "farthest out")
     usual = {int(ranked[k]): word for k, word in zip((0, (len(ranked) - 1) // 2, -1), words, strict=True)}
-    return list(usual), [f"{word} prior {prior[u]:.2g}" if varies(prior) else word for u, word in usual.items()]
+    return list(usual), [f"where the prior is {word}" if varies(prior) else word for word in usual.values()]
 
 
 def _rows(mechanism: xr.Dataset, places: list[int]) -> Array:

@@ -34,6 +34,7 @@ from mechdesign.output.canvas import (
     mechanism_words,
     metric_sentence,
     new_figure,
+    plain,
     problem_sentence,
 )
 from mechdesign.output.compare import AT_CLAIM
@@ -242,6 +243,7 @@ def save_plot(
     overwrite: bool = False,
     secrets: Sequence[int] | None = None,
     over: str | Path | None = None,
+    title: str | None = None,
 ) -> Path:
     """Draw a mechanism, a sweep or a diagnosis to a file, atomically, or write a figure that was drawn.
 
@@ -257,6 +259,8 @@ def save_plot(
         Of a mechanism: place numbers whose rows are drawn.
     over : str or Path
         Of a mechanism: a GeoJSON file of lines.
+    title : str
+        A line above what the heading says.
 
     Returns
     -------
@@ -279,6 +283,8 @@ def save_plot(
     """
     target = check_plot_target(path, overwrite=overwrite)
     figure = _figure(load_drawable(result) if isinstance(result, (str, Path)) else result, secrets, over)
+    if title is not None:
+        figure.suptitle(f"{plain(title)}\n{figure.get_suptitle()}".rstrip("\n"), x=0.01, ha="left", fontsize=10)
     write_atomically(target, lambda temporary: figure.savefig(temporary, format=target.suffix[1:].lower(), dpi=160))
     return target
 

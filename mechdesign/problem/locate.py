@@ -225,7 +225,8 @@ def positions_given(domain: Domain, positions: ArrayLike) -> NDArray[np.float64]
     except (TypeError, ValueError):
         array = np.empty((0, 0))
     if array.ndim != 2 or array.shape[1] != domain.dimension or len(array) == 0:
-        message = f"must be positions on {domain.dimension} axes, in {domain.unit}"
-        raise InputError(message, field="at", value=f"{positions!s:.60}")
+        message, alone = f"must be positions on {domain.dimension} axes, in {domain.unit}", domain.dimension == 1
+        remedy = "give one number, thousands without a comma: 85000" if alone else None
+        raise InputError(message, field="at", value=f"{positions!s:.60}", remedy=remedy)
     refuse_degrees(domain, array)
     return array

@@ -87,6 +87,9 @@ class DesignProblem(ReprMixin):
             object.__setattr__(self, "reports", self.domain)
         object.__setattr__(self, "prior", check_prior(self.prior, self.domain.size))
         object.__setattr__(self, "metric", self.metric.over(self.domain))
+        if not isinstance(getattr(self.loss, "name", None), str):
+            message = f"{type(self.loss).__name__} needs a class attribute name, which files keep"
+            raise InputError(message, field="loss", remedy='write name = "mine" in it, and md.extend.LOSSES["mine"]')
         if self.loss.code is not None:
             self.domain.require_alike(self.reports)
         if self.query is not None:

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 MOST_PERSONS = 2**32  # all of them together are fewer: sums with halves of 31 bits stay below 2^63
 MOST_PARTS = 2**16  # denominators of shares are below it
-_WEIGHTS = 2**31  # sum of the whole numbers that stand for a prior
+_WEIGHTS = 2**31  # sum of the integers that stand for a prior
 _ALIKE = 2.0**-40  # relative difference of two sides from which floating point tells them apart
 LEAST_ROOM = 1e-9  # between a limit and the share before any report, relative: less leaves nothing to a solver
 _SHARE = re.compile(r"[0-9]{1,20}(/[0-9]{1,20}|\.[0-9]{1,20})?(?!\n)")
@@ -235,25 +235,29 @@ class DiscConstraint(Constraint):
 
 @dataclass(frozen=True, kw_only=True)
 class PosteriorCap(DiscConstraint):
-    """After every report at most `share` of the posterior lies in any disc of `radius`.
+    """The constraint that after every report at most a share of the posterior lies in any disc of a radius.
 
-    share, a fraction such as Fraction(1, 5), "1/5", "20%" or 0.2, its denominator below 2^16; wrong_by, k: the share is
-    kept for every prior q with max q/p <= k min q/p.
+    Parameters
+    ----------
+    radius : float
+        In units of length.
+    people : (n,) int array
+        Who lives where; by default the prior of the problem.
+    centres : {"anywhere", "places"}
+        Where discs may be centred.
+    share : Fraction, float or str
+        A fraction such as Fraction(1, 5), "1/5", "20%" or 0.2, its denominator below 2^16.
+    wrong_by : Fraction, float or str
+        k: the share is kept for every prior q with max q/p <= k min q/p.
 
     Examples
     --------
-        >>> import numpy as np
-        >>> from mechdesign import DesignProblem, Domain, solve
-        >>> from mechdesign.losses import Distance
-        >>> from mechdesign.problem.metric import Euclidean
-        >>> domain = Domain.grid((4, 4), cell=1.0, unit="km")
-        >>> metric, prior = Euclidean(epsilon=2.0, unit="km"), np.full(16, 1 / 16)
-        >>> problem = DesignProblem(domain=domain, metric=metric, prior=prior, loss=Distance())
-        >>> capped = Constrained(problem, constraints=[PosteriorCap(radius=0.5, share="1/4")])
-        >>> mechanism = solve(capped)
-        >>> float(posterior_shares(mechanism["mass"].values, capped.caps[0]).max()) <= 0.25
-        True
-
+    >>> domain = md.Domain.grid((2, 2), 1.0)
+    >>> problem = md.DesignProblem(domain, md.Euclidean(2.0), md.priors.uniform(domain), md.losses.Distance())
+    >>> cap = md.programs.PosteriorCap(radius=0.4, share="1/2")
+    >>> table = md.probabilities(md.solve(md.programs.Constrained(problem, constraints=[cap])))
+    >>> float((table / table.sum("secret")).max()) <= 0.5
+    True
     """
 
     share: Fraction | float | str
@@ -297,9 +301,29 @@ class PosteriorCap(DiscConstraint):
 
 @dataclass(frozen=True, kw_only=True)
 class PosteriorLift(DiscConstraint):
-    """Every report multiplies the probability of any disc of `radius` by `factor` at most, a fraction from 1 on.
+    """The constraint that every report multiplies the probability of any disc of a radius by a factor at most.
 
     Over discs of single places it is maximal leakage report by report: ln factor bounds it.
+
+    Parameters
+    ----------
+    radius : float
+        In units of length.
+    people : (n,) int array
+        Who lives where; by default the prior of the problem.
+    centres : {"anywhere", "places"}
+        Where discs may be centred.
+    factor : Fraction, float or str
+        A fraction from 1 on.
+
+    Examples
+    --------
+    >>> domain = md.Domain.grid((2, 2), 1.0)
+    >>> problem = md.DesignProblem(domain, md.Euclidean(2.0), md.priors.uniform(domain), md.losses.Distance())
+    >>> cap = md.programs.PosteriorLift(radius=0.4, factor=2)
+    >>> table = md.probabilities(md.solve(md.programs.Constrained(problem, constraints=[cap])))
+    >>> float(4 * (table / table.sum("secret")).max()) <= 2
+    True
     """
 
     factor: Fraction | float | str
@@ -346,7 +370,7 @@ def whole_persons(people: ArrayLike, size: int) -> NDArray[np.int64]:
         raise InputError(f"must be persons at each of {size} places", field="people", value=f"shape {counts.shape}")
     if not np.issubdtype(counts.dtype, np.integer):
         remedy = "round them, and keep one person where somebody lives"
-        raise InputError("must be whole numbers", field="people", value=counts.dtype, remedy=remedy)
+        raise InputError("must be integers", field="people", value=counts.dtype, remedy=remedy)
     if counts.min() < 0 or int(counts.max()) >= MOST_PERSONS:
         value = f"{counts.min()} to {counts.max()}"
         raise InputError("must be from 0 to 2^32 - 1 at a place", field="people", value=value)

@@ -71,7 +71,7 @@ def check_folder(path: str | Path, *, overwrite: bool = False) -> Path:
     if not stat.S_ISDIR(mode):
         return check_target(target)
     if not overwrite:
-        raise InputError("exists already", field="output", value=target, remedy="pass --overwrite, or another name")
+        raise InputError("exists already", field="output", value=target, remedy="pass overwrite=True, or another name")
     try:
         entries = list(os.scandir(target))
     except OSError as error:

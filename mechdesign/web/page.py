@@ -67,6 +67,7 @@ def save_page(
     *,
     comparison: Sequence[Row] | None = None,
     mechanisms: Sequence[xr.Dataset] = (),
+    title: str | None = None,
     overwrite: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Path:
@@ -82,6 +83,8 @@ def save_page(
         Of `md.compare`, to show beside the mechanism.
     mechanisms : sequence of Dataset
         Of an estimate, all that made its reports: with them the intervals are found again before they are shown.
+    title : str
+        A line of yours that stands first, such as the name of the place.
     overwrite : bool
         Replace an existing file.
     on_progress : callable
@@ -113,7 +116,7 @@ def save_page(
     'line.html'
     """
     target = check_page_target(path, overwrite=overwrite)
-    text = page_text(result, comparison=comparison, mechanisms=mechanisms, on_progress=on_progress)
+    text = page_text(result, comparison=comparison, mechanisms=mechanisms, title=title, on_progress=on_progress)
     write_atomically(target, lambda temporary: temporary.write_text(text, encoding="utf-8", newline="\n"))
     return target
 
@@ -133,6 +136,7 @@ def page_text(
     *,
     comparison: Sequence[Row] | None = None,
     mechanisms: Sequence[xr.Dataset] = (),
+    title: str | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> str:
     """The HTML of `save_page`. Raises: as `save_page`."""
@@ -155,7 +159,7 @@ def page_text(
         raise InputError("is for mechanisms", field="page", value=schema, remedy="give a mechanism")
     page = PAGES[schema](result, mechanisms, on_progress)
     compared = None if comparison is None else comparison_facts(comparison, page.facts["loss_unit"])
-    return _rendered(replace(page, facts=page.facts | {"comparison": compared}))
+    return _rendered(replace(page, facts=page.facts | {"comparison": compared}), title)
 
 
 def _mechanism_page(result: xr.Dataset, *_: object) -> Page:
@@ -182,7 +186,7 @@ def proof_script() -> str:
     return "\n".join([wrapped, *(handed_script(f"web/browser/proof/{name}.js") for name in _PROOF)])
 
 
-def _rendered(page: Page) -> str:
+def _rendered(page: Page, title: str | None) -> str:
     style = "\n" + handed_over("web/browser/page.css").decode()
     policy = ["default-src 'none'", "img-src data:", "base-uri 'none'", "form-action 'none'"]
     raw = {"style": style}
@@ -196,7 +200,13 @@ def _rendered(page: Page) -> str:
         loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     ).get_template("page.html")
     policy.append(f"style-src {_hashed(style)}")
-    return template.render(policy="; ".join(policy), kind=page.kind, facts=page.facts, raw=raw)
+    return template.render(
+        policy="; ".join(policy),
+        kind=page.kind,
+        facts=page.facts,
+        raw=raw,
+        title=None if title is None else visible(title),
+    )
 
 
 def _hashed(text: str) -> str:

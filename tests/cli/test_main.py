@@ -247,7 +247,7 @@ def test_names_with_formulas_are_drawn_as_they_are(run, tmp_path):
 @pytest.mark.parametrize(
     "line",
     [
-        pytest.param("solve income --cells 4 --outputs 3 --epsilon-inverse 1e-3", marks=needs("release")),
+        pytest.param("solve income --cells 4 --outputs 3 --epsilon 1e3", marks=needs("release")),
         "solve discrete --secrets 3 --epsilon 1e100",
         "solve line --cells 3 --program eikonal --epsilon 1e100",
         "compare flat --cells 2 --epsilon 1e9",

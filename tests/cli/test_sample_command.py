@@ -71,6 +71,16 @@ def test_no_location_is_moved_further(location, message) -> None:
     assert caught.value.field == "at"
 
 
+def test_numbers_beyond_a_scale_count_for_its_last_cell() -> None:
+    sampler = md.Sampler(md.baselines.geometric(md.load_problem("line", cells=4)))
+    beyond, last = (sampler.sample(at=[[x]], size=50, rng=1) for x in (1e9, 3.9))
+    assert beyond["secret"] == last["secret"] == 3
+    assert (beyond.values == last.values).all()
+    assert sampler.sample(at=[[-5.0]], rng=1)["secret"] == 0
+    with pytest.raises(md.errors.InputError, match="without a comma"):
+        sampler.sample(at=[[85.0, 0.0]])
+
+
 def test_places_without_cells_are_named_exactly() -> None:
     domain = md.Domain.points_at([[0.0, 1.0], [0.5, 0.1]], unit="km")
     assert place_at(domain, (0.5, 0.1)) == 1
@@ -112,7 +122,7 @@ def test_seeds_are_named_and_one_report_needs_none(run) -> None:
     first, again = (json.loads(run("--secret", 3, "-n", 20, "--seed", 7, "--json")[1]) for _ in range(2))
     assert first == again
     assert first["bits"] == "simulation, seed 7 (predictable)"
-    assert first["reports"] == md.sample(mechanism(), 3, 20, seed=7)[0].values.tolist()
+    assert first["reports"] == md.sample(mechanism(), 3, 20, rng=7)[0].values.tolist()
     code, out, err = run("--secret", 3)
     assert (code, "bits: operating system" in err, "report_x [km]" in out) == (0, True, True)
     assert sum(line[:3].strip().isdigit() for line in out.splitlines()) == 1
@@ -178,7 +188,7 @@ def test_altered_files_are_refused(run, tmp_path) -> None:
 def test_factored_mechanisms() -> None:
     given = made("eikonal, 16 neighbours")
     document = sample_document(given, secret=2, count=3, seed=1)
-    assert document["reports"] == md.sample(given, 2, 3, seed=1)[0].values.tolist()
+    assert document["reports"] == md.sample(given, 2, 3, rng=1)[0].values.tolist()
     assert document["unit"] == given["secret_x"].attrs["units"]
 
 

@@ -68,7 +68,7 @@ def test_exports_hold_degrees_beside_the_plane(run_json, tmp_path, capsys):
         assert check_table([str(tmp_path / name)]) == 0
         capsys.readouterr()
     with (tmp_path / "t.csv").open(encoding="utf-8") as stream:
-        rows = list(csv.DictReader(line for line in stream if not line.startswith("#")))
+        rows = list(csv.DictReader(stream))
     plane = Plane(**{k: json.loads(md.load(file).attrs["domain"])["plane"][k] for k in ("latitude", "longitude")})
     for row in rows[:: max(len(rows) // 50, 1)]:
         for who in ("secret", "report"):
@@ -129,7 +129,7 @@ def test_the_forbidden_part_holds_no_cell(run_json, tmp_path):
         ({"--unit": "degree"}, "unit"),
         ({"--program": "magic"}, "program"),
         ({"--loss": "joy"}, "loss"),
-        ({"--paths": "winding", "--positions": "any"}, "paths"),
+        ({"--positions": "winding"}, "positions"),
         ({"--positions": "some"}, "positions"),
         ({"--time-limit": "0"}, "time-limit"),
         ({"--within": "399"}, "cell"),
@@ -227,7 +227,7 @@ def test_a_level_in_every_form(run_json, tmp_path, words):
 def test_a_box_of_degrees(run_json, tmp_path):
     words = ["--cell", "400", "--epsilon", "0.003", "--program", "planar-laplace"]
     code, made = run_json("area", "--box", "2.34,48.85,2.36,48.87", *words, "-o", tmp_path / "a.nc")
-    assert (code, made["problem"], made["certified"]) == (0, "box", True)
+    assert (code, made["problem"], made["certified"]) == (0, "a", True)
     mechanism = md.load(tmp_path / "a.nc")
     plane = Plane.from_description(json.loads(mechanism.attrs["domain"])["plane"], "m")
     lon, lat = plane.backward(points_of(mechanism, "secret"))
@@ -581,7 +581,7 @@ def test_a_river_between_two_people_does_not_raise_their_odds(run, run_json, riv
     assert np.array_equal(points_of(mechanism, "report"), points_of(mechanism, "secret")[dry])
     assert 1.8 < largest_odds(mechanism, 200.0) <= made["factor_within"] < 2.001
     assert run_json("verify", straight)[1]["lower_bound_checked"] is True
-    code, walked = run_json("area", *BANKS, "--forbidden", river, "--paths", "inside", "-o", inside)
+    code, walked = run_json("area", *BANKS, "--forbidden", river, "--positions", "inside", "-o", inside)
     assert (code, walked["secrets"]) == (0, dry.sum())
     assert 3 < largest_odds(md.load(inside), 200.0) <= walked["factor_within"]
     assert walked["position_loss"] < made["position_loss"]

@@ -36,7 +36,7 @@ def test_the_radius_holds_the_share_and_little_more(anywhere):
     asked = problem(sides=120.0) if anywhere else problem()
     made = md.solve(md.positions.Positions(asked) if anywhere else md.Optimal(asked), gap=0.05)
     at = positions(asked.domain, asked.prior, np.random.default_rng(5))
-    drawn = md.sample(made, at=at, seed=4)
+    drawn = md.sample(made, at=at, rng=4)
     reports, radii = drawn.values[:, 0], drawn["accuracy"].values[:, 0]
     assert np.array_equal(radii, accuracy(made)[reports])
     away = np.hypot(*(at - np.column_stack([drawn["report_x"][:, 0], drawn["report_y"][:, 0]])).T)

@@ -251,7 +251,10 @@ def test_a_chunk_that_inflates_to_more_than_its_size_is_read_no_further(tmp_path
     def change(file: h5py.File) -> None:
         del file["prior"]
         made = chunked(file, "prior", (4,), (4,), compression="gzip", shuffle=True)
-        made.id.write_direct_chunk((0,), zlib.compress(bytes(128 * MB), 9))
+        try:
+            made.id.write_direct_chunk((0,), zlib.compress(bytes(128 * MB), 9))
+        except OSError:  # HDF5 before version 2
+            pytest.skip("this HDF5 library writes no such chunk")
 
     path = changed(tmp_path / "m.nc", change)
     tracemalloc.start()

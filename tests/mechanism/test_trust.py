@@ -189,7 +189,7 @@ def test_what_no_schema_names_is_refused(schema: Schema) -> None:
 
 
 def test_a_dimension_may_not_exceed_compiled_indices() -> None:
-    """Whole numbers of 32 bits count edges twice; the check reads sizes, not values."""
+    """Integers of 32 bits count edges twice; the check reads sizes, not values."""
     long = xr.Dataset({"edge_tail": ("edge", np.broadcast_to(np.int64(0), 1 << 30))}, attrs={"schema": "s"})
     schema = Schema(name="s", arrays={"edge_tail": Array(dtype="int64", dims=("edge",))}, attributes={"schema": str})
     with pytest.raises(VerificationError, match="edge: has a size that it cannot have"):
@@ -212,9 +212,9 @@ def test_an_unproved_mechanism_draws_nothing(make) -> None:
 def test_later_changes_of_a_dataset_do_not_reach_factored_draws(make) -> None:
     given = make(FACTORED_CASE).copy(deep=True)
     rows = md.maps.FactoredMechanism(dataset=given)
-    drawn = rows.sample(0, 50, seed=1)
+    drawn = rows.sample(0, 50, rng=1)
     given["weight"].values[:] = 1
-    assert np.array_equal(rows.sample(0, 50, seed=1), drawn)
+    assert np.array_equal(rows.sample(0, 50, rng=1), drawn)
 
 
 @each_row("multiplier", [0.5, 1.0, 2.0])

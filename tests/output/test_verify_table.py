@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from cases import CASES, grid
 from columns import made as columned
-from exported import MAKERS, factored, flipped, made, resealed, with_mass, written
+from exported import MAKERS, factored, flipped, joined, made, parted, with_mass, written
 from oracles import reference_violations
 from rows import each_row
 
 import mechdesign as md
+from mechdesign.base.spreadsheets import metadata_of
 from mechdesign.closed_forms import build as exponential
 from mechdesign.mechanism.certificate import ROW_SUM, exp_lower, violations
 from mechdesign.mechanism.dataset import stored_edges
@@ -207,17 +208,19 @@ IN_CSV = [
     ("# reports: 5", "# reports: 4", "not every report"),
     ("# secrets: 5", "# secrets: 1000000000000000", "not every report"),
     ("# secrets: 5", "# secrets: -5", "not every report"),
-    ("# problem", "#problem", "not a mechanism table"),
-    ("# problem: ", "# problem=", "not a mechanism table"),
+    ('"2^62"', '"2^62', "not a mechanism table"),
+    ("# problem: ", "# problems: ", "problem is not said"),
     ('"denominator": "2^62"', '"denominator": "row_sum"', "what masses are divided by"),
     ("secret,", "place,", "columns"),
     ("secret,secret_x,", "secret,secret_y,", "columns"),
     (",mass", ",mass,row_sum", "not a mechanism table"),
+    (",mass", ",row_sum,mass", "columns"),
     ("\n0,0.5,1,", "\n0,0.5,01,", "not in turn"),
     ("\n1,1.5,1,", "\n1,1.5,2,", "not in turn"),
     ("\n1,1.5,1,1.5", "\n1,1.5,1,1.25", "not at the same places"),
     ("\n1,1.5,1,", "\n1,1.25,1,", "not at the same places"),
-    ("\n1,1.5,1,1.5,", "\n1,1.5,1,1.5,0", "plain integer"),
+    ("\n1,1.5,1,1.5,0.", "\n1,1.5,1,1.5,1.", "another probability"),
+    ("\n1,1.5,1,1.5,0.", "\n1,1.5,1,1.5,0.,0", "plain integer"),
     ("\n", "\r\n", "control characters"),
 ]
 IN_JSON = [
@@ -245,9 +248,9 @@ ALTERED = [("csv", *row) for row in IN_CSV] + [("json", *row) for row in IN_JSON
 @each_row(("suffix", "old", "new", "said"), ALTERED)
 def test_files_that_contradict_themselves_are_refused(tmp_path, capsys, suffix, old, new, said):
     path = md.export(made("line"), tmp_path / f"t.{suffix}")
-    text = path.read_text()
+    text = joined(path)
     assert old in text
-    path.write_bytes(resealed(text.replace(old, new, 1).encode()))
+    parted(text.replace(old, new, 1), path)
     assert verify_table.main([str(path)]) == 2
     assert said in capsys.readouterr().out
 
@@ -261,11 +264,15 @@ def test_some_rows_prove_nothing(tmp_path, capsys):
 @pytest.mark.parametrize("suffix", ["csv", "json"])
 def test_every_flipped_bit_is_refused(tmp_path, suffix):
     path = md.export(made("plane"), tmp_path / f"t.{suffix}")
-    other = tmp_path / f"other.{suffix}"
+    files = [path] if suffix == "json" else [path, metadata_of(path)]
     for seed in range(300):
-        other.write_bytes(flipped(path, seed))
+        changed = files[seed % len(files)]
+        before = changed.read_bytes()
+        changed.write_bytes(flipped(changed, seed))
         with pytest.raises(verify_table.Refused):
-            verify_table.read(str(other))
+            verify_table.read(str(path))
+        changed.write_bytes(before)
+    assert verify_table.faults_of(verify_table.read(path)) == []
 
 
 @each_row("suffix", ["csv", "json"])

@@ -309,9 +309,9 @@ def test_reports_of_positions_have_the_probabilities_of_the_spline():
     mechanism, size = placed("holes"), 8_000
     found, mass = read(mechanism).positions, mechanism["mass"].values
     at = domain_of("holes").points[[3, 9]] + [[0.9, -0.4], [0.0, 0.0]]
-    drawn = md.sample(mechanism, at=at, size=size, seed=5)
+    drawn = md.sample(mechanism, at=at, size=size, rng=5)
     assert drawn.secret_x.values.tolist() == at[:, 0].tolist()
-    again = md.sample(mechanism, [3, 9], size, seed=5)
+    again = md.sample(mechanism, [3, 9], size, rng=5)
     assert (again.values[1] == drawn.values[1]).all()  # a secret is drawn at its centre
     cells, points = Patches.snapped(domain_of("holes"), at)
     for k in range(2):
@@ -337,7 +337,7 @@ def test_positions_in_degrees_are_those_of_the_plane_also_beyond_180(tmp_path):
     for point in ([-399.0, 250.0], [399.0, -1.0]):
         (east,), (north,) = PLANE.backward(np.array([point]))
         document = sample_document(mechanism, degrees=(float(east), float(north)), count=3, seed=1)
-        same = md.sample(mechanism, at=PLANE.forward(np.array([east]), np.array([north])), size=3, seed=1)
+        same = md.sample(mechanism, at=PLANE.forward(np.array([east]), np.array([north])), size=3, rng=1)
         assert document["reports"] == same.values[0].tolist()
         assert document["claim"] == mechanism.attrs["position_claim"]
     with pytest.raises(InputError, match="lon, lat"):

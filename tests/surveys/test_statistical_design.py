@@ -443,7 +443,7 @@ def test_files_of_a_design_are_read_proved_exported_audited_and_sampled(tmp_path
     assert "proved:" in _run(tmp_path / "verify_table.py", exported)
     assert md.audit(exported, problem).verdict == "holds"
     md.export(stored, tmp_path / "design.json")
-    reports = md.Sampler(mechanism=stored).sample([0, 3], 500, seed=1)
+    reports = md.Sampler(mechanism=stored).sample([0, 3], 500, rng=1)
     assert reports.shape == (2, 500)
     assert set(np.unique(reports)) <= set(range(mechanism.sizes["report"]))
     assert md.Sampler(mechanism=stored).report(2).attrs["claim"] == mechanism.attrs["claim"]
