@@ -15,7 +15,7 @@
 | prior, level, excess, ring | secret | prior; eps(u); curvature excess; rings from the border |
 | dual | secret | multipliers of the row sums that prove lower_bound, where one was computed |
 
-Attributes: those of a table, with step (whole number of 2^-48 nats) and cap; lower_bound, of the loss of any
+Attributes: those of a table, with step (integer number of 2^-48 nats) and cap; lower_bound, of the loss of any
 mechanism with the claim, with bound_reach and bound_core, the radii in nats at which `dual` proves it. What is claimed,
 and why it holds, is in certificate.py. Where there are no generators, the columns are the distances from every place in
 turn.
@@ -324,7 +324,7 @@ class FactoredMechanism(Rows):
         return masses, self.row_sums[secret]
 
     def table(self) -> xr.Dataset:
-        """The same mechanism as a table with rows summing to 2^62, repaired to whole numbers and certified.
+        """The same mechanism as a table with rows summing to 2^62, repaired to integers and certified.
 
         Raises: SizeError where n x n tables do not fit.
         """
