@@ -19,7 +19,7 @@ e^{j_e step} S(v) / S(u) <= e^{j_e step} R_e <= e^{d_e}; multiply along a shorte
 
 Every comparison is between integers; E, S and R_e are computed in integers, R_e rounded down
 (mechanism/certificate.py). Nothing about the distances themselves has to be stored: they are the fixed point of the
-edges, found again in whole numbers, and nothing about places and offsets has to be right. The bound is attained: at a
+edges, found again in integers, and nothing about places and offsets has to be right. The bound is attained: at a
 column with one place v and offset 0 when e is a shortest path of the integer metric.
 
 Nothing wraps and no compiled loop leaves its arrays, whoever wrote the numbers: the schema of a file has every type,

@@ -1,6 +1,6 @@
 r"""A factored mechanism of a grid as a compact map: lengths from a potential, levels and weights in few digits.
 
-The levels are rounded down to whole numbers, and lower still where an edge would be longer than in the design, so that
+The levels are rounded down to integers, and lower still where an edge would be longer than in the design, so that
 the map's claim implies the design's: d_map <= d on every edge, hence on every path. Weights are rounded to 16 to an
 octave. Then the lengths of the kernel are found anew from a potential s (maps/compact.py),
 

@@ -9,7 +9,7 @@ unit, each bucket sorted by number, or a heap of (q, p), meets them in this orde
 
     a_i = (E(q(u, p_i)) - floor) W(p_i),       L = a_1 + ... + a_B,        S(u) = L + floor T
 
-The whole numbers 0 <= t < S(u) are dealt out: first a_1 of them to p_1, then a_2 to p_2, ..., a_B to p_B; then, from L
+The integers 0 <= t < S(u) are dealt out: first a_1 of them to p_1, then a_2 to p_2, ..., a_B to p_B; then, from L
 on, floor W(p) of them to every place p in the order of its number. So t belongs
 
     to p_i where a_1 + ... + a_(i-1) <= t < a_1 + ... + a_i;
@@ -26,7 +26,7 @@ on, floor W(p) of them to every place p in the order of its number. So t belongs
 The report is the cell of that place (compact.py).
 Statement. If S(u) <= Sbar(u), every place is drawn with probability E(q(u, p)) W(p) / S(u), exactly, from independent
 uniform bytes; a round of 1 to 3 ends with probability S(u) / 2^n, and one that passed 2 with S(u) / Sbar(u).
-Proof. t is uniform on the 2^n > Sbar(u) whole numbers below 2^n. Those below S(u) <= Sbar(u) pass 2, and are dealt out
+Proof. t is uniform on the 2^n > Sbar(u) integers below 2^n. Those below S(u) <= Sbar(u) pass 2, and are dealt out
 as above, a_i + floor W(p_i) = E(q(u, p_i)) W(p_i) of them to a place of the ball, floor W(p) = E(q(u, p)) W(p) to any
 other, since q(u, p) = cap there. All others lead back to 1, where new bytes are independent of old ones: the place,
 given that a round ends, is uniform over the t < S(u).
@@ -93,7 +93,7 @@ class Drawing:
         return list(self.compact.factors.kernel.tolist())
 
     def ball(self, secret: int) -> Ball:
-        """The ball of a secret. Cost: 0.2 microseconds a place in it, and as much again for the whole numbers."""
+        """The ball of a secret. Cost: 0.2 microseconds a place in it, and as much again for the integers."""
         compact = self.compact
         window = self._room.around(compact.inner[[secret]])
         near, distance = window.places.astype(np.int64), window.field[:, 0]

@@ -324,7 +324,7 @@ class FactoredMechanism(Rows):
         return masses, self.row_sums[secret]
 
     def table(self) -> xr.Dataset:
-        """The same mechanism as a table with rows summing to 2^62, repaired to whole numbers and certified.
+        """The same mechanism as a table with rows summing to 2^62, repaired to integers and certified.
 
         Raises: SizeError where n x n tables do not fit.
         """

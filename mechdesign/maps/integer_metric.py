@@ -1,6 +1,6 @@
 """IntegerMetric: shortest paths in whole units, from many sources at once.
 
-Lengths are whole numbers of a small unit, so distances are exactly symmetric, obey the triangle inequality exactly and
+Lengths are integers of a small unit, so distances are exactly symmetric, obey the triangle inequality exactly and
 change by at most an edge's length along that edge; nothing is rounded on the way. A cap keeps distances 1-Lipschitz.
 They are found in windows around the sources, beyond which they are the cap.
 

@@ -5,7 +5,7 @@
    (fields.py); weights and multipliers move by a proximal interior-point method (pool_master.py). What the priced
    multipliers are worth, sum lambda min(1, rho), and the loss of the weights with what their row sums will cost,
    tell how far apart the bounds will be.
-3. Edge budgets, whole numbers, exact row sums: a certified mechanism.
+3. Edge budgets, integers, exact row sums: a certified mechanism.
 4. A bound, proved (local_bound.py).
 
 Nothing that the rounds find has to be right. Results do not depend on the number of threads.
@@ -373,7 +373,7 @@ class Search:
 
 
 def _tabled(problem: DesignProblem, table: Vector, duals: list[Vector], stopped: str) -> Design:
-    """A table of whole numbers, with the best bound of some multipliers, priced on the whole graph."""
+    """A table of integers, with the best bound of some multipliers, priced on the whole graph."""
     mass = repair(table, problem.edges, problem.weighted_loss)
     loss = total_cost(mass, problem.weighted_loss)
     pricer = ConePricer.of(problem)

@@ -88,7 +88,7 @@ class Units:
 
 
 def whole_weights(weight: NDArray[np.float64]) -> NDArray[np.uint32]:
-    """Weights (c,) > 0 as whole numbers of which the largest is 2^28, and the least 1."""
+    """Weights (c,) > 0 as integers of which the largest is 2^28, and the least 1."""
     return np.maximum(np.rint(weight / weight.max() * (1 << WEIGHT_BITS)), 1).astype(np.uint32)
 
 

@@ -138,7 +138,7 @@ def check_compact(
     """The fields of a `Verification`; on_progress is called with how many row sums were added up; a map has no bound.
 
     The lengths of the claim and of the kernel, weights and kernel follow from the bytes by compact.py; every S(u) is
-    added up, and every edge checked both ways, in whole numbers. So is S(u) <= Sbar(u) <= 4 S(u), which draws rest on.
+    added up, and every edge checked both ways, in integers. So is S(u) <= Sbar(u) <= 4 S(u), which draws rest on.
     Raises: MechdesignError for numbers that no mechanism has. Cost: one pass over all rows.
     """
     factors, edges = compact.factors, compact.edges
