@@ -97,8 +97,8 @@ class Settling:
         """
         units, sums = self._lengths()
 
-        def exact(judged: LossData) -> Arrays:
-            return self._pass("certificate", row_block, judged, OVER_ROWS)
+        def exact(data: LossData) -> Arrays:
+            return self._pass("certificate", row_block, data, OVER_ROWS)
 
         factors = self._factors(units)
         return certified(self.problem, factors, self.target, self.problem.edges, sums, exact=exact, report=self.report)
@@ -205,17 +205,17 @@ def solve_pool(program: Optimal, targets: Targets) -> Design | xr.Dataset:
         search = Search(problem, targets, executor)
         stopped = search.rounds()
         columns, weight = search.used()
-        # A table is judged as one: its certificate by rows takes any loss.
+        # A loss that is a table is computed of the table: its certificate by rows takes any loss.
         stated = replace(problem, loss=Distance()) if problem.loss.code is None else problem
-        judged, rows, factor = Settling(stated, executor, columns, weight, report=search.report).certified()
+        data, rows, factor = Settling(stated, executor, columns, weight, report=search.report).certified()
         if makes_table(problem):
             every, total = np.arange(problem.domain.size), rounded_words(rows.row_sum)
-            table = merged_rows(judged.factors, every, columns.report, total)
+            table = merged_rows(data.factors, every, columns.report, total)
             return _tabled(problem, table, [search.proof, search.best], stopped)
         bound = search.bound()
     parameters = {**program.parameters(), "gap": targets.gap, "rounds": search.number, "factor": factor}
     return make_factored(
-        problem, judged, rows, columns.report, program=program.name, parameters=parameters, stopped=stopped, bound=bound
+        problem, data, rows, columns.report, program=program.name, parameters=parameters, stopped=stopped, bound=bound
     )
 
 
