@@ -15,9 +15,9 @@ on, floor W(p) of them to every place p in the order of its number. So t belongs
     to p_i where a_1 + ... + a_(i-1) <= t < a_1 + ... + a_i;
     else, where t < S(u), to the first p with W(0) + ... + W(p) > (t - L) div floor.
 
-**The draw.** Let n be the number of binary digits of Sbar(u), a whole number under 2^121.
+**The draw.** Let n be the number of binary digits of Sbar(u), an integer under 2^121.
 
-    1. Take 16 random bytes, as a little-endian whole number z < 2^128; t = z div 2^(128 - n).
+    1. Take 16 random bytes, as a little-endian integer z < 2^128; t = z div 2^(128 - n).
     2. If t >= Sbar(u), go to 1.
     3. Settle places in order, until the sum of their a_i exceeds t: the last one is drawn. Only where no place is left
        and t >= L: if t < S(u), the place is found in the second part; else, where Sbar(u) > 4 S(u), nothing is drawn,
@@ -124,7 +124,7 @@ class Drawing:
         return places
 
     def _place(self, ball: Ball, drawn: int) -> int:
-        """The place that a whole number below S belongs to."""
+        """The place that an integer below S belongs to."""
         if drawn < ball.sums[-1]:
             return int(ball.places[bisect_right(ball.sums, drawn)])
         rank = (drawn - ball.sums[-1]) // self._kernel[self.compact.cap]

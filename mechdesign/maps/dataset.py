@@ -15,7 +15,7 @@
 | prior, level, excess, ring | secret | prior; eps(u); curvature excess; rings from the border |
 | dual | secret | multipliers of the row sums that prove lower_bound, where one was computed |
 
-Attributes: those of a table, with step (whole number of 2^-48 nats) and cap; lower_bound, of the loss of any
+Attributes: those of a table, with step (integer number of 2^-48 nats) and cap; lower_bound, of the loss of any
 mechanism with the claim, with bound_reach and bound_core, the radii in nats at which `dual` proves it. What is claimed,
 and why it holds, is in certificate.py. Where there are no generators, the columns are the distances from every place in
 turn.

@@ -1,4 +1,4 @@
-"""The exact certificate of a factored mechanism: sums, ratios and edges in whole numbers, against plain integers."""
+"""The exact certificate of a factored mechanism: sums, ratios and edges in integers, against plain integers."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_all_sums_come_once_and_are_told_of(case: str) -> None:
 
 
 def test_cumulative_masses_do_not_wrap_at_the_most_columns() -> None:
-    """All at the largest kernel value and weight, one less in the last bit: against multiples in whole numbers."""
+    """All at the largest kernel value and weight, one less in the last bit: against multiples in integers."""
     none = np.zeros(0, np.int64)
     metric = IntegerMetric(
         points=np.zeros((_MOST_COLUMNS, 1)), tail=none, head=none, units=none.astype(np.uint16), cap=9

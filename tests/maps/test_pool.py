@@ -1,4 +1,4 @@
-"""The optimal program by a pool of columns: against the whole program, in whole numbers, and part by part."""
+"""The optimal program by a pool of columns: against the whole program, in integers, and part by part."""
 
 from __future__ import annotations
 
