@@ -43,6 +43,14 @@ EQUAL = {  # by line and change: why nothing that is promised changes
         "_SAMPLED = 8  # blocks of edges, a thread, that an estimate of the time takes",
         "8 -> (9)",
     ): "an estimate of time",
+    (
+        "while cumulative[u, y] <= np.uint64(leading) << shift:",
+        "np.uint64(leading) << shift -> (np.uint64(leading) >> shift)",
+    ): "a search that begins earlier ends at the same report",
+    (
+        "_OTHER_STREAM = 1 << 64  # added to a seed for the bits of steps, which are independent of those of reports",
+        "1 -> (2)",
+    ): "another stream, as independent",
 }
 LOADED = ("cvxpy", "h5netcdf", "numba", "numpy", "pandas", "pytest", "scipy.optimize", "xarray")
 PAIRS = {
