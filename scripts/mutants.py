@@ -29,7 +29,7 @@ TESTS = {  # paths below tests/, the quick ones first
     "verification/audit.py": "verification/test_audit.py",
     "mechanism/certificate.py": "mechanism/test_certificate.py verification/test_audit.py mechanism/test_repair.py",
     "mechanism/storage.py": "mechanism/test_netcdf.py mechanism/test_storage.py",
-    "mechanism/sampler.py": "mechanism/test_sampler.py",
+    "mechanism/sampler.py": "mechanism/test_sampler.py positions/test_positions.py",
     "mechanism/rows.py": "mechanism/test_sampler.py mechanism/test_scan.py",
     "mechanism/draw.py": "mechanism/test_sampler.py mechanism/test_scan.py",
     "mechanism/stored.py": "mechanism/test_trust.py verification/test_verification.py",
